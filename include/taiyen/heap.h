@@ -1,0 +1,153 @@
+/* Taiyen: heaps and blocks.
+ *
+ * Purpose: allocate, resize and free blocks in a heap of any kind; look into a heap; check it.
+ *
+ * Vocabulary: a *heap* is one contiguous span of reserved address space. A *block* is what an allocation returns.
+ * Small blocks lie in *spans* of one *size class*; larger ones are *runs* of whole *pages* (4,096 bytes). A *segment*
+ * is 16 pages. The *limit* of a heap is the size of its reserved span: it costs address space, not memory.
+ *
+ * Guarantees: a block belongs to its heap by its address alone, so free and resize take no heap. The heap's control
+ * data stands apart from the blocks: a write past a block's end cannot corrupt it. All functions below are thread-safe
+ * unless their comment says otherwise. In persistent heaps, what they change is durable with the next snapshot.
+ *
+ * Cost: allocating and freeing a small block takes a few nanoseconds and no lock in the steady state; page runs take
+ * O(log n) in the number of free runs, under one lock a heap.
+ */
+#ifndef TAIYEN_HEAP_H
+#define TAIYEN_HEAP_H
+
+#include "base.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Which built-in table of size classes a heap uses. */
+typedef enum ty_class_table {
+    TY_CLASSES_LINE = 0,  /* no block touches more cache lines than it must; pages for blocks from a page up */
+    TY_CLASSES_PACKED = 1 /* tightest: smallest internal fragmentation, 8-byte steps for small sizes */
+} ty_class_table;
+
+typedef struct ty_heap_options {
+    size_t struct_size; /* sizeof(ty_heap_options), set by the _INIT macro */
+    size_t limit_bytes; /* reserved address space; 0: 64 GiB. Rounded up to 64 MiB */
+    void *base;         /* where to place it (a multiple of 64 MiB); NULL: the library finds a place */
+    ty_class_table classes;
+} ty_heap_options;
+#define TY_HEAP_OPTIONS_INIT                                                                                           \
+    { sizeof(ty_heap_options), 0, NULL, TY_CLASSES_LINE }
+
+/* Creates a volatile heap: ordinary memory, no files. options may be NULL (all defaults).
+ * Errors: TY_E_ARGUMENT, TY_E_ADDRESS (base given and taken: the text says by what), TY_E_MEMORY. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_heap_create(const ty_heap_options *options, ty_heap **heap);
+
+/* Destroys a volatile heap and all its blocks; NULL does nothing. Errors: TY_E_ARGUMENT (a persistent heap: use
+ * ty_close or ty_discard; or not a heap). Externally serialised: no thread may use the heap or its blocks any more. */
+TY_API ty_status ty_heap_destroy(ty_heap *heap);
+
+/* Allocates a block of at least size bytes, aligned for any object of that size (to 16 bytes where size is a multiple
+ * of 16, else to 8); its content is indeterminate.
+ * A size of 0 gives a block of the smallest class. Returns NULL and sets the error detail on failure: TY_E_MEMORY
+ * (limit reached), TY_E_SPACE (an archive heap's disk is full), TY_E_ARGUMENT. */
+TY_API void *ty_alloc(ty_heap *heap, size_t size);
+
+/* The same, with all bytes zero. */
+TY_API void *ty_alloc_zeroed(ty_heap *heap, size_t size);
+
+/* The same as ty_alloc, aligned to alignment bytes: a power of two up to the heap's limit. */
+TY_API void *ty_alloc_aligned(ty_heap *heap, size_t size, size_t alignment);
+
+/* Allocates exactly the block at address, of at least size bytes, as if ty_alloc had returned it. Allocation replayed
+ * in any order gives the same blocks. Errors: TY_E_ARGUMENT (outside the heap, or no block of that size can start
+ * there), TY_E_EXISTS (some of it is in use), TY_E_MEMORY. */
+TY_API TY_CHECKED ty_status ty_alloc_at(ty_heap *heap, void *address, size_t size);
+
+/* Makes the block at least size bytes long, in place where possible; else moves it. Content is kept up to the smaller
+ * size. Returns the block's address (the old one is then invalid if it differs), or NULL with the error detail set and
+ * the old block untouched: TY_E_MEMORY, TY_E_SPACE, TY_E_ARGUMENT (not a live block). The alignment that
+ * ty_alloc_aligned gave is kept only while the block stays in place. */
+TY_API void *ty_resize(void *block, size_t size);
+
+/* Resizes in place or not at all. Errors: TY_E_MEMORY (no room behind the block), TY_E_ARGUMENT. */
+TY_API TY_CHECKED ty_status ty_resize_in_place(void *block, size_t size);
+
+/* Frees a block; NULL does nothing. A pointer that is not the start of a live block of a heap (freed already, foreign,
+ * interior) is refused with TY_E_ARGUMENT and changes nothing; the detail says what the pointer is. */
+TY_API ty_status ty_free(void *block);
+
+/* The bytes that may be used at block: at least what was asked for. 0, with the error detail set, for what is not a
+ * live block. */
+TY_API size_t ty_usable_size(const void *block);
+
+/* The heap whose span the address lies in; NULL if none does. O(1). */
+TY_API ty_heap *ty_heap_of(const void *address);
+
+typedef struct ty_block {
+    void *address;
+    size_t size_bytes; /* usable size */
+} ty_block;
+
+/* The live block that contains the address. Errors: TY_E_NOT_FOUND (no live block there). */
+TY_API TY_CHECKED ty_status ty_block_of(const void *address, ty_block *block);
+
+/* What a stretch of a heap is used for. */
+typedef enum ty_area_kind {
+    TY_AREA_FREE = 0,   /* a run of free pages */
+    TY_AREA_SPAN = 1,   /* a span of small blocks of one class */
+    TY_AREA_RUN = 2,    /* one block of whole pages */
+    TY_AREA_CONTROL = 3 /* the heap's own header and tables */
+} ty_area_kind;
+
+typedef struct ty_area {
+    ty_area_kind kind;
+    void *address;
+    size_t size_bytes;
+    size_t block_size_bytes; /* TY_AREA_SPAN: the class's block size; TY_AREA_RUN: size_bytes */
+    size_t block_count;      /* blocks that fit (1 for a run, 0 for free and control) */
+    size_t live_count;       /* blocks that are allocated */
+} ty_area;
+
+/* Call back for each live block, or area, in order of address, until the callback returns false or the end is reached.
+ * Other threads' allocations on this heap wait meanwhile: the callback must not allocate or free on this heap.
+ * The part of the heap that was never used is one last free area. O(areas + blocks). */
+typedef bool ty_block_callback(const ty_block *block, void *context);
+typedef bool ty_area_callback(const ty_area *area, void *context);
+TY_API ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
+TY_API ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
+
+/* Checks every structure of the heap top-down; calls back with a text for each thing that is wrong (callback may be
+ * NULL). TY_OK: sound; TY_E_DAMAGED: not. Allocations on the heap wait meanwhile. O(touched pages + free runs). */
+typedef void ty_problem_callback(const char *problem, void *context);
+TY_API TY_CHECKED ty_status ty_heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context);
+
+typedef struct ty_heap_stats {
+    size_t struct_size; /* sizeof(ty_heap_stats), set by the caller */
+    void *base;
+    size_t limit_bytes;   /* reserved address space */
+    size_t touched_bytes; /* from base to the end of the highest area ever used */
+    size_t live_blocks;
+    size_t live_bytes;     /* usable bytes of live blocks */
+    size_t control_bytes;  /* header and the touched part of the tables */
+    size_t resident_bytes; /* of the span, as the kernel counts it */
+    size_t free_runs;
+    size_t free_bytes;         /* free within touched_bytes: free runs and free blocks of spans */
+    size_t largest_free_bytes; /* largest block that could be allocated now */
+    double availability;       /* how much of the free space of the touched part can really be used, 0 to 1: for
+                                  log-spaced sizes s from 16 B to the free total O, the mean of
+                                  (sum over free blocks F of floor(F/s)*s) / O; 1 when nothing is free */
+    double page_efficiency;    /* live_bytes / resident_bytes, 0 to 1; 1 when nothing is resident */
+} ty_heap_stats;
+
+/* Exact figures; other threads' allocations wait meanwhile. O(touched pages). */
+TY_API TY_CHECKED ty_status ty_heap_get_stats(ty_heap *heap, ty_heap_stats *stats);
+
+/* Gives the memory of free pages back to the system now. In snapshot heaps also the private copies of pages that the
+ * image holds unchanged, for which no other thread may write to the heap meanwhile. Bytes given back go to
+ * *released_bytes (may be NULL). */
+TY_API ty_status ty_heap_purge(ty_heap *heap, size_t *released_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

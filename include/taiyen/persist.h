@@ -1,0 +1,244 @@
+/* Taiyen: persistent heaps.
+ *
+ * Purpose: open a heap that lives in files; make its content durable with snapshots; look at the files.
+ *
+ * Vocabulary: `atlas.ty` is the *image* (the backing file); `atlas.ty-journal` beside it is the *journal* (the data
+ * file). A *snapshot* makes all of the heap durable as one *epoch*: it appends one *batch* to the journal. *Apply*
+ * copies batches to their places in the image; when nothing is left to apply, the files are *congruent*. An *archive*
+ * heap has the image alone. A *root* is a named pointer, from which a program finds its structures again.
+ *
+ * Guarantees:
+ *  - A snapshot heap is fail-safe: whatever happens, at any instant, the files hold its last successful snapshot whole.
+ *    A process crash or a power cut loses what was done since, and nothing else.
+ *  - An archive heap is not: its snapshot is durable when it returns, but the kernel may write pages before, so after a
+ *    crash the content may be a mixture; the report then says so.
+ *  - Heaps always map at the address where they were created, so raw pointers stay good. An open never moves a heap: a
+ *    taken address range is TY_E_ADDRESS, with a text that says by what.
+ *  - Damaged, truncated, foreign and hostile files give a status; they never crash the library, and a refusal changes
+ *    nothing on disk. (A program that follows its own pointers through damaged user data is on its own: ty_scrub
+ * first.)
+ *  - While a snapshot collects (its *pause*) no thread may write to blocks of the heap; allocations of other threads
+ *    wait by themselves.
+ *  - A heap is used by the process that opened it; in a forked child every call that would touch the files is refused
+ *    with TY_E_FORKED.
+ *
+ * Cost: an open takes the same time for 1 MB and for 1 TB, plus reading the batches that are not applied yet. The first
+ * write to a page after a snapshot costs about a microsecond. A snapshot costs one sequential write of the dirty pages
+ * and one flush.
+ */
+#ifndef TAIYEN_PERSIST_H
+#define TAIYEN_PERSIST_H
+
+#include "base.h"
+#include "heap.h"
+#include "status.h"
+#include "storage.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum ty_kind {
+    TY_KIND_DEFAULT = 0, /* for options only: what exists; a new heap is a snapshot heap */
+    TY_VOLATILE = 1,
+    TY_ARCHIVE = 2,
+    TY_SNAPSHOT = 3
+} ty_kind;
+
+typedef enum ty_open_mode {
+    TY_OPEN_OR_CREATE = 0,
+    TY_OPEN_EXISTING = 1, /* TY_E_NOT_FOUND if there is none */
+    TY_CREATE_NEW = 2,    /* TY_E_EXISTS if there is one */
+    TY_OPEN_READ_ONLY = 3 /* needs no write permission and changes no file; the heap's pages are read-only; other
+                             read-only opens may be at the same time, a writing one not */
+} ty_open_mode;
+
+/* How dirty pages are found. */
+typedef enum ty_tracking {
+    TY_TRACK_AUTOMATIC = 0, /* the kernel's write tracking where there is one, else signals */
+    TY_TRACK_KERNEL = 1,    /* userfaultfd asynchronous write-protection and PAGEMAP_SCAN (Linux 6.7), or an error */
+    TY_TRACK_SIGNAL = 2     /* page protection and a SIGSEGV handler: slower, and system calls that write into clean
+                               pages of the heap fail with EFAULT */
+} ty_tracking;
+
+/* Who does the background work (applying batches to the image). */
+typedef enum ty_background {
+    TY_BACKGROUND_THREAD = 0, /* a thread of the library */
+    TY_BACKGROUND_CALLS = 1   /* the program, by calling ty_work; the library starts no thread */
+} ty_background;
+
+typedef struct ty_open_options {
+    size_t struct_size; /* sizeof(ty_open_options), set by the _INIT macro */
+    ty_open_mode mode;
+    ty_kind kind;              /* of a new heap; of an existing archive heap, TY_SNAPSHOT attaches a journal to it */
+    size_t limit_bytes;        /* of a new heap, 0: 64 GiB; an existing heap is raised to it when it is larger */
+    void *base;                /* of a new heap; NULL: the library picks a place that address-space randomisation does
+                                  not use, by the heap's identity */
+    ty_class_table classes;    /* of a new heap */
+    const char *journal_path;  /* NULL: the image's path + "-journal" */
+    const ty_storage *storage; /* NULL: ty_storage_default() */
+    ty_tracking tracking;
+    ty_background background;
+    size_t staging_bytes;       /* memory that copies dirty pages, so that the pause does not wait for the disk; what is
+                                   beyond is written within the pause. 0: a quarter of the machine's memory */
+    size_t journal_limit_bytes; /* when unapplied batches exceed it, a snapshot applies first. 0: 1 GiB */
+} ty_open_options;
+#define TY_OPEN_OPTIONS_INIT                                                                                           \
+    {                                                                                                                  \
+        sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_LINE, NULL, NULL,             \
+            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0                                                             \
+    }
+
+/* In what state an open found the files. */
+typedef enum ty_found {
+    TY_FOUND_NOTHING = 0,        /* there was no heap: created */
+    TY_FOUND_CLOSED = 1,         /* closed in order, congruent */
+    TY_FOUND_CLOSED_BATCHES = 2, /* closed in order, with batches to apply */
+    TY_FOUND_DIED = 3,           /* its process died, or the power failed, between snapshots */
+    TY_FOUND_DIED_WRITING = 4,   /* the same, while a batch was being written: that batch is not part of the heap */
+    TY_FOUND_DIED_APPLYING = 5   /* the same, with batches unapplied or half applied */
+} ty_found;
+
+typedef struct ty_report {
+    size_t struct_size; /* sizeof(ty_report): set by ty_open, which fills all of it */
+    ty_kind kind;
+    ty_found found;
+    bool created;
+    bool attached;             /* an archive heap became a snapshot heap */
+    bool raised;               /* the limit was raised */
+    bool header_repaired;      /* one of the two image headers was damaged; the other served */
+    bool journal_recreated;    /* the journal was missing and, the image being congruent, not needed */
+    bool maybe_inconsistent;   /* an archive heap whose process died: content may be a mixture */
+    ty_tracking tracking;      /* what is in use */
+    uint64_t epoch;            /* the snapshot that was restored */
+    uint64_t image_epoch;      /* what the image itself held */
+    uint64_t batches_restored; /* read from the journal into memory */
+    uint64_t pages_restored;
+    uint64_t batches_discarded; /* incomplete, never acknowledged */
+    uint64_t duration_ns;
+    char text[256]; /* all of this as one sentence for a person */
+} ty_report;
+
+/* Opens or creates a persistent heap. options and report may be NULL.
+ * Errors: TY_E_NOT_FOUND, TY_E_EXISTS, TY_E_BUSY (open already, here or elsewhere), TY_E_ADDRESS, and for the files
+ * TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_PERMISSION, TY_E_SPACE, TY_E_IO. After a refusal the files are as they
+ * were. Thread-safe. Durability: a created heap exists durably, empty, when this returns. */
+TY_API TY_CHECKED ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **heap,
+                                    ty_report *report);
+
+/* Takes a final snapshot, applies everything, gives unused disk space back, and closes the heap. NULL does nothing.
+ * If the snapshot fails (TY_E_SPACE, TY_E_IO) the heap stays open and usable: make room and close again, or discard.
+ * If only the apply fails, the heap is closed all the same and the next open carries on; the status still says so.
+ * A read-only heap is only unmapped. Externally serialised. */
+TY_API TY_CHECKED ty_status ty_close(ty_heap *heap);
+
+/* Closes without a snapshot: what was done since the last one is gone. NULL does nothing. Works whatever state the heap
+ * and the disk are in, also in a forked child (which thereby only drops its copy). Externally serialised. */
+TY_API ty_status ty_discard(ty_heap *heap);
+
+/* Makes all of the heap durable, atomically, as a new epoch; returns when it is. With nothing changed it does nothing.
+ * Errors: TY_E_SPACE, TY_E_IO: the previous snapshot stays restorable, the heap stays usable, nothing is lost, and it
+ * can be tried again; TY_E_FORKED; TY_E_PERMISSION (read-only).
+ * Externally serialised against writers of the heap's blocks; otherwise thread-safe (snapshots queue up). */
+TY_API TY_CHECKED ty_status ty_snapshot(ty_heap *heap);
+
+/* The same in two steps: start returns when the pages are collected (writers may go on), with the epoch that it will
+ * be; wait returns when that epoch is durable, or with the reason why it is not (then the pages count as dirty again).
+ * With TY_BACKGROUND_CALLS the writing is done by the wait. With nothing changed, *epoch is the last durable epoch. */
+TY_API TY_CHECKED ty_status ty_snapshot_start(ty_heap *heap, uint64_t *epoch);
+TY_API TY_CHECKED ty_status ty_snapshot_wait(ty_heap *heap, uint64_t epoch);
+
+/* Starts the next batch early: writes up to limit_pages (0: all) of the pages that are dirty now to the journal, so
+ * that the next snapshot has less to do. Pages written again later are simply written again. Writers may go on
+ * meanwhile. Snapshot heaps only. Errors as ty_snapshot; thread-safe. Durability: none of its own. */
+TY_API TY_CHECKED ty_status ty_preflush(ty_heap *heap, size_t limit_pages);
+
+/* Does background work now: applies all complete batches to the image. With TY_BACKGROUND_THREAD it waits for that
+ * thread to have done so. Errors: TY_E_SPACE, TY_E_IO: nothing is lost, it can be tried again. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_work(ty_heap *heap);
+
+/* Waits for nothing; the last error of background work that has not succeeded since, and TY_OK if there is none.
+ * Thread-safe. */
+TY_API ty_status ty_work_status(ty_heap *heap);
+
+/* The named root, NULL if there is none. Thread-safe. */
+TY_API void *ty_root(ty_heap *heap, const char *name);
+
+#define TY_ROOT_NAME_MAX 47u
+#define TY_ROOT_COUNT_MAX 63u
+
+/* Sets a named root; a NULL address removes it. Names have 1 to TY_ROOT_NAME_MAX bytes; a heap has up to
+ * TY_ROOT_COUNT_MAX. Any kind of heap has roots. The address must lie in the heap.
+ * Errors: TY_E_ARGUMENT, TY_E_MEMORY (too many). Thread-safe. Durable with the next snapshot. */
+TY_API TY_CHECKED ty_status ty_root_set(ty_heap *heap, const char *name, void *address);
+
+typedef bool ty_root_callback(const char *name, void *address, void *context);
+/* Calls back for each root until the callback returns false. Externally serialised against ty_root_set. */
+TY_API ty_status ty_each_root(ty_heap *heap, ty_root_callback *callback, void *context);
+
+/* The number of pages that the next snapshot would write. Snapshot heaps only (else TY_E_UNSUPPORTED). Thread-safe. */
+TY_API TY_CHECKED ty_status ty_dirty_count(ty_heap *heap, uint64_t *pages);
+
+/* Copies the dirty bits of count pages from page first on into bitmap (bit n % 64 of word n / 64, page 0 is at the
+ * heap's base). Snapshot heaps only. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
+
+/* What the files of a persistent heap say. Filled without opening the heap. */
+typedef struct ty_info {
+    size_t struct_size; /* sizeof(ty_info), set by the caller */
+    ty_kind kind;
+    uint32_t format_version;
+    uint8_t identity[16];
+    void *base;
+    size_t limit_bytes;
+    uint32_t page_bytes;
+    ty_class_table classes;
+    uint64_t image_epoch; /* the epoch that the image holds */
+    uint64_t epoch;       /* the epoch that an open would restore */
+    uint64_t batches;     /* complete batches that an open would read */
+    uint64_t batch_pages;
+    bool closed;            /* closed in order */
+    bool in_use;            /* some process has it open for writing */
+    uint64_t image_bytes;   /* allocated on disk; the file is sparse */
+    uint64_t journal_bytes; /* size of the journal */
+    uint64_t created_unix_s;
+    ty_found found;      /* what an open would report */
+    char open_text[256]; /* what an open would do, as one sentence */
+} ty_info;
+
+/* Reads the parameters of a heap from its files. Needs read permission only, changes nothing, works while the heap is
+ * open elsewhere (the figures may then be of different moments). storage may be NULL.
+ * Errors: TY_E_NOT_FOUND, TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_IO. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_read_info(const char *path, const ty_storage *storage, ty_info *info);
+
+/* The kind of a heap, and the last epoch that is durable (0 for volatile heaps). Thread-safe. */
+TY_API ty_kind ty_heap_kind(ty_heap *heap);
+TY_API uint64_t ty_heap_epoch(ty_heap *heap);
+
+/* Figures of the snapshots taken since the heap was opened. */
+typedef struct ty_snapshot_stats {
+    size_t struct_size;       /* sizeof(ty_snapshot_stats), set by the caller */
+    uint64_t snapshots;       /* successful ones that wrote something */
+    uint64_t pages;           /* pages written to the journal by them */
+    uint64_t journal_bytes;   /* bytes written to the journal */
+    uint64_t image_bytes;     /* bytes written to the image */
+    uint64_t last_pause_ns;   /* from the call until writers may go on */
+    uint64_t last_durable_ns; /* from the call until durable */
+    uint64_t last_bytes;      /* written before it was durable */
+    uint64_t unapplied_batches;
+    uint64_t unapplied_bytes;
+} ty_snapshot_stats;
+TY_API TY_CHECKED ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
+
+/* Checks the page checksums of a heap's image, and its journal, against what is on disk. Calls back with progress
+ * (done and total bytes; return false to stop) and with each problem: what, where, and which part of the heap.
+ * Either callback may be NULL. Needs read permission; refuses a heap that is open for writing (TY_E_BUSY). Changes
+ * nothing. TY_OK: all sound; TY_E_DAMAGED: problems were reported; TY_E_BUSY: also when stopped. */
+typedef bool ty_progress_callback(uint64_t done_bytes, uint64_t total_bytes, void *context);
+TY_API TY_CHECKED ty_status ty_scrub(const char *path, const ty_storage *storage, ty_progress_callback *progress,
+                                     ty_problem_callback *problem, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

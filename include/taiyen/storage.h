@@ -1,0 +1,91 @@
+/* Taiyen: the storage seam.
+ *
+ * Purpose: all file I/O of persistent heaps goes through a table of functions. The built-in one does direct I/O on
+ * Linux files; a program can wrap it or bring its own (encryption, another device, fault injection).
+ *
+ * Vocabulary: a *write* is in doubt until a *flush* of the same file has returned TY_OK: a power cut may lose, tear or
+ * reorder what is in doubt. A change of names (open with TY_OPEN_CREATE, rename, remove) is in doubt until
+ * flush_directory has returned TY_OK for the path.
+ *
+ * Contract: every function returns a ty_status and sets the error detail on failure (implementations outside the
+ * library may use ty_error_set). Reads and writes are whole or an error. Offsets and sizes of read and write, and
+ * buffers, are multiples of TY_STORAGE_BLOCK. Functions may be called from any thread, on one file at the same time.
+ */
+#ifndef TAIYEN_STORAGE_H
+#define TAIYEN_STORAGE_H
+
+#include "base.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TY_STORAGE_BLOCK 4096u
+
+/* How to open a file. */
+#define TY_OPEN_WRITE 1u  /* for reading and writing; else for reading only */
+#define TY_OPEN_CREATE 2u /* create it; TY_E_EXISTS if it is there */
+
+/* How to map a file. */
+#define TY_MAP_WRITE 1u  /* pages may be written; else they are read-only */
+#define TY_MAP_SHARED 2u /* writes reach the file; else they stay in this process */
+
+/* An open file; the implementation defines it. */
+typedef struct ty_file ty_file;
+
+typedef struct ty_storage {
+    size_t struct_size; /* sizeof(ty_storage) */
+    void *context;      /* handed to every function */
+
+    /* Opens a file. Expected: TY_E_NOT_FOUND, TY_E_EXISTS, TY_E_PERMISSION. */
+    ty_status (*open)(void *context, const char *path, uint32_t flags, ty_file **file);
+    /* Closes it and gives up its lock. Flushes nothing. */
+    void (*close)(void *context, ty_file *file);
+    /* Reads bytes at offset. Reading past the end is TY_E_IO. */
+    ty_status (*read)(void *context, ty_file *file, uint64_t offset, void *buffer, size_t bytes);
+    /* Writes bytes at offset, extending the file where needed. Expected: TY_E_SPACE, TY_E_IO. */
+    ty_status (*write)(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes);
+    /* Makes all writes, allocations, punches and the size of the file durable. After a failure, nothing written since
+     * the last successful flush may be believed durable. */
+    ty_status (*flush)(void *context, ty_file *file);
+    /* The size of the file. */
+    ty_status (*get_size)(void *context, ty_file *file, uint64_t *size_bytes);
+    /* Cuts the file, or extends it with a hole that reads as zeros. */
+    ty_status (*set_size)(void *context, ty_file *file, uint64_t size_bytes);
+    /* Allocates disk space for a range, so that writing it cannot fail for want of space; content is kept, holes read
+     * as zeros. Expected: TY_E_SPACE, TY_E_UNSUPPORTED (then the caller does without). */
+    ty_status (*allocate)(void *context, ty_file *file, uint64_t offset, uint64_t bytes);
+    /* Gives the disk space of a range back; it then reads as zeros. Expected: TY_E_UNSUPPORTED. */
+    ty_status (*punch)(void *context, ty_file *file, uint64_t offset, uint64_t bytes);
+    /* The next range of the file at or after offset that may hold data other than zeros. TY_E_NOT_FOUND: none. */
+    ty_status (*next_data)(void *context, ty_file *file, uint64_t offset, uint64_t *start, uint64_t *end);
+    /* Maps a range of the file at exactly this address, over nothing (never replacing a mapping).
+     * Expected: TY_E_ADDRESS (taken), TY_E_MEMORY. */
+    ty_status (*map)(void *context, ty_file *file, void *address, size_t bytes, uint64_t offset, uint32_t flags);
+    /* Unmaps what map mapped. */
+    ty_status (*unmap)(void *context, ty_file *file, void *address, size_t bytes);
+    /* For TY_MAP_SHARED: hands dirty pages of the mapped range to the file and waits; follow it with flush. */
+    ty_status (*write_back)(void *context, ty_file *file, void *address, size_t bytes);
+    /* Locks the file for this open handle, shared or exclusive, until it is closed. TY_E_BUSY: somebody else's. */
+    ty_status (*lock)(void *context, ty_file *file, bool exclusive);
+    /* Renames a file, replacing the target, atomically. */
+    ty_status (*rename)(void *context, const char *from, const char *to);
+    /* Removes a file. Expected: TY_E_NOT_FOUND. */
+    ty_status (*remove)(void *context, const char *path);
+    /* Makes changes of names in the folder that holds path durable. */
+    ty_status (*flush_directory)(void *context, const char *path);
+} ty_storage;
+
+/* The built-in storage: direct I/O on files (buffered where the file system refuses it), OFD locks. Thread-safe. */
+TY_API const ty_storage *ty_storage_default(void);
+
+/* For implementations of a storage outside the library: sets the calling thread's error detail and returns status.
+ * path may be NULL, offset UINT64_MAX, remedy NULL. Thread-safe. */
+TY_API ty_status ty_error_set(ty_status status, int system_error, const char *operation, const char *path,
+                              uint64_t offset, const char *remedy);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

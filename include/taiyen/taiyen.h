@@ -1,0 +1,26 @@
+/* Taiyen: memory that is durable by itself. Includes the whole C API; see each header for its guarantees and cost.
+ *
+ *   status.h    status codes and error details
+ *   heap.h      heaps and blocks: allocate, resize, free, look, check
+ *   storage.h   the seam below persistent heaps
+ *   persist.h   heaps that live in files: open, snapshot, close, roots, information
+ */
+#ifndef TAIYEN_TAIYEN_H
+#define TAIYEN_TAIYEN_H
+
+#include "heap.h"
+#include "persist.h"
+#include "status.h"
+#include "storage.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "0.1.0": the version of the library that is linked, which may differ from TY_VERSION_*. Never NULL. */
+TY_API const char *ty_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,83 @@
+// The façade of the heap layer: the allocator. It works on memory that its owner has mapped and knows nothing of files.
+// docs/design/heap.md tells how it works; heap_layout.hpp is its persistent form.
+#pragma once
+
+#include "../os/os.hpp"
+#include <taiyen/heap.h>
+#include <taiyen/persist.h>
+
+namespace taiyen {
+
+// Bases of heaps, and the address space that each occupies, are multiples of this: the granule of the table that leads
+// from an address to its heap.
+inline constexpr size_t heap_granule_bytes = size_t{64} << 20;
+inline constexpr size_t heap_limit_default = size_t{64} << 30;
+inline constexpr size_t heap_limit_min = size_t{1} << 20;
+inline constexpr size_t heap_limit_max = size_t{16} << 40; // page numbers have 32 bits
+
+// What a heap asks of whoever owns its memory. A NULL function: nothing to do.
+struct heap_owner {
+    void *context = nullptr;
+    // Called before pages that were never used are first touched, under the heap's locks: make them usable (commit
+    // memory; allocate disk blocks). They read as zeros. A failure fails the allocation.
+    ty_status (*provide)(void *context, void *address, size_t bytes) = nullptr;
+    // The content of these free pages is not needed; their memory may be given back. They then read as zeros or as
+    // before.
+    void (*give_back)(void *context, void *address, size_t bytes) = nullptr;
+};
+
+// Makes an empty heap in [base, base + limit_bytes), which reads as zeros, and nothing more than touches its header.
+ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner);
+
+// Makes the volatile side for a formatted heap. Checks the header (not the tables: those are checked where they are
+// used, and a wrong one is TY_E_DAMAGED, never undefined behaviour). O(1), but for the address table.
+// writable false: only look-ups, iteration, verification, statistics work.
+ty_status heap_attach(void *base, size_t limit_bytes, const heap_owner &owner, bool writable, ty_heap **heap);
+
+// Drops the volatile side; the span is the owner's again. No thread may use the heap any more.
+void heap_detach(ty_heap *heap);
+
+// Makes a heap larger: its tables move to the new end. The address space up to limit_bytes is mapped and reads as
+// zeros. Externally serialised.
+ty_status heap_raise(ty_heap *heap, size_t limit_bytes);
+
+void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed); // alignment 0: natural
+ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size);
+void *heap_resize(void *block, size_t size);
+ty_status heap_resize_in_place(void *block, size_t size);
+ty_status heap_free(void *block);
+size_t heap_usable_size(const void *block);
+ty_heap *heap_of(const void *address);
+ty_status heap_block_of(const void *address, ty_block *block);
+ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
+ty_status heap_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
+ty_status heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context);
+ty_status heap_get_stats(ty_heap *heap, ty_heap_stats *stats);
+ty_status heap_purge(ty_heap *heap, size_t *released_bytes);
+
+// While paused, allocations and frees of other threads wait, and the truth in the tables is exact. The pausing thread
+// itself must not allocate or free on this heap. pause/resume nest not.
+void heap_pause(ty_heap *heap);
+void heap_resume(ty_heap *heap);
+
+// The stretch that a page lies in, so that a snapshot can leave out free pages. Paused heaps only.
+struct page_area {
+    uint64_t first;
+    uint64_t count;
+    bool free;
+};
+page_area heap_area_at(ty_heap *heap, uint64_t page);
+
+ty_status heap_root_set(ty_heap *heap, const char *name, void *address);
+void *heap_root(ty_heap *heap, const char *name);
+ty_status heap_each_root(ty_heap *heap, ty_root_callback *callback, void *context);
+
+void *heap_base(const ty_heap *heap);
+size_t heap_limit(const ty_heap *heap);
+ty_class_table heap_classes(const ty_heap *heap);
+
+// What a higher layer keeps with the heap (the image of a persistent heap); NULL at first.
+void heap_set_attachment(ty_heap *heap, void *attachment);
+void *heap_attachment(const ty_heap *heap);
+
+} // namespace taiyen

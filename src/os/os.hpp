@@ -1,0 +1,9 @@
+// The façade of the os layer: the only code that calls the operating system.
+#pragma once
+
+#include "failure.hpp"
+#include "page_set.hpp"
+#include "thread.hpp"
+#include "topology.hpp"
+#include "tracker.hpp"
+#include "vm.hpp"

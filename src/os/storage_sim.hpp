@@ -1,0 +1,69 @@
+// A simulated disk behind the storage seam. Files live in memory (memfd, so that they can be mapped). What is written
+// stays in doubt, sector by sector, until the file is flushed; a power cut then keeps, drops, tears, reorders or
+// trashes it. Every change is recorded as an event, so that an explorer can cut the power at any of them afterwards.
+//
+// S1: after a cut, a sector that was flushed and not written since holds its flushed bytes.
+// S2: a sector in doubt holds its bytes of the last flush, of any write since, or (trash) arbitrary bytes.
+// S3: names, sizes, allocations and punches in doubt may each be there or not; names in their order.
+// S4: the same events and the same seed give the same disk.
+#pragma once
+
+#include <cstdint>
+#include <taiyen/storage.h>
+
+namespace taiyen::os {
+
+inline constexpr uint32_t sector_bytes = 512;
+
+struct sim_disk; // opaque; one disk with many files
+
+sim_disk *sim_create();
+void sim_destroy(sim_disk *disk);
+const ty_storage *sim_storage(sim_disk *disk); // valid until sim_destroy
+
+// Operations that change the disk, counted from 0 since sim_create.
+uint64_t sim_event_count(const sim_disk *disk);
+
+// What a cut does with what is in doubt.
+enum class sim_cut {
+    keep_all, // everything in doubt reached the disk
+    drop_all, // nothing did
+    random,   // each sector and each change of names, sizes and space: a coin toss (reorders)
+    prefix,   // a random prefix in order of time, the last write torn
+    trash,    // as random, but some sectors that were in doubt hold garbage
+};
+
+// A new disk that holds what would be found after the power fails just before event number `event` (all events: at the
+// end). The source is not changed and need not be idle. Nothing is locked or open on the new disk.
+sim_disk *sim_power_cut(const sim_disk *disk, uint64_t event, sim_cut cut, uint64_t seed);
+
+// Which operation fails, and how. Counted are calls to the table's functions of the kinds in `operations`.
+enum sim_operation : uint32_t {
+    sim_op_open = 1,
+    sim_op_read = 2,
+    sim_op_write = 4,
+    sim_op_flush = 8,
+    sim_op_size = 16,
+    sim_op_allocate = 32,
+    sim_op_punch = 64,
+    sim_op_map = 128,
+    sim_op_lock = 256,
+    sim_op_names = 512,
+    sim_op_any = 1023,
+};
+struct sim_fault {
+    uint32_t operations = 0; // 0: none fails
+    uint64_t after = 0;      // so many succeed first
+    bool forever = false;    // else just one fails
+    ty_status status = TY_E_IO;
+};
+void sim_set_fault(sim_disk *disk, sim_fault fault);
+uint64_t sim_operation_count(const sim_disk *disk, uint32_t operations);
+
+// A full disk: writes, allocations and sizes beyond so many bytes of data in all files fail with TY_E_SPACE.
+void sim_set_capacity(sim_disk *disk, uint64_t bytes);
+
+// The canary: flushes return TY_OK and make nothing durable.
+void sim_set_broken_flush(sim_disk *disk, bool broken);
+
+} // namespace taiyen::os

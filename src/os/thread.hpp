@@ -1,0 +1,72 @@
+// Threads, locks and clocks over pthreads. Locks have ranks; a debug build checks that a thread takes them in rising
+// order.
+#pragma once
+
+#include <cstdint>
+#include <pthread.h>
+#include <taiyen/status.h>
+
+namespace taiyen::os {
+
+// In the order in which they may be taken.
+enum class lock_rank : uint8_t {
+    registry = 1,   // the list of open heaps
+    image = 2,      // one snapshot, apply or close at a time on a heap
+    gate = 3,       // the heap's gate: who pauses the allocators
+    span_class = 4, // spans of one size class of a heap
+    pages = 5,      // page runs of a heap
+    journal = 6,    // work queue between a snapshot and the background thread
+    storage = 7,    // inside a storage implementation
+};
+
+class mutex {
+public:
+    explicit constexpr mutex(lock_rank rank) : rank_(rank) {}
+    void lock();
+    void unlock();
+
+private:
+    friend class condition;
+    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    lock_rank rank_;
+};
+
+class [[nodiscard]] lock_guard {
+public:
+    explicit lock_guard(mutex &m) : mutex_(m) { mutex_.lock(); }
+    ~lock_guard() { mutex_.unlock(); }
+    lock_guard(const lock_guard &) = delete;
+    lock_guard &operator=(const lock_guard &) = delete;
+
+private:
+    mutex &mutex_;
+};
+
+class condition {
+public:
+    void wait(mutex &m);
+    void notify_all();
+
+private:
+    pthread_cond_t condition_ = PTHREAD_COND_INITIALIZER;
+};
+
+class thread {
+public:
+    ty_status start(void *(*main)(void *), void *argument); // signals are blocked in it; Expected: TY_E_MEMORY
+    void join();
+
+private:
+    pthread_t thread_{};
+};
+
+uint64_t now_ns(); // monotonic
+uint64_t unix_time_s();
+void random_bytes(void *bytes, unsigned count); // getrandom; for identities and nonces
+
+// Makes every running thread of the process execute a full memory barrier (membarrier, private expedited); false
+// where the kernel cannot: then every fast path must use its own fence.
+bool process_barrier_available();
+void process_barrier();
+
+} // namespace taiyen::os

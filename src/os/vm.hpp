@@ -1,0 +1,71 @@
+// Address space and memory: what the kernel gives. Addresses and sizes are multiples of page_bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <taiyen/status.h>
+
+namespace taiyen::os {
+
+inline constexpr size_t page_bytes = 4096;
+inline constexpr size_t segment_bytes = 16 * page_bytes;
+inline constexpr size_t huge_page_bytes = size_t{2} << 20;
+
+// The zone in which persistent heaps are placed: address-space randomisation puts nothing there (executables, the
+// program break, libraries and stacks lie above it), and AddressSanitizer's and ThreadSanitizer's shadows leave it
+// free.
+struct address_zone {
+    uintptr_t low;
+    uintptr_t high;
+};
+address_zone persistent_zone();
+
+// A free range within [low, high), at its low or its high end. Reads the process's mappings; somebody else may take the
+// range before the caller reserves it. Returns 0 if there is none.
+enum class zone_end { low, high };
+uintptr_t find_free(size_t bytes, size_t alignment, zone_end from, address_zone within);
+
+// Reserves address space: nothing may be read or written there. address 0: anywhere, aligned to alignment.
+// Expected: TY_E_ADDRESS (taken; the detail says by what), TY_E_MEMORY.
+ty_status reserve(uintptr_t address, size_t bytes, size_t alignment, void **reserved);
+
+// Makes reserved pages readable and writable; they read as zeros when first touched. Expected: TY_E_MEMORY.
+ty_status commit(void *address, size_t bytes);
+
+// Gives the memory of committed pages back; they stay committed and read as zeros when touched again.
+ty_status decommit(void *address, size_t bytes);
+
+// Ends a reservation, or a part of it.
+ty_status release(void *address, size_t bytes);
+
+// reserve and commit of anonymous memory, for the library's own tables; lazily backed. huge asks for 2 MiB pages.
+enum class memory_hint { none, huge };
+ty_status map_memory(size_t bytes, memory_hint hint, void **memory);
+void unmap_memory(void *memory, size_t bytes);
+
+// Changes whether pages may be written.
+ty_status protect(void *address, size_t bytes, bool writable);
+
+// Moves pages by their page-table entries (mremap); the source reads as zeros afterwards and stays committed.
+// Anonymous memory only.
+ty_status move_pages(void *from, void *to, size_t bytes);
+
+// Bytes of the range that are resident (mincore would count the page cache; this counts this process's own entries).
+// Where the kernel cannot say: 0.
+size_t resident_bytes(const void *address, size_t bytes);
+
+// Says what occupies the range, for error texts, such as "[heap] at 0x5555..-0x5555..". Empty if nothing does.
+void describe_mapping(uintptr_t address, size_t bytes, char *text, size_t text_bytes);
+
+// A word that reads as `alive` in the process that made it and as 0 in any forked child (MADV_WIPEONFORK).
+class fork_guard {
+public:
+    ty_status start();
+    void stop();
+    bool forked() const; // in a child of the process that called start
+
+private:
+    const volatile uint64_t *word_ = nullptr;
+};
+
+} // namespace taiyen::os
