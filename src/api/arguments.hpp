@@ -1,0 +1,58 @@
+// Checks of what callers hand in, shared by the public functions. Each refusal is TY_E_ARGUMENT and says which argument
+// is wrong and how to mend it.
+#pragma once
+
+#include "../os/failure.hpp"
+#include <cstddef>
+#include <cstring>
+#include <taiyen/taiyen.h>
+
+namespace taiyen {
+
+// Public structs grow at their end, and a program may have been compiled with a shorter or a longer one than the
+// library knows. Their first field, struct_size, says which.
+// A1: a shorter one counts as if the fields it lacks were zero; of a longer one the unknown rest must be zero.
+// A2: nothing beyond struct_size is read or written.
+inline constexpr size_t struct_size_max = 4096; // larger ones were never initialised
+
+// Copies the caller's options into `known`, which is zeroed first. name: the type; init: the macro that sets it up.
+ty_status copy_options(const void *given, void *known, size_t known_bytes, const char *call, const char *name,
+                       const char *init);
+
+// Whether the caller's struct_size of an output can be right; given may be NULL (refused).
+ty_status check_output(const void *given, const char *call, const char *name);
+
+// Copies a result to the caller as far as there is room and zeroes what the library does not know. struct_size is kept.
+void copy_output(const void *known, size_t known_bytes, void *given);
+
+// `what` completes "cannot CALL: ... is NULL".
+ty_status check_pointer(const void *pointer, const char *call, const char *what);
+
+inline ty_status check_heap(const ty_heap *heap, const char *call) {
+    return check_pointer(heap, call, "the heap");
+}
+
+// A path of a file: not NULL, not empty, not too long for the system.
+ty_status check_path(const char *path, const char *call, const char *what);
+
+// The fields that tell what a new heap is like.
+ty_status check_new_heap(size_t limit_bytes, const void *base, int classes, const char *call);
+
+// The number in a field of an enumeration type, which need not be one of its values before it is checked.
+template <class Enum>
+int number_of(const Enum &field) {
+    static_assert(sizeof(Enum) == sizeof(int));
+    int number;
+    memcpy(&number, &field, sizeof number);
+    return number;
+}
+
+// A storage of the caller's: long enough, every function there, nothing unknown.
+ty_status check_storage(const ty_storage *storage, const char *call);
+
+// For functions that give a pointer: the status is in the thread's detail.
+inline void *none(ty_status) {
+    return nullptr;
+}
+
+} // namespace taiyen

@@ -1,0 +1,216 @@
+// The functions of persist.h.
+#include "../image/image.hpp"
+#include "arguments.hpp"
+#include <taiyen/taiyen.h>
+
+using namespace taiyen;
+
+namespace {
+
+// Which heaps a call is for, and what it says to others.
+ty_status check_in_files(ty_heap *heap, const char *call) {
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (image_kind(heap) == TY_VOLATILE)
+        return failure(TY_E_ARGUMENT, "%s: it is a volatile heap and has no files", call)
+            .remedy("use ty_open for a heap that lives in files; ty_heap_destroy ends a volatile one");
+    return TY_OK;
+}
+
+const char *name_of(ty_kind kind) {
+    return kind == TY_VOLATILE ? "a volatile" : "an archive";
+}
+
+ty_status check_snapshot_heap(ty_heap *heap, const char *call) {
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    const ty_kind kind = image_kind(heap);
+    if (kind != TY_SNAPSHOT)
+        return failure(TY_E_UNSUPPORTED, "%s: it is %s heap", call, name_of(kind))
+            .remedy("only snapshot heaps can do this; open the heap with kind TY_SNAPSHOT");
+    return TY_OK;
+}
+
+ty_status check_choice(int value, int last, const char *call, const char *field) {
+    if (value < 0 || value > last)
+        return failure(TY_E_ARGUMENT, "%s: the option %s is %d", call, field, value)
+            .remedy("use one of the constants of persist.h");
+    return TY_OK;
+}
+
+ty_status check_open_options(const ty_open_options &options, const char *call) {
+    if (ty_status status = check_choice(number_of(options.mode), TY_OPEN_READ_ONLY, call, "mode"))
+        return status;
+    if (ty_status status = check_choice(number_of(options.kind), TY_SNAPSHOT, call, "kind"))
+        return status;
+    if (ty_status status = check_choice(number_of(options.tracking), TY_TRACK_SIGNAL, call, "tracking"))
+        return status;
+    if (ty_status status = check_choice(number_of(options.background), TY_BACKGROUND_CALLS, call, "background"))
+        return status;
+    if (options.kind == TY_VOLATILE)
+        return failure(TY_E_ARGUMENT, "%s as a volatile heap", call).remedy("use ty_heap_create for one");
+    if (ty_status status = check_new_heap(options.limit_bytes, options.base, number_of(options.classes), call))
+        return status;
+    if (options.journal_path)
+        return check_path(options.journal_path, call, "the option journal_path");
+    return TY_OK;
+}
+
+// The storage that a call is to use: the caller's, checked, or the built-in one.
+ty_status choose_storage(const ty_storage *given, const char *call, const ty_storage **storage) {
+    *storage = given ? given : ty_storage_default();
+    return given ? check_storage(given, call) : TY_OK;
+}
+
+} // namespace
+
+ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **heap, ty_report *report) {
+    constexpr const char *call = "open a heap";
+    ty_open_options known = TY_OPEN_OPTIONS_INIT;
+    if (ty_status status = check_path(path, call, "the path"))
+        return status;
+    if (ty_status status = check_pointer(heap, call, "the place for the heap"))
+        return status;
+    if (options)
+        if (ty_status status =
+                copy_options(options, &known, sizeof known, call, "ty_open_options", "TY_OPEN_OPTIONS_INIT"))
+            return status;
+    if (ty_status status = check_open_options(known, call))
+        return status;
+    if (ty_status status = choose_storage(known.storage, call, &known.storage))
+        return status;
+    return image_open(path, known, heap, report);
+}
+
+ty_status ty_close(ty_heap *heap) {
+    if (!heap)
+        return TY_OK;
+    if (ty_status status = check_in_files(heap, "close a heap"))
+        return status;
+    return image_close(heap);
+}
+
+ty_status ty_discard(ty_heap *heap) {
+    if (!heap)
+        return TY_OK;
+    if (ty_status status = check_in_files(heap, "discard a heap"))
+        return status;
+    return image_discard(heap);
+}
+
+ty_status ty_snapshot(ty_heap *heap) {
+    if (ty_status status = check_in_files(heap, "take a snapshot"))
+        return status;
+    uint64_t epoch = 0;
+    if (ty_status status = image_snapshot_start(heap, &epoch))
+        return status;
+    return image_snapshot_wait(heap, epoch);
+}
+
+ty_status ty_snapshot_start(ty_heap *heap, uint64_t *epoch) {
+    constexpr const char *call = "start a snapshot";
+    if (ty_status status = check_in_files(heap, call))
+        return status;
+    if (ty_status status = check_pointer(epoch, call, "the place for the epoch"))
+        return status;
+    return image_snapshot_start(heap, epoch);
+}
+
+ty_status ty_snapshot_wait(ty_heap *heap, uint64_t epoch) {
+    if (ty_status status = check_in_files(heap, "wait for a snapshot"))
+        return status;
+    return image_snapshot_wait(heap, epoch);
+}
+
+ty_status ty_preflush(ty_heap *heap, size_t limit_pages) {
+    if (ty_status status = check_snapshot_heap(heap, "write dirty pages early"))
+        return status;
+    return image_preflush(heap, limit_pages);
+}
+
+ty_status ty_work(ty_heap *heap) {
+    if (ty_status status = check_in_files(heap, "apply a heap's batches"))
+        return status;
+    return image_work(heap);
+}
+
+ty_status ty_work_status(ty_heap *heap) {
+    if (ty_status status = check_in_files(heap, "tell how a heap's background work went"))
+        return status;
+    return image_work_status(heap);
+}
+
+ty_status ty_dirty_count(ty_heap *heap, uint64_t *pages) {
+    constexpr const char *call = "count dirty pages";
+    if (ty_status status = check_snapshot_heap(heap, call))
+        return status;
+    if (ty_status status = check_pointer(pages, call, "the place for the count"))
+        return status;
+    return image_dirty_count(heap, pages);
+}
+
+ty_status ty_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap) {
+    constexpr const char *call = "copy the dirty bitmap";
+    if (ty_status status = check_snapshot_heap(heap, call))
+        return status;
+    if (ty_status status = check_pointer(bitmap, call, "the bitmap"))
+        return status;
+    const uint64_t pages = heap_limit(heap) / os::page_bytes;
+    if (first > pages || count > pages - first)
+        return failure(TY_E_ARGUMENT, "%s: %llu pages from page %llu on do not lie in the heap", call,
+                       static_cast<unsigned long long>(count), static_cast<unsigned long long>(first))
+            .remedy("the heap has %llu pages", static_cast<unsigned long long>(pages));
+    return image_dirty_bitmap(heap, first, count, bitmap);
+}
+
+ty_status ty_read_info(const char *path, const ty_storage *storage, ty_info *info) {
+    constexpr const char *call = "read what a heap's files say";
+    const ty_storage *used = nullptr;
+    if (ty_status status = check_path(path, call, "the path"))
+        return status;
+    if (ty_status status = choose_storage(storage, call, &used))
+        return status;
+    if (ty_status status = check_output(info, call, "ty_info"))
+        return status;
+    ty_info known{};
+    known.struct_size = sizeof known;
+    if (ty_status status = image_read_info(path, *used, &known))
+        return status;
+    copy_output(&known, sizeof known, info);
+    return TY_OK;
+}
+
+ty_kind ty_heap_kind(ty_heap *heap) {
+    return check_heap(heap, "tell the kind of a heap") ? TY_KIND_DEFAULT : image_kind(heap);
+}
+
+uint64_t ty_heap_epoch(ty_heap *heap) {
+    if (check_heap(heap, "tell the epoch of a heap"))
+        return 0;
+    return image_kind(heap) == TY_VOLATILE ? 0 : image_epoch(heap);
+}
+
+ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
+    constexpr const char *call = "get snapshot statistics";
+    if (ty_status status = check_in_files(heap, call))
+        return status;
+    if (ty_status status = check_output(stats, call, "ty_snapshot_stats"))
+        return status;
+    ty_snapshot_stats known{};
+    known.struct_size = sizeof known;
+    if (ty_status status = image_get_snapshot_stats(heap, &known))
+        return status;
+    copy_output(&known, sizeof known, stats);
+    return TY_OK;
+}
+
+ty_status ty_scrub(const char *path, const ty_storage *storage, ty_progress_callback *progress,
+                   ty_problem_callback *problem, void *context) {
+    constexpr const char *call = "scrub a heap's files";
+    const ty_storage *used = nullptr;
+    if (ty_status status = check_path(path, call, "the path"))
+        return status;
+    if (ty_status status = choose_storage(storage, call, &used))
+        return status;
+    return image_scrub(path, *used, progress, problem, context);
+}

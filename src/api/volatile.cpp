@@ -1,0 +1,48 @@
+#include "volatile.hpp"
+
+namespace taiyen {
+
+namespace {
+
+ty_status provide(void *, void *address, size_t bytes) {
+    return os::commit(address, bytes);
+}
+
+// Pages whose memory the kernel does not take back are merely kept: nothing is lost.
+void give_back(void *, void *address, size_t bytes) {
+    static_cast<void>(os::decommit(address, bytes));
+}
+
+size_t span_bytes(size_t limit_bytes) {
+    const size_t wanted = limit_bytes ? limit_bytes : heap_limit_default;
+    return (wanted + heap_granule_bytes - 1) & ~(heap_granule_bytes - 1);
+}
+
+ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty_heap **heap) {
+    const heap_owner owner{nullptr, provide, give_back};
+    if (ty_status status = heap_format(base, bytes, classes, owner))
+        return status;
+    return heap_attach(base, bytes, owner, true, heap);
+}
+
+} // namespace
+
+ty_status volatile_create(const ty_heap_options &options, ty_heap **heap) {
+    const size_t bytes = span_bytes(options.limit_bytes);
+    void *base = nullptr;
+    if (ty_status status = os::reserve(reinterpret_cast<uintptr_t>(options.base), bytes, heap_granule_bytes, &base))
+        return status;
+    const ty_status status = format_and_attach(base, bytes, options.classes, heap);
+    if (status)
+        static_cast<void>(os::release(base, bytes)); // the first failure is the one to tell
+    return status;
+}
+
+ty_status volatile_destroy(ty_heap *heap) {
+    void *base = heap_base(heap);
+    const size_t bytes = heap_limit(heap);
+    heap_detach(heap);
+    return os::release(base, bytes);
+}
+
+} // namespace taiyen
