@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Checks that includes go one way: os <- heap <- image, log <- txn <- undo, pack <- api <- programs.
+
+    scripts/check_layers.py [TREE]        prints each violation as file:line: what; exit 1 if there is one
+    scripts/check_layers.py --self-test   plants each kind of violation in a temporary tree and looks for it
+
+The rules stand in docs/design/README.md; the tables below are their only other place.
+"""
+
+import os
+import re
+import sys
+import tempfile
+
+# What each layer may include of the others, each through its façade only.
+LOWER_LAYERS = {
+    "os": (),
+    "heap": ("os",),
+    "image": ("os", "heap"),
+    "log": ("os",),
+    "txn": ("os", "heap", "image", "log"),
+    "undo": ("os", "heap", "image", "log", "txn"),
+    "pack": ("os", "heap", "image", "log", "txn"),
+    "api": ("os", "heap", "image", "log", "txn", "undo", "pack"),
+}
+
+# The simulated disk is not in the os façade: it has one of its own, that no layer includes.
+SIMULATION_FACADE = "src/os/storage_sim.hpp"
+
+PROGRAM_FOLDERS = ("cli", "bench", "examples")
+TEST_FOLDERS = ("tests", "fuzz")
+
+# C++ headers that need nothing of the C++ run-time library; all others are refused in src.
+RUNTIME_FREE = set(
+    "algorithm array atomic bit compare concepts initializer_list limits new numeric source_location span tuple "
+    "type_traits utility version".split()
+)
+
+# The headers of ISO C, which are no system calls, and their C++ names.
+ISO_C = set(
+    "assert ctype errno float inttypes limits math signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib "
+    "string time".split()
+)
+C_HEADERS = {name + ".h" for name in ISO_C} | {"c" + name for name in ISO_C}
+
+# Header-only libraries, by the layers that use them.
+THIRD_PARTY = {"xxhash.h": ("image", "log", "pack")}
+
+SOURCE_SUFFIXES = (".c", ".h", ".cpp", ".hpp", ".cc", ".hh", ".inc")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+
+
+def facade_of(layer):
+    return f"src/{layer}/{layer}.hpp"
+
+
+def layer_of(path):
+    """The layer of a path below src, else None."""
+    parts = path.split("/")
+    return parts[1] if len(parts) > 2 and parts[0] == "src" else None
+
+
+def resolve(tree, path, include):
+    """The path within the tree of what a quoted include names, or None where there is no such file."""
+    for folder in (os.path.dirname(path), "", "src", "include"):
+        candidate = os.path.normpath(os.path.join(folder, include))
+        if os.path.isfile(os.path.join(tree, candidate)):
+            return candidate
+    return None
+
+
+def check_layer_include(path, layer, target):
+    """Within src: the own layer freely, lower layers through their façades."""
+    if target.startswith("include/taiyen/"):
+        return None
+    other = layer_of(target)
+    if other == layer:
+        return None
+    if other not in LOWER_LAYERS:
+        return f"src/{layer} includes {target}, which is no part of the library"
+    if target == SIMULATION_FACADE:
+        return f"{target} is for tests only"
+    if other not in LOWER_LAYERS[layer]:
+        return f"src/{layer} may not include src/{other}: includes go down the layers only"
+    if target != facade_of(other):
+        return f"src/{layer} includes {target} past the façade {facade_of(other)}"
+    return None
+
+
+def check_layer_system_include(layer, include):
+    """Within src: no run-time library of C++, and the operating system in src/os only."""
+    if include.startswith("taiyen/") or include in C_HEADERS or include in RUNTIME_FREE:
+        return None
+    if include in THIRD_PARTY:
+        return None if layer in THIRD_PARTY[include] else f"<{include}> is for {', '.join(THIRD_PARTY[include])} only"
+    if "." not in include:
+        return f"<{include}> may need the C++ run-time library, which src does without"
+    return None if layer == "os" else f"<{include}>: only src/os includes system headers"
+
+
+def check_program_include(path, target):
+    folder = path.split("/")[0]
+    if target.split("/")[0] in (folder, "include"):
+        return None
+    return f"{folder} includes {target}; programs use the public API only"
+
+
+def check_test_include(path, target):
+    """tests/<layer> sees its layer and what is below; other tests see everything."""
+    layer = path.split("/")[1]
+    other = layer_of(target)
+    if layer not in LOWER_LAYERS or other is None or other == layer or other in LOWER_LAYERS[layer]:
+        return None
+    return f"tests of {layer} include {target}: a layer's tests use it and what is below it"
+
+
+def check_public_include(path, include, quoted):
+    if path.endswith(".hpp"):
+        return None
+    if quoted or include in ("stdbool.h", "stddef.h", "stdint.h"):
+        return None
+    return f"public C header includes <{include}>; only stdbool.h, stddef.h and stdint.h are allowed"
+
+
+def check_include(tree, path, include, quoted):
+    """What is wrong with one include, or None."""
+    folder = path.split("/")[0]
+    if folder == "include":
+        return check_public_include(path, include, quoted)
+    target = resolve(tree, path, include) if quoted or "/" in include else None
+    layer = layer_of(path)
+    if layer is not None:
+        if layer not in LOWER_LAYERS:
+            return f"src/{layer} is not a layer that {os.path.basename(__file__)} knows"
+        if quoted and target is None:
+            return f'"{include}" is not in the tree; system headers are written <{include}>'
+        return check_layer_include(path, layer, target) if target else check_layer_system_include(layer, include)
+    if target is None:
+        return None
+    return check_program_include(path, target) if folder in PROGRAM_FOLDERS else check_test_include(path, target)
+
+
+def source_files(tree):
+    for folder in ("src", "include") + PROGRAM_FOLDERS + TEST_FOLDERS:
+        for directory, _, names in os.walk(os.path.join(tree, folder)):
+            for name in sorted(names):
+                if name.endswith(SOURCE_SUFFIXES):
+                    yield os.path.relpath(os.path.join(directory, name), tree)
+
+
+def check_tree(tree):
+    """All violations in a tree, as texts, and the number of files read."""
+    violations = []
+    files = 0
+    for path in source_files(tree):
+        files += 1
+        with open(os.path.join(tree, path), encoding="utf-8") as source:
+            for number, line in enumerate(source, 1):
+                match = INCLUDE.match(line)
+                if match is None:
+                    continue
+                wrong = check_include(tree, path, match.group(1) or match.group(2), match.group(1) is not None)
+                if wrong:
+                    violations.append(f"{path}:{number}: {wrong}")
+    return violations, files
+
+
+# One planted violation a rule: file, include line. And, below, what must be let through.
+PLANTED = (
+    ("src/os/a.cpp", '#include "../heap/heap.hpp"'),
+    ("src/heap/b.cpp", '#include "../image/image.hpp"'),
+    ("src/image/c.cpp", '#include "../heap/heap_layout.hpp"'),
+    ("src/image/d.cpp", '#include "../os/storage_sim.hpp"'),
+    ("src/image/e.cpp", '#include "../../cli/own.hpp"'),
+    ("src/image/f.cpp", '#include "missing.hpp"'),
+    ("src/heap/g.cpp", "#include <vector>"),
+    ("src/os/h.cpp", "#include <string>"),
+    ("src/heap/i.cpp", "#include <sys/mman.h>"),
+    ("src/api/j.cpp", "  # include <unistd.h>"),
+    ("src/heap/k.cpp", "#include <xxhash.h>"),
+    ("src/heap/l.cpp", "#include <image/image.hpp>"),
+    ("src/new_layer/m.cpp", "#include <cstdint>"),
+    ("cli/n.cpp", '#include "../src/heap/heap.hpp"'),
+    ("bench/o.cpp", '#include "src/os/os.hpp"'),
+    ("examples/p.cpp", '#include "../cli/own.hpp"'),
+    ("tests/heap/q.cpp", '#include "src/image/image.hpp"'),
+    ("include/taiyen/r.h", "#include <sys/types.h>"),
+)
+ALLOWED = (
+    ("src/os/os.hpp", "#include <sys/mman.h>"),
+    ("src/os/storage_sim.hpp", "#include <atomic>"),
+    ("src/heap/heap.hpp", '#include "../os/os.hpp"'),
+    ("src/heap/heap_layout.hpp", "#include <taiyen/heap.h>"),
+    ("src/image/image.hpp", '#include "../heap/heap.hpp"'),
+    ("src/image/checksum.cpp", "#include <xxhash.h>"),
+    ("src/api/api.cpp", '#include "../image/image.hpp"'),
+    ("src/api/text.cpp", "#include <cstdio>"),
+    ("cli/own.hpp", "#include <string>"),
+    ("cli/main.cpp", '#include "own.hpp"'),
+    ("bench/probe.cpp", "#include <sys/ioctl.h>"),
+    ("tests/heap/ok.cpp", '#include "src/heap/heap_layout.hpp"'),
+    ("tests/crash/ok.cpp", '#include "src/os/storage_sim.hpp"'),
+    ("include/taiyen/heap.h", "#include <stdint.h>"),
+    ("include/taiyen/taiyen.hpp", "#include <memory_resource>"),
+)
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as tree:
+        for path, line in ALLOWED + PLANTED:
+            full = os.path.join(tree, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w", encoding="utf-8") as source:
+                source.write(f"// {path}\n{line}\n")
+        violations, _ = check_tree(tree)
+    found = {violation.split(":")[0] for violation in violations}
+    planted = {path for path, _ in PLANTED}
+    for path in sorted(planted - found):
+        print(f"self-test: planted violation in {path} was not found")
+    for path in sorted(found - planted):
+        print(f"self-test: {path} was refused but is allowed")
+    if found != planted:
+        return 1
+    print(f"{len(PLANTED)} planted violations found, {len(ALLOWED)} allowed includes let through")
+    return 0
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    tree = arguments[0] if arguments else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    violations, files = check_tree(tree)
+    for violation in violations:
+        print(violation)
+    print(f"{files} files: {len(violations)} includes against the layers")
+    return 1 if violations or files == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
