@@ -1,0 +1,71 @@
+# The front door. Each target installs what is missing first (scripts/setup), then builds with the CMake presets and runs.
+# Programs: build/release/bin, libraries: build/release/lib.
+
+BIN := build/release/bin
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+CRASH_STATES ?= 20000
+CRASH_SEEDS ?= 1 2 3
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench check crash fuzz docs install format clean check-asan check-tsan
+
+help: ## List the targets
+	@echo "Taiyen: memory that is durable by itself. Targets:"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+	  printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+# $(call build_preset,PRESET)
+build_preset = @cmake --preset $(1) >build/$(1)-configure.log 2>&1 || { cat build/$(1)-configure.log >&2; exit 1; } \
+	&& cmake --build --preset $(1) --parallel $(JOBS)
+
+build: ## Build everything: programs in build/release/bin, libraries in build/release/lib
+	@scripts/setup build
+	@mkdir -p build
+	$(call build_preset,release)
+
+demo: build ## Real data in a heap, killed 50 times, found whole each time (a minute)
+	@$(BIN)/atlas-demo
+
+test: build ## Build, then run all tests
+	@scripts/setup test
+	@ctest --preset release --parallel $(JOBS) --no-tests=error
+
+bench: build ## All measurements, as a table and in build/bench.json
+	@$(BIN)/taiyen-bench all --json build/bench.json
+
+check: check-asan check-tsan ## All tests under AddressSanitizer with UBSan, and under ThreadSanitizer
+
+check-asan check-tsan: check-%:
+	@scripts/setup check
+	@mkdir -p build
+	$(call build_preset,$*)
+	@ctest --preset $* --parallel $(JOBS) --no-tests=error
+
+crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), and the canary
+	@for seed in $(CRASH_SEEDS); do \
+	  $(BIN)/taiyen-crash snapshot --states $(CRASH_STATES) --seed $$seed || exit 1; done
+	@$(BIN)/taiyen-crash snapshot --canary
+
+fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables
+	@scripts/setup fuzz
+	@mkdir -p build
+	$(call build_preset,fuzz)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz build/fuzz $(FUZZ_TARGETS)
+
+docs: ## HTML of the public headers in build/docs/html; every code block is compiled
+	@scripts/setup docs
+	@scripts/check_docs.py
+	@scripts/build_docs
+
+install: build ## Install headers, libraries and the taiyen program below PREFIX (/usr/local); DESTDIR works
+	@cmake --install build/release --prefix $(PREFIX)
+
+format: ## Format all sources with clang-format-14
+	@scripts/setup format
+	@scripts/check_format --fix
+
+clean: ## Remove build/
+	@cmake -E rm -rf build

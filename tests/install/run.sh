@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Goal: what is installed can be used from outside. Method: install into a temporary folder, move it (nothing may
+# remember where it was), then build and run programs of another project with the CMake package and with pkg-config.
+#
+#   tests/install/run.sh BUILD_FOLDER
+set -euo pipefail
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+cmake --install "$build" --prefix "$folder/first" >"$folder/log" || { cat "$folder/log"; exit 1; }
+mv "$folder/first" "$folder/prefix"
+
+cmake -S "$here/outside" -B "$folder/outside" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/log" &&
+    cmake --build "$folder/outside" >>"$folder/log" || { cat "$folder/log"; exit 1; }
+"$folder/outside/with_static"
+"$folder/outside/with_shared"
+
+pc=$(find "$folder/prefix" -name taiyen.pc)
+read -ra flags < <(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs taiyen)
+cc -o "$folder/with_pc" "$here/outside/main.c" "${flags[@]}"
+LD_LIBRARY_PATH=$(dirname "$(dirname "$pc")") "$folder/with_pc"
+
+# The public headers and nothing else of ours.
+if diff <(cd "$here/../../include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort); then
+    echo "installed, moved and used from outside"
+fi
