@@ -23,6 +23,5 @@ cc -o "$folder/with_pc" "$here/outside/main.c" "${flags[@]}"
 LD_LIBRARY_PATH=$(dirname "$(dirname "$pc")") "$folder/with_pc"
 
 # The public headers and nothing else of ours.
-if diff <(cd "$here/../../include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort); then
-    echo "installed, moved and used from outside"
-fi
+diff <(cd "$here/../../include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
+echo "installed, moved and used from outside"
