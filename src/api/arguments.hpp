@@ -2,7 +2,7 @@
 // is wrong and how to mend it.
 #pragma once
 
-#include "../os/failure.hpp"
+#include "../os/os.hpp"
 #include <cstddef>
 #include <cstring>
 #include <taiyen/taiyen.h>
