@@ -3,8 +3,11 @@
 // trashes it. Every change is recorded as an event, so that an explorer can cut the power at any of them afterwards.
 //
 // S1: after a cut, a sector that was flushed and not written since holds its flushed bytes.
-// S2: a sector in doubt holds its bytes of the last flush, of any write since, or (trash) arbitrary bytes.
-// S3: names, sizes, allocations and punches in doubt may each be there or not; names in their order.
+// S2: a sector in doubt holds its bytes of the last flush, of any write since, or (trash) arbitrary bytes. What a
+// failed
+//     flush covered stays in doubt whatever flush succeeds later, until it is written again.
+// S3: names, sizes, allocations and punches in doubt may each be there or not; names of a folder in their order. A file
+//     whose name is not there is gone, whatever was flushed.
 // S4: the same events and the same seed give the same disk.
 #pragma once
 
@@ -21,7 +24,7 @@ sim_disk *sim_create();
 void sim_destroy(sim_disk *disk);
 const ty_storage *sim_storage(sim_disk *disk); // valid until sim_destroy
 
-// Operations that change the disk, counted from 0 since sim_create.
+// Operations that change the disk (and flushes, also failed ones), counted from 0 since sim_create.
 uint64_t sim_event_count(const sim_disk *disk);
 
 // What a cut does with what is in doubt.
@@ -37,7 +40,9 @@ enum class sim_cut {
 // end). The source is not changed and need not be idle. Nothing is locked or open on the new disk.
 sim_disk *sim_power_cut(const sim_disk *disk, uint64_t event, sim_cut cut, uint64_t seed);
 
-// Which operation fails, and how. Counted are calls to the table's functions of the kinds in `operations`.
+// Which operation fails, and how. Counted are calls to the table's functions of the kinds in `operations`, from
+// sim_set_fault on. next_data is a read; unmap never fails, write_back is a map; rename, remove and flush_directory are
+// names. A write that fails may have written a part.
 enum sim_operation : uint32_t {
     sim_op_open = 1,
     sim_op_read = 2,
@@ -60,7 +65,8 @@ struct sim_fault {
 void sim_set_fault(sim_disk *disk, sim_fault fault);
 uint64_t sim_operation_count(const sim_disk *disk, uint32_t operations);
 
-// A full disk: writes, allocations and sizes beyond so many bytes of data in all files fail with TY_E_SPACE.
+// A full disk: writes and allocations that would need more than so many bytes in all files together fail with
+// TY_E_SPACE; a write then takes the part that fits. A hole takes no space.
 void sim_set_capacity(sim_disk *disk, uint64_t bytes);
 
 // The canary: flushes return TY_OK and make nothing durable.

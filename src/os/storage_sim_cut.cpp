@@ -1,0 +1,224 @@
+// The power cut: decides what becomes of everything in doubt, and makes a new disk of the outcome.
+#include "storage_sim_disk.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace taiyen::os {
+
+namespace {
+
+using namespace sim;
+
+// splitmix64: small, and the same everywhere, so that a seed means the same cut on every machine.
+class dice {
+public:
+    explicit dice(uint64_t seed) : state_(seed) {}
+    uint64_t roll() {
+        state_ += 0x9e3779b97f4a7c15u;
+        uint64_t z = state_;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return z ^ (z >> 31);
+    }
+    uint64_t below(uint64_t bound) { return roll() % bound; }
+    bool coin() { return roll() >> 63; }
+
+private:
+    uint64_t state_;
+};
+
+// What a cut does with one event in doubt. Whole events are kept or dropped more often than single sectors, since
+// "everything but this write" and "nothing but this write" are the outcomes that find most mistakes.
+class verdict {
+public:
+    verdict(sim_cut cut, uint64_t seed, const std::vector<uint64_t> &doubts) : cut_(cut), dice_(seed) {
+        if (cut == sim_cut::prefix && !doubts.empty()) {
+            uint64_t kept = dice_.below(doubts.size() + 1);
+            first_lost_ = kept < doubts.size() ? doubts[kept] : UINT64_MAX;
+        }
+    }
+
+    // Of names, sizes, allocations, punches and the growth by a write.
+    bool keeps(uint64_t event) {
+        switch (cut_) {
+        case sim_cut::keep_all:
+            return true;
+        case sim_cut::drop_all:
+            return false;
+        case sim_cut::prefix:
+            return event < first_lost_;
+        default:
+            return dice_.coin();
+        }
+    }
+
+    // Called once before a write's pages are asked for.
+    void start_write(uint64_t event, size_t pages) {
+        torn_ = cut_ == sim_cut::prefix && event == first_lost_;
+        torn_sectors_ = torn_ ? dice_.below(pages * 8 + 1) : 0;
+        grows_ = torn_ ? torn_sectors_ == pages * 8 || dice_.coin() : keeps(event);
+        uint64_t lot = dice_.below(8);
+        mode_ = lot < 3 ? 0 : lot < 6 ? 255 : -1; // dropped, kept, sector by sector
+    }
+    bool grows() const { return grows_; }
+
+    // The sectors of a written page that reached the disk, as a bit mask.
+    uint8_t sectors(uint64_t event, size_t page) {
+        switch (cut_) {
+        case sim_cut::keep_all:
+            return 0xff;
+        case sim_cut::drop_all:
+            return 0;
+        case sim_cut::prefix: {
+            if (!torn_) {
+                return event < first_lost_ ? 0xff : 0;
+            }
+            uint64_t before = page * 8;
+            uint64_t here = torn_sectors_ > before ? std::min<uint64_t>(torn_sectors_ - before, 8) : 0;
+            return static_cast<uint8_t>((1u << here) - 1);
+        }
+        default:
+            return mode_ >= 0 ? static_cast<uint8_t>(mode_) : static_cast<uint8_t>(dice_.roll());
+        }
+    }
+
+    uint8_t trashed() {
+        return cut_ == sim_cut::trash && dice_.below(8) == 0 ? static_cast<uint8_t>(dice_.roll() & dice_.roll()) : 0;
+    }
+    uint64_t garbage() { return dice_.roll(); }
+
+private:
+    sim_cut cut_;
+    dice dice_;
+    uint64_t first_lost_ = UINT64_MAX;
+    bool torn_ = false;
+    bool grows_ = false;
+    uint64_t torn_sectors_ = 0;
+    int mode_ = 0;
+};
+
+// One page of a write: its surviving sectors over what was there.
+void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t trash, verdict &judge, content &to) {
+    if (kept == 0xff && trash == 0) {
+        to.put(number, written);
+        return;
+    }
+    if (kept == 0 && trash == 0) {
+        return;
+    }
+    const page *old = to.find(number);
+    auto mixed = old ? std::make_shared<page>(*old) : std::make_shared<page>();
+    for (unsigned s = 0; s < 8; ++s) {
+        unsigned char *sector = mixed->bytes.data() + s * sector_bytes;
+        if (trash >> s & 1) {
+            for (unsigned i = 0; i < sector_bytes; i += 8) {
+                uint64_t noise = judge.garbage();
+                std::memcpy(sector + i, &noise, 8);
+            }
+        } else if (kept >> s & 1) {
+            std::memcpy(sector, written->bytes.data() + s * sector_bytes, sector_bytes);
+        }
+    }
+    to.put(number, std::move(mixed));
+}
+
+content cut_file(const replayed_file &file, const std::vector<event> &events, verdict &judge) {
+    content result = file.durable;
+    for (const doubt &one : file.doubts) {
+        const event &what = events[one.event];
+        if (what.kind != event_kind::write) {
+            if (judge.keeps(one.event)) {
+                apply_event(what, result);
+            }
+            continue;
+        }
+        judge.start_write(one.event, what.pages.size());
+        for (size_t i = 0; i < what.pages.size(); ++i) {
+            auto open = static_cast<uint8_t>(one.settled.empty() ? 0xff : ~one.settled[i]);
+            uint8_t kept = judge.sectors(one.event, i) & open;
+            uint8_t trash = judge.trashed() & open;
+            cut_page(what.pages[i], what.offset / page_size + i, kept, trash, judge, result);
+        }
+        bool end_settled = !one.settled.empty() && one.settled.back() == 0xff; // something durable decided the end
+        if (judge.grows() && !end_settled) {
+            result.extend(what.offset + what.bytes);
+        }
+    }
+    result.drop_beyond_size();
+    return result;
+}
+
+// In each folder, a prefix of the changes of names survives.
+name_map cut_names(const replay &at, const std::vector<event> &events, verdict &judge) {
+    name_map names = at.durable_names;
+    std::set<std::string> over;
+    for (uint64_t number : at.name_doubts) {
+        std::string folder = folder_of(events[number].path);
+        if (over.contains(folder)) {
+            continue;
+        }
+        if (judge.keeps(number)) {
+            apply_name(events[number], names);
+        } else {
+            over.insert(folder);
+        }
+    }
+    return names;
+}
+
+std::vector<uint64_t> doubts_in_time(const replay &at) {
+    std::vector<uint64_t> all = at.name_doubts;
+    for (const auto &[number, file] : at.files) {
+        for (const doubt &one : file.doubts) {
+            all.push_back(one.event);
+        }
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+// Moves the disk's cursor to the event; forwards it is a few steps, backwards it starts from a checkpoint.
+const replay &replay_at(const sim_disk &disk, uint64_t event) {
+    constexpr uint64_t checkpoint_every = 256;
+    if (disk.cursor.next_event > event || event - disk.cursor.next_event > checkpoint_every) {
+        auto after = disk.checkpoints.upper_bound(event);
+        if (after == disk.checkpoints.begin()) {
+            disk.cursor = disk.start;
+        } else if (disk.cursor.next_event > event || std::prev(after)->first > disk.cursor.next_event) {
+            disk.cursor = std::prev(after)->second;
+        }
+    }
+    while (disk.cursor.next_event < event) {
+        disk.cursor.step(disk.events);
+        if (disk.cursor.next_event % checkpoint_every == 0) {
+            disk.checkpoints.try_emplace(disk.cursor.next_event, disk.cursor);
+        }
+    }
+    return disk.cursor;
+}
+
+} // namespace
+
+sim_disk *sim_power_cut(const sim_disk *disk, uint64_t event, sim_cut cut, uint64_t seed) {
+    lock_guard guard(disk->lock);
+    const replay &at = replay_at(*disk, std::min<uint64_t>(event, disk->events.size()));
+    verdict judge(cut, seed, doubts_in_time(at));
+
+    sim_disk *result = sim_create();
+    result->names = cut_names(at, disk->events, judge);
+    result->next_file = disk->next_file;
+    for (const auto &[path, number] : result->names) {
+        auto file = std::make_unique<live_file>();
+        file->path = path;
+        file->now = cut_file(at.files.at(number), disk->events, judge);
+        result->start.files[number].durable = file->now;
+        result->live[number] = std::move(file);
+    }
+    result->start.durable_names = result->names;
+    result->cursor = result->start;
+    return result;
+}
+
+} // namespace taiyen::os

@@ -1,0 +1,142 @@
+// What is durable and what is in doubt after the first n events.
+#include "storage_sim_disk.hpp"
+
+#include <algorithm>
+
+namespace taiyen::os::sim {
+
+namespace {
+
+constexpr unsigned sectors_per_page = page_size / sector_bytes;
+
+// Takes the sectors of [offset, end) out of the doubt: something durable lies over them now.
+void settle_range(doubt &old, const event &written, uint64_t offset, uint64_t end) {
+    if (old.settled.empty()) {
+        old.settled.resize(written.pages.size());
+    }
+    for (uint64_t i = 0; i < written.pages.size() * sectors_per_page; ++i) {
+        uint64_t at = written.offset + i * sector_bytes;
+        if (at >= offset && at < end) {
+            old.settled[i / sectors_per_page] |= static_cast<uint8_t>(1u << (i % sectors_per_page));
+        }
+    }
+}
+
+bool is_settled(const doubt &old, const event &written) {
+    size_t settled = static_cast<size_t>(std::count(old.settled.begin(), old.settled.end(), uint8_t{0xff}));
+    return !written.pages.empty() && settled == written.pages.size();
+}
+
+// A flush succeeds: all doubts become durable, except forgotten writes (D3).
+void settle_file(replayed_file &file, const std::vector<event> &events) {
+    std::vector<doubt> kept;
+    for (doubt &one : file.doubts) {
+        const event &what = events[one.event];
+        if (one.forgotten) {
+            kept.push_back(std::move(one));
+            continue;
+        }
+        apply_event(what, file.durable);
+        bool covers = what.kind == event_kind::write || what.kind == event_kind::punch;
+        for (doubt &old : kept) {
+            if (covers || what.kind == event_kind::size) {
+                settle_range(old, events[old.event], what.offset, covers ? what.offset + what.bytes : UINT64_MAX);
+            }
+        }
+    }
+    std::erase_if(kept, [&](const doubt &old) { return is_settled(old, events[old.event]); });
+    file.doubts = std::move(kept);
+}
+
+// A flush of a folder makes its names durable; other folders' stay in doubt.
+void settle_names(replay &at, const std::string &folder, const std::vector<event> &events) {
+    std::erase_if(at.name_doubts, [&](uint64_t number) {
+        if (folder_of(events[number].path) != folder) {
+            return false;
+        }
+        apply_name(events[number], at.durable_names);
+        return true;
+    });
+}
+
+} // namespace
+
+std::string folder_of(const std::string &path) {
+    size_t slash = path.rfind('/');
+    return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+void apply_event(const event &what, content &to) {
+    switch (what.kind) {
+    case event_kind::write:
+        for (size_t i = 0; i < what.pages.size(); ++i) {
+            to.put(what.offset / page_size + i, what.pages[i]);
+        }
+        to.extend(what.offset + what.bytes);
+        break;
+    case event_kind::size:
+        to.resize(what.offset);
+        break;
+    case event_kind::allocate:
+        to.fill_holes(what.offset, what.bytes);
+        break;
+    case event_kind::punch:
+        to.punch(what.offset, what.bytes);
+        break;
+    default:
+        break;
+    }
+}
+
+void apply_name(const event &what, name_map &names) {
+    switch (what.kind) {
+    case event_kind::create:
+        names[what.path] = what.file;
+        break;
+    case event_kind::rename:
+        names.erase(what.path);
+        names[what.target] = what.file;
+        break;
+    case event_kind::remove:
+        names.erase(what.path);
+        break;
+    default:
+        break;
+    }
+}
+
+void replay::step(const std::vector<event> &events) {
+    const event &what = events[next_event];
+    switch (what.kind) {
+    case event_kind::create:
+        files[what.file];
+        name_doubts.push_back(next_event);
+        break;
+    case event_kind::rename:
+    case event_kind::remove:
+        name_doubts.push_back(next_event);
+        break;
+    case event_kind::flush_directory:
+        settle_names(*this, folder_of(what.path), events);
+        break;
+    case event_kind::write:
+    case event_kind::size:
+    case event_kind::allocate:
+    case event_kind::punch:
+        files[what.file].doubts.push_back({next_event, false, {}});
+        break;
+    case event_kind::flush:
+        settle_file(files[what.file], events);
+        break;
+    case event_kind::failed_flush:
+        for (doubt &one : files[what.file].doubts) {
+            one.forgotten = one.forgotten || events[one.event].kind == event_kind::write;
+        }
+        break;
+    case event_kind::broken_flush:
+        break;
+    }
+    ++next_event;
+}
+
+} // namespace taiyen::os::sim
