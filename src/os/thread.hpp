@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <pthread.h>
+#include <sched.h>
 #include <taiyen/status.h>
 
 namespace taiyen::os {
@@ -12,11 +13,12 @@ namespace taiyen::os {
 enum class lock_rank : uint8_t {
     registry = 1,   // the list of open heaps
     image = 2,      // one snapshot, apply or close at a time on a heap
-    gate = 3,       // the heap's gate: who pauses the allocators
-    span_class = 4, // spans of one size class of a heap
-    pages = 5,      // page runs of a heap
-    journal = 6,    // work queue between a snapshot and the background thread
-    storage = 7,    // inside a storage implementation
+    caches = 3,     // the table of heaps by address, and the list of threads' caches
+    gate = 4,       // the heap's gate: who pauses the allocators
+    span_class = 5, // spans of one size class of a heap
+    pages = 6,      // page runs of a heap
+    journal = 7,    // work queue between a snapshot and the background thread
+    storage = 8,    // inside a storage implementation
 };
 
 class mutex {
@@ -63,6 +65,8 @@ private:
 uint64_t now_ns(); // monotonic
 uint64_t unix_time_s();
 void random_bytes(void *bytes, unsigned count); // getrandom; for identities and nonces
+
+inline void yield() { sched_yield(); } // lets another thread run on this core
 
 // Makes every running thread of the process execute a full memory barrier (membarrier, private expedited); false
 // where the kernel cannot: then every fast path must use its own fence.
