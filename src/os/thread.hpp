@@ -21,6 +21,9 @@ enum class lock_rank : uint8_t {
     storage = 8,    // inside a storage implementation
 };
 
+// Whether this build checks ranks: a lock taken out of order then ends the process with a message.
+bool lock_ranks_checked();
+
 class mutex {
 public:
     explicit constexpr mutex(lock_rank rank) : rank_(rank) {}
@@ -72,5 +75,6 @@ inline void yield() { sched_yield(); } // lets another thread run on this core
 // where the kernel cannot: then every fast path must use its own fence.
 bool process_barrier_available();
 void process_barrier();
+bool process_barrier_register(); // what the first process_barrier_available() does
 
 } // namespace taiyen::os

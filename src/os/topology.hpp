@@ -13,5 +13,6 @@ struct topology {
     size_t memory_bytes; // physical, or the control group's limit where that is lower
 };
 const topology &machine();
+topology survey_machine(); // what the first machine() does; where the kernel refuses to say, a modest guess
 
 } // namespace taiyen::os

@@ -20,6 +20,9 @@ struct address_zone {
 };
 address_zone persistent_zone();
 
+// Whether this kind of build could map the range at all: a sanitizer leaves a program only parts of the address space.
+bool address_usable(uintptr_t address, size_t bytes);
+
 // A free range within [low, high), at its low or its high end. Reads the process's mappings; somebody else may take the
 // range before the caller reserves it. Returns 0 if there is none.
 enum class zone_end { low, high };

@@ -1,0 +1,164 @@
+// Every system call of the os layer goes through these wrappers, so that a test can make any one of them fail.
+// In a program the hook is null: one load and one predictable branch a system call.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+namespace taiyen::os::sys {
+
+enum class call : uint8_t {
+    mmap,
+    munmap,
+    mprotect,
+    madvise,
+    mremap,
+    msync,
+    open,
+    read,
+    pread,
+    pwrite,
+    lseek,
+    fcntl,
+    fstat,
+    fdatasync,
+    fsync,
+    ftruncate,
+    fallocate,
+    rename,
+    unlink,
+    userfaultfd,
+    ioctl,
+    sigaction,
+    signal_mask,
+    thread_create,
+    membarrier,
+    getrandom,
+    sysinfo,
+    affinity,
+    memory, // calloc, in storage code
+    count
+};
+
+// Gives the errno with which this call is to fail, or 0 to let it happen. Also called in signal handlers.
+using fault_hook = int (*)(call which);
+extern std::atomic<fault_hook> hook;
+
+inline bool refused(call which) {
+    fault_hook fault = hook.load(std::memory_order_acquire);
+    if (__builtin_expect(fault == nullptr, 1))
+        return false;
+    int error = fault(which);
+    if (error != 0)
+        errno = error;
+    return error != 0;
+}
+
+inline void *mmap(void *address, size_t bytes, int protection, int flags, int fd, uint64_t offset) {
+    return refused(call::mmap) ? MAP_FAILED : ::mmap(address, bytes, protection, flags, fd, static_cast<off_t>(offset));
+}
+inline int munmap(void *address, size_t bytes) {
+    return refused(call::munmap) ? -1 : ::munmap(address, bytes);
+}
+inline int mprotect(void *address, size_t bytes, int protection) {
+    return refused(call::mprotect) ? -1 : ::mprotect(address, bytes, protection);
+}
+inline int madvise(void *address, size_t bytes, int advice) {
+    return refused(call::madvise) ? -1 : ::madvise(address, bytes, advice);
+}
+inline void *mremap(void *from, size_t old_bytes, size_t new_bytes, int flags, void *to) {
+    return refused(call::mremap) ? MAP_FAILED : ::mremap(from, old_bytes, new_bytes, flags, to);
+}
+inline int msync(void *address, size_t bytes, int flags) {
+    return refused(call::msync) ? -1 : ::msync(address, bytes, flags);
+}
+inline int open(const char *path, int flags, mode_t mode = 0) {
+    return refused(call::open) ? -1 : ::open(path, flags, mode);
+}
+// close frees the descriptor whatever it returns, and nothing here writes without a flush: its result says nothing.
+inline void close(int fd) {
+    ::close(fd);
+}
+inline ssize_t read(int fd, void *buffer, size_t bytes) {
+    return refused(call::read) ? -1 : ::read(fd, buffer, bytes);
+}
+inline ssize_t pread(int fd, void *buffer, size_t bytes, uint64_t offset) {
+    return refused(call::pread) ? -1 : ::pread(fd, buffer, bytes, static_cast<off_t>(offset));
+}
+inline ssize_t pwrite(int fd, const void *buffer, size_t bytes, uint64_t offset) {
+    return refused(call::pwrite) ? -1 : ::pwrite(fd, buffer, bytes, static_cast<off_t>(offset));
+}
+inline off_t lseek(int fd, uint64_t offset, int whence) {
+    return refused(call::lseek) ? -1 : ::lseek(fd, static_cast<off_t>(offset), whence);
+}
+template <typename Argument>
+inline int fcntl(int fd, int command, Argument argument) {
+    return refused(call::fcntl) ? -1 : ::fcntl(fd, command, argument);
+}
+inline int fstat(int fd, struct stat *status) {
+    return refused(call::fstat) ? -1 : ::fstat(fd, status);
+}
+inline int fdatasync(int fd) {
+    return refused(call::fdatasync) ? -1 : ::fdatasync(fd);
+}
+inline int fsync(int fd) {
+    return refused(call::fsync) ? -1 : ::fsync(fd);
+}
+inline int ftruncate(int fd, uint64_t bytes) {
+    return refused(call::ftruncate) ? -1 : ::ftruncate(fd, static_cast<off_t>(bytes));
+}
+inline int fallocate(int fd, int mode, uint64_t offset, uint64_t bytes) {
+    return refused(call::fallocate) ? -1 : ::fallocate(fd, mode, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+}
+inline int rename(const char *from, const char *to) {
+    return refused(call::rename) ? -1 : ::renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+inline int unlink(const char *path) {
+    return refused(call::unlink) ? -1 : ::unlink(path);
+}
+inline int userfaultfd(int flags) {
+    return refused(call::userfaultfd) ? -1 : static_cast<int>(::syscall(SYS_userfaultfd, flags));
+}
+inline int ioctl(int fd, unsigned long request, void *argument) {
+    return refused(call::ioctl) ? -1 : ::ioctl(fd, request, argument);
+}
+inline int sigaction(int signal, const struct sigaction *action, struct sigaction *old) {
+    return refused(call::sigaction) ? -1 : ::sigaction(signal, action, old);
+}
+// The pthread functions give their error as the result.
+inline int signal_mask(int how, const sigset_t *set, sigset_t *old) {
+    return refused(call::signal_mask) ? errno : ::pthread_sigmask(how, set, old);
+}
+inline int thread_create(pthread_t *thread, void *(*main)(void *), void *argument) {
+    return refused(call::thread_create) ? errno : ::pthread_create(thread, nullptr, main, argument);
+}
+inline int membarrier(int command) {
+    return refused(call::membarrier) ? -1 : static_cast<int>(::syscall(SYS_membarrier, command, 0u, 0));
+}
+inline ssize_t getrandom(void *bytes, size_t count) {
+    return refused(call::getrandom) ? -1 : ::getrandom(bytes, count, 0);
+}
+inline int sysinfo(struct sysinfo *info) {
+    return refused(call::sysinfo) ? -1 : ::sysinfo(info);
+}
+inline int affinity(size_t bytes, cpu_set_t *set) {
+    return refused(call::affinity) ? -1 : ::sched_getaffinity(0, bytes, set);
+}
+inline void *memory(size_t bytes) {
+    return refused(call::memory) ? nullptr : ::calloc(1, bytes);
+}
+
+} // namespace taiyen::os::sys

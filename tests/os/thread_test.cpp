@@ -1,0 +1,142 @@
+// Goal: locks exclude, conditions wake, threads take no signals but their own faults, ranks are enforced.
+// Method: small uses of each; a wrong order of locks must end a process in builds that check.
+#include "src/os/thread.hpp"
+
+#include <csignal>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <set>
+#include <vector>
+
+using namespace taiyen::os;
+
+namespace {
+
+struct shared {
+    mutex lock{lock_rank::pages};
+    condition changed;
+    uint64_t count = 0;
+    unsigned turn = 0;
+};
+
+void *count_up(void *argument) {
+    auto *state = static_cast<shared *>(argument);
+    for (int i = 0; i < 10000; i++) {
+        lock_guard guard(state->lock);
+        state->count++;
+    }
+    return nullptr;
+}
+
+void *play_second(void *argument) {
+    auto *state = static_cast<shared *>(argument);
+    lock_guard guard(state->lock);
+    for (unsigned i = 0; i < 100; i++) {
+        while (state->turn % 2 == 0)
+            state->changed.wait(state->lock);
+        state->turn++;
+        state->changed.notify_all();
+    }
+    return nullptr;
+}
+
+void *get_signal_mask(void *argument) {
+    pthread_sigmask(SIG_SETMASK, nullptr, static_cast<sigset_t *>(argument));
+    return nullptr;
+}
+
+} // namespace
+
+TEST(thread, a_mutex_excludes) {
+    shared state;
+    thread threads[4];
+    for (thread &t : threads)
+        ASSERT_EQ(t.start(count_up, &state), TY_OK);
+    for (thread &t : threads)
+        t.join();
+    EXPECT_EQ(state.count, 40000u);
+}
+
+TEST(thread, a_condition_wakes_who_waits) {
+    shared state;
+    thread second;
+    ASSERT_EQ(second.start(play_second, &state), TY_OK);
+    {
+        lock_guard guard(state.lock);
+        for (unsigned i = 0; i < 100; i++) {
+            while (state.turn % 2 == 1)
+                state.changed.wait(state.lock);
+            state.turn++;
+            state.changed.notify_all();
+        }
+    }
+    second.join();
+    EXPECT_EQ(state.turn, 200u);
+}
+
+TEST(thread, signals_go_to_the_program_but_faults_to_the_thread) {
+    sigset_t mask;
+    thread t;
+    ASSERT_EQ(t.start(get_signal_mask, &mask), TY_OK);
+    t.join();
+    EXPECT_TRUE(sigismember(&mask, SIGTERM));
+    EXPECT_TRUE(sigismember(&mask, SIGUSR1));
+    EXPECT_FALSE(sigismember(&mask, SIGSEGV));
+    EXPECT_FALSE(sigismember(&mask, SIGBUS));
+    sigset_t own;
+    pthread_sigmask(SIG_SETMASK, nullptr, &own);
+    EXPECT_FALSE(sigismember(&own, SIGTERM));
+}
+
+TEST(thread_death, locks_out_of_order_end_the_process) {
+    if (!lock_ranks_checked())
+        GTEST_SKIP() << "this build does not check ranks";
+    auto wrong_order = [] {
+        mutex pages(lock_rank::pages), gate(lock_rank::gate);
+        lock_guard first(pages);
+        lock_guard second(gate);
+    };
+    EXPECT_DEATH(wrong_order(), "out of the order of ranks");
+    auto same_rank = [] {
+        mutex one(lock_rank::span_class), two(lock_rank::span_class);
+        lock_guard first(one);
+        lock_guard second(two);
+    };
+    EXPECT_DEATH(same_rank(), "out of the order of ranks");
+    auto wait_inside = [] {
+        mutex gate(lock_rank::gate), pages(lock_rank::pages);
+        condition changed;
+        lock_guard first(gate);
+        lock_guard second(pages);
+        changed.wait(gate);
+    };
+    EXPECT_DEATH(wait_inside(), "out of the order of ranks");
+    mutex gate(lock_rank::gate), pages(lock_rank::pages);
+    lock_guard first(gate);
+    lock_guard second(pages);
+}
+
+TEST(thread, random_bytes_differ) {
+    std::set<uint64_t> seen;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t word = 0;
+        random_bytes(&word, sizeof word);
+        EXPECT_TRUE(seen.insert(word).second);
+    }
+    unsigned char odd[13] = {};
+    random_bytes(odd, 11);
+    EXPECT_EQ(odd[11] | odd[12], 0);
+}
+
+TEST(thread, clocks_run) {
+    uint64_t before = now_ns();
+    EXPECT_LE(before, now_ns());
+    EXPECT_GT(unix_time_s(), 1'700'000'000u);
+}
+
+TEST(thread, the_process_barrier_works_where_it_is_said_to) {
+    if (!process_barrier_available())
+        GTEST_SKIP() << "this kernel has no membarrier";
+    for (int i = 0; i < 100; i++)
+        process_barrier();
+}
