@@ -1,0 +1,103 @@
+#include "heap_map.hpp"
+
+#include "heap_map_picture.hpp"
+#include <algorithm>
+#include <cairo-svg.h>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+
+namespace heap_map {
+
+namespace {
+
+cairo_status_t append(void *closure, const unsigned char *bytes, unsigned count) {
+    static_cast<std::string *>(closure)->append(reinterpret_cast<const char *>(bytes), count);
+    return CAIRO_STATUS_SUCCESS;
+}
+
+bool has_ending(const std::string &path, const char *ending) {
+    const std::string wanted = ending;
+    if (path.size() <= wanted.size())
+        return false;
+    return std::equal(wanted.begin(), wanted.end(), path.end() - static_cast<std::ptrdiff_t>(wanted.size()),
+                      [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
+}
+
+double draw_on(cairo_surface_t *surface, const model &model, const grid &grid, const options &options) {
+    cairo_t *context = cairo_create(surface);
+    cairo_set_source_rgb(context, 1, 1, 1);
+    cairo_paint(context);
+    const double height = draw_picture(context, model, grid, options);
+    cairo_destroy(context);
+    return height;
+}
+
+// The picture as the bytes of a file; empty when there is no memory for it.
+std::string render(bool svg, const model &model, const grid &grid, const options &options) {
+    cairo_surface_t *scratch = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1, 1);
+    const double height = std::ceil(draw_on(scratch, model, grid, options)); // drawn nowhere, to learn the height
+    cairo_surface_destroy(scratch);
+
+    std::string bytes;
+    cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(append, &bytes, options.width, height)
+                                   : cairo_image_surface_create(CAIRO_FORMAT_RGB24, options.width, int(height));
+    if (svg)
+        cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
+    draw_on(surface, model, grid, options);
+    const bool encoded = svg || cairo_surface_write_to_png_stream(surface, append, &bytes) == CAIRO_STATUS_SUCCESS;
+    cairo_surface_finish(surface);
+    const bool sound = encoded && cairo_surface_status(surface) == CAIRO_STATUS_SUCCESS;
+    cairo_surface_destroy(surface);
+    return sound ? bytes : std::string();
+}
+
+ty_status refuse(int system_error, const char *operation, const std::string &path, const char *remedy) {
+    const ty_status status = system_error == ENOSPC || system_error == EDQUOT  ? TY_E_SPACE
+                             : system_error == EACCES || system_error == EROFS ? TY_E_PERMISSION
+                             : system_error == ENOENT                          ? TY_E_NOT_FOUND
+                                                                               : TY_E_IO;
+    return ty_error_set(status, system_error, operation, path.c_str(), UINT64_MAX, remedy);
+}
+
+ty_status write_file(const std::string &path, const std::string &bytes) {
+    FILE *file = std::fopen(path.c_str(), "wb");
+    if (!file)
+        return refuse(errno, "create the picture", path, "give a path in a folder that exists and may be written to");
+    errno = 0;
+    const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+    const int write_error = errno;
+    const bool closed = std::fclose(file) == 0;
+    if (written && closed)
+        return TY_OK;
+    return refuse(written ? errno : write_error, "write the picture", path, "free some space, or choose another disk");
+}
+
+} // namespace
+
+bool can_draw(const std::string &path) {
+    return has_ending(path, ".svg") || has_ending(path, ".png");
+}
+
+ty_status draw(ty_heap *heap, const std::string &path, const options &options) {
+    if (!can_draw(path))
+        return ty_error_set(TY_E_ARGUMENT, 0, "draw a picture of this kind", path.c_str(), UINT64_MAX,
+                            "end the file's name in .svg or .png");
+    if (options.width < width_min || options.width > width_max)
+        return ty_error_set(TY_E_ARGUMENT, 0, "draw a picture of this width", path.c_str(), UINT64_MAX,
+                            "give a width of 600 to 8000 pixels");
+    ty_heap_stats stats{};
+    stats.struct_size = sizeof stats;
+    if (ty_status status = ty_heap_get_stats(heap, &stats))
+        return status;
+    const grid grid = choose_grid(options.width, stats.touched_bytes / page_bytes);
+    model model;
+    if (ty_status status = look(heap, grid.cells_max(), model))
+        return status;
+    const std::string bytes = render(has_ending(path, ".svg"), model, grid, options);
+    if (bytes.empty())
+        return ty_error_set(TY_E_MEMORY, 0, "draw the picture", path.c_str(), UINT64_MAX, "draw a smaller picture");
+    return write_file(path, bytes);
+}
+
+} // namespace heap_map

@@ -1,0 +1,27 @@
+// A picture of a heap: what its pages are used for, with its figures and a legend. One drawing path makes SVG and PNG.
+// Uses the public C API only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <taiyen/taiyen.h>
+
+namespace heap_map {
+
+struct options {
+    std::string name;           // the title, such as the file's name
+    int width = 1200;           // of the picture, in pixels; at least width_min
+    uint64_t waiting_pages = 0; // pages that are durable in the journal and not applied to the image yet
+};
+
+inline constexpr int width_min = 600;
+inline constexpr int width_max = 8000;
+
+// Whether the path's ending names a format that can be drawn (.svg, .png).
+bool can_draw(const std::string &path);
+
+// Draws an open heap of any kind into a file, which is replaced. Other threads' allocations on the heap wait while it
+// is looked at. Errors: TY_E_ARGUMENT, TY_E_IO, TY_E_PERMISSION, TY_E_SPACE with the error detail set.
+ty_status draw(ty_heap *heap, const std::string &path, const options &options);
+
+} // namespace heap_map

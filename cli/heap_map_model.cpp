@@ -1,0 +1,88 @@
+#include "heap_map_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heap_map {
+
+namespace {
+
+uint64_t page_of(const model &model, const void *address) {
+    return static_cast<uint64_t>(static_cast<const char *>(address) - static_cast<const char *>(model.stats.base)) /
+           page_bytes;
+}
+
+// Adds so many pages of an area to a cell, or to the total.
+void add(cell &to, const ty_area &area, double pages) {
+    switch (area.kind) {
+    case TY_AREA_FREE:
+        to.free += pages;
+        break;
+    case TY_AREA_RUN:
+        to.large += pages;
+        break;
+    case TY_AREA_CONTROL:
+        to.control += pages;
+        break;
+    case TY_AREA_SPAN: {
+        const double fill =
+            area.size_bytes ? double(area.live_count) * double(area.block_size_bytes) / double(area.size_bytes) : 0;
+        to.small += pages * fill;
+        to.small_free += pages * (1 - fill);
+        to.log_size += pages * std::log2(double(std::max<size_t>(area.block_size_bytes, 1)));
+        break;
+    }
+    }
+}
+
+bool add_area(const ty_area *area, void *context) {
+    auto &model = *static_cast<heap_map::model *>(context);
+    const uint64_t first = page_of(model, area->address);
+    const uint64_t end = std::min(first + area->size_bytes / page_bytes, model.touched_pages);
+    if (first >= end)
+        return true; // never used, or the tables behind the touched part
+    const uint64_t per_cell = model.pages_per_cell;
+    if (area->kind == TY_AREA_RUN)
+        model.cells[first / per_cell].starts = true;
+    for (uint64_t page = first; page < end;) {
+        const uint64_t next = std::min((page / per_cell + 1) * per_cell, end);
+        add(model.cells[page / per_cell], *area, double(next - page));
+        page = next;
+    }
+    add(model.total, *area, double(end - first));
+    return true;
+}
+
+ty_status add_dirty_pages(ty_heap *heap, model &model) {
+    if (ty_status status = ty_dirty_count(heap, &model.dirty_pages))
+        return status;
+    constexpr uint64_t step = 1 << 16;
+    std::vector<uint64_t> bits(step / 64);
+    for (uint64_t first = 0; first < model.touched_pages && model.dirty_pages; first += step) {
+        const uint64_t count = std::min(step, model.touched_pages - first);
+        if (ty_status status = ty_dirty_bitmap(heap, first, count, bits.data()))
+            return status;
+        for (uint64_t i = 0; i < count; ++i)
+            if (bits[i / 64] >> (i % 64) & 1)
+                ++model.cells[(first + i) / model.pages_per_cell].dirty;
+    }
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status look(ty_heap *heap, uint64_t cells_max, model &model) {
+    model.kind = ty_heap_kind(heap);
+    model.stats.struct_size = sizeof model.stats;
+    if (ty_status status = ty_heap_get_stats(heap, &model.stats))
+        return status;
+    model.touched_pages = (model.stats.touched_bytes + page_bytes - 1) / page_bytes;
+    while ((model.touched_pages + model.pages_per_cell - 1) / model.pages_per_cell > cells_max)
+        model.pages_per_cell *= 2;
+    model.cells.resize((model.touched_pages + model.pages_per_cell - 1) / model.pages_per_cell);
+    if (ty_status status = ty_each_area(heap, add_area, &model))
+        return status;
+    return model.kind == TY_SNAPSHOT ? add_dirty_pages(heap, model) : TY_OK;
+}
+
+} // namespace heap_map

@@ -1,0 +1,143 @@
+// taiyen info: what the files of a heap say, without opening it.
+#include "commands.hpp"
+#include "text.hpp"
+
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+namespace cli {
+
+namespace {
+
+const char *found_name(ty_found found) {
+    switch (found) {
+    case TY_FOUND_NOTHING:
+        return "nothing";
+    case TY_FOUND_CLOSED:
+        return "closed";
+    case TY_FOUND_CLOSED_BATCHES:
+        return "closed_batches";
+    case TY_FOUND_DIED:
+        return "died";
+    case TY_FOUND_DIED_WRITING:
+        return "died_writing";
+    case TY_FOUND_DIED_APPLYING:
+        return "died_applying";
+    }
+    return "unknown";
+}
+
+const char *found_words(const ty_info &info) {
+    if (info.in_use)
+        return "it is open for writing now";
+    switch (info.found) {
+    case TY_FOUND_CLOSED:
+        return "in order";
+    case TY_FOUND_CLOSED_BATCHES:
+        return "in order, with batches left to apply";
+    case TY_FOUND_DIED:
+        return "not: its process died, or the power failed, between snapshots";
+    case TY_FOUND_DIED_WRITING:
+        return "not: its process died, or the power failed, while a batch was being written";
+    case TY_FOUND_DIED_APPLYING:
+        return "not: its process died, or the power failed, with batches left to apply";
+    case TY_FOUND_NOTHING:
+        break;
+    }
+    return "nothing was found";
+}
+
+std::string identity_of(const ty_info &info) {
+    std::string hex;
+    for (uint8_t byte : info.identity) {
+        static constexpr char digits[] = "0123456789abcdef";
+        hex += digits[byte >> 4];
+        hex += digits[byte & 15];
+    }
+    return hex;
+}
+
+const char *classes_name(ty_class_table classes) {
+    return classes == TY_CLASSES_PACKED ? "packed" : "line";
+}
+
+std::string time_of(uint64_t unix_s) {
+    const auto seconds = static_cast<time_t>(unix_s);
+    tm local{};
+    char text[64] = "unknown";
+    if (localtime_r(&seconds, &local))
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &local);
+    return text;
+}
+
+void print_json(const std::string &path, const ty_info &info) {
+    nlohmann::ordered_json json;
+    json["path"] = path;
+    json["kind"] = kind_name(info.kind);
+    json["format_version"] = info.format_version;
+    json["identity"] = identity_of(info);
+    json["base"] = text::hex(info.base);
+    json["limit_bytes"] = info.limit_bytes;
+    json["page_bytes"] = info.page_bytes;
+    json["classes"] = classes_name(info.classes);
+    json["image_epoch"] = info.image_epoch;
+    json["epoch"] = info.epoch;
+    json["batches"] = info.batches;
+    json["batch_pages"] = info.batch_pages;
+    json["closed"] = info.closed;
+    json["in_use"] = info.in_use;
+    json["image_bytes"] = info.image_bytes;
+    json["journal_bytes"] = info.journal_bytes;
+    json["created_unix_s"] = info.created_unix_s;
+    json["found"] = found_name(info.found);
+    json["open_text"] = info.open_text;
+    // A path need not be UTF-8; what is not is replaced.
+    std::puts(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+void print_line(const char *label, const std::string &value) {
+    std::printf("  %-9s %s\n", label, value.c_str());
+}
+
+std::string epochs_of(const ty_info &info) {
+    std::string line = "the last snapshot is number " + text::count(info.epoch);
+    if (info.kind != TY_SNAPSHOT)
+        return line;
+    if (info.epoch == info.image_epoch)
+        return line + ", and the image holds it";
+    return line + "; the image holds number " + text::count(info.image_epoch) + ", the journal " +
+           text::counted(info.batches, "batch") + " of " + text::counted(info.batch_pages, "page") + " to apply";
+}
+
+void print_words(const std::string &path, const ty_info &info) {
+    std::printf("%s: %s heap, format %u\n", path.c_str(), kind_name(info.kind), info.format_version);
+    print_line("identity", identity_of(info));
+    print_line("created", time_of(info.created_unix_s));
+    print_line("base", text::hex(info.base));
+    print_line("limit", text::size(info.limit_bytes) + " of address space, pages of " + text::size(info.page_bytes) +
+                            ", size classes: " + classes_name(info.classes));
+    std::string disk = "image " + text::size(info.image_bytes);
+    if (info.kind == TY_SNAPSHOT)
+        disk += ", journal " + text::size(info.journal_bytes);
+    print_line("on disk", disk);
+    print_line("snapshot", epochs_of(info));
+    print_line("closed", found_words(info));
+    print_line("an open", info.open_text);
+}
+
+} // namespace
+
+int info(const std::string &path, bool json) {
+    ty_info info{};
+    info.struct_size = sizeof info;
+    if (ty_status status = ty_read_info(path.c_str(), nullptr, &info))
+        return complain(status);
+    if (json)
+        print_json(path, info);
+    else
+        print_words(path, info);
+    return exit_fine;
+}
+
+} // namespace cli

@@ -1,0 +1,24 @@
+// How far long work has come, on a terminal only: nothing is written to a pipe or a file.
+#pragma once
+
+#include <cstdint>
+
+namespace cli {
+
+class progress {
+public:
+    explicit progress(const char *what);
+    ~progress() { clear(); }
+    progress(const progress &) = delete;
+    progress &operator=(const progress &) = delete;
+
+    void show(uint64_t done_bytes, uint64_t total_bytes);
+    void clear(); // before other output
+
+private:
+    const char *what_;
+    bool terminal_;
+    int shown_percent_ = -1;
+};
+
+} // namespace cli

@@ -1,0 +1,51 @@
+#include "text.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace text {
+
+std::string size(uint64_t bytes) {
+    static constexpr std::array units{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (bytes < 1024)
+        return counted(bytes, "byte");
+    double value = static_cast<double>(bytes);
+    size_t unit = 0;
+    while (value >= 1023.95 && unit + 1 < units.size()) {
+        value /= 1024;
+        ++unit;
+    }
+    char text[32];
+    const bool whole = value == static_cast<double>(static_cast<uint64_t>(value));
+    snprintf(text, sizeof text, whole ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return text;
+}
+
+std::string count(uint64_t number) {
+    std::string digits = std::to_string(number);
+    for (size_t i = digits.size(); i > 3; i -= 3)
+        digits.insert(i - 3, ",");
+    return digits;
+}
+
+std::string percent(double share) {
+    char text[32];
+    snprintf(text, sizeof text, "%.1f %%", share * 100);
+    return text;
+}
+
+std::string hex(const void *address) {
+    char text[32];
+    snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(address)));
+    return text;
+}
+
+std::string counted(uint64_t number, const char *thing) {
+    std::string text = count(number) + " " + thing;
+    if (number == 1)
+        return text;
+    const std::string end = text.substr(text.size() - 2);
+    return text + (end == "ch" ? "es" : "s");
+}
+
+} // namespace text

@@ -1,0 +1,15 @@
+// Figures for people.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace text {
+
+std::string size(uint64_t bytes);   // "45.2 MiB"
+std::string count(uint64_t number); // "412,334"
+std::string percent(double share);  // "94.1 %"
+std::string hex(const void *address);
+std::string counted(uint64_t number, const char *thing); // "1 block", "2 blocks", "3 batches"
+
+} // namespace text
