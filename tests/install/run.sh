@@ -14,13 +14,17 @@ mv "$folder/first" "$folder/prefix"
 
 cmake -S "$here/outside" -B "$folder/outside" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/log" &&
     cmake --build "$folder/outside" >>"$folder/log" || { cat "$folder/log"; exit 1; }
-"$folder/outside/with_static"
-"$folder/outside/with_shared"
+for program in c_static c_shared cpp/cpp_static cpp/cpp_shared; do
+    "$folder/outside/$program"
+done
 
 pc=$(find "$folder/prefix" -name taiyen.pc)
 read -ra flags < <(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs taiyen)
+libraries=$(dirname "$(dirname "$pc")")
 cc -o "$folder/with_pc" "$here/outside/main.c" "${flags[@]}"
-LD_LIBRARY_PATH=$(dirname "$(dirname "$pc")") "$folder/with_pc"
+LD_LIBRARY_PATH=$libraries "$folder/with_pc"
+cc -o "$folder/with_pc_static" "$here/outside/main.c" -Wl,-Bstatic "${flags[@]}" -Wl,-Bdynamic # no C++ run-time
+"$folder/with_pc_static"
 
 # The public headers and nothing else of ours.
 diff <(cd "$here/../../include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort)

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Goal: each public header can be included alone, first, and twice, by C11 and by C++17 and 20, without any warning.
+Method: compile a file that includes just that header, for each header and each language.
+
+    tests/api/check_headers.py --cc CC --cxx CXX
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+
+INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
+FLAGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wno-sign-conversion", "-Werror", "-fsyntax-only"]
+# A C function without prototype is an error; a C++ one that loses its linkage too.
+LANGUAGES = {
+    "c11": ["-x", "c", "-std=c11", "-Wstrict-prototypes"],
+    "c++17": ["-x", "c++", "-std=c++17"],
+    "c++20": ["-x", "c++", "-std=c++20"],
+    "c++20 without exceptions": ["-x", "c++", "-std=c++20", "-fno-exceptions", "-fno-rtti"],
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--cc", default="cc")
+    parser.add_argument("--cxx", default="c++")
+    arguments = parser.parse_args()
+
+    headers = sorted(path for path in (INCLUDE / "taiyen").iterdir() if path.suffix in (".h", ".hpp"))
+    problems = compiled = 0
+    for header in headers:
+        for name, flags in LANGUAGES.items():
+            if name == "c11" and header.suffix == ".hpp":
+                continue
+            text = f"#include <taiyen/{header.name}>\n#include <taiyen/{header.name}>\nint used;\n"
+            compiler = arguments.cc if name == "c11" else arguments.cxx
+            command = [compiler, *flags, *FLAGS, f"-I{INCLUDE}", "-"]
+            result = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+            compiled += 1
+            if result.returncode:
+                problems += 1
+                print(f"{header.name} as {name}:\n{result.stderr}")
+    print(f"{len(headers)} headers, {compiled} compiled alone: {problems} problems")
+    return 1 if problems or not headers else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
