@@ -1,0 +1,63 @@
+#include "harness.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <unistd.h>
+
+namespace bench {
+
+void check(ty_status status, const char *what) {
+    if (status == TY_OK)
+        return;
+    std::string text = std::string(what) + ": " + ty_status_name(status) + ": " + ty_error_text();
+    if (status == TY_E_UNSUPPORTED)
+        throw unavailable(text);
+    throw std::runtime_error(text);
+}
+
+void fail_system(const char *what) {
+    throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+}
+
+std::vector<uint32_t> random_pages(size_t count, size_t bound, uint64_t seed) {
+    if (count > bound)
+        throw std::runtime_error("more random pages asked for than there are");
+    std::vector<uint32_t> all(bound);
+    std::iota(all.begin(), all.end(), 0u);
+    random_source random(seed);
+    for (size_t i = 0; i < count; i++)
+        std::swap(all[i], all[i + random.below(bound - i)]);
+    all.resize(count);
+    return all;
+}
+
+session::session(const settings &options, const suite &suite)
+    : options_(options), results_(suite.name), suite_name_(suite.name) {}
+
+void session::show_progress(const std::string &text) {
+    if (!isatty(STDERR_FILENO))
+        return;
+    std::fprintf(stderr, "\r\033[K%s", text.c_str());
+    std::fflush(stderr);
+}
+
+void session::interleave(const std::string &case_name, size_t times, std::vector<subject> subjects) {
+    std::vector<bool> left_out(subjects.size());
+    for (size_t turn = 0; turn < times; turn++)
+        for (size_t index = 0; index < subjects.size(); index++) {
+            if (left_out[index])
+                continue;
+            show_progress(suite_name_ + ", " + case_name + ": " + subjects[index].name + ", " +
+                          std::to_string(turn + 1) + " of " + std::to_string(times));
+            try {
+                subjects[index].run();
+            } catch (const unavailable &reason) {
+                results_.missing(subjects[index].name, reason.what());
+                left_out[index] = true;
+            }
+        }
+    show_progress("");
+}
+
+} // namespace bench

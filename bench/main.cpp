@@ -1,0 +1,104 @@
+// taiyen-bench: measures this library, its peers, and the limits it is held against, side by side.
+#include "harness.hpp"
+#include "process.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace {
+
+struct command {
+    std::string suite;
+    std::string json;
+    bench::settings settings;
+};
+
+void list_suites() {
+    for (const bench::suite *each : bench::suites())
+        std::printf("%-10s %s\n", each->name, each->purpose);
+    std::printf("%-10s %s\n", "all", "all of these");
+}
+
+bool write_json(const nlohmann::json &array, const std::string &path) {
+    FILE *to = path == "-" ? stdout : std::fopen(path.c_str(), "w");
+    if (!to) {
+        std::fprintf(stderr, "taiyen-bench: cannot write %s\n", path.c_str());
+        return false;
+    }
+    std::string text = array.dump(1) + "\n";
+    bool written = std::fwrite(text.data(), 1, text.size(), to) == text.size();
+    written = (to == stdout ? std::fflush(to) : std::fclose(to)) == 0 && written;
+    if (!written)
+        std::fprintf(stderr, "taiyen-bench: cannot write %s\n", path.c_str());
+    return written;
+}
+
+// The figures that are there are reported even when a suite fails later on; the exit code says that it did.
+bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohmann::json &array, FILE *table) {
+    bench::session session(settings, suite);
+    bool whole = true;
+    try {
+        suite.run(session);
+    } catch (const std::exception &reason) {
+        std::fprintf(stderr, "taiyen-bench: %s: %s\n", suite.name, reason.what());
+        whole = false;
+    }
+    suite.judge(session);
+    session.out().append_json(array);
+    std::fprintf(table, "%s: %s%s\n", suite.name, suite.purpose,
+                 settings.divisor > 1 ? " (sizes divided: the figures mean nothing)"
+                 : settings.quick     ? " (quick: few repetitions)"
+                                      : "");
+    session.out().print(table);
+    return whole;
+}
+
+int run_command(const command &command) {
+    FILE *table = command.json == "-" ? stderr : stdout;
+    nlohmann::json array = nlohmann::json::array();
+    bool whole = true;
+    for (const bench::suite *each : bench::suites())
+        if (command.suite == "all" || command.suite == each->name)
+            whole = run_suite(*each, command.settings, array, table) && whole;
+    if (!command.json.empty())
+        whole = write_json(array, command.json) && whole;
+    return whole ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    command command;
+    std::string parent = ".";
+    CLI::App app("Measures taiyen, its peers and the limits it is held against. Subjects run in turn; medians are "
+                 "reported.",
+                 "taiyen-bench");
+    app.add_option("SUITE", command.suite, "a suite, 'all', or 'list' to see them")->required();
+    app.add_flag("--quick", command.settings.quick, "few repetitions");
+    app.add_option("--json", command.json, "write all figures to this file ('-': standard output)");
+    app.add_option("--dir", parent, "folder on the disk to measure; files are removed afterwards")
+        ->capture_default_str();
+    app.add_option("--divide", command.settings.divisor, "divide all sizes, to test this program itself")
+        ->check(CLI::PositiveNumber);
+    CLI11_PARSE(app, argc, argv);
+
+    if (command.suite == "list") {
+        list_suites();
+        return 0;
+    }
+    if (command.suite != "all" && !bench::find_suite(command.suite.c_str())) {
+        std::fprintf(stderr, "taiyen-bench: there is no suite %s; 'taiyen-bench list' shows them\n",
+                     command.suite.c_str());
+        return 2;
+    }
+    command.settings.folder = parent + "/taiyen-bench-" + std::to_string(getpid());
+    std::error_code error;
+    if (!std::filesystem::create_directory(command.settings.folder, error)) {
+        std::fprintf(stderr, "taiyen-bench: cannot make a folder in %s: %s\n", parent.c_str(), error.message().c_str());
+        return 1;
+    }
+    return bench::supervise(command.settings.folder, [&command] { return run_command(command); });
+}

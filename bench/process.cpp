@@ -1,0 +1,213 @@
+#include "process.hpp"
+#include "harness.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace bench {
+
+namespace {
+
+enum class outcome : char { figures, failed, unavailable };
+
+void write_all(int to, const void *data, size_t bytes) {
+    const char *from = static_cast<const char *>(data);
+    while (bytes > 0) {
+        ssize_t written = write(to, from, bytes);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            std::_Exit(3); // the parent is gone
+        from += written;
+        bytes -= static_cast<size_t>(written);
+    }
+}
+
+std::string read_all(int from) {
+    std::string text;
+    char part[4096];
+    for (;;) {
+        ssize_t got = read(from, part, sizeof part);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return text;
+        text.append(part, static_cast<size_t>(got));
+    }
+}
+
+// A child that dies with its parent, so that nothing of a killed program lives on.
+pid_t fork_bound() {
+    std::fflush(nullptr);
+    pid_t parent = getpid();
+    pid_t child = fork();
+    if (child < 0)
+        fail_system("cannot fork");
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            std::_Exit(3);
+    }
+    return child;
+}
+
+[[noreturn]] void report_and_exit(int to, const std::function<std::vector<double>()> &work) {
+    outcome how = outcome::failed;
+    std::string text;
+    try {
+        std::vector<double> figures = work();
+        how = outcome::figures;
+        text.assign(reinterpret_cast<const char *>(figures.data()), figures.size() * sizeof(double));
+    } catch (const unavailable &reason) {
+        how = outcome::unavailable;
+        text = reason.what();
+    } catch (const std::exception &reason) {
+        text = reason.what();
+    }
+    write_all(to, &how, sizeof how);
+    write_all(to, text.data(), text.size());
+    std::_Exit(0);
+}
+
+int wait_for(pid_t child) {
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            fail_system("cannot wait for a child process");
+    return status;
+}
+
+std::vector<double> figures_of(const std::string &answer, int status) {
+    if (answer.empty())
+        throw std::runtime_error("a child process died (wait status " + std::to_string(status) + ")");
+    std::string text = answer.substr(1);
+    switch (static_cast<outcome>(answer[0])) {
+    case outcome::unavailable:
+        throw unavailable(text);
+    case outcome::failed:
+        throw std::runtime_error(text);
+    case outcome::figures:
+        break;
+    }
+    std::vector<double> figures(text.size() / sizeof(double));
+    std::memcpy(figures.data(), text.data(), figures.size() * sizeof(double));
+    return figures;
+}
+
+volatile sig_atomic_t caught = 0;
+volatile pid_t supervised = 0;
+
+void end_supervised(int signal) {
+    caught = signal;
+    if (supervised > 0)
+        kill(supervised, SIGKILL);
+}
+
+void on_end_signals(void (*handler)(int)) {
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    for (int signal : {SIGINT, SIGTERM, SIGHUP})
+        sigaction(signal, &action, nullptr);
+}
+
+double field_of(const char *file, const char *format) {
+    FILE *from = std::fopen(file, "r");
+    if (!from)
+        throw unavailable(std::string(file) + " cannot be read");
+    char line[256];
+    unsigned long long value = 0;
+    bool found = false;
+    while (!found && std::fgets(line, sizeof line, from))
+        found = std::sscanf(line, format, &value) == 1;
+    std::fclose(from);
+    if (!found)
+        throw unavailable(std::string(file) + " has no such field");
+    return static_cast<double>(value);
+}
+
+} // namespace
+
+std::vector<double> in_child(const std::function<std::vector<double>()> &work) {
+    int ends[2];
+    if (pipe(ends) != 0)
+        fail_system("cannot make a pipe");
+    pid_t child = fork_bound();
+    if (child == 0) {
+        close(ends[0]);
+        report_and_exit(ends[1], work);
+    }
+    close(ends[1]);
+    std::string answer = read_all(ends[0]);
+    close(ends[0]);
+    return figures_of(answer, wait_for(child));
+}
+
+void in_killed_child(const std::function<void()> &work) {
+    int ends[2];
+    if (pipe(ends) != 0)
+        fail_system("cannot make a pipe");
+    pid_t child = fork_bound();
+    if (child == 0) {
+        close(ends[0]);
+        report_and_exit(ends[1], [&] {
+            work();
+            raise(SIGKILL);
+            return std::vector<double>();
+        });
+    }
+    close(ends[1]);
+    std::string answer = read_all(ends[0]);
+    close(ends[0]);
+    int status = wait_for(child);
+    if (!answer.empty())
+        figures_of(answer, status);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+        throw std::runtime_error("a child process that was to be killed ended by itself");
+}
+
+int supervise(const std::string &folder, const std::function<int()> &work) {
+    // Children that outlive the worker become ours, so that we see when the last one is gone.
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP})
+        sigaddset(&ends, signal);
+    sigprocmask(SIG_BLOCK, &ends, &before);
+    pid_t worker = fork_bound();
+    if (worker == 0) {
+        sigprocmask(SIG_SETMASK, &before, nullptr);
+        std::exit(work());
+    }
+    supervised = worker;
+    on_end_signals(end_supervised);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    int status = wait_for(worker);
+    supervised = 0;
+    while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
+    }
+    std::error_code ignored; // there is nothing more to be done about it
+    std::filesystem::remove_all(folder, ignored);
+    if (caught != 0)
+        return 128 + caught;
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    // On a terminal the signal reaches the worker as well, and may do so first.
+    return 128 + WTERMSIG(status);
+}
+
+double peak_resident_bytes() {
+    return field_of("/proc/self/status", "VmHWM: %llu kB") * 1024;
+}
+
+double written_bytes() {
+    return field_of("/proc/self/io", "write_bytes: %llu");
+}
+
+} // namespace bench

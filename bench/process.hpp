@@ -1,0 +1,26 @@
+// Child processes: for honest memory figures, for kills, and so that files are removed whatever happens.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+// Runs work in a forked child and returns what it returned. What it throws is thrown here; so is its death.
+std::vector<double> in_child(const std::function<std::vector<double>()> &work);
+
+// Runs work in a forked child, and kills the child with SIGKILL as soon as work has returned.
+void in_killed_child(const std::function<void()> &work);
+
+// Runs work in a child while this process waits; on SIGINT, SIGTERM and SIGHUP the child and all its children are
+// ended. In every case the folder is removed, then the child's exit code returned.
+int supervise(const std::string &folder, const std::function<int()> &work);
+
+// The highest resident size of this process so far, in bytes.
+double peak_resident_bytes();
+
+// Bytes that this process has caused to be written to disks, as the kernel accounts them.
+double written_bytes();
+
+} // namespace bench

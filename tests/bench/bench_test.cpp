@@ -1,0 +1,127 @@
+// Goal: taiyen-bench's JSON has the promised shape, with every case, metric and subject of each suite, and the program
+// leaves no files behind, also when it is interrupted.
+// Method: run the program on sizes divided by 64, as a user would, and read what it wrote. No time is asserted.
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct expectation {
+    const char *suite;
+    std::set<std::string> cases;
+    std::set<std::string> metrics;
+    std::set<std::string> subjects; // those that need no peer and no kernel feature
+};
+
+const expectation &expected(const std::string &suite) {
+    static const expectation all[] = {
+        {"churn",
+         {"tight", "random", "drift", "large", "resize", "handoff"},
+         {"ns_per_op", "rss_ratio"},
+         {"taiyen", "glibc"}},
+        {"dirty", {"first", "again"}, {"ns_per_page"}, {"signal"}},
+        {"snapshot",
+         {"pages-1000", "pages-10000", "pages-100000"},
+         {"durable_ms", "pause_ms", "bytes"},
+         {"taiyen", "msync"}},
+        {"open", {"clean-10MB", "clean-1GB", "clean-1TB", "crash-1GB"}, {"open_ms"}, {"taiyen"}},
+    };
+    for (const expectation &each : all)
+        if (suite == each.suite)
+            return each;
+    throw std::runtime_error("no such suite");
+}
+
+class bench_test : public testing::TestWithParam<const char *> {
+protected:
+    void SetUp() override {
+        std::string pattern = testing::TempDir() + "taiyen-bench-test-XXXXXX";
+        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+        folder_ = pattern;
+    }
+    void TearDown() override { fs::remove_all(folder_); }
+
+    fs::path folder_;
+};
+
+pid_t start(const std::vector<std::string> &arguments) {
+    std::vector<char *> list;
+    std::string program = TAIYEN_BENCH;
+    list.push_back(program.data());
+    std::vector<std::string> copies = arguments;
+    for (std::string &each : copies)
+        list.push_back(each.data());
+    list.push_back(nullptr);
+    pid_t child = fork();
+    if (child == 0) {
+        execv(list[0], list.data());
+        _exit(127);
+    }
+    return child;
+}
+
+int finish(pid_t child) {
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_P(bench_test, json_has_every_case_and_subject) {
+    fs::path json = folder_ / "figures.json";
+    ASSERT_EQ(finish(start({GetParam(), "--quick", "--divide", "64", "--dir", folder_, "--json", json})), 0);
+    nlohmann::json figures = nlohmann::json::parse(std::ifstream(json));
+    ASSERT_TRUE(figures.is_array());
+    const expectation &wanted = expected(GetParam());
+    std::set<std::string> cases, metrics, subjects, keys;
+    for (const nlohmann::json &each : figures) {
+        ASSERT_EQ(each.size(), 6u);
+        EXPECT_EQ(each.at("suite").get<std::string>(), GetParam());
+        EXPECT_FALSE(each.at("unit").get<std::string>().empty());
+        EXPECT_TRUE(each.at("value").is_number()) << each.dump();
+        cases.insert(each.at("case"));
+        metrics.insert(each.at("metric"));
+        subjects.insert(each.at("subject"));
+        std::string key = each.at("case").get<std::string>() + " " + each.at("subject").get<std::string>() + " " +
+                          each.at("metric").get<std::string>();
+        EXPECT_TRUE(keys.insert(key).second) << "twice: " << key;
+    }
+    EXPECT_EQ(cases, wanted.cases);
+    EXPECT_EQ(metrics, wanted.metrics);
+    for (const std::string &subject : wanted.subjects)
+        EXPECT_TRUE(subjects.contains(subject)) << subject;
+    fs::remove(json);
+    EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+INSTANTIATE_TEST_SUITE_P(suites, bench_test, testing::Values("churn", "dirty", "snapshot", "open"),
+                         [](const auto &info) { return std::string(info.param); });
+
+class bench_program : public bench_test {};
+
+TEST_F(bench_program, refuses_an_unknown_suite) {
+    EXPECT_EQ(finish(start({"nonsense", "--dir", folder_})), 2);
+    EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(bench_program, removes_its_files_when_interrupted) {
+    pid_t child = start({"snapshot", "--dir", folder_});
+    // The folder appears before anything is measured, and the full suite takes far longer than this takes to notice.
+    while (fs::is_empty(folder_) || fs::is_empty(fs::directory_iterator(folder_)->path()))
+        std::this_thread::yield();
+    ASSERT_EQ(kill(child, SIGINT), 0);
+    EXPECT_EQ(finish(child), 128 + SIGINT);
+    EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+} // namespace
