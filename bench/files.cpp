@@ -48,6 +48,14 @@ void write_file(const std::string &path, size_t bytes) {
     close(file);
 }
 
+void drop_cache(const std::string &path) {
+    int file = open_or_throw(path, O_RDONLY);
+    int error = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    close(file);
+    if (error != 0)
+        throw std::runtime_error("cannot put a file out of the page cache");
+}
+
 void warm_cache(const std::string &path) {
     int file = open_or_throw(path, O_RDONLY);
     std::vector<char> buffer(chunk_bytes);

@@ -11,6 +11,9 @@ constexpr size_t page_bytes = 4096;
 // Creates a file of this size, with every block written (not only allocated) and flushed.
 void write_file(const std::string &path, size_t bytes);
 
+// Puts a flushed file out of the page cache.
+void drop_cache(const std::string &path);
+
 // Reads all data of a file (not its holes) into the page cache.
 void warm_cache(const std::string &path);
 

@@ -22,7 +22,7 @@ void list_suites() {
     std::printf("%-10s %s\n", "all", "all of these");
 }
 
-bool write_json(const nlohmann::json &array, const std::string &path) {
+bool write_json(const nlohmann::ordered_json &array, const std::string &path) {
     FILE *to = path == "-" ? stdout : std::fopen(path.c_str(), "w");
     if (!to) {
         std::fprintf(stderr, "taiyen-bench: cannot write %s\n", path.c_str());
@@ -37,7 +37,7 @@ bool write_json(const nlohmann::json &array, const std::string &path) {
 }
 
 // The figures that are there are reported even when a suite fails later on; the exit code says that it did.
-bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohmann::json &array, FILE *table) {
+bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohmann::ordered_json &array, FILE *table) {
     bench::session session(settings, suite);
     bool whole = true;
     try {
@@ -58,7 +58,7 @@ bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohm
 
 int run_command(const command &command) {
     FILE *table = command.json == "-" ? stderr : stdout;
-    nlohmann::json array = nlohmann::json::array();
+    nlohmann::ordered_json array = nlohmann::ordered_json::array();
     bool whole = true;
     for (const bench::suite *each : bench::suites())
         if (command.suite == "all" || command.suite == each->name)

@@ -103,7 +103,7 @@ std::vector<std::string> results::subjects() const {
     return names;
 }
 
-void results::append_json(nlohmann::json &array) const {
+void results::append_json(nlohmann::ordered_json &array) const {
     for (const series &each : series_)
         array.push_back({{"suite", suite_},
                          {"case", each.case_name},

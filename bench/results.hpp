@@ -31,7 +31,7 @@ public:
     double ratio(const std::string &case_name, const std::string &metric, const std::string &subject,
                  const std::string &over) const;
 
-    void append_json(nlohmann::json &array) const;
+    void append_json(nlohmann::ordered_json &array) const;
     void print(FILE *to) const;
 
 private:

@@ -11,18 +11,23 @@
 #include "churn_cases.hpp"
 #include "process.hpp"
 
+#include <cmath>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <limits>
 
 namespace bench {
 
 namespace {
+
+constexpr double not_known = std::numeric_limits<double>::quiet_NaN(); // only taiyen can tell its availability
 
 struct glibc_allocator {
     static void *alloc(size_t size) { return std::malloc(size); }
     static void free(void *block) { std::free(block); }
     static void *resize(void *block, size_t size) { return std::realloc(block, size); }
     static void start() {}
+    static double availability() { return not_known; }
 };
 
 struct mimalloc_allocator {
@@ -40,6 +45,7 @@ struct mimalloc_allocator {
         if (!alloc || !free || !resize)
             throw unavailable("libmimalloc.so.2 lacks a function");
     }
+    static double availability() { return not_known; }
 };
 
 struct taiyen_allocator {
@@ -48,55 +54,59 @@ struct taiyen_allocator {
     static void free(void *block) { ty_free(block); }
     static void *resize(void *block, size_t size) { return ty_resize(block, size); }
     static void start() { check(ty_heap_create(nullptr, &heap), "cannot create a heap"); }
+    static double availability() {
+        ty_heap_stats stats = {};
+        stats.struct_size = sizeof stats;
+        check(ty_heap_get_stats(heap, &stats), "cannot get statistics");
+        return stats.availability;
+    }
 };
 
 struct program {
     const char *name;
     size_t slots; // so that the live set has 16 MB and more
     size_t steps;
-    churn_case *glibc, *mimalloc, *taiyen;
 };
+constexpr program programs[] = {{"tight", 500000, 20000000}, {"random", 100000, 4000000}, {"drift", 100000, 4500000},
+                                {"large", 200, 20000},       {"resize", 2000, 200000},    {"handoff", 200000, 4000000}};
 
-#define TAIYEN_BENCH_PROGRAM(name, slots, steps)                                                                       \
-    {                                                                                                                  \
-#name, slots, steps, churn_##name < glibc_allocator>, churn_##name < mimalloc_allocator>,                      \
-            churn_##name < taiyen_allocator>                                                                           \
-    }
-constexpr program programs[] = {
-    TAIYEN_BENCH_PROGRAM(tight, 500000, 20000000), TAIYEN_BENCH_PROGRAM(random, 100000, 4000000),
-    TAIYEN_BENCH_PROGRAM(drift, 100000, 4500000),  TAIYEN_BENCH_PROGRAM(large, 200, 20000),
-    TAIYEN_BENCH_PROGRAM(resize, 2000, 200000),    TAIYEN_BENCH_PROGRAM(handoff, 200000, 4000000)};
+// The same programs, in the same order.
+template <typename Allocator>
+constexpr churn_case *cases_of[] = {churn_tight<Allocator>, churn_random<Allocator>, churn_drift<Allocator>,
+                                    churn_large<Allocator>, churn_resize<Allocator>, churn_handoff<Allocator>};
 
-std::vector<double> run_program(churn_case *run, void (*start)(), size_t slots, size_t steps) {
+template <typename Allocator>
+std::vector<double> run_program(size_t index, size_t slots, size_t steps) {
     live_set live(slots);
     double before = peak_resident_bytes();
-    start();
-    double ns = run(live, steps);
+    Allocator::start();
+    double ns = cases_of<Allocator>[index](live, steps);
     double used = peak_resident_bytes() - before;
-    return {ns, used / static_cast<double>(live.peak())};
+    return {ns, used / static_cast<double>(live.peak()), Allocator::availability()};
 }
 
-void run_case(session &session, const program &program) {
-    size_t slots = session.scaled(program.slots), steps = session.work(program.steps);
-    auto subject = [&](const char *name, churn_case *run, void (*start)()) {
-        return session::subject{name, [&session, &program, name, run, start, slots, steps] {
-                                    std::vector<double> figures =
-                                        in_child([&] { return run_program(run, start, slots, steps); });
-                                    session.out().add(program.name, name, "ns_per_op", "ns", figures.at(0));
-                                    session.out().add(program.name, name, "rss_ratio", "ratio", figures.at(1));
-                                }};
-    };
-    session.interleave(program.name, session.repetitions(7),
-                       {subject("taiyen", program.taiyen, taiyen_allocator::start),
-                        subject("glibc", program.glibc, glibc_allocator::start),
-                        subject("mimalloc", program.mimalloc, mimalloc_allocator::start)});
+template <typename Allocator>
+session::subject subject_of(session &session, const char *name, size_t index) {
+    return {name, [&session, name, index] {
+                const program &which = programs[index];
+                std::vector<double> figures = in_child([&session, &which, index] {
+                    return run_program<Allocator>(index, session.scaled(which.slots), session.work(which.steps));
+                });
+                session.out().add(which.name, name, "ns_per_op", "ns", figures.at(0));
+                session.out().add(which.name, name, "rss_ratio", "ratio", figures.at(1));
+                if (!std::isnan(figures.at(2)))
+                    session.out().add(which.name, name, "availability", "ratio", figures.at(2));
+            }};
 }
 
 void run(session &session) {
-    for (const program &program : programs)
-        run_case(session, program);
+    for (size_t index = 0; index < std::size(programs); index++)
+        session.interleave(programs[index].name, session.repetitions(7),
+                           {subject_of<taiyen_allocator>(session, self, index),
+                            subject_of<glibc_allocator>(session, "glibc", index),
+                            subject_of<mimalloc_allocator>(session, "mimalloc", index)});
     session.out().note("An operation is one alloc, free or resize. rss_ratio: peak resident bytes over peak live "
-                       "bytes.");
+                       "bytes. availability: how much of taiyen's free space can be used, 0 to 1.");
 }
 
 void judge(session &session) {

@@ -7,7 +7,8 @@
 // Why the comparison is fair: all subjects write one word into the same pages (16,384 of 65,536, chosen and ordered at
 // random by the same seed) of a private mapping of a file with the same content and size on the same disk. All files
 // are fully in the page cache, read there the same way, and no page is in the page tables when `first` begins; page
-// tables are part of everybody's cost. Background work is waited for before a clock starts. Each run has a new process.
+// tables are part of everybody's cost. Before a clock starts, background work is waited for, and the processor's caches
+// are filled with something else, since a snapshot leaves other things in them than a scan. Each run has a new process.
 #include "harness.hpp"
 #include "heap_file.hpp"
 #include "kernel_probe.hpp"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr size_t block_bytes = size_t{256} << 20;
 constexpr size_t limit_bytes = size_t{320} << 20;
+constexpr size_t cache_bytes = size_t{256} << 20; // more than a processor's caches hold
 
 struct plan {
     std::string heap_path, probe_path;
@@ -29,6 +31,7 @@ struct plan {
 };
 
 double timed_writes(char *data, const std::vector<uint32_t> &pages, uint64_t value) {
+    { mapping other = mapping::touched_memory(cache_bytes); }
     stopwatch watch;
     write_pages(data, pages, value);
     return watch.ns() / static_cast<double>(pages.size());
@@ -73,6 +76,7 @@ void run(session &session) {
         return std::vector<double>();
     });
     write_file(plan.probe_path, bytes);
+    drop_cache(plan.probe_path); // taiyen's image was written past it; from here both are only read
     auto heap_subject = [&](const char *name, ty_tracking tracking) {
         return [&session, &plan, name, tracking] {
             warm_cache(plan.heap_path); // the apply before wrote past the page cache

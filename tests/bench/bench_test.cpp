@@ -28,7 +28,7 @@ const expectation &expected(const std::string &suite) {
     static const expectation all[] = {
         {"churn",
          {"tight", "random", "drift", "large", "resize", "handoff"},
-         {"ns_per_op", "rss_ratio"},
+         {"ns_per_op", "rss_ratio", "availability"},
          {"taiyen", "glibc"}},
         {"dirty", {"first", "again"}, {"ns_per_page"}, {"signal"}},
         {"snapshot",
