@@ -141,8 +141,7 @@ content cut_file(const replayed_file &file, const std::vector<event> &events, ve
             uint8_t trash = judge.trashed() & open;
             cut_page(what.pages[i], what.offset / page_size + i, kept, trash, judge, result);
         }
-        bool end_settled = !one.settled.empty() && one.settled.back() == 0xff; // something durable decided the end
-        if (judge.grows() && !end_settled) {
+        if (judge.grows() && !one.size_settled) {
             result.extend(what.offset + what.bytes);
         }
     }

@@ -58,6 +58,7 @@ struct doubt {
     uint64_t event;
     bool forgotten = false;       // by a failed flush (D3)
     std::vector<uint8_t> settled; // a byte a page, a bit a sector: overwritten by something durable. Empty: none
+    bool size_settled = false;    // a later size is durable: this write does not let the file grow any more
 };
 
 struct replayed_file {

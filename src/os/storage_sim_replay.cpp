@@ -22,9 +22,10 @@ void settle_range(doubt &old, const event &written, uint64_t offset, uint64_t en
     }
 }
 
-bool is_settled(const doubt &old, const event &written) {
+bool is_settled(const doubt &old, const event &written, const content &durable) {
     size_t settled = static_cast<size_t>(std::count(old.settled.begin(), old.settled.end(), uint8_t{0xff}));
-    return !written.pages.empty() && settled == written.pages.size();
+    bool grows = !old.size_settled && written.offset + written.bytes > durable.size();
+    return settled == written.pages.size() && !grows;
 }
 
 // A flush succeeds: all doubts become durable, except forgotten writes (D3).
@@ -42,9 +43,10 @@ void settle_file(replayed_file &file, const std::vector<event> &events) {
             if (covers || what.kind == event_kind::size) {
                 settle_range(old, events[old.event], what.offset, covers ? what.offset + what.bytes : UINT64_MAX);
             }
+            old.size_settled = old.size_settled || what.kind == event_kind::size;
         }
     }
-    std::erase_if(kept, [&](const doubt &old) { return is_settled(old, events[old.event]); });
+    std::erase_if(kept, [&](const doubt &old) { return is_settled(old, events[old.event], file.durable); });
     file.doubts = std::move(kept);
 }
 
@@ -123,7 +125,7 @@ void replay::step(const std::vector<event> &events) {
     case event_kind::size:
     case event_kind::allocate:
     case event_kind::punch:
-        files[what.file].doubts.push_back({next_event, false, {}});
+        files[what.file].doubts.push_back({next_event, false, {}, false});
         break;
     case event_kind::flush:
         settle_file(files[what.file], events);
