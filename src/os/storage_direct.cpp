@@ -1,0 +1,396 @@
+// The built-in storage: Linux files with direct I/O. A file that is opened for writing bypasses the page cache where
+// the file system can; where it cannot, also when it says so only at the first transfer, the file is buffered.
+#include "failure.hpp"
+#include "kernel_abi.hpp"
+#include "syscalls.hpp"
+#include "vm.hpp"
+
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <taiyen/storage.h>
+
+struct ty_file {
+    int fd;
+    bool writable;
+    std::atomic<bool> direct;
+    // As it was opened, for error texts; it lies behind this struct.
+    const char *path() const { return reinterpret_cast<const char *>(this + 1); }
+};
+
+namespace taiyen::os {
+namespace {
+
+const char *remedy_for(int error) {
+    switch (error) {
+    case ENOSPC:
+        return "free space on this file system, and try again";
+    case EDQUOT:
+        return "free space, or have the disk quota raised, and try again";
+    case EACCES:
+    case EPERM:
+        return "check owner and permissions of the file and its folder";
+    case EROFS:
+        return "the file system is mounted read-only: open for reading only, or use another folder";
+    case ENOENT:
+        return "check the path";
+    case EEXIST:
+        return "choose another name, or remove the file first";
+    case EMFILE:
+        return "close files, or raise the limit: ulimit -n";
+    case ENFILE:
+        return "the whole system is out of file handles: raise sysctl fs.file-max";
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+        return "check the folders in the path";
+    case EFBIG:
+        return "the file system or a limit (ulimit -f) does not allow a file of this size";
+    case EXDEV:
+        return "both names must be on one file system";
+    case EIO:
+        return "look for disk errors in the system log (dmesg); restore from a backup if the disk is failing";
+    case ENOMEM:
+        return "free memory, or raise the limits: ulimit -v, sysctl vm.max_map_count, vm.overcommit_memory";
+    case ETXTBSY:
+    case EBUSY:
+        return "another program uses the file: close it there";
+    default:
+        return "see the system log (dmesg) for details";
+    }
+}
+
+ty_status file_failure(const char *operation, const char *path, uint64_t offset, int error) {
+    return failure(status_of_errno(error), "%s", operation)
+        .at(path, offset)
+        .cause(error)
+        .remedy("%s", remedy_for(error));
+}
+
+ty_status unsupported(const char *operation, const char *path, uint64_t offset, int error) {
+    return failure(TY_E_UNSUPPORTED, "%s", operation)
+        .at(path, offset)
+        .cause(error)
+        .remedy("this file system cannot do it; ext4, xfs and btrfs can");
+}
+
+bool is_unsupported(int error) {
+    return error == EOPNOTSUPP || error == ENOSYS || error == ENODEV;
+}
+
+ty_status check_aligned(const char *operation, const ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
+    uint64_t all = offset | bytes | reinterpret_cast<uintptr_t>(buffer);
+    if (all % TY_STORAGE_BLOCK == 0 && offset <= INT64_MAX && bytes <= INT64_MAX - offset)
+        return TY_OK;
+    return failure(TY_E_ARGUMENT, "%s %zu bytes, buffer %p", operation, bytes, buffer)
+        .at(file->path(), offset)
+        .remedy("offset, size and buffer must be multiples of %u", TY_STORAGE_BLOCK);
+}
+
+ty_status not_regular(const char *path, int error) {
+    return failure(TY_E_FORMAT, "open what is not a regular file")
+        .at(path)
+        .cause(error)
+        .remedy("give the path of a file; folders, devices and pipes cannot hold a heap");
+}
+
+ty_status open_failure(const char *path, int error) {
+    if (error == EISDIR || error == ENXIO)
+        return not_regular(path, error);
+    return file_failure("open the file", path, UINT64_MAX, error);
+}
+
+// Takes over fd. Sets it to direct I/O if it can be.
+ty_status check_opened(int fd, const char *path, ty_file *file) {
+    struct stat status;
+    if (sys::fstat(fd, &status) != 0)
+        return file_failure("open the file", path, UINT64_MAX, errno);
+    if (!S_ISREG(status.st_mode))
+        return not_regular(path, 0);
+    file->fd = fd;
+    if (file->writable) {
+        int flags = sys::fcntl(fd, F_GETFL, 0);
+        file->direct = flags != -1 && sys::fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
+    }
+    return TY_OK;
+}
+
+ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened) {
+    if (path == nullptr || opened == nullptr || (flags & ~(TY_OPEN_WRITE | TY_OPEN_CREATE)) != 0)
+        return failure(TY_E_ARGUMENT, "open a file").at(path).remedy("give a path and known flags");
+    size_t path_bytes = strlen(path) + 1;
+    ty_file *file = static_cast<ty_file *>(sys::memory(sizeof(ty_file) + path_bytes));
+    if (file == nullptr)
+        return failure(TY_E_MEMORY, "open the file").at(path).cause(ENOMEM).remedy("%s", remedy_for(ENOMEM));
+    memcpy(static_cast<void *>(file + 1), path, path_bytes);
+    bool create = (flags & TY_OPEN_CREATE) != 0;
+    file->writable = flags != 0;
+    // Not blocking: opening a pipe must not wait for its other end.
+    int mode = (file->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    int fd;
+    do
+        fd = sys::open(path, mode | (create ? O_CREAT | O_EXCL : 0), 0666);
+    while (fd < 0 && errno == EINTR);
+    ty_status status = fd < 0 ? open_failure(path, errno) : check_opened(fd, path, file);
+    if (status == TY_OK) {
+        *opened = file;
+        return TY_OK;
+    }
+    if (fd >= 0) {
+        sys::close(fd);
+        if (create)
+            sys::unlink(path);
+    }
+    free(file);
+    return status;
+}
+
+void direct_close(void *, ty_file *file) {
+    if (file == nullptr)
+        return;
+    sys::close(file->fd);
+    free(file);
+}
+
+// A transfer that direct I/O refuses (an odd block size, the rest of a partial transfer) is tried again buffered.
+bool fall_back(ty_file *file, int error) {
+    if (error != EINVAL || !file->direct.load(std::memory_order_relaxed))
+        return false;
+    int flags = sys::fcntl(file->fd, F_GETFL, 0);
+    if (flags == -1 || sys::fcntl(file->fd, F_SETFL, flags & ~O_DIRECT) != 0)
+        return false;
+    file->direct.store(false, std::memory_order_relaxed);
+    return true;
+}
+
+ty_status direct_read(void *, ty_file *file, uint64_t offset, void *buffer, size_t bytes) {
+    ty_status status = check_aligned("read", file, offset, buffer, bytes);
+    size_t done = 0;
+    while (status == TY_OK && done < bytes) {
+        ssize_t got = sys::pread(file->fd, static_cast<char *>(buffer) + done, bytes - done, offset + done);
+        if (got > 0)
+            done += static_cast<size_t>(got);
+        else if (got == 0)
+            return failure(TY_E_IO, "read %zu bytes past the end of the file", bytes - done)
+                .at(file->path(), offset + done)
+                .remedy("the file was cut short: restore it from a backup");
+        else if (errno != EINTR && !fall_back(file, errno))
+            status = file_failure("read", file->path(), offset + done, errno);
+    }
+    return status;
+}
+
+ty_status direct_write(void *, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
+    ty_status status = check_aligned("write", file, offset, buffer, bytes);
+    if (status == TY_OK && !file->writable)
+        return failure(TY_E_PERMISSION, "write to a file opened for reading").at(file->path(), offset);
+    size_t done = 0;
+    while (status == TY_OK && done < bytes) {
+        ssize_t put = sys::pwrite(file->fd, static_cast<const char *>(buffer) + done, bytes - done, offset + done);
+        if (put > 0)
+            done += static_cast<size_t>(put);
+        else if (put == 0)
+            status = file_failure("write", file->path(), offset + done, EIO);
+        else if (errno != EINTR && !fall_back(file, errno))
+            status = file_failure("write", file->path(), offset + done, errno);
+    }
+    return status;
+}
+
+// fdatasync also covers what is needed to find the data again: size, allocations, punches.
+ty_status direct_flush(void *, ty_file *file) {
+    int result;
+    do
+        result = sys::fdatasync(file->fd);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? TY_OK : file_failure("flush the file", file->path(), UINT64_MAX, errno);
+}
+
+ty_status direct_get_size(void *, ty_file *file, uint64_t *size_bytes) {
+    struct stat status;
+    if (sys::fstat(file->fd, &status) != 0)
+        return file_failure("find the size of the file", file->path(), UINT64_MAX, errno);
+    *size_bytes = static_cast<uint64_t>(status.st_size);
+    return TY_OK;
+}
+
+ty_status direct_set_size(void *, ty_file *file, uint64_t size_bytes) {
+    if (!file->writable)
+        return failure(TY_E_PERMISSION, "resize a file opened for reading").at(file->path());
+    int result;
+    do
+        result = size_bytes <= INT64_MAX ? sys::ftruncate(file->fd, size_bytes) : (errno = EFBIG, -1);
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
+        return TY_OK;
+    // The kernel says EINVAL for a size beyond what the file system can hold, too.
+    return file_failure("resize the file", file->path(), size_bytes, errno == EINVAL ? EFBIG : errno);
+}
+
+ty_status change_space(const char *operation, ty_file *file, int mode, uint64_t offset, uint64_t bytes) {
+    if (bytes == 0)
+        return TY_OK;
+    if (!file->writable)
+        return failure(TY_E_PERMISSION, "%s of a file opened for reading", operation).at(file->path(), offset);
+    int result;
+    do
+        result = sys::fallocate(file->fd, mode, offset, bytes);
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
+        return TY_OK;
+    int error = errno;
+    return is_unsupported(error) ? unsupported(operation, file->path(), offset, error)
+                                 : file_failure(operation, file->path(), offset, error);
+}
+
+ty_status direct_allocate(void *, ty_file *file, uint64_t offset, uint64_t bytes) {
+    return change_space("allocate disk space", file, 0, offset, bytes);
+}
+
+ty_status direct_punch(void *, ty_file *file, uint64_t offset, uint64_t bytes) {
+    return change_space("give back disk space", file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+}
+
+ty_status direct_next_data(void *, ty_file *file, uint64_t offset, uint64_t *start, uint64_t *end) {
+    off_t data = offset <= INT64_MAX ? sys::lseek(file->fd, offset, SEEK_DATA) : (errno = ENXIO, -1);
+    off_t hole = data < 0 ? -1 : sys::lseek(file->fd, static_cast<uint64_t>(data), SEEK_HOLE);
+    if (hole < 0) {
+        if (errno == ENXIO)
+            return failure(TY_E_NOT_FOUND, "find data in the file").at(file->path(), offset);
+        return file_failure("find data in the file", file->path(), offset, errno);
+    }
+    *start = static_cast<uint64_t>(data);
+    *end = static_cast<uint64_t>(hole);
+    return TY_OK;
+}
+
+ty_status taken(const ty_file *file, void *address, size_t bytes, uint64_t offset) {
+    char text[192];
+    uintptr_t start = reinterpret_cast<uintptr_t>(address);
+    if (!address_usable(start, bytes))
+        return failure(TY_E_ADDRESS, "map %zu bytes at %p: this build cannot use that range", bytes, address)
+            .at(file->path(), offset)
+            .remedy("open the heap with the kind of build that made it: a sanitizer restricts the address space");
+    describe_mapping(start, bytes, text, sizeof text);
+    return failure(TY_E_ADDRESS, "map %zu bytes at %p: the range is taken", bytes, address)
+        .at(file->path(), offset)
+        .remedy("unload what is in the way (%s), or open the heap in another process",
+                text[0] != 0 ? text : "it is gone by now");
+}
+
+ty_status direct_map(void *, ty_file *file, void *address, size_t bytes, uint64_t offset, uint32_t flags) {
+    uint64_t all = offset | bytes | reinterpret_cast<uintptr_t>(address);
+    if (all % page_bytes != 0 || address == nullptr || bytes == 0 || (flags & ~(TY_MAP_WRITE | TY_MAP_SHARED)) != 0)
+        return failure(TY_E_ARGUMENT, "map %zu bytes at %p", bytes, address)
+            .at(file->path(), offset)
+            .remedy("offset, size and address must be multiples of %zu, and not 0", page_bytes);
+    if (!address_usable(reinterpret_cast<uintptr_t>(address), bytes))
+        return taken(file, address, bytes, offset);
+    int protection = PROT_READ | (flags & TY_MAP_WRITE ? PROT_WRITE : 0);
+    int sharing = flags & TY_MAP_SHARED ? MAP_SHARED : MAP_PRIVATE;
+    void *got = sys::mmap(address, bytes, protection, sharing | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file->fd, offset);
+    if (got == address)
+        return TY_OK;
+    if (got != MAP_FAILED) { // a kernel before 4.17 takes the address as a hint
+        sys::munmap(got, bytes);
+        return taken(file, address, bytes, offset);
+    }
+    if (errno == EEXIST)
+        return taken(file, address, bytes, offset);
+    int error = errno == EAGAIN || errno == EOVERFLOW ? ENOMEM : errno;
+    return is_unsupported(error) ? unsupported("map the file", file->path(), offset, error)
+                                 : file_failure("map the file", file->path(), offset, error);
+}
+
+ty_status direct_unmap(void *, ty_file *file, void *address, size_t bytes) {
+    if (sys::munmap(address, bytes) != 0)
+        return file_failure("unmap the file", file->path(), UINT64_MAX, errno);
+    return TY_OK;
+}
+
+ty_status direct_write_back(void *, ty_file *file, void *address, size_t bytes) {
+    int result;
+    do
+        result = sys::msync(address, bytes, MS_SYNC);
+    while (result != 0 && errno == EINTR);
+    // ENOMEM here means that the range is not mapped.
+    int error = result != 0 && errno == ENOMEM ? EINVAL : errno;
+    return result == 0 ? TY_OK : file_failure("write back mapped pages", file->path(), UINT64_MAX, error);
+}
+
+ty_status direct_lock(void *, ty_file *file, bool exclusive) {
+    struct flock range {};
+    range.l_type = exclusive ? F_WRLCK : F_RDLCK;
+    range.l_whence = SEEK_SET;
+    if (exclusive && !file->writable)
+        return failure(TY_E_PERMISSION, "lock a file opened for reading exclusively").at(file->path());
+    if (sys::fcntl(file->fd, F_OFD_SETLK, &range) == 0)
+        return TY_OK;
+    int error = errno;
+    if (error == EAGAIN || error == EACCES)
+        return failure(TY_E_BUSY, "lock the file")
+            .at(file->path())
+            .cause(error)
+            .remedy("the heap is open elsewhere, perhaps in this very process: close it there (lslocks shows where)");
+    return error == EINVAL || error == ENOLCK ? unsupported("lock the file", file->path(), UINT64_MAX, error)
+                                              : file_failure("lock the file", file->path(), UINT64_MAX, error);
+}
+
+ty_status direct_rename(void *, const char *from, const char *to) {
+    if (sys::rename(from, to) != 0)
+        return file_failure("rename the file", from, UINT64_MAX, errno);
+    return TY_OK;
+}
+
+ty_status direct_remove(void *, const char *path) {
+    if (sys::unlink(path) != 0)
+        return file_failure("remove the file", path, UINT64_MAX, errno);
+    return TY_OK;
+}
+
+// The folder that holds path: everything before its last name.
+ty_status folder_of(const char *path, char (&folder)[PATH_MAX]) {
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - path);
+    if (length >= sizeof folder)
+        return file_failure("flush the folder of the file", path, UINT64_MAX, ENAMETOOLONG);
+    memcpy(folder, path, length);
+    folder[length] = 0;
+    if (length == 0)
+        strcpy(folder, slash == nullptr ? "." : "/");
+    return TY_OK;
+}
+
+ty_status direct_flush_directory(void *, const char *path) {
+    char folder[PATH_MAX];
+    ty_status status = folder_of(path, folder);
+    if (status != TY_OK)
+        return status;
+    int fd = sys::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return file_failure("open the folder of the file", path, UINT64_MAX, errno);
+    int result;
+    do
+        result = sys::fsync(fd);
+    while (result != 0 && errno == EINTR);
+    int error = errno;
+    sys::close(fd);
+    if (result == 0)
+        return TY_OK;
+    return error == EINVAL || is_unsupported(error) ? unsupported("flush the folder", folder, UINT64_MAX, error)
+                                                    : file_failure("flush the folder", folder, UINT64_MAX, error);
+}
+
+constexpr ty_storage direct_storage = {
+    sizeof(ty_storage), nullptr,          direct_open,     direct_close,           direct_read,
+    direct_write,       direct_flush,     direct_get_size, direct_set_size,        direct_allocate,
+    direct_punch,       direct_next_data, direct_map,      direct_unmap,           direct_write_back,
+    direct_lock,        direct_rename,    direct_remove,   direct_flush_directory,
+};
+
+} // namespace
+} // namespace taiyen::os
+
+const ty_storage *ty_storage_default(void) {
+    return &taiyen::os::direct_storage;
+}
