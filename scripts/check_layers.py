@@ -24,7 +24,7 @@ LOWER_LAYERS = {
     "api": ("os", "heap", "image", "log", "txn", "undo", "pack"),
 }
 
-# The simulated disk is a test instrument, no part of the library: it may use the C++ run-time library, it has a façade of
+# The simulated disk is a test instrument, no part of the library: it may use the C++ run-time library, has a façade of
 # its own, and nothing in the library includes it.
 SIMULATION = "src/os/storage_sim"
 

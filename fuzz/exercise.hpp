@@ -1,0 +1,18 @@
+// Uses a heap of which nothing is certain, in every way that the API offers. Any status is fine; a crash is a finding.
+#pragma once
+
+#include "src/os/storage_sim.hpp"
+#include <taiyen/taiyen.h>
+
+namespace fuzz {
+
+// Looks at everything in a heap: verification, iteration, statistics, roots.
+void look(ty_heap *heap);
+
+// Allocates, writes to what was allocated, resizes and frees; ends the program where a block is not the heap's.
+void churn(ty_heap *heap, uint64_t seed);
+
+// Asks for information, scrubs, opens for reading, then for writing with churn, a snapshot, apply and close.
+void open_every_way(taiyen::os::sim_disk *disk, uint8_t flags, uint64_t seed);
+
+} // namespace fuzz

@@ -1,0 +1,50 @@
+// Makes a fuzzer's first inputs: one change at a time, of each kind, to each field of the first regions.
+//
+//   fuzz_seeds FUZZER FOLDER      writes FOLDER/seed-N
+#include "fuzz/patches.hpp"
+#include <cstdio>
+#include <string>
+
+namespace {
+
+constexpr uint8_t scenario_count = 4;
+constexpr uint8_t region_count = 12;
+constexpr uint16_t field_step = 16;
+constexpr uint16_t header_bytes = 256;
+constexpr uint64_t values[] = {0, 1, UINT64_MAX, uint64_t{1} << 63, 0x1000, 0x7fffffff};
+
+bool write_seed(const std::string &folder, unsigned number, uint8_t scenario, uint8_t flags, const fuzz::patch &p) {
+    std::string path = folder + "/seed-" + std::to_string(number);
+    FILE *file = fopen(path.c_str(), "wb");
+    if (!file)
+        return false;
+    uint8_t bytes[2 + fuzz::patch_bytes] = {scenario, flags, p.kind, p.region};
+    memcpy(bytes + 4, &p.offset, sizeof p.offset);
+    memcpy(bytes + 6, &p.value, sizeof p.value);
+    bool written = fwrite(bytes, sizeof bytes, 1, file) == 1;
+    return fclose(file) == 0 && written;
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+    if (count != 3) {
+        fputs("usage: fuzz_seeds FUZZER FOLDER\n", stderr);
+        return 2;
+    }
+    constexpr uint8_t all_mended =
+        fuzz::mend_image_headers | fuzz::mend_journal_header | fuzz::mend_chunks | fuzz::mend_page_sums;
+    uint8_t flags = std::string(arguments[1]) == "fuzz_image" ? all_mended : 0;
+    unsigned number = 0;
+    for (uint8_t region = 0; region < region_count; region++)
+        for (uint16_t offset = 0; offset < header_bytes; offset = static_cast<uint16_t>(offset + field_step)) {
+            auto kind = static_cast<uint8_t>(number % fuzz::change_count);
+            uint64_t value = values[number % std::size(values)];
+            auto scenario = static_cast<uint8_t>(number % scenario_count);
+            if (!write_seed(arguments[2], number++, scenario, flags, {kind, region, offset, value})) {
+                perror(arguments[2]);
+                return 1;
+            }
+        }
+    return 0;
+}
