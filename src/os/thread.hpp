@@ -69,7 +69,9 @@ uint64_t now_ns(); // monotonic
 uint64_t unix_time_s();
 void random_bytes(void *bytes, unsigned count); // getrandom; for identities and nonces
 
-inline void yield() { sched_yield(); } // lets another thread run on this core
+inline void yield() {
+    sched_yield();
+} // lets another thread run on this core
 
 // Makes every running thread of the process execute a full memory barrier (membarrier, private expedited); false
 // where the kernel cannot: then every fast path must use its own fence.

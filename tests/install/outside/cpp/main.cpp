@@ -1,4 +1,6 @@
 #include <cstdio>
 #include <taiyen/taiyen.h>
 
-int main() { return std::printf("Taiyen %s\n", ty_version()) < 0; }
+int main() {
+    return std::printf("Taiyen %s\n", ty_version()) < 0;
+}
