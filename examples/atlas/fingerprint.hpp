@@ -1,0 +1,30 @@
+// A 128-bit fingerprint of content. Fingerprints of records add up, in any order, to the fingerprint of a set.
+#pragma once
+
+#include <cstdint>
+
+namespace demo {
+
+struct city;
+
+struct fingerprint {
+    uint64_t low;
+    uint64_t high;
+
+    fingerprint &operator+=(const fingerprint &other) {
+        low += other.low;
+        high += other.high;
+        return *this;
+    }
+    fingerprint &operator-=(const fingerprint &other) {
+        low -= other.low;
+        high -= other.high;
+        return *this;
+    }
+    bool operator==(const fingerprint &) const = default;
+};
+
+// Of everything that a city tells: its texts, its country, its place, its edition. Not of where it lies in memory.
+fingerprint fingerprint_of(const city &place);
+
+} // namespace demo

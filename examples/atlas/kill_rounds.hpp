@@ -1,0 +1,40 @@
+// The proof: a writer is killed at a random moment, the atlas opened again, and its content compared with what the
+// writer had been told to be durable.
+#pragma once
+
+#include "survey.hpp"
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace demo {
+
+struct kill_plan {
+    std::string heap_path;
+    unsigned rounds;
+    uint64_t seed;
+};
+
+struct kill_result {
+    unsigned rounds = 0;
+    unsigned proven = 0;
+    unsigned during_snapshot = 0;    // kills between "about to" and "acknowledged"
+    unsigned found_new = 0;          // of these: the snapshot under way turned out to be durable
+    uint64_t acknowledged = 0;       // snapshots, in all rounds
+    std::array<unsigned, 6> found{}; // by ty_found: the state in which the files were
+    std::vector<double> open_ms;     // of the first open after a kill
+    std::vector<double> pause_ms;    // of the writers' snapshots
+    std::vector<double> kilobytes;   // written by them
+    std::string failure;             // what was not proven; empty: nothing
+};
+
+// `content` is what the last snapshot holds now. Stops at the first round that is not proven; the files then stay as
+// they are. Calls `progress` after each round.
+kill_result run_kill_rounds(const kill_plan &plan, fingerprint content,
+                            const std::function<void(const kill_result &)> &progress);
+
+// Kills and collects the writer that is running, if there is one. Safe in a signal handler.
+void kill_writer();
+
+} // namespace demo

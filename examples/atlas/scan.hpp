@@ -1,0 +1,20 @@
+// The slow and certain way to the nearest city: to look at all of them. It checks the tree.
+#pragma once
+
+#include "atlas.hpp"
+
+namespace demo {
+
+// The smallest distance from a point to any city; the atlas has some.
+double nearest_by_scan(const atlas *book, const point &from);
+
+struct scan_comparison {
+    unsigned wrong = 0; // questions to which the tree's answer is not the nearest
+    double tree_us = 0; // a question
+    double scan_us = 0;
+};
+
+// Asks both ways for random points all over the globe, half of them near a city.
+scan_comparison compare_with_scan(const atlas *book, unsigned questions, uint64_t seed);
+
+} // namespace demo

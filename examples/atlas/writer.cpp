@@ -1,0 +1,77 @@
+#include "writer.hpp"
+#include "churn.hpp"
+#include "heap_file.hpp"
+#include <cerrno>
+#include <csignal>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace demo {
+namespace {
+
+class writer {
+public:
+    writer(ty_heap *heap, int pipe, uint64_t seed)
+        : heap_(heap), book_(atlas_of(heap)), pipe_(pipe), work_(book_, seed) {}
+
+    void one_round() {
+        constexpr uint64_t most_changes = 1500;
+        uint64_t changes = 1 + work_.below(most_changes);
+        uint64_t way = work_.below(3);
+        change(changes / 2);
+        if (way == 0) // write ahead what is known to have changed, so that the snapshot has less to do
+            check(ty_preflush(heap_, 0));
+        change(changes - changes / 2);
+
+        fingerprint content = book_->content;
+        tell(message::kind::about_to, content);
+        if (way == 1) { // go on with the work while it is being written
+            uint64_t epoch = 0;
+            check(ty_snapshot_start(heap_, &epoch));
+            change(work_.below(most_changes) / 4);
+            check(ty_snapshot_wait(heap_, epoch));
+        } else {
+            check(ty_snapshot(heap_));
+        }
+        tell(message::kind::acknowledged, content);
+    }
+
+private:
+    void change(uint64_t count) {
+        for (uint64_t i = 0; i < count; ++i)
+            work_.change_one();
+    }
+
+    void tell(message::kind what, const fingerprint &content) {
+        message words{what, 0, content, 0, 0};
+        if (what == message::kind::acknowledged) {
+            ty_snapshot_stats stats{};
+            stats.struct_size = sizeof stats;
+            check(ty_get_snapshot_stats(heap_, &stats));
+            words.pause_ns = stats.last_pause_ns;
+            words.bytes = stats.last_bytes;
+        }
+        if (write(pipe_, &words, sizeof words) != sizeof words)
+            throw failure(std::string("cannot write to the pipe: ") + strerror(errno));
+    }
+
+    ty_heap *heap_;
+    atlas *book_;
+    int pipe_;
+    churn work_;
+};
+
+} // namespace
+
+void run_writer(const std::string &path, int pipe, uint64_t seed) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    message started{};
+    if (write(pipe, &started, sizeof started) != sizeof started) // the parent has died before the line above
+        throw failure("nobody reads what the writer tells");
+    heap_file heap(path);
+    writer scribe(heap.get(), pipe, seed);
+    for (;;)
+        scribe.one_round();
+}
+
+} // namespace demo

@@ -1,0 +1,27 @@
+// The process that is killed: it opens the atlas, changes it without end, and takes snapshots in between. What it is
+// about to make durable, and what has been acknowledged as durable, it tells through a pipe.
+#pragma once
+
+#include "fingerprint.hpp"
+#include <string>
+
+namespace demo {
+
+struct message {
+    enum class kind : uint32_t {
+        started,      // the process runs; nothing is open yet
+        about_to,     // a snapshot of this content begins
+        acknowledged, // it is durable
+    };
+    kind what;
+    uint32_t unused;
+    fingerprint content;
+    uint64_t pause_ns; // acknowledged: of this snapshot
+    uint64_t bytes;    // acknowledged: written by it
+};
+static_assert(sizeof(message) == 40); // far less than PIPE_BUF: a message arrives whole or not at all
+
+// Returns only by an exception: the writer ends by being killed, and dies with its parent.
+[[noreturn]] void run_writer(const std::string &path, int pipe, uint64_t seed);
+
+} // namespace demo

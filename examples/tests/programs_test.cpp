@@ -1,0 +1,98 @@
+// Goal: the example programs do what they say, and fail with a clear message and a non-zero status.
+// Method: they are run as a person would run them, on small inputs, and their output is read.
+#include "temporary_folder.hpp"
+#include <cstdio>
+#include <random>
+#include <sys/wait.h>
+
+namespace {
+
+struct outcome {
+    int status; // of the exit; -1: ended otherwise
+    std::string output;
+};
+
+// Runs a shell command; its output and its error output come together.
+outcome run(const std::string &command) {
+    std::FILE *pipe = popen((command + " 2>&1").c_str(), "r");
+    if (pipe == nullptr)
+        return {-1, "cannot run " + command};
+    std::string output;
+    for (int letter = 0; (letter = std::fgetc(pipe)) != EOF;)
+        output += static_cast<char>(letter);
+    int status = pclose(pipe);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+}
+
+bool has(const outcome &result, const std::string &text) {
+    return result.output.find(text) != std::string::npos;
+}
+
+std::string small_input(const temporary_folder &folder, int count) {
+    std::string text = "lat,lon,name,admin1,admin2,cc\n";
+    std::mt19937_64 random(1);
+    std::uniform_real_distribution<double> unit(-1, 1);
+    for (int i = 0; i < count; ++i)
+        text += std::to_string(90 * unit(random)) + "," + std::to_string(180 * unit(random)) + ",City " +
+                std::to_string(i) + ",Region,,XX\n";
+    return folder.write("cities.csv", text);
+}
+
+const std::string demo = ATLAS_DEMO;
+const std::string notes = NOTES;
+
+TEST(atlas_demo, proves_a_few_rounds) {
+    temporary_folder folder;
+    std::string input = small_input(folder, 5000);
+    for (int again = 0; again < 2; ++again) { // the second time over what the first has left
+        outcome result = run(demo + " " + input + " --rounds 4 --seed 3 --folder " + folder.file("demo"));
+        EXPECT_EQ(result.status, 0) << result.output;
+        EXPECT_TRUE(has(result, "5,000 places in 1 countries")) << result.output;
+        EXPECT_TRUE(has(result, "4 of 4: every record, pointer and block as acknowledged")) << result.output;
+        EXPECT_TRUE(has(result, "All proven")) << result.output;
+        for (const char *file : {"demo/atlas.ty", "demo/atlas.ty-journal", "demo/atlas.png", "demo/atlas.svg"})
+            EXPECT_TRUE(std::filesystem::exists(folder.file(file))) << file;
+        EXPECT_FALSE(std::filesystem::exists(folder.file("demo/raw-write")));
+    }
+}
+
+TEST(atlas_demo, names_bad_lines_and_goes_on) {
+    temporary_folder folder;
+    std::string input =
+        folder.write("cities.csv", "lat,lon,name,admin1,admin2,cc\n1,2,A,,,XX\n91,2,B,,,XX\n3,4,C,,,XX\n");
+    outcome result = run(demo + " " + input + " --rounds 0 --folder " + folder.file("demo"));
+    EXPECT_EQ(result.status, 0) << result.output;
+    EXPECT_TRUE(has(result, input + ":3: \"91\" is not a latitude")) << result.output;
+    EXPECT_TRUE(has(result, "2 places")) << result.output;
+}
+
+TEST(atlas_demo, refuses_with_a_reason) {
+    temporary_folder folder;
+    std::string place = " --folder " + folder.file("demo");
+    outcome none = run(demo + " " + folder.file("none.csv") + place);
+    EXPECT_EQ(none.status, 1);
+    EXPECT_TRUE(has(none, "none.csv: No such file or directory")) << none.output;
+    outcome other = run(demo + " " + folder.write("other", "x\n") + place);
+    EXPECT_EQ(other.status, 1);
+    EXPECT_TRUE(has(other, "is not a file of cities")) << other.output;
+    outcome in_the_way = run(demo + " --folder " + folder.write("file", "") + "/demo");
+    EXPECT_EQ(in_the_way.status, 1);
+    EXPECT_TRUE(has(in_the_way, "cannot make the folder")) << in_the_way.output;
+    EXPECT_NE(run(demo + " --rounds few").status, 0);
+}
+
+TEST(notes, keeps_lines) {
+    temporary_folder folder;
+    std::string file = folder.file("notes.ty");
+    outcome missing = run(notes + " " + file + " list");
+    EXPECT_EQ(missing.status, 1);
+    EXPECT_TRUE(has(missing, file)) << missing.output;
+    EXPECT_EQ(run(notes + " " + file + " add 'buy bread'").status, 0);
+    EXPECT_EQ(run(notes + " " + file + " add 'call Ana'").status, 0);
+    outcome listed = run(notes + " " + file + " list");
+    EXPECT_EQ(listed.status, 0);
+    EXPECT_EQ(listed.output, "buy bread\ncall Ana\n");
+    EXPECT_EQ(run(notes + " " + file).status, 2);
+}
+
+} // namespace
