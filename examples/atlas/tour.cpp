@@ -258,14 +258,15 @@ bool tour::verdict() const {
     const kill_result &kills = run_.kills;
     constexpr unsigned rounds_for_chance = 20;
     if (!kills.failure.empty()) {
-        std::printf("\nNOT PROVEN: %s. The files are as they were found.\n", kills.failure.c_str());
+        std::printf("\nNOT PROVEN: %s. The files stay as they are.\n", kills.failure.c_str());
         return false;
     }
     if (kills.rounds >= rounds_for_chance && kills.during_snapshot == 0) {
         std::printf("\nNOT PROVEN: no kill fell into a snapshot.\n");
         return false;
     }
-    std::printf("\nAll proven: %u kills, and not a record lost.\n", kills.rounds);
+    if (kills.rounds > 0)
+        std::printf("\nAll proven: %u kills, and not a record lost.\n", kills.rounds);
     return true;
 }
 
