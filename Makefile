@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check crash fuzz docs install format clean check-asan check-tsan
+.PHONY: help build demo test bench check crash fuzz docs install format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
@@ -66,6 +66,10 @@ install: build ## Install headers, libraries and the taiyen program below PREFIX
 format: ## Format all sources with clang-format-14
 	@scripts/setup format
 	@scripts/check_format --fix
+
+tidy: build ## Run clang-tidy over src
+	@scripts/setup tidy
+	@find src -name '*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy-14 -p build/release --quiet
 
 clean: ## Remove build/
 	@cmake -E rm -rf build
