@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <ctime>
+#include <unistd.h>
 
 namespace taiyen::os {
 namespace {
@@ -100,6 +101,10 @@ uint64_t now_ns() {
     timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+uint64_t process_id() {
+    return uint64_t(getpid());
 }
 
 uint64_t unix_time_s() {

@@ -1,0 +1,43 @@
+// Archive heaps: the image alone, mapped shared. A snapshot is durable, but the kernel may write pages before.
+#include "image_runtime.hpp"
+
+namespace taiyen {
+namespace {
+
+// A store into a hole of a full disk would be a SIGBUS: so blocks come first.
+ty_status provide_blocks(void *context, void *address, size_t bytes) {
+    image &im = *static_cast<image *>(context);
+    uint64_t offset = image_pages_offset_1 + uint64_t(static_cast<char *>(address) - im.base);
+    ty_status status = im.backing.allocate(offset, bytes);
+    return status == TY_E_UNSUPPORTED ? TY_OK : status; // a storage that cannot has said so in its documentation
+}
+
+} // namespace
+
+heap_owner archive_owner(image &im) {
+    return {&im, provide_blocks, nullptr};
+}
+
+ty_status archive_snapshot(image &im, uint64_t *epoch) {
+    uint64_t started_ns = os::now_ns();
+    heap_pause(im.heap);
+    ty_status status = im.backing.write_back(im.base, im.mapped_bytes);
+    if (!status)
+        status = flush_image(im.backing, im.header);
+    heap_resume(im.heap);
+    if (status)
+        return status;
+    image_header_1 &header = im.header.current;
+    header.epoch = header.durable_epoch = im.durable_epoch + 1;
+    if ((status = write_header(im.backing, im.header)) || (status = flush_image(im.backing, im.header))) {
+        header.epoch = header.durable_epoch = im.durable_epoch;
+        return status;
+    }
+    os::lock_guard guard(im.work);
+    *epoch = im.durable_epoch = header.epoch;
+    im.stats.snapshots += 1;
+    im.stats.last_pause_ns = im.stats.last_durable_ns = os::now_ns() - started_ns;
+    return TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,328 @@
+#include "checksum.hpp"
+#include "image_runtime.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t journal_step_bytes = uint64_t{1} << 20; // disk blocks are allocated in steps of it
+
+uint64_t batch_bytes(uint64_t pages) {
+    uint64_t chunks = (pages + chunk_pages_1 - 1) / chunk_pages_1;
+    return pages * page_bytes + (chunks ? chunks : 1) * page_bytes;
+}
+
+// Allocates disk blocks up to `end`, so that a full disk is known before anything is written.
+ty_status allocate_journal(image &im, uint64_t end) {
+    batch_writer &writer = im.writer;
+    if (end <= writer.allocated_end)
+        return TY_OK;
+    uint64_t wanted = (end + journal_step_bytes - 1) / journal_step_bytes * journal_step_bytes;
+    ty_status status = im.journal.allocate(writer.allocated_end, wanted - writer.allocated_end);
+    if (status == TY_E_UNSUPPORTED) {
+        writer.allocated_end = UINT64_MAX; // this storage cannot: writes will tell
+        return TY_OK;
+    }
+    if (status == TY_OK)
+        writer.allocated_end = wanted;
+    return status;
+}
+
+// Where a batch of so many bytes (0: not known) may be written; false: nowhere before the journal is applied. Under
+// work.
+bool find_room(image &im, uint64_t bytes, uint64_t *position, uint64_t *room_end) {
+    const batch *oldest = im.unapplied.first;
+    *room_end = UINT64_MAX;
+    if (!oldest) {
+        *position = journal_front_1;
+        return true;
+    }
+    *position = im.journal_end;
+    if (im.journal_end <= oldest->start) { // the newest batch is in front of the oldest: room lies between them
+        *room_end = oldest->start;
+        return bytes && *position + bytes <= *room_end;
+    }
+    if (bytes && journal_front_1 + bytes <= oldest->start) {
+        *position = journal_front_1;
+        *room_end = oldest->start;
+    }
+    return true;
+}
+
+void reset_writer(batch_writer &writer, batch_outcome outcome) {
+    for (size_t i = 0; i < writer.ring.slot_count && i < writer.filled; ++i)
+        writer.ring.slots[i].state = slot_state::empty;
+    writer.open = writer.sealed = writer.finishing = writer.failing = false;
+    writer.target = nullptr;
+    writer.filled = writer.claimed = writer.written = 0;
+    writer.outcome = outcome;
+}
+
+// Under work.
+void batch_failed(image &im) {
+    batch_writer &writer = im.writer;
+    writer.failed_epoch = writer.target->epoch;
+    writer.failed_error = writer.error;
+    batch_destroy(writer.target);
+    reset_writer(writer, batch_outcome::failed);
+}
+
+// Under work.
+void batch_durable(image &im) {
+    batch_writer &writer = im.writer;
+    batch *b = writer.target;
+    b->end = writer.position;
+    im.unapplied.append(b);
+    im.durable_epoch = b->epoch;
+    im.durable_nonce = b->nonce;
+    im.journal_end = b->end;
+    im.apply_wanted = true;
+    im.stats.snapshots += 1;
+    im.stats.pages += b->copies.count;
+    im.stats.last_bytes = writer.bytes;
+    im.stats.last_durable_ns = os::now_ns() - writer.started_ns;
+    reset_writer(writer, batch_outcome::durable);
+}
+
+// The heap's pages may be written by others meanwhile (preflush): a torn copy is then superseded by a later one, since
+// the page was protected before it was copied. ThreadSanitizer need not know.
+[[gnu::no_sanitize("thread")]] void copy_page(char *to, const char *from) {
+#if defined(__SANITIZE_THREAD__)
+    for (size_t i = 0; i < page_bytes; i += sizeof(uint64_t))
+        *reinterpret_cast<volatile uint64_t *>(to + i) = *reinterpret_cast<const volatile uint64_t *>(from + i);
+#else
+    memcpy(to, from, page_bytes);
+#endif
+}
+
+void fill_chunk(const image &im, char *memory, const uint64_t *pages, uint32_t count) {
+    auto *header = reinterpret_cast<chunk_header_1 *>(memory);
+    memset(header, 0, sizeof *header);
+    for (uint32_t i = 0; i < count; ++i) {
+        header->entries[i].page = pages[i];
+        copy_page(memory + chunk_bytes(i), im.base + pages[i] * page_bytes);
+    }
+    header->count = count;
+}
+
+// Waits for an empty slot, writing chunks meanwhile. Fails when the batch does.
+ty_status take_slot(image &im, size_t slot) {
+    for (;;) {
+        {
+            os::lock_guard guard(im.work);
+            if (im.writer.failing)
+                return report_error(im.writer.error);
+            if (im.writer.ring.slots[slot].state == slot_state::empty)
+                return TY_OK;
+            if (im.writer.claimed == im.writer.filled) {
+                im.changed.wait(im.work);
+                continue;
+            }
+        }
+        writer_help(im);
+    }
+}
+
+// Hands a filled chunk on.
+ty_status publish_chunk(image &im, size_t slot, uint32_t count, bool last) {
+    batch_writer &writer = im.writer;
+    auto *header = reinterpret_cast<chunk_header_1 *>(writer.ring.slot_memory(slot));
+    if (ty_status status = allocate_journal(im, writer.position + chunk_bytes(count)))
+        return status;
+    os::lock_guard guard(im.work);
+    batch &b = *writer.target;
+    if (ty_status status = b.copies.reserve(count))
+        return status;
+    header->magic = chunk_magic_1;
+    header->version = image_version_1;
+    memcpy(header->identity, im.header.current.identity, sizeof header->identity);
+    header->epoch = b.epoch;
+    header->nonce = b.nonce;
+    header->previous_nonce = writer.previous_nonce;
+    header->attempt = writer.attempt;
+    header->index = writer.filled;
+    header->flags = last ? chunk_last_1 : 0;
+    header->batch_pages = last ? b.copies.count + count : 0;
+    writer.ring.slots[slot] = {slot_state::filled, writer.position, b.copies.count, count};
+    for (uint32_t i = 0; i < count; ++i)
+        b.copies.items[b.copies.count++] = {header->entries[i].page, 0, writer.position + chunk_bytes(i)};
+    writer.position += chunk_bytes(count);
+    writer.filled += 1;
+    writer.sealed = last;
+    if (slot + 1 > writer.ring.touched)
+        writer.ring.touched = slot + 1;
+    im.changed.notify_all();
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status staging::create(size_t bytes) {
+    slot_count = bytes / staging_slot_bytes;
+    if (slot_count < 2)
+        slot_count = 2; // one is filled while the other is written
+    slots = static_cast<staging_slot *>(calloc(slot_count, sizeof *slots));
+    if (!slots)
+        return failure(TY_E_MEMORY, "make a table of %zu staging slots", slot_count);
+    void *mapped = nullptr;
+    if (ty_status status = os::map_memory(slot_count * staging_slot_bytes, os::memory_hint::huge, &mapped))
+        return status;
+    memory = static_cast<char *>(mapped);
+    return TY_OK;
+}
+
+void staging::destroy() {
+    if (memory)
+        os::unmap_memory(memory, slot_count * staging_slot_bytes);
+    free(slots);
+    *this = {};
+}
+
+ty_status writer_open(image &im, uint64_t pages) {
+    uint64_t bytes = pages ? batch_bytes(pages) : 0;
+    uint64_t position = 0, room_end = 0;
+    for (;;) {
+        {
+            os::lock_guard guard(im.work);
+            if (find_room(im, bytes, &position, &room_end))
+                break;
+        }
+        if (ty_status status = apply_batches(im))
+            return status;
+    }
+    if (ty_status status = allocate_journal(im, position + bytes))
+        return status;
+    batch *b = batch_create();
+    if (!b)
+        return TY_E_MEMORY;
+    os::random_bytes(&b->nonce, sizeof b->nonce);
+    os::lock_guard guard(im.work);
+    while (im.writer.trimming)
+        im.changed.wait(im.work);
+    b->epoch = im.durable_epoch + 1;
+    b->start = position;
+    batch_writer &writer = im.writer;
+    writer.open = true;
+    writer.target = b;
+    writer.previous_nonce = im.durable_nonce;
+    writer.attempt += 1;
+    writer.position = position;
+    writer.room_end = room_end;
+    writer.bytes = 0;
+    return TY_OK;
+}
+
+ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last) {
+    batch_writer &writer = im.writer;
+    for (uint64_t done = 0; done < count || (last && !writer.sealed);) {
+        size_t slot = writer.filled % writer.ring.slot_count; // `filled` changes under control only, which we hold
+        if (ty_status status = take_slot(im, slot))
+            return status;
+        auto n = uint32_t(count - done < chunk_pages_1 ? count - done : chunk_pages_1);
+        fill_chunk(im, writer.ring.slot_memory(slot), pages + done, n);
+        done += n;
+        if (ty_status status = publish_chunk(im, slot, n, last && done == count))
+            return status;
+    }
+    return TY_OK;
+}
+
+bool writer_help(image &im) {
+    batch_writer &writer = im.writer;
+    staging_slot *slot;
+    char *memory;
+    {
+        os::lock_guard guard(im.work);
+        if (!writer.open || writer.failing || writer.claimed == writer.filled)
+            return false;
+        size_t number = writer.claimed++ % writer.ring.slot_count;
+        slot = &writer.ring.slots[number];
+        memory = writer.ring.slot_memory(number);
+        slot->state = slot_state::writing;
+        writer.active += 1;
+    }
+    auto *header = reinterpret_cast<chunk_header_1 *>(memory);
+    for (uint32_t i = 0; i < slot->page_count; ++i)
+        header->entries[i].sum = checksum(memory + chunk_bytes(i), page_bytes);
+    header->checksum = header_checksum(*header);
+    uint64_t bytes = chunk_bytes(slot->page_count);
+    ty_status status = im.journal.write(slot->offset, memory, bytes);
+
+    os::lock_guard guard(im.work);
+    writer.active -= 1;
+    if (status && !writer.failing) {
+        writer.failing = true;
+        writer.error = keep_error();
+    }
+    if (!status) {
+        for (uint32_t i = 0; i < slot->page_count; ++i)
+            writer.target->copies.items[slot->first_copy + i].sum = header->entries[i].sum;
+        writer.written += 1;
+        writer.bytes += bytes;
+        im.stats.journal_bytes += bytes;
+    }
+    slot->state = slot_state::empty;
+    im.changed.notify_all();
+    return true;
+}
+
+bool writer_ready(const batch_writer &writer) {
+    return writer.open && writer.sealed && !writer.finishing && writer.active == 0 &&
+           (writer.failing || writer.written == writer.filled);
+}
+
+void writer_finish(image &im) {
+    batch_writer &writer = im.writer;
+    writer.finishing = true;
+    if (!writer.failing) {
+        im.work.unlock();
+        ty_status status = im.journal.flush(); // I3
+        ty_error error = status ? keep_error() : ty_error{};
+        im.work.lock();
+        if (status) {
+            writer.failing = true;
+            writer.error = error;
+        }
+    }
+    if (writer.failing)
+        batch_failed(im);
+    else
+        batch_durable(im);
+    im.changed.notify_all();
+}
+
+void writer_trim(image &im) {
+    batch_writer &writer = im.writer;
+    size_t keep = staging_keep_bytes / staging_slot_bytes;
+    if (writer.open || writer.trimming || writer.ring.touched <= keep)
+        return;
+    size_t touched = writer.ring.touched;
+    writer.ring.touched = keep;
+    writer.trimming = true;
+    im.work.unlock();
+    // A failure only leaves memory in use.
+    (void)os::decommit(writer.ring.slot_memory(keep), (touched - keep) * staging_slot_bytes);
+    im.work.lock();
+    writer.trimming = false;
+    im.changed.notify_all();
+}
+
+void writer_abandon(image &im) {
+    os::lock_guard guard(im.work);
+    batch_writer &writer = im.writer;
+    if (!writer.open)
+        return;
+    if (!writer.failing) {
+        writer.failing = true;
+        writer.error = keep_error();
+    }
+    while (writer.active || writer.finishing)
+        im.changed.wait(im.work);
+    if (writer.open)
+        batch_failed(im);
+    im.changed.notify_all();
+}
+
+} // namespace taiyen

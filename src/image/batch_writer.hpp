@@ -1,0 +1,67 @@
+// The batch that is being written: pages are copied into chunks in a ring of staging slots, and any thread that has
+// time checksums and writes the chunks. docs/design/image.md, "Snapshot".
+//
+//   closed --writer_open--> open --writer_add(last)--> sealed --writer_finish--> closed (durable, or failed)
+//                            |  \--writer_add-- (preflush)
+//                            \--a chunk's write fails--> failing --writer_finish / writer_abandon--> closed (failed)
+#pragma once
+
+#include "journal.hpp"
+
+namespace taiyen {
+
+inline constexpr size_t staging_slot_bytes = size_t{1} << 20;  // one chunk; what it leaves unused keeps slots aligned
+inline constexpr size_t staging_keep_bytes = size_t{64} << 20; // kept in memory between snapshots
+static_assert(chunk_bytes(chunk_pages_1) <= staging_slot_bytes);
+
+enum class slot_state : uint8_t { empty, filled, writing };
+
+struct staging_slot {
+    slot_state state;
+    uint64_t offset;   // of the chunk in the journal
+    size_t first_copy; // of the batch's copies
+    uint32_t page_count;
+};
+
+// Chunk number n of the batch uses slot n % slot_count.
+struct staging {
+    char *memory = nullptr;
+    staging_slot *slots = nullptr;
+    size_t slot_count = 0;
+    size_t touched = 0; // slots ever used since memory was given back
+
+    ty_status create(size_t bytes);
+    void destroy();
+    char *slot_memory(size_t slot) const { return memory + slot * staging_slot_bytes; }
+};
+
+enum class batch_outcome { none, durable, failed };
+
+struct batch_writer {
+    staging ring;
+
+    bool open;
+    bool sealed;    // the last chunk is there
+    bool finishing; // a thread is flushing
+    bool failing;   // a write failed; error says why
+    bool trimming;  // staging memory is being given back
+    ty_error error;
+    batch *target; // copies are complete up to `filled`, their sums up to `written`
+    uint64_t previous_nonce;
+    uint64_t attempt;
+    uint64_t position; // in the journal, of the next chunk
+    uint64_t room_end; // where the room for this batch ends; UINT64_MAX at the tail
+    uint32_t filled;   // chunks handed on
+    uint32_t claimed;  // chunks that a thread has taken to write
+    uint32_t written;
+    uint32_t active; // threads that write one now
+    uint64_t started_ns;
+    uint64_t bytes;
+
+    uint64_t allocated_end; // of the journal: disk blocks are there up to here
+    batch_outcome outcome;  // of the last batch, until settled
+    uint64_t failed_epoch;
+    ty_error failed_error;
+};
+
+} // namespace taiyen

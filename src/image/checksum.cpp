@@ -1,0 +1,32 @@
+#include "checksum.hpp"
+
+#define XXH_INLINE_ALL
+#define XXH_NO_STREAM
+#include <xxhash.h>
+
+namespace taiyen {
+
+uint64_t checksum(const void *bytes, size_t count, uint64_t seed) {
+    uint64_t sum = XXH3_64bits_withSeed(bytes, count, seed);
+    return sum ? sum : 1;
+}
+
+uint64_t header_checksum(const image_header_1 &header) {
+    return checksum(&header, offsetof(image_header_1, checksum));
+}
+
+uint64_t header_checksum(const journal_header_1 &header) {
+    return checksum(&header, offsetof(journal_header_1, checksum));
+}
+
+uint64_t header_checksum(const chunk_header_1 &header) {
+    // The field itself stands in the middle of the page: what is before it seeds what is behind it.
+    uint64_t before = checksum(&header, offsetof(chunk_header_1, checksum));
+    return checksum(header.entries, sizeof header.entries, before);
+}
+
+uint64_t sector_checksum(const sums_sector_1 &sector, uint64_t number) {
+    return checksum(sector.sums, sizeof sector.sums, number);
+}
+
+} // namespace taiyen

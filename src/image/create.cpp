@@ -1,0 +1,168 @@
+// New heaps. The image is made under another name and renamed once it is whole (I6).
+#include "checksum.hpp"
+#include "open_steps.hpp"
+#include "page_sums.hpp"
+#include "paths.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uintptr_t base_alignment = uintptr_t{1} << 30; // places for new heaps are so far apart
+constexpr int place_attempts = 64;
+
+// Opens PATH-creating for this process alone. What a crash left there was never acknowledged.
+ty_status open_creation_file(image &im, const char *path) {
+    ty_status status = im.backing.open(path, TY_OPEN_WRITE | TY_OPEN_CREATE);
+    if (status == TY_E_EXISTS) {
+        if ((status = im.backing.open(path, TY_OPEN_WRITE)))
+            return status;
+        if (!(status = im.backing.lock(true)))
+            status = im.backing.set_size(0);
+        return status;
+    }
+    return status ? status : im.backing.lock(true);
+}
+
+// Whether the heap's name is taken: looked at again once PATH-creating is locked, since its previous owner may have
+// finished meanwhile.
+ty_status check_name_free(const image &im) {
+    storage_file probe{im.backing.storage};
+    ty_status status = probe.open(im.image_path, 0);
+    if (status == TY_E_NOT_FOUND)
+        return TY_OK;
+    if (status)
+        return status;
+    probe.close();
+    return failure(TY_E_EXISTS, "create a heap: there is a file of that name").at(im.image_path).remedy("open it");
+}
+
+// Maps the new image where it fits: at the base asked for, or at a place that follows from the identity.
+ty_status map_new(image &im, void *wanted_base) {
+    image_header_1 &header = im.header.current;
+    uint32_t flags = TY_MAP_WRITE | (im.kind == TY_ARCHIVE ? TY_MAP_SHARED : 0);
+    if (wanted_base) {
+        header.base = uintptr_t(wanted_base);
+        return im.backing.map(wanted_base, header.limit_bytes, image_pages_offset_1, flags);
+    }
+    os::address_zone zone = os::persistent_zone();
+    if (header.limit_bytes > zone.high - zone.low)
+        return failure(TY_E_ADDRESS, "find %llu bytes of address space", (unsigned long long)header.limit_bytes)
+            .remedy("use a smaller limit");
+    uint64_t places = (zone.high - zone.low - header.limit_bytes) / base_alignment + 1;
+    ty_status status = TY_E_ADDRESS;
+    for (uint64_t attempt = 0; status == TY_E_ADDRESS && attempt < place_attempts; ++attempt) {
+        uint64_t place = checksum(header.identity, sizeof header.identity, attempt) % places;
+        header.base = zone.low + place * base_alignment;
+        status = im.backing.map(reinterpret_cast<void *>(header.base), header.limit_bytes, image_pages_offset_1, flags);
+    }
+    return status;
+}
+
+// The pages that formatting touched go to their places directly: there is nothing to protect yet.
+ty_status write_formatted_pages(image &im) {
+    page_sums sums;
+    if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
+        return status;
+    if (ty_status status = im.tracker.collect(im.dirty))
+        return status;
+    io_buffer buffer;
+    if (ty_status status = buffer.create(page_bytes))
+        return status;
+    for (uint64_t page = im.dirty.next(0); page < im.dirty.page_count(); page = im.dirty.next(page + 1)) {
+        memcpy(buffer.data(), im.base + page * page_bytes, page_bytes);
+        if (ty_status status = im.backing.write(image_pages_offset_1 + page * page_bytes, buffer.data(), page_bytes))
+            return status;
+        if (ty_status status = sums.set(page, checksum(buffer.data(), page_bytes)))
+            return status;
+    }
+    im.dirty.clear();
+    return sums.write();
+}
+
+ty_status format_heap(image &im, const ty_open_options &options) {
+    image_header_1 &header = im.header.current;
+    im.base = reinterpret_cast<char *>(header.base);
+    im.mapped_bytes = header.limit_bytes;
+    heap_owner owner{};
+    if (im.kind == TY_ARCHIVE)
+        owner = archive_owner(im);
+    else if (ty_status status = start_tracking(im, options.tracking))
+        return status;
+    if (ty_status status = heap_format(im.base, header.limit_bytes, options.classes, owner))
+        return status;
+    if (im.kind == TY_ARCHIVE)
+        return im.backing.write_back(im.base, im.mapped_bytes);
+    return write_formatted_pages(im);
+}
+
+} // namespace
+
+ty_status create_journal(image &im) {
+    ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE | TY_OPEN_CREATE);
+    if (status == TY_E_EXISTS) {
+        if ((status = im.journal.open(im.journal_path, TY_OPEN_WRITE)))
+            return status;
+        if ((status = im.journal.lock(true)))
+            return status;
+        bool empty = false;
+        if ((status = journal_is_empty(im.journal, &empty)))
+            return status;
+        if (!empty)
+            return failure(TY_E_MISMATCH, "make a journal: there is one that holds snapshots, but not its image")
+                .at(im.journal_path)
+                .remedy("put the image that belongs to it back, or move the journal away");
+    } else if (!status) {
+        status = im.journal.lock(true);
+    }
+    if (!status)
+        status = im.journal.set_size(page_bytes);
+    if (!status)
+        status = write_journal_header(im.journal, im.header.current.identity);
+    if (!status)
+        status = im.journal.flush();
+    const ty_storage *storage = im.journal.storage;
+    return status ? status : storage->flush_directory(storage->context, im.journal_path);
+}
+
+ty_status create_files(image &im, const ty_open_options &options) {
+    image_header_1 &header = im.header.current;
+    header.magic = image_magic_1;
+    header.version = image_version_1;
+    header.page_bytes = page_bytes;
+    os::random_bytes(header.identity, sizeof header.identity);
+    header.limit_bytes = options.limit_bytes;
+    header.kind = uint32_t(im.kind);
+    header.state = uint32_t(image_state::closed);
+    header.classes = uint32_t(options.classes);
+    header.created_unix_s = os::unix_time_s();
+    header.journal_next = journal_front_1;
+    header.sums_offset = image_pages_offset_1 + header.limit_bytes;
+    os::random_bytes(&header.nonce, sizeof header.nonce);
+
+    const ty_storage *storage = im.backing.storage;
+    char *creation_path = path_with(im.image_path, creation_suffix);
+    if (!creation_path)
+        return TY_E_MEMORY;
+    ty_status status = open_creation_file(im, creation_path);
+    if (!status && !(status = check_name_free(im))) {
+        if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
+            !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&
+            !(status = flush_image(im.backing, im.header)) && !(status = write_header_twice(im.backing, im.header)) &&
+            !(status = im.kind == TY_SNAPSHOT ? create_journal(im) : TY_OK) &&
+            !(status = storage->rename(storage->context, creation_path, im.image_path)))
+            status = storage->flush_directory(storage->context, im.image_path);
+        im.backing.path = im.image_path;
+    }
+    if (status && status != TY_E_BUSY && im.backing.is_open()) {
+        ty_error error = keep_error();
+        (void)storage->remove(storage->context, creation_path); // may be renamed, or the disk may be gone
+        (void)report_error(error);
+    }
+    free(creation_path);
+    return status;
+}
+
+} // namespace taiyen

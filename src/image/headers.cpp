@@ -1,0 +1,149 @@
+#include "headers.hpp"
+
+#include "checksum.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+enum class slot_content { foreign, other_version, damaged, valid };
+
+slot_content judge_slot(const image_header_1 &header) {
+    if (header.magic != image_magic_1)
+        return slot_content::foreign;
+    if (header.checksum != header_checksum(header))
+        return slot_content::damaged;
+    return header.version == image_version_1 ? slot_content::valid : slot_content::other_version;
+}
+
+// A valid checksum only says that the bytes are as written, not that a sane program wrote them.
+const char *wrong_field(const image_header_1 &header, uint64_t file_bytes) {
+    if (header.page_bytes != page_bytes)
+        return "page size";
+    if (header.kind != TY_ARCHIVE && header.kind != TY_SNAPSHOT)
+        return "kind";
+    if (header.state != uint32_t(image_state::closed) && header.state != uint32_t(image_state::open))
+        return "state";
+    if (header.limit_bytes < heap_granule_bytes || header.limit_bytes > heap_limit_max ||
+        header.limit_bytes % heap_granule_bytes)
+        return "limit";
+    if (header.base == 0 || header.base % heap_granule_bytes || header.base + header.limit_bytes > uint64_t{1} << 47)
+        return "base";
+    if (header.sums_offset % page_bytes || header.sums_offset < image_pages_offset_1 + header.limit_bytes ||
+        header.sums_offset > image_pages_offset_1 + heap_limit_max)
+        return "place of the page checksums";
+    if (header.journal_next % page_bytes || header.journal_next < journal_front_1)
+        return "place in the journal";
+    if (header.epoch > header.durable_epoch)
+        return "epoch";
+    if (header.clear_offset % page_bytes || header.clear_bytes % page_bytes ||
+        (header.clear_bytes && (header.clear_offset < image_pages_offset_1 || header.clear_bytes > file_bytes ||
+                                header.clear_offset > header.sums_offset - header.clear_bytes)))
+        return "range to clear";
+    return nullptr;
+}
+
+ty_status check_header(const storage_file &image, const image_header_1 &header, uint64_t file_bytes) {
+    if (header.features_incompatible & ~known_features_incompatible)
+        return failure(TY_E_FORMAT, "open a heap with features that this library does not know (%#llx)",
+                       (unsigned long long)header.features_incompatible)
+            .at(image.path)
+            .remedy("use a newer version of the library");
+    if (const char *field = wrong_field(header, file_bytes))
+        return failure(TY_E_DAMAGED, "use the image's header: its %s is impossible", field)
+            .at(image.path)
+            .remedy("restore the file from a copy");
+    uint64_t needed = header.sums_offset + sums_table_bytes(header.limit_bytes);
+    if (file_bytes < needed)
+        return failure(TY_E_DAMAGED, "use a truncated image: it has %llu bytes of %llu", (unsigned long long)file_bytes,
+                       (unsigned long long)needed)
+            .at(image.path, file_bytes)
+            .remedy("restore the file from a copy");
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status read_header(const storage_file &image, image_header_1 *header, bool *repaired) {
+    uint64_t file_bytes = 0;
+    if (ty_status status = image.get_size(&file_bytes))
+        return status;
+    if (file_bytes < image_slot_count_1 * image_slot_bytes_1)
+        return failure(TY_E_FORMAT, "open a file that is too short for a heap")
+            .at(image.path)
+            .remedy("check the path; if the file was cut, restore it from a copy");
+    io_buffer buffer;
+    if (ty_status status = buffer.create(image_slot_count_1 * image_slot_bytes_1))
+        return status;
+    if (ty_status status = image.read(0, buffer.data(), buffer.bytes()))
+        return status;
+
+    slot_content contents[image_slot_count_1];
+    image_header_1 slots[image_slot_count_1];
+    int best = -1;
+    for (uint32_t i = 0; i < image_slot_count_1; ++i) {
+        memcpy(&slots[i], buffer.data() + i * image_slot_bytes_1, sizeof slots[i]);
+        contents[i] = judge_slot(slots[i]);
+        if (contents[i] == slot_content::valid && (best < 0 || slots[i].number > slots[best].number))
+            best = int(i);
+    }
+    if (best < 0) {
+        if (contents[0] == slot_content::foreign && contents[1] == slot_content::foreign)
+            return failure(TY_E_FORMAT, "open a file that is not a Taiyen heap")
+                .at(image.path)
+                .remedy("check the path");
+        if (contents[0] == slot_content::other_version || contents[1] == slot_content::other_version)
+            return failure(TY_E_FORMAT, "open a heap of format version %u, which this library does not know",
+                           slots[contents[0] == slot_content::other_version ? 0 : 1].version)
+                .at(image.path)
+                .remedy("use another version of the library");
+        return failure(TY_E_DAMAGED, "use the image's headers: both are damaged")
+            .at(image.path, 0)
+            .remedy("restore the file from a copy");
+    }
+    *repaired = contents[0] != slot_content::valid || contents[1] != slot_content::valid;
+    *header = slots[best];
+    return check_header(image, *header, file_bytes);
+}
+
+ty_status flush_image(const storage_file &image, header_state &state) {
+    ty_status status = image.flush();
+    if (status && state.in_doubt)
+        state.current.number -= 1; // not believed written: the next write goes to the same slot; the other is durable
+    state.in_doubt = false;
+    return status;
+}
+
+ty_status write_header(const storage_file &image, header_state &state) {
+    if (state.in_doubt) {
+        if (ty_status status = flush_image(image, state))
+            return status;
+    }
+    io_buffer buffer;
+    if (ty_status status = buffer.create(image_slot_bytes_1))
+        return status;
+    image_header_1 next = state.current;
+    next.number += 1;
+    next.checksum = header_checksum(next);
+    memcpy(buffer.data(), &next, sizeof next);
+    // A failed write may have torn the slot; the number stays, so that a retry goes to the same one.
+    uint64_t slot = next.number % image_slot_count_1;
+    if (ty_status status = image.write(slot * image_slot_bytes_1, buffer.data(), buffer.bytes()))
+        return status;
+    state.current = next;
+    state.in_doubt = true;
+    return TY_OK;
+}
+
+ty_status write_header_twice(const storage_file &image, header_state &state) {
+    for (uint32_t i = 0; i < image_slot_count_1; ++i) {
+        if (ty_status status = write_header(image, state))
+            return status;
+        if (ty_status status = flush_image(image, state))
+            return status;
+    }
+    return TY_OK;
+}
+
+} // namespace taiyen

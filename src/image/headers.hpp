@@ -1,0 +1,31 @@
+// The image's two header slots.
+//
+// I2: a slot is overwritten only while the other one is durable.
+#pragma once
+
+#include "../heap/heap.hpp"
+#include "image_layout.hpp"
+#include "storage_file.hpp"
+
+namespace taiyen {
+
+struct header_state {
+    image_header_1 current{}; // as last written or read
+    bool in_doubt = false;    // written, and the image not flushed since
+};
+
+// Reads both slots and takes the newer valid one; checks everything in it against its bounds and the file's size.
+// *repaired: one slot was unreadable. Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.
+ty_status read_header(const storage_file &image, image_header_1 *header, bool *repaired);
+
+// Flushes the image. After a failure, a header that was in doubt counts as not written.
+ty_status flush_image(const storage_file &image, header_state &state);
+
+// Writes the header as it stands, with the next number, to the other slot; flushes the image first if the last write is
+// still in doubt (I2). Leaves the new one in doubt.
+ty_status write_header(const storage_file &image, header_state &state);
+
+// Writes and flushes it to both slots, so that either alone would do.
+ty_status write_header_twice(const storage_file &image, header_state &state);
+
+} // namespace taiyen

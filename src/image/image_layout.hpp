@@ -1,0 +1,127 @@
+// The form of the files on disk, version 1. Fixed-width, little-endian, no padding. docs/design/image.md tells the
+// rules.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace taiyen {
+
+inline constexpr uint64_t page_bytes = 4096;
+
+// ---- Image: [header area][heap pages][page checksums]
+
+inline constexpr uint64_t image_magic_1 = 0x6d696e6579696154; // "Taiyenim"
+inline constexpr uint32_t image_version_1 = 1;
+inline constexpr uint64_t image_pages_offset_1 = uint64_t{2} << 20; // where page 0 of the heap is
+inline constexpr uint64_t image_slot_bytes_1 = page_bytes;          // header slots at 0 and at 4096
+inline constexpr uint32_t image_slot_count_1 = 2;
+
+enum class image_state : uint32_t { closed = 1, open = 2 };
+
+// Feature bits that this version knows: none. An unknown incompatible bit refuses the file; an unknown
+// read-only-compatible one allows reading only.
+inline constexpr uint64_t known_features_incompatible = 0;
+inline constexpr uint64_t known_features_read_only = 0;
+
+struct image_header_1 {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t page_bytes;
+    uint64_t features_compatible;
+    uint64_t features_read_only;
+    uint64_t features_incompatible;
+    uint8_t identity[16];
+    uint64_t number; // of header writes; the valid slot with the higher one counts
+    uint64_t base;
+    uint64_t limit_bytes;
+    uint32_t kind;  // ty_kind
+    uint32_t state; // image_state
+    uint32_t classes;
+    uint32_t reserved_0;
+    uint64_t created_unix_s;
+    uint64_t epoch;         // what the image holds
+    uint64_t durable_epoch; // had been acknowledged when this header was written
+    uint64_t nonce;         // of the batch of `epoch`
+    uint64_t journal_next;  // where that batch ended
+    uint64_t sums_offset;   // of the page checksums
+    uint64_t clear_offset;  // a range still to be punched (0 bytes: none)
+    uint64_t clear_bytes;
+    uint64_t log_position; // of the transaction log; 0 without one
+    uint64_t owner_process;
+    uint8_t reserved[328];
+    uint64_t checksum; // of all bytes before it
+};
+static_assert(sizeof(image_header_1) == 512);
+static_assert(offsetof(image_header_1, identity) == 40);
+static_assert(offsetof(image_header_1, epoch) == 104);
+static_assert(offsetof(image_header_1, checksum) == 504);
+
+// One sector of the page checksums: 63 pages. 0: unknown, or never written. All zeros: a sector never written.
+inline constexpr uint64_t sums_per_sector_1 = 63;
+inline constexpr uint64_t sums_sector_bytes_1 = 512;
+inline constexpr uint64_t sums_per_block_1 = sums_per_sector_1 * (page_bytes / sums_sector_bytes_1);
+
+struct sums_sector_1 {
+    uint64_t sums[sums_per_sector_1];
+    uint64_t checksum; // of the sums, seeded with the sector's number
+};
+static_assert(sizeof(sums_sector_1) == sums_sector_bytes_1);
+
+// The image's checksums take whole blocks.
+constexpr uint64_t sums_table_bytes(uint64_t limit_bytes) {
+    return (limit_bytes / page_bytes + sums_per_block_1 - 1) / sums_per_block_1 * page_bytes;
+}
+constexpr uint64_t image_file_bytes(uint64_t limit_bytes) {
+    return image_pages_offset_1 + limit_bytes + sums_table_bytes(limit_bytes);
+}
+
+// ---- Journal: [header page][batch][batch]...
+
+inline constexpr uint64_t journal_magic_1 = 0x726a6e6579696154; // "Taiyenjr"
+inline constexpr uint64_t journal_front_1 = page_bytes;         // where the first batch may start
+
+struct journal_header_1 {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t reserved_0;
+    uint8_t identity[16];
+    uint64_t reserved[3];
+    uint64_t checksum; // of all bytes before it
+};
+static_assert(sizeof(journal_header_1) == 64);
+
+inline constexpr uint64_t chunk_magic_1 = 0x6b636e6579696154; // "Taiyenck"
+inline constexpr uint32_t chunk_pages_1 = 248;
+inline constexpr uint32_t chunk_last_1 = 1; // flag: the batch ends with this chunk
+
+struct chunk_entry_1 {
+    uint64_t page;
+    uint64_t sum;
+};
+
+struct chunk_header_1 {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t count; // of pages behind this header
+    uint8_t identity[16];
+    uint64_t epoch;
+    uint64_t nonce;          // of this batch
+    uint64_t previous_nonce; // of the epoch before
+    uint64_t attempt;        // of the same epoch by the same process: the higher one counts
+    uint32_t index;          // of the chunk in its batch
+    uint32_t flags;
+    uint64_t batch_pages; // in the last chunk: pages of the whole batch
+    uint64_t log_position;
+    uint8_t reserved[32];
+    uint64_t checksum; // of the whole header page with this field zero
+    chunk_entry_1 entries[chunk_pages_1];
+};
+static_assert(sizeof(chunk_header_1) == page_bytes);
+static_assert(offsetof(chunk_header_1, entries) == 128);
+
+constexpr uint64_t chunk_bytes(uint64_t pages) {
+    return (1 + pages) * page_bytes;
+}
+
+} // namespace taiyen

@@ -1,0 +1,114 @@
+// The running state of one open persistent heap, shared by the files of this layer.
+//
+// Locks: `control` (rank image) is held by whoever starts something: a snapshot, a preflush, a look at the dirty set.
+// `work` (rank journal) guards what callers and the library's thread share: the batch that is being written, the list
+// of batches to apply, the figures. File I/O is never done under `work`.
+//
+// I1: a page of the image is overwritten only while the journal durably holds that page's committed content; a batch's
+//     space is reused only when both headers, durable, say that the image holds it.
+// I2: a header slot is overwritten only while the other one is durable (headers.hpp).
+// I3: an epoch is acknowledged only after the flush that covers all its chunks has succeeded.
+// I4: a page leaves `dirty` and `in_flight` only when the epoch that holds it is durable.
+// I5: the heap is mapped privately (but an archive).
+#pragma once
+
+#include "../heap/heap.hpp"
+#include "batch_writer.hpp"
+#include "headers.hpp"
+#include "image.hpp"
+#include "journal.hpp"
+
+namespace taiyen {
+
+struct image {
+    // Set at open, then constant.
+    ty_heap *heap;
+    ty_kind kind;
+    bool read_only;
+    ty_background background;
+    uint64_t journal_limit_bytes;
+    char *image_path;
+    char *journal_path;
+    storage_file backing;
+    storage_file journal;
+    char *base;
+    uint64_t mapped_bytes;
+    os::fork_guard fork;
+
+    header_state header; // written at open, by the applier, and at close
+
+    os::mutex control{os::lock_rank::image};
+    bool tracking; // from here: guarded by control
+    os::tracker tracker;
+    os::page_set dirty;     // written, and neither durable nor in the batch that is being written
+    os::page_set in_flight; // in the batch that is being written
+
+    os::mutex work{os::lock_rank::journal};
+    os::condition changed; // anything guarded by work
+    batch_writer writer;   // from here: guarded by work
+    batch_list unapplied;
+    uint64_t durable_epoch;
+    uint64_t durable_nonce;
+    uint64_t journal_end; // of the newest complete batch
+    bool applying;
+    bool apply_wanted;
+    ty_error apply_error; // status TY_OK: none
+    ty_snapshot_stats stats;
+
+    os::thread thread;
+    bool thread_running;
+    bool stopping; // guarded by work
+};
+
+image *image_of(ty_heap *heap);
+
+// Refuses what a forked child, or a reader, may not do. Sets the detail.
+ty_status check_writer(const image &im, const char *operation);
+
+// The calling thread's detail, kept to be reported by another thread.
+ty_error keep_error();
+ty_status report_error(const ty_error &error);
+
+// ---- batch_writer.cpp: the batch that is being written
+
+// Opens a batch for about so many pages; 0: not known, so at the tail. Called under control.
+ty_status writer_open(image &im, uint64_t pages);
+// Copies pages of the heap (ascending) into chunks and hands them on; last: the batch is complete with them.
+ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last);
+// Writes one chunk that waits, if there is one. Any thread.
+bool writer_help(image &im);
+// Whether all chunks of a complete batch are written, or the batch has failed: then somebody must finish it.
+bool writer_ready(const batch_writer &writer); // under work
+// Flushes and settles it: durable, or failed and abandoned. Any thread; under work, which it leaves meanwhile.
+void writer_finish(image &im);
+// Gives staging memory beyond what is kept back, unless a batch is open. Under work, which it leaves meanwhile.
+void writer_trim(image &im);
+// Gives up an open batch.
+void writer_abandon(image &im);
+
+// ---- snapshot.cpp
+
+// Takes over the outcome of the last batch into the dirty sets (I4). Under control.
+void settle_outcome(image &im);
+
+// ---- apply.cpp
+
+// Applies all complete batches now, in this thread.
+ty_status apply_batches(image &im);
+
+// ---- worker.cpp: the library's thread
+
+ty_status worker_start(image &im);
+void worker_stop(image &im);
+
+// ---- archive.cpp
+
+ty_status archive_snapshot(image &im, uint64_t *epoch);
+heap_owner archive_owner(image &im);
+
+// ---- open.cpp, close.cpp
+
+heap_owner snapshot_owner(image &im);
+void image_teardown(image *im); // gives everything up, whatever is there; writes nothing
+
+} // namespace taiyen

@@ -1,0 +1,107 @@
+// What the files say, without opening the heap.
+#include "headers.hpp"
+#include "image.hpp"
+#include "journal.hpp"
+#include "paths.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+uint64_t allocated_bytes(const storage_file &file) {
+    uint64_t sum = 0, start = 0, end = 0;
+    for (uint64_t offset = 0; file.next_data(offset, &start, &end) == TY_OK && end > offset; offset = end)
+        sum += end - start;
+    return sum;
+}
+
+void take_header(const image_header_1 &header, ty_info *info) {
+    info->kind = ty_kind(header.kind);
+    info->format_version = header.version;
+    memcpy(info->identity, header.identity, sizeof info->identity);
+    info->base = reinterpret_cast<void *>(header.base);
+    info->limit_bytes = header.limit_bytes;
+    info->page_bytes = header.page_bytes;
+    info->classes = ty_class_table(header.classes);
+    info->image_epoch = info->epoch = header.epoch;
+    info->closed = header.state == uint32_t(image_state::closed);
+    info->created_unix_s = header.created_unix_s;
+}
+
+// What an open would do. Problems of the journal are told, not returned: the image's parameters are still of use.
+void foretell(const storage_file &image, const image_header_1 &header, bool journal_missing, ty_status journal_status,
+              const journal_scan &scan, ty_info *info) {
+    const char *text = "opens at once";
+    info->found = info->closed ? TY_FOUND_CLOSED : TY_FOUND_DIED;
+    if (journal_status) {
+        snprintf(info->open_text, sizeof info->open_text, "would be refused: %s", ty_error_text());
+        return;
+    }
+    if (info->in_use) {
+        text = "is open now; another open would be refused";
+    } else if (journal_missing && !(info->closed && header.epoch == header.durable_epoch)) {
+        text = "would be refused: its journal is missing";
+    } else if (scan.batches.count) {
+        info->found = info->closed     ? TY_FOUND_CLOSED_BATCHES
+                      : scan.discarded ? TY_FOUND_DIED_WRITING
+                                       : TY_FOUND_DIED_APPLYING;
+        text = "reads the snapshots that the image does not hold yet from the journal, and opens";
+    } else if (scan.discarded) {
+        info->found = TY_FOUND_DIED_WRITING;
+        text = "opens with the last complete snapshot; an incomplete one never counted";
+    } else if (!info->closed) {
+        text = info->kind == TY_ARCHIVE ? "opens, but its process died: the content may be a mixture"
+                                        : "opens with the last snapshot; its process died without closing it";
+    }
+    (void)image;
+    snprintf(info->open_text, sizeof info->open_text, "%s", text);
+}
+
+} // namespace
+
+ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info) {
+    size_t struct_size = info->struct_size;
+    *info = {};
+    info->struct_size = struct_size;
+    storage_file image{&storage}, journal{&storage};
+    if (ty_status status = image.open(path, 0))
+        return status;
+    image_header_1 header;
+    bool repaired = false;
+    ty_status status = read_header(image, &header, &repaired);
+    if (status) {
+        image.close();
+        return status;
+    }
+    take_header(header, info);
+    info->image_bytes = allocated_bytes(image);
+    info->in_use = image.lock(false) == TY_E_BUSY;
+    journal_scan scan;
+    char *journal_path = path_with(path, journal_suffix);
+    bool missing = false;
+    if (journal_path && info->kind == TY_SNAPSHOT) {
+        status = journal.open(journal_path, 0);
+        missing = status == TY_E_NOT_FOUND;
+        if (missing)
+            status = TY_OK;
+        else if (!status && !(status = journal.get_size(&info->journal_bytes)) &&
+                 !(status = check_journal_header(journal, header.identity)))
+            status = scan_journal(journal, header.identity, {header.epoch, header.nonce, header.journal_next},
+                                  header.durable_epoch, header.limit_bytes / page_bytes, &scan);
+    }
+    info->batches = scan.batches.count;
+    info->batch_pages = scan.batches.pages();
+    if (scan.batches.last)
+        info->epoch = scan.batches.last->epoch;
+    foretell(image, header, missing, info->in_use ? TY_OK : status, scan, info);
+    scan.batches.clear();
+    free(journal_path);
+    journal.close();
+    image.close();
+    return TY_OK;
+}
+
+} // namespace taiyen

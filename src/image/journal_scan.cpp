@@ -1,0 +1,217 @@
+// Finding the batches of a journal: what a reader believes, and what it refuses.
+#include "checksum.hpp"
+#include "journal.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// What a reader expects of a batch.
+struct expectation {
+    const uint8_t *identity;
+    uint64_t epoch;
+    uint64_t previous_nonce;
+    uint64_t page_limit;
+};
+
+struct candidate {
+    batch *found = nullptr;     // complete
+    bool started = false;       // its first chunk's header is there
+    bool headers_whole = false; // all chunk headers are there, so nonce and end are known
+    uint64_t attempt = 0;
+    uint64_t nonce = 0;
+    uint64_t end = 0;
+    uint64_t damage_offset = 0; // of the first thing that is wrong
+};
+
+bool header_is_sound(const chunk_header_1 &header) {
+    return header.magic == chunk_magic_1 && header.version == image_version_1 && header.count <= chunk_pages_1 &&
+           header.checksum == header_checksum(header);
+}
+
+// What a chunk's header is, in a batch that started with `first`.
+bool continues(const chunk_header_1 &header, const chunk_header_1 &first, uint32_t index) {
+    return header_is_sound(header) && header.nonce == first.nonce && header.epoch == first.epoch &&
+           header.index == index && !memcmp(header.identity, first.identity, sizeof header.identity);
+}
+
+bool begins(const chunk_header_1 &header, const expectation &expected) {
+    return header_is_sound(header) && header.index == 0 && header.epoch == expected.epoch &&
+           header.previous_nonce == expected.previous_nonce &&
+           !memcmp(header.identity, expected.identity, sizeof header.identity);
+}
+
+// Adds a chunk's pages; false: a page is not what its entry says (or impossible).
+bool add_pages(const chunk_header_1 &header, const char *pages, uint64_t offset, uint64_t page_limit, batch *b,
+               uint64_t *damage_offset) {
+    for (uint32_t i = 0; i < header.count; ++i) {
+        const chunk_entry_1 &entry = header.entries[i];
+        if (entry.page >= page_limit || checksum(pages + i * page_bytes, page_bytes) != entry.sum) {
+            *damage_offset = offset + i * page_bytes;
+            return false;
+        }
+        b->copies.items[b->copies.count++] = {entry.page, entry.sum, offset + i * page_bytes};
+    }
+    return true;
+}
+
+// Reads the batch that may stand at `position`.
+ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_t size, const expectation &expected,
+                         io_buffer &buffer, candidate *result) {
+    batch *b = batch_create();
+    if (!b)
+        return TY_E_MEMORY;
+    b->epoch = expected.epoch;
+    b->start = position;
+    bool pages_whole = true;
+    chunk_header_1 first{};
+    uint64_t offset = position;
+    for (uint32_t index = 0;; ++index) {
+        result->damage_offset = pages_whole ? offset : result->damage_offset;
+        uint64_t readable = offset < size ? (size - offset) / page_bytes * page_bytes : 0;
+        if (readable > buffer.bytes())
+            readable = buffer.bytes();
+        if (readable < page_bytes)
+            break;
+        if (ty_status status = journal.read(offset, buffer.data(), readable)) {
+            batch_destroy(b);
+            return status;
+        }
+        chunk_header_1 header;
+        memcpy(&header, buffer.data(), sizeof header);
+        if (index == 0 ? !begins(header, expected) : !continues(header, first, index))
+            break;
+        if (index == 0) {
+            first = header;
+            result->started = true;
+            result->attempt = header.attempt;
+            result->nonce = b->nonce = header.nonce;
+        }
+        if (readable < chunk_bytes(header.count))
+            break; // cut off
+        if (ty_status status = b->copies.reserve(header.count)) {
+            batch_destroy(b);
+            return status;
+        }
+        pages_whole = pages_whole && add_pages(header, buffer.data() + page_bytes, offset + page_bytes,
+                                               expected.page_limit, b, &result->damage_offset);
+        offset += chunk_bytes(header.count);
+        if (header.flags & chunk_last_1) {
+            result->headers_whole = true;
+            result->end = b->end = offset;
+            if (pages_whole && header.batch_pages == b->copies.count) {
+                result->found = b;
+                return TY_OK;
+            }
+            break;
+        }
+    }
+    batch_destroy(b);
+    return TY_OK;
+}
+
+// Whether a batch that names `nonce` as its predecessor starts at `position`.
+ty_status successor_at(const storage_file &journal, uint64_t position, uint64_t size, const expectation &expected,
+                       io_buffer &buffer, bool *found) {
+    *found = false;
+    if (position + page_bytes > size)
+        return TY_OK;
+    if (ty_status status = journal.read(position, buffer.data(), page_bytes))
+        return status;
+    chunk_header_1 header;
+    memcpy(&header, buffer.data(), sizeof header);
+    *found = begins(header, expected);
+    return TY_OK;
+}
+
+// Whether a sound chunk of this heap and a later epoch than expected, or of another chain, starts at `position`.
+ty_status stranger_at(const storage_file &journal, uint64_t position, uint64_t size, const expectation &expected,
+                      io_buffer &buffer, uint64_t *epoch) {
+    *epoch = 0;
+    if (position + page_bytes > size)
+        return TY_OK;
+    if (ty_status status = journal.read(position, buffer.data(), page_bytes))
+        return status;
+    chunk_header_1 header;
+    memcpy(&header, buffer.data(), sizeof header);
+    if (header_is_sound(header) && !memcmp(header.identity, expected.identity, sizeof header.identity) &&
+        header.index == 0 && header.epoch >= expected.epoch && !begins(header, expected))
+        *epoch = header.epoch;
+    return TY_OK;
+}
+
+failure damaged_batch(const storage_file &journal, uint64_t epoch, uint64_t offset) {
+    return failure(TY_E_DAMAGED, "restore epoch %llu, which was acknowledged: its batch in the journal is damaged",
+                   (unsigned long long)epoch)
+        .at(journal.path, offset)
+        .remedy("restore image and journal from a copy");
+}
+
+} // namespace
+
+ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], journal_position from,
+                       uint64_t durable_epoch, uint64_t page_limit, journal_scan *scan) {
+    uint64_t size = 0;
+    if (ty_status status = journal.get_size(&size))
+        return status;
+    io_buffer buffer;
+    if (ty_status status = buffer.create(chunk_bytes(chunk_pages_1)))
+        return status;
+    for (journal_position at = from;;) {
+        expectation expected{identity, at.epoch + 1, at.nonce, page_limit};
+        uint64_t places[2] = {at.next, journal_front_1};
+        int place_count = at.next == journal_front_1 ? 1 : 2;
+        candidate candidates[2];
+        candidate *best = nullptr;
+        ty_status status = TY_OK;
+        for (int i = 0; i < place_count && !status; ++i) {
+            candidate &c = candidates[i];
+            status = read_candidate(journal, places[i], size, expected, buffer, &c);
+            if (c.found && (!best || c.attempt > best->attempt))
+                best = &c;
+        }
+        for (int i = 0; i < place_count; ++i)
+            if (candidates[i].found && &candidates[i] != best)
+                batch_destroy(candidates[i].found);
+        if (status) {
+            if (best)
+                batch_destroy(best->found);
+            return status;
+        }
+        if (best) {
+            scan->batches.append(best->found);
+            at = {expected.epoch, best->nonce, best->end};
+            continue;
+        }
+        // The chain ends here: rightly so?
+        for (int i = 0; i < place_count; ++i) {
+            const candidate &c = candidates[i];
+            scan->discarded += c.started;
+            bool followed = false;
+            expectation after{identity, expected.epoch + 1, c.nonce, page_limit};
+            const uint64_t after_places[] = {c.end, journal_front_1};
+            for (uint64_t place : after_places)
+                if (c.headers_whole && !followed)
+                    if ((status = successor_at(journal, place, size, after, buffer, &followed)))
+                        return status;
+            if (followed || (c.started && expected.epoch <= durable_epoch))
+                return damaged_batch(journal, expected.epoch, c.damage_offset);
+            uint64_t stranger = 0;
+            if ((status = stranger_at(journal, places[i], size, expected, buffer, &stranger)))
+                return status;
+            if (stranger)
+                return failure(TY_E_MISMATCH,
+                               "continue the image from epoch %llu: the journal holds epoch %llu, of another "
+                               "line of snapshots",
+                               (unsigned long long)at.epoch, (unsigned long long)stranger)
+                    .at(journal.path, places[i])
+                    .remedy("one of the two files is an older copy: restore both from copies made together");
+        }
+        if (at.epoch < durable_epoch)
+            return damaged_batch(journal, expected.epoch, at.next);
+        return TY_OK;
+    }
+}
+
+} // namespace taiyen

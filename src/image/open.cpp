@@ -1,0 +1,381 @@
+// Opening: what the files are, what belongs to the heap, and how its memory comes to be. Nothing is written before all
+// of it is known to be sound (I7).
+#include "open_steps.hpp"
+#include "paths.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t journal_limit_default = uint64_t{1} << 30;
+
+// What an open learns on its way, for the report.
+struct opening {
+    ty_open_options options{};
+    ty_report report{};
+    journal_scan scan;
+    bool journal_missing = false;
+    uint64_t started_ns = os::now_ns();
+    ~opening() { scan.batches.clear(); }
+};
+
+image *image_create(const char *path, const ty_open_options &options) {
+    void *memory = calloc(1, sizeof(image));
+    if (!memory) {
+        (void)ty_status(failure(TY_E_MEMORY, "open a heap").at(path));
+        return nullptr;
+    }
+    image *im = new (memory) image{};
+    im->image_path = path_with(path, "");
+    im->journal_path = options.journal_path ? path_with(options.journal_path, "") : path_with(path, journal_suffix);
+    im->backing = {options.storage, nullptr, im->image_path};
+    im->journal = {options.storage, nullptr, im->journal_path};
+    im->read_only = options.mode == TY_OPEN_READ_ONLY;
+    im->background = options.background;
+    im->journal_limit_bytes = options.journal_limit_bytes;
+    if (im->image_path && im->journal_path)
+        return im;
+    image_teardown(im);
+    return nullptr;
+}
+
+ty_open_options with_defaults(const ty_open_options &given) {
+    ty_open_options options = given;
+    if (!options.storage)
+        options.storage = ty_storage_default();
+    if (!options.staging_bytes)
+        options.staging_bytes = os::machine().memory_bytes / 4;
+    if (!options.journal_limit_bytes)
+        options.journal_limit_bytes = journal_limit_default;
+    if (options.limit_bytes)
+        options.limit_bytes = (options.limit_bytes + heap_granule_bytes - 1) / heap_granule_bytes * heap_granule_bytes;
+    return options;
+}
+
+ty_status lock_image(image &im) {
+    ty_status status = im.backing.lock(!im.read_only);
+    if (status != TY_E_BUSY)
+        return status;
+    image_header_1 header;
+    bool repaired = false;
+    uint64_t owner = read_header(im.backing, &header, &repaired) ? 0 : header.owner_process;
+    return failure(TY_E_BUSY, "open a heap that is open already (last opened by process %llu)",
+                   (unsigned long long)owner)
+        .at(im.image_path)
+        .remedy("close it there first; a forked child of that process may hold it, too");
+}
+
+// Opens the journal and reads what it holds beyond the image.
+ty_status read_journal(image &im, opening &state) {
+    const image_header_1 &header = im.header.current;
+    bool congruent = header.state == uint32_t(image_state::closed) && header.epoch == header.durable_epoch;
+    ty_status status = im.journal.open(im.journal_path, im.read_only ? 0 : TY_OPEN_WRITE);
+    if (status == TY_E_NOT_FOUND) {
+        if (!congruent)
+            return failure(TY_E_MISMATCH,
+                           "open a heap without its journal: it may hold snapshots that the image does not")
+                .at(im.journal_path)
+                .remedy("put the journal back, or name it with journal_path");
+        state.journal_missing = true;
+        return TY_OK;
+    }
+    if (status || (status = im.journal.lock(!im.read_only)))
+        return status;
+    if ((status = check_journal_header(im.journal, header.identity)))
+        return status;
+    return scan_journal(im.journal, header.identity, {header.epoch, header.nonce, header.journal_next},
+                        header.durable_epoch, header.limit_bytes / page_bytes, &state.scan);
+}
+
+ty_found judge_files(const image_header_1 &header, const journal_scan &scan) {
+    if (header.state == uint32_t(image_state::closed))
+        return scan.batches.count ? TY_FOUND_CLOSED_BATCHES : TY_FOUND_CLOSED;
+    if (scan.discarded)
+        return TY_FOUND_DIED_WRITING;
+    return scan.batches.count ? TY_FOUND_DIED_APPLYING : TY_FOUND_DIED;
+}
+
+// An archive heap gets a journal. A crash in between leaves an archive heap and a journal that holds nothing.
+ty_status attach_journal(image &im, opening &state) {
+    image_header_1 &header = im.header.current;
+    if (header.state != uint32_t(image_state::closed))
+        return failure(TY_E_DAMAGED, "attach a journal to an archive heap that was not closed in order")
+            .at(im.image_path)
+            .remedy("open it as it is, check it, close it, and attach then");
+    if (ty_status status = create_journal(im))
+        return status;
+    header.kind = uint32_t(TY_SNAPSHOT);
+    header.journal_next = journal_front_1;
+    if (ty_status status = write_header_twice(im.backing, im.header))
+        return status;
+    im.kind = TY_SNAPSHOT;
+    state.report.attached = true;
+    return TY_OK;
+}
+
+ty_status copy_to_heap(void *context, const page_copy *copies, size_t count, const char *bytes) {
+    const image &im = *static_cast<image *>(context);
+    for (size_t i = 0; i < count; ++i)
+        memcpy(im.base + copies[i].page * page_bytes, bytes + i * page_bytes, page_bytes);
+    return TY_OK;
+}
+
+// Maps the image and puts the pages of batches that it does not hold yet over it.
+ty_status map_heap(image &im, opening &state) {
+    const image_header_1 &header = im.header.current;
+    bool restores = state.scan.batches.count != 0;
+    uint32_t flags = im.kind == TY_ARCHIVE && !im.read_only ? TY_MAP_SHARED : 0;
+    if (!im.read_only || restores)
+        flags |= TY_MAP_WRITE;
+    void *base = reinterpret_cast<void *>(header.base);
+    if (ty_status status = im.backing.map(base, header.limit_bytes, image_pages_offset_1, flags))
+        return status;
+    im.base = static_cast<char *>(base);
+    im.mapped_bytes = header.limit_bytes;
+    for (const batch *b = state.scan.batches.first; b; b = b->next)
+        if (ty_status status = read_batch(im.journal, *b, {&im, copy_to_heap}))
+            return status;
+    if (im.read_only && restores)
+        return os::protect(im.base, im.mapped_bytes, false);
+    return TY_OK;
+}
+
+// The files of an existing heap, from its name to its memory.
+ty_status open_files(image &im, opening &state) {
+    if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_OPEN_WRITE))
+        return status;
+    if (ty_status status = lock_image(im))
+        return status;
+    image_header_1 &header = im.header.current;
+    if (ty_status status = read_header(im.backing, &header, &state.report.header_repaired))
+        return status;
+    if ((header.features_read_only & ~known_features_read_only) && !im.read_only)
+        return failure(TY_E_FORMAT, "write to a heap with features that this library does not know (%#llx)",
+                       (unsigned long long)header.features_read_only)
+            .at(im.image_path)
+            .remedy("open it read-only, or use a newer version of the library");
+    im.kind = ty_kind(header.kind);
+    bool closed = header.state == uint32_t(image_state::closed);
+    state.report.maybe_inconsistent = im.kind == TY_ARCHIVE && !closed;
+    if (im.kind == TY_SNAPSHOT)
+        if (ty_status status = read_journal(im, state))
+            return status;
+    state.report.found = judge_files(header, state.scan);
+    state.report.image_epoch = header.epoch;
+    return TY_OK;
+}
+
+// Whether the heap could be mapped: asked before the files are changed for it (I7).
+ty_status probe_address(const image &im, uint64_t limit_bytes) {
+    void *reserved = nullptr;
+    if (ty_status status = os::reserve(im.header.current.base, limit_bytes, page_bytes, &reserved))
+        return status;
+    return os::release(reserved, limit_bytes);
+}
+
+// Changes of the files that the open asks for, or that an earlier one left unfinished.
+ty_status change_files(image &im, opening &state) {
+    if (im.read_only)
+        return TY_OK;
+    uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
+    if (ty_status status = probe_address(im, limit_bytes))
+        return status;
+    if (ty_status status = finish_clearing(im))
+        return status;
+    if (im.kind == TY_ARCHIVE && state.options.kind == TY_SNAPSHOT)
+        if (ty_status status = attach_journal(im, state))
+            return status;
+    if (state.journal_missing) {
+        if (ty_status status = create_journal(im))
+            return status;
+        state.report.journal_recreated = true;
+    }
+    if (limit_bytes > im.header.current.limit_bytes) {
+        if (ty_status status = raise_files(im, limit_bytes))
+            return status;
+        state.report.raised = true;
+    }
+    return TY_OK;
+}
+
+ty_status mark_open(image &im) {
+    im.header.current.state = uint32_t(image_state::open);
+    im.header.current.owner_process = os::process_id();
+    if (ty_status status = write_header(im.backing, im.header))
+        return status;
+    // An archive's pages may reach the disk at any moment from now on: the mark must be there before them. A snapshot
+    // heap loses nothing but the report's accuracy.
+    return im.kind == TY_ARCHIVE ? flush_image(im.backing, im.header) : TY_OK;
+}
+
+ty_status start_heap(image &im, opening &state) {
+    if (im.kind == TY_SNAPSHOT && !im.read_only && !im.tracking)
+        if (ty_status status = start_tracking(im, state.options.tracking))
+            return status;
+    heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : snapshot_owner(im);
+    if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, !im.read_only, &im.heap))
+        return status;
+    heap_set_attachment(im.heap, &im);
+    if (ty_status status = im.fork.start())
+        return status;
+    if (im.read_only)
+        return TY_OK;
+    if (ty_status status = mark_open(im))
+        return status;
+    if (im.kind != TY_SNAPSHOT)
+        return TY_OK;
+    if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
+        return status;
+    uint64_t size = 0;
+    if (ty_status status = im.journal.get_size(&size))
+        return status;
+    im.writer.allocated_end = size / page_bytes * page_bytes;
+    return worker_start(im); // from here on the header is the applier's
+}
+
+// A raise is finished by the heap itself; what it moved becomes durable with a snapshot of its own.
+ty_status raise_heap(image &im) {
+    if (im.read_only || heap_limit(im.heap) == im.mapped_bytes)
+        return TY_OK;
+    if (ty_status status = heap_raise(im.heap, im.mapped_bytes))
+        return status;
+    uint64_t epoch = 0;
+    if (ty_status status = image_snapshot_start(im.heap, &epoch))
+        return status;
+    return im.kind == TY_SNAPSHOT ? image_snapshot_wait(im.heap, epoch) : TY_OK;
+}
+
+const char *found_text(ty_found found) {
+    switch (found) {
+    case TY_FOUND_NOTHING:
+        return "created";
+    case TY_FOUND_CLOSED:
+        return "was closed in order";
+    case TY_FOUND_CLOSED_BATCHES:
+        return "was closed in order, with snapshots still to apply to the image";
+    case TY_FOUND_DIED:
+        return "its process died between snapshots";
+    case TY_FOUND_DIED_WRITING:
+        return "its process died while a snapshot was being written; that one never counted";
+    case TY_FOUND_DIED_APPLYING:
+        return "its process died with snapshots still to apply to the image";
+    }
+    return "";
+}
+
+void fill_report(const image &im, opening &state) {
+    ty_report &report = state.report;
+    report.struct_size = sizeof report;
+    report.kind = im.kind;
+    report.epoch = im.durable_epoch;
+    report.duration_ns = os::now_ns() - state.started_ns;
+    if (im.tracking)
+        report.tracking = im.tracker.method() == os::tracker_method::kernel ? TY_TRACK_KERNEL : TY_TRACK_SIGNAL;
+    int length =
+        snprintf(report.text, sizeof report.text, "%s; epoch %llu, %llu pages from %llu unapplied snapshots%s%s%s%s%s",
+                 found_text(report.found), (unsigned long long)report.epoch, (unsigned long long)report.pages_restored,
+                 (unsigned long long)report.batches_restored,
+                 report.maybe_inconsistent ? "; an archive heap that died: its content may be a mixture" : "",
+                 report.header_repaired ? "; one header of the image was damaged, the other served" : "",
+                 report.journal_recreated ? "; the journal was missing, and not needed" : "",
+                 report.attached ? "; a journal was attached" : "", report.raised ? "; the limit was raised" : "");
+    if (length < 0)
+        report.text[0] = '\0';
+}
+
+ty_status create(image &im, opening &state) {
+    im.kind = state.options.kind == TY_KIND_DEFAULT ? TY_SNAPSHOT : state.options.kind;
+    if (!state.options.limit_bytes)
+        state.options.limit_bytes = heap_limit_default;
+    state.report.found = TY_FOUND_NOTHING;
+    state.report.created = true;
+    return create_files(im, state.options);
+}
+
+ty_status open_or_create(image &im, opening &state) {
+    ty_open_mode mode = state.options.mode;
+    if (mode != TY_CREATE_NEW) {
+        ty_status status = open_files(im, state);
+        if (status != TY_E_NOT_FOUND || im.backing.is_open() || mode != TY_OPEN_OR_CREATE) {
+            if (status || (status = change_files(im, state)))
+                return status;
+            return map_heap(im, state);
+        }
+    }
+    return create(im, state);
+}
+
+void take_over_batches(image &im, opening &state) {
+    const image_header_1 &header = im.header.current;
+    state.report.batches_restored = state.scan.batches.count;
+    state.report.pages_restored = state.scan.batches.pages();
+    state.report.batches_discarded = state.scan.discarded;
+    const batch *newest = state.scan.batches.last;
+    im.durable_epoch = newest ? newest->epoch : header.epoch;
+    im.durable_nonce = newest ? newest->nonce : header.nonce;
+    im.journal_end = newest ? newest->end : header.journal_next;
+    im.unapplied = state.scan.batches;
+    im.apply_wanted = newest != nullptr;
+    state.scan.batches = {};
+}
+
+} // namespace
+
+heap_owner snapshot_owner(image &im) {
+    heap_owner owner{};
+    owner.context = &im;
+    // Free pages lose their private copies; what shows then is what the image holds, which nobody needs either.
+    owner.give_back = [](void *, void *address, size_t bytes) { (void)os::decommit(address, bytes); };
+    return owner;
+}
+
+ty_status start_tracking(image &im, ty_tracking tracking) {
+    uint64_t page_count = im.mapped_bytes / page_bytes;
+    if (ty_status status = im.dirty.create(page_count))
+        return status;
+    if (ty_status status = im.in_flight.create(page_count))
+        return status;
+    os::tracker_method method = tracking == TY_TRACK_KERNEL   ? os::tracker_method::kernel
+                                : tracking == TY_TRACK_SIGNAL ? os::tracker_method::signal
+                                                              : os::tracker_method::automatic;
+    if (ty_status status = im.tracker.start(im.base, page_count, method))
+        return status;
+    im.tracking = true;
+    if (!im.unapplied.first)
+        return TY_OK;
+    // Pages that were restored from batches are private copies, but committed ones.
+    ty_status status = im.tracker.collect(im.dirty);
+    im.dirty.clear();
+    return status;
+}
+
+ty_status image_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report) {
+    opening state;
+    state.options = with_defaults(given);
+    image *im = image_create(path, state.options);
+    if (!im)
+        return TY_E_MEMORY;
+    ty_status status = open_or_create(*im, state);
+    if (!status) {
+        take_over_batches(*im, state);
+        if (!(status = start_heap(*im, state)))
+            status = raise_heap(*im);
+    }
+    if (status) {
+        ty_error error = keep_error();
+        image_teardown(im);
+        return report_error(error);
+    }
+    fill_report(*im, state);
+    if (report)
+        *report = state.report;
+    *heap = im->heap;
+    return TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,24 @@
+// The steps of opening and creating, shared by open.cpp, create.cpp, raise.cpp.
+#pragma once
+
+#include "image_runtime.hpp"
+
+namespace taiyen {
+
+// create.cpp: makes the files of a new heap and leaves them open, locked, mapped and formatted in `im` (I6).
+// TY_E_EXISTS: somebody else was faster.
+ty_status create_files(image &im, const ty_open_options &options);
+
+// create.cpp: makes a journal that holds nothing, in place of none or of one that holds nothing.
+ty_status create_journal(image &im);
+
+// raise.cpp: the file takes a larger limit; the heap's own tables follow later.
+ty_status raise_files(image &im, uint64_t limit_bytes);
+
+// raise.cpp: clears what a raise left to clear, if anything.
+ty_status finish_clearing(image &im);
+
+// open.cpp: starts tracking, for a heap whose memory holds what is committed.
+ty_status start_tracking(image &im, ty_tracking tracking);
+
+} // namespace taiyen

@@ -1,0 +1,175 @@
+// Checking everything that the files hold against its checksums.
+#include "checksum.hpp"
+#include "headers.hpp"
+#include "image.hpp"
+#include "journal.hpp"
+#include "page_sums.hpp"
+#include "paths.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t piece_pages = 256;
+
+class scrubber {
+public:
+    scrubber(const storage_file &image, const image_header_1 &header, ty_progress_callback *progress,
+             ty_problem_callback *problem, void *context)
+        : image_(image), header_(header), progress_(progress), problem_(problem), context_(context) {}
+    ~scrubber() { pending_.destroy(); }
+
+    uint64_t problems() const { return problems_; }
+
+    // Pages of unapplied batches may be half-written in the image: the journal, just checked, is what counts.
+    ty_status start(const journal_scan &scan) {
+        if (ty_status status = pending_.create(header_.limit_bytes / page_bytes))
+            return status;
+        for (const batch *b = scan.batches.first; b; b = b->next)
+            for (size_t i = 0; i < b->copies.count; ++i)
+                pending_.insert(b->copies.items[i].page);
+        if (ty_status status = sums_.start(image_, header_.sums_offset))
+            return status;
+        return buffer_.create(piece_pages * page_bytes);
+    }
+
+    // All stretches of the image that hold data.
+    ty_status run() {
+        uint64_t total = 0;
+        if (ty_status status = each_piece(&total, nullptr))
+            return status;
+        return each_piece(nullptr, &total);
+    }
+
+    void report(const char *text) {
+        ++problems_;
+        if (problem_)
+            problem_(text, context_);
+    }
+
+private:
+    // Either adds up the bytes, or checks them.
+    ty_status each_piece(uint64_t *sum, const uint64_t *total) {
+        uint64_t end_of_pages = image_pages_offset_1 + header_.limit_bytes;
+        uint64_t done = 0, start = 0, end = 0;
+        for (uint64_t at = image_pages_offset_1; at < end_of_pages;) {
+            ty_status status = image_.next_data(at, &start, &end);
+            if (status == TY_E_NOT_FOUND)
+                return TY_OK;
+            if (status)
+                return status;
+            start = start / page_bytes * page_bytes;
+            at = start > at ? start : at;
+            end = end < end_of_pages ? (end + page_bytes - 1) / page_bytes * page_bytes : end_of_pages;
+            if (sum)
+                *sum += end > at ? end - at : 0;
+            for (; total && at < end; at += piece_pages * page_bytes) {
+                uint64_t bytes = end - at < piece_pages * page_bytes ? end - at : piece_pages * page_bytes;
+                if ((status = check_piece(at, bytes)))
+                    return status;
+                done += bytes;
+                if (progress_ && !progress_(done, *total, context_))
+                    return failure(TY_E_BUSY, "scrub: stopped by the caller").at(image_.path);
+            }
+            at = end > at ? end : at;
+        }
+        return TY_OK;
+    }
+
+    ty_status check_piece(uint64_t offset, uint64_t bytes) {
+        uint64_t first = (offset - image_pages_offset_1) / page_bytes;
+        if (image_.read(offset, buffer_.data(), bytes)) {
+            report(ty_error_text()); // which part cannot be read is a finding like any other
+            return TY_OK;
+        }
+        for (uint64_t i = 0; i < bytes / page_bytes; ++i) {
+            uint64_t expected = 0;
+            if (ty_status status = sums_.get(first + i, &expected))
+                return status;
+            if (!expected || pending_.contains(first + i) ||
+                checksum(buffer_.data() + i * page_bytes, page_bytes) == expected)
+                continue;
+            char text[512];
+            uint64_t address = header_.base + (first + i) * page_bytes;
+            snprintf(text, sizeof text,
+                     "%s: page %llu at offset %llu is not what was written (addresses %#llx to %#llx of the heap)",
+                     image_.path, (unsigned long long)(first + i), (unsigned long long)(offset + i * page_bytes),
+                     (unsigned long long)address, (unsigned long long)(address + page_bytes));
+            report(text);
+        }
+        return TY_OK;
+    }
+
+    const storage_file &image_;
+    const image_header_1 &header_;
+    ty_progress_callback *progress_;
+    ty_problem_callback *problem_;
+    void *context_;
+    uint64_t problems_ = 0;
+    os::page_set pending_;
+    page_sums sums_;
+    io_buffer buffer_;
+};
+
+ty_status scan_for_scrub(storage_file &journal, const char *journal_path, const image_header_1 &header,
+                         journal_scan *scan, scrubber &scrub) {
+    ty_status status = journal.open(journal_path, 0);
+    bool congruent = header.state == uint32_t(image_state::closed) && header.epoch == header.durable_epoch;
+    if (status == TY_E_NOT_FOUND && congruent)
+        return TY_OK;
+    if (!status && !(status = check_journal_header(journal, header.identity)))
+        status = scan_journal(journal, header.identity, {header.epoch, header.nonce, header.journal_next},
+                              header.durable_epoch, header.limit_bytes / page_bytes, scan);
+    if (status == TY_E_MEMORY)
+        return status;
+    if (status)
+        scrub.report(ty_error_text());
+    return TY_OK;
+}
+
+ty_status scrub_files(storage_file &image, storage_file &journal, const char *journal_path,
+                      ty_progress_callback *progress, ty_problem_callback *problem, void *context) {
+    if (ty_status status = image.lock(false))
+        return status;
+    image_header_1 header;
+    bool repaired = false;
+    if (ty_status status = read_header(image, &header, &repaired))
+        return status;
+    scrubber scrub(image, header, progress, problem, context);
+    if (repaired)
+        scrub.report("one of the image's two headers is damaged; the other one serves, and the next snapshot mends it");
+    journal_scan scan;
+    ty_status status = TY_OK;
+    if (header.kind == TY_SNAPSHOT)
+        status = scan_for_scrub(journal, journal_path, header, &scan, scrub);
+    if (!status && !(status = scrub.start(scan)))
+        status = scrub.run();
+    scan.batches.clear();
+    if (status)
+        return status;
+    if (scrub.problems())
+        return failure(TY_E_DAMAGED, "find the files sound: %llu problems", (unsigned long long)scrub.problems())
+            .at(image.path)
+            .remedy("restore image and journal from a copy");
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
+                      ty_problem_callback *problem, void *context) {
+    storage_file image{&storage}, journal{&storage};
+    if (ty_status status = image.open(path, 0))
+        return status;
+    char *journal_path = path_with(path, journal_suffix);
+    ty_status status =
+        journal_path ? scrub_files(image, journal, journal_path, progress, problem, context) : TY_E_MEMORY;
+    journal.close();
+    image.close();
+    free(journal_path);
+    return status;
+}
+
+} // namespace taiyen

@@ -1,0 +1,246 @@
+// Snapshots: which pages go into a batch, and who waits for what.
+#include "image_runtime.hpp"
+
+#include <cstdlib>
+
+namespace taiyen {
+namespace {
+
+struct page_list {
+    uint64_t *pages = nullptr;
+    uint64_t count = 0;
+    ~page_list() { free(pages); }
+};
+
+// The dirty pages that are worth writing: not those of free runs, whose content does not matter. The heap is paused.
+ty_status select_pages(ty_heap *heap, const os::page_set &dirty, uint64_t limit, page_list *list) {
+    uint64_t capacity = dirty.count() < limit ? dirty.count() : limit;
+    list->pages = static_cast<uint64_t *>(malloc((capacity ? capacity : 1) * sizeof(uint64_t)));
+    if (!list->pages)
+        return failure(TY_E_MEMORY, "list %llu dirty pages", (unsigned long long)capacity);
+    page_area area{};
+    for (uint64_t page = dirty.next(0); page < dirty.page_count() && list->count < capacity;) {
+        if (page - area.first >= area.count)
+            area = heap_area_at(heap, page);
+        if (area.free) {
+            page = dirty.next(area.first + area.count);
+            continue;
+        }
+        list->pages[list->count++] = page;
+        page = dirty.next(page + 1);
+    }
+    return TY_OK;
+}
+
+// Completes a sealed batch that is under way. Under control.
+void finish_in_flight(image &im) {
+    os::lock_guard guard(im.work);
+    while (im.writer.open && im.writer.sealed) {
+        if (writer_ready(im.writer)) {
+            writer_finish(im);
+        } else if (!im.writer.failing && im.writer.claimed < im.writer.filled) {
+            im.work.unlock();
+            writer_help(im);
+            im.work.lock();
+        } else {
+            im.changed.wait(im.work);
+        }
+    }
+}
+
+void move_to_flight(image &im, const page_list &list) {
+    for (uint64_t i = 0; i < list.count; ++i) {
+        im.dirty.erase(list.pages[i]);
+        im.in_flight.insert(list.pages[i]);
+    }
+}
+
+// Collects what was written since the last time into the dirty set, and lists what a batch should hold. Under control,
+// paused.
+ty_status collect(image &im, uint64_t limit, page_list *list) {
+    if (ty_status status = im.tracker.collect(im.dirty))
+        return status;
+    return select_pages(im.heap, im.dirty, limit, list);
+}
+
+// The batch for the pages of the list; whatever fails, they stay dirty. Under control.
+ty_status write_batch(image &im, const page_list &list, bool last, uint64_t started_ns, uint64_t *epoch) {
+    if (!im.writer.open) // opened and sealed under control only
+        if (ty_status status = writer_open(im, last ? list.count : 0))
+            return status;
+    im.writer.started_ns = started_ns;
+    *epoch = im.writer.target->epoch;
+    ty_status status = writer_add(im, list.pages, list.count, last);
+    if (status)
+        writer_abandon(im);
+    return status;
+}
+
+// Batches that the journal's limit does not allow to pile up any longer are applied first, before anybody is paused.
+ty_status keep_journal_bounded(image &im) {
+    {
+        os::lock_guard guard(im.work);
+        if (im.unapplied.bytes() <= im.journal_limit_bytes)
+            return TY_OK;
+    }
+    return apply_batches(im);
+}
+
+} // namespace
+
+void settle_outcome(image &im) {
+    batch_outcome outcome;
+    bool broken;
+    {
+        os::lock_guard guard(im.work);
+        broken = im.writer.open && im.writer.failing && !im.writer.sealed;
+    }
+    if (broken)
+        writer_abandon(im);
+    {
+        os::lock_guard guard(im.work);
+        outcome = im.writer.outcome;
+        im.writer.outcome = batch_outcome::none;
+    }
+    if (outcome == batch_outcome::failed)
+        im.dirty.merge(im.in_flight);
+    if (outcome != batch_outcome::none)
+        im.in_flight.clear(); // I4
+}
+
+ty_status image_snapshot_start(ty_heap *heap, uint64_t *epoch) {
+    image &im = *image_of(heap);
+    uint64_t started_ns = os::now_ns();
+    if (ty_status status = check_writer(im, "take a snapshot"))
+        return status;
+    os::lock_guard guard(im.control);
+    if (im.kind == TY_ARCHIVE)
+        return archive_snapshot(im, epoch);
+    finish_in_flight(im);
+    settle_outcome(im);
+    if (ty_status status = keep_journal_bounded(im))
+        return status;
+    page_list list;
+    heap_pause(heap);
+    ty_status status = collect(im, UINT64_MAX, &list);
+    bool anything = list.count || im.writer.open;
+    if (!status && anything)
+        status = write_batch(im, list, true, started_ns, epoch);
+    heap_resume(heap);
+    if (status)
+        return status;
+    uint64_t pause_ns = os::now_ns() - started_ns;
+    move_to_flight(im, list);
+    os::lock_guard work_guard(im.work);
+    if (!anything)
+        *epoch = im.durable_epoch;
+    else
+        im.stats.last_pause_ns = pause_ns;
+    return TY_OK;
+}
+
+ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_writer(im, "wait for a snapshot"))
+        return status;
+    os::lock_guard guard(im.work);
+    for (;;) {
+        const batch_writer &writer = im.writer;
+        if (im.durable_epoch >= epoch)
+            return TY_OK;
+        if (!writer.open || !writer.sealed || writer.target->epoch != epoch) {
+            if (writer.failed_epoch == epoch)
+                return report_error(writer.failed_error);
+            return failure(TY_E_ARGUMENT, "wait for epoch %llu, which was not started", (unsigned long long)epoch)
+                .remedy("wait for the epoch that ty_snapshot_start gave");
+        }
+        if (writer_ready(writer)) {
+            writer_finish(im);
+        } else if (!writer.failing && writer.claimed < writer.filled) {
+            im.work.unlock();
+            writer_help(im);
+            im.work.lock();
+        } else {
+            im.changed.wait(im.work);
+        }
+    }
+}
+
+ty_status image_preflush(ty_heap *heap, size_t limit_pages) {
+    image &im = *image_of(heap);
+    uint64_t started_ns = os::now_ns();
+    if (ty_status status = check_writer(im, "preflush"))
+        return status;
+    if (im.kind != TY_SNAPSHOT)
+        return failure(TY_E_UNSUPPORTED, "preflush an archive heap").remedy("only snapshot heaps have a journal");
+    os::lock_guard guard(im.control);
+    finish_in_flight(im);
+    settle_outcome(im);
+    if (ty_status status = keep_journal_bounded(im))
+        return status;
+    page_list list;
+    heap_pause(heap);
+    ty_status status = collect(im, limit_pages ? limit_pages : UINT64_MAX, &list);
+    heap_resume(heap);
+    // The pages are protected: who writes to one from now on makes it dirty again, whatever the copy caught.
+    uint64_t epoch = 0;
+    if (!status && list.count)
+        status = write_batch(im, list, false, started_ns, &epoch);
+    if (!status)
+        move_to_flight(im, list);
+    return status;
+}
+
+ty_status image_dirty_count(ty_heap *heap, uint64_t *pages) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_writer(im, "count dirty pages"))
+        return status;
+    if (!im.tracking)
+        return failure(TY_E_UNSUPPORTED, "count the dirty pages of an archive heap")
+            .remedy("only snapshot heaps track them");
+    os::lock_guard guard(im.control);
+    settle_outcome(im);
+    os::page_set now;
+    if (ty_status status = now.create(im.dirty.page_count()))
+        return status;
+    now.merge(im.dirty);
+    page_list list;
+    heap_pause(heap);
+    ty_status status = im.tracker.query(now);
+    if (!status)
+        status = select_pages(heap, now, UINT64_MAX, &list);
+    heap_resume(heap);
+    now.destroy();
+    *pages = list.count;
+    return status;
+}
+
+ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_writer(im, "copy the dirty bitmap"))
+        return status;
+    if (!im.tracking)
+        return failure(TY_E_UNSUPPORTED, "copy the dirty bitmap of an archive heap")
+            .remedy("only snapshot heaps track dirty pages");
+    uint64_t page_count = im.dirty.page_count();
+    if (first > page_count || count > page_count - first)
+        return failure(TY_E_ARGUMENT, "copy the dirty bits of pages %llu to %llu: the heap has %llu",
+                       (unsigned long long)first, (unsigned long long)(first + count), (unsigned long long)page_count)
+            .remedy("ask for pages of the heap");
+    os::lock_guard guard(im.control);
+    settle_outcome(im);
+    os::page_set now;
+    if (ty_status status = now.create(page_count))
+        return status;
+    now.merge(im.dirty);
+    ty_status status = im.tracker.query(now);
+    for (uint64_t word = 0; !status && word < (count + 63) / 64; ++word)
+        bitmap[word] = 0;
+    if (!status)
+        for (uint64_t page = now.next(first); page < first + count; page = now.next(page + 1))
+            bitmap[(page - first) / 64] |= uint64_t{1} << ((page - first) % 64);
+    now.destroy();
+    return status;
+}
+
+} // namespace taiyen

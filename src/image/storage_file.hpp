@@ -1,0 +1,70 @@
+// A file of a heap: the storage table and one open file of it, so that calls read like calls.
+#pragma once
+
+#include <taiyen/storage.h>
+
+namespace taiyen {
+
+struct storage_file {
+    const ty_storage *storage = nullptr;
+    ty_file *file = nullptr;
+    const char *path = nullptr; // owned by whoever opened the file
+
+    bool is_open() const { return file != nullptr; }
+    ty_status open(const char *name, uint32_t flags) {
+        path = name;
+        return storage->open(storage->context, name, flags, &file);
+    }
+    void close() {
+        if (file)
+            storage->close(storage->context, file);
+        file = nullptr;
+    }
+    ty_status read(uint64_t offset, void *buffer, size_t bytes) const {
+        return storage->read(storage->context, file, offset, buffer, bytes);
+    }
+    ty_status write(uint64_t offset, const void *buffer, size_t bytes) const {
+        return storage->write(storage->context, file, offset, buffer, bytes);
+    }
+    ty_status flush() const { return storage->flush(storage->context, file); }
+    ty_status get_size(uint64_t *bytes) const { return storage->get_size(storage->context, file, bytes); }
+    ty_status set_size(uint64_t bytes) const { return storage->set_size(storage->context, file, bytes); }
+    ty_status allocate(uint64_t offset, uint64_t bytes) const {
+        return storage->allocate(storage->context, file, offset, bytes);
+    }
+    ty_status punch(uint64_t offset, uint64_t bytes) const {
+        return storage->punch(storage->context, file, offset, bytes);
+    }
+    ty_status next_data(uint64_t offset, uint64_t *start, uint64_t *end) const {
+        return storage->next_data(storage->context, file, offset, start, end);
+    }
+    ty_status map(void *address, size_t bytes, uint64_t offset, uint32_t flags) const {
+        return storage->map(storage->context, file, address, bytes, offset, flags);
+    }
+    ty_status unmap(void *address, size_t bytes) const {
+        return storage->unmap(storage->context, file, address, bytes);
+    }
+    ty_status write_back(void *address, size_t bytes) const {
+        return storage->write_back(storage->context, file, address, bytes);
+    }
+    ty_status lock(bool exclusive) const { return storage->lock(storage->context, file, exclusive); }
+};
+
+// A page-aligned buffer for direct I/O; released at the end of its scope.
+class io_buffer {
+public:
+    io_buffer() = default;
+    io_buffer(const io_buffer &) = delete;
+    io_buffer &operator=(const io_buffer &) = delete;
+    ~io_buffer();
+
+    ty_status create(size_t bytes);
+    char *data() const { return data_; }
+    size_t bytes() const { return bytes_; }
+
+private:
+    char *data_ = nullptr;
+    size_t bytes_ = 0;
+};
+
+} // namespace taiyen

@@ -1,0 +1,52 @@
+// The library's thread of a heap: it writes chunks, completes batches and applies them.
+#include "image_runtime.hpp"
+
+namespace taiyen {
+namespace {
+
+void *worker_main(void *argument) {
+    image &im = *static_cast<image *>(argument);
+    os::lock_guard guard(im.work);
+    while (!im.stopping) {
+        batch_writer &writer = im.writer;
+        if (writer_ready(writer)) {
+            writer_finish(im);
+        } else if (writer.open && !writer.failing && writer.claimed < writer.filled) {
+            im.work.unlock();
+            writer_help(im);
+            im.work.lock();
+        } else if (im.apply_wanted && !im.applying) {
+            im.apply_wanted = false;
+            im.work.unlock();
+            (void)apply_batches(im); // a failure is kept in apply_error, for whoever asks
+            im.work.lock();
+        } else {
+            im.changed.wait(im.work);
+        }
+    }
+    return nullptr;
+}
+
+} // namespace
+
+ty_status worker_start(image &im) {
+    if (im.background == TY_BACKGROUND_CALLS)
+        return TY_OK;
+    ty_status status = im.thread.start(worker_main, &im);
+    im.thread_running = status == TY_OK;
+    return status;
+}
+
+void worker_stop(image &im) {
+    if (!im.thread_running)
+        return;
+    {
+        os::lock_guard guard(im.work);
+        im.stopping = true;
+        im.changed.notify_all();
+    }
+    im.thread.join();
+    im.thread_running = false;
+}
+
+} // namespace taiyen
