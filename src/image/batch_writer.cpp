@@ -32,22 +32,17 @@ ty_status allocate_journal(image &im, uint64_t end) {
 
 // Where a batch of so many bytes (0: not known) may be written; false: nowhere before the journal is applied. Under
 // work.
-bool find_room(image &im, uint64_t bytes, uint64_t *position, uint64_t *room_end) {
+bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
     const batch *oldest = im.unapplied.first;
-    *room_end = UINT64_MAX;
     if (!oldest) {
         *position = journal_front_1;
         return true;
     }
     *position = im.journal_end;
-    if (im.journal_end <= oldest->start) { // the newest batch is in front of the oldest: room lies between them
-        *room_end = oldest->start;
-        return bytes && *position + bytes <= *room_end;
-    }
-    if (bytes && journal_front_1 + bytes <= oldest->start) {
+    if (im.journal_end <= oldest->start) // the newest batch is in front of the oldest: room lies between them
+        return bytes && *position + bytes <= oldest->start;
+    if (bytes && journal_front_1 + bytes <= oldest->start)
         *position = journal_front_1;
-        *room_end = oldest->start;
-    }
     return true;
 }
 
@@ -182,11 +177,11 @@ void staging::destroy() {
 
 ty_status writer_open(image &im, uint64_t pages) {
     uint64_t bytes = pages ? batch_bytes(pages) : 0;
-    uint64_t position = 0, room_end = 0;
+    uint64_t position = 0;
     for (;;) {
         {
             os::lock_guard guard(im.work);
-            if (find_room(im, bytes, &position, &room_end))
+            if (find_room(im, bytes, &position))
                 break;
         }
         if (ty_status status = apply_batches(im))
@@ -209,7 +204,6 @@ ty_status writer_open(image &im, uint64_t pages) {
     writer.previous_nonce = im.durable_nonce;
     writer.attempt += 1;
     writer.position = position;
-    writer.room_end = room_end;
     writer.bytes = 0;
     return TY_OK;
 }

@@ -50,7 +50,6 @@ struct batch_writer {
     uint64_t previous_nonce;
     uint64_t attempt;
     uint64_t position; // in the journal, of the next chunk
-    uint64_t room_end; // where the room for this batch ends; UINT64_MAX at the tail
     uint32_t filled;   // chunks handed on
     uint32_t claimed;  // chunks that a thread has taken to write
     uint32_t written;

@@ -1,0 +1,135 @@
+// Goal: whatever operation of the storage fails, once or for ever, the call says so, the heap stays usable, the last
+// acknowledged snapshot stays restorable, and once the fault is gone everything works again. Method: the n-th operation
+// of each kind fails during a workload, for every n.
+#include "support.hpp"
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+struct outcome {
+    uint64_t failures = 0;
+    content acknowledged;
+};
+
+// Changes, snapshots, preflushes and applies; failures are allowed, and counted.
+outcome run_workload(ty_heap *heap, scribbler &s) {
+    outcome result;
+    result.acknowledged = content_of(heap);
+    for (int round = 0; round < 6; ++round) {
+        s.change(heap, 60);
+        if (round % 3 == 1 && ty_preflush(heap, 0))
+            ++result.failures;
+        s.change(heap, 20);
+        if (ty_snapshot(heap))
+            ++result.failures;
+        else
+            result.acknowledged = content_of(heap);
+        if (round % 2 == 1 && ty_work(heap))
+            ++result.failures;
+    }
+    return result;
+}
+
+void check_fault(uint32_t operations, uint64_t after, bool forever, ty_status status, uint64_t *failures) {
+    SCOPED_TRACE(testing::Message() << "operations " << operations << " after " << after << " forever " << forever);
+    disk files;
+    ty_open_options options = files.options();
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    scribbler s(after * 31 + operations);
+    s.change(heap, 100);
+    ASSERT_OK(ty_snapshot(heap));
+    os::sim_set_fault(files.get(), {operations, after, forever, status});
+    outcome result = run_workload(heap, s);
+    *failures += result.failures;
+    disk cut(files.cut(os::sim_cut::drop_all)); // what a power cut at this moment leaves
+    os::sim_set_fault(files.get(), {});
+    expect_sound(heap);
+    s.change(heap, 20);
+    EXPECT_OK(ty_snapshot(heap)); // tried again, it works
+    EXPECT_OK(ty_work(heap));
+    content last = content_of(heap);
+    EXPECT_OK(ty_close(heap));
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    EXPECT_EQ(last, content_of(heap));
+    ASSERT_OK(ty_close(heap));
+
+    options = cut.options();
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    EXPECT_EQ(result.acknowledged, content_of(heap));
+    ASSERT_OK(ty_close(heap));
+}
+
+TEST(faults_test, every_operation_once_and_for_ever) {
+    uint64_t failures = 0;
+    for (uint32_t kind : {os::sim_op_read, os::sim_op_write, os::sim_op_flush, os::sim_op_allocate})
+        for (bool forever : {false, true})
+            for (uint64_t after = 0; after < 12; ++after) {
+                check_fault(kind, after, forever, kind == os::sim_op_allocate ? TY_E_SPACE : TY_E_IO, &failures);
+                if (HasFatalFailure())
+                    return;
+            }
+    EXPECT_GT(failures, 60u); // the faults were felt
+}
+
+TEST(faults_test, a_full_disk_is_an_error_and_nothing_is_lost) {
+    disk files;
+    ty_open_options options = files.options();
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    scribbler s(77);
+    s.change(heap, 100);
+    ASSERT_OK(ty_snapshot(heap));
+    content last = content_of(heap);
+    os::sim_set_capacity(files.get(), 4 << 20);
+    auto *block = static_cast<char *>(ty_alloc(heap, 16 << 20));
+    memset(block, 5, 16 << 20);
+    EXPECT_EQ(TY_E_SPACE, ty_snapshot(heap));
+    EXPECT_EQ(TY_E_SPACE, ty_close(heap)); // and it stays open
+    disk cut(files.cut(os::sim_cut::drop_all));
+    EXPECT_EQ(5, block[16 << 19]);
+    os::sim_set_capacity(files.get(), UINT64_MAX);
+    EXPECT_OK(ty_snapshot(heap));
+    content now = content_of(heap);
+    EXPECT_OK(ty_close(heap));
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    EXPECT_EQ(now, content_of(heap));
+    ASSERT_OK(ty_close(heap));
+    options = cut.options();
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    EXPECT_EQ(last, content_of(heap));
+    ASSERT_OK(ty_close(heap));
+}
+
+// Opening, creating and closing under faults: a status, and afterwards the same files open.
+TEST(faults_test, open_and_close) {
+    for (uint64_t after = 0; after < 60; ++after) {
+        SCOPED_TRACE(after);
+        disk files;
+        ty_open_options options = files.options();
+        ty_heap *heap = nullptr;
+        os::sim_set_fault(files.get(), {os::sim_op_any, after, false, TY_E_IO});
+        ty_status created = ty_open(heap_path, &options, &heap, nullptr);
+        os::sim_set_fault(files.get(), {});
+        if (created) {
+            ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        }
+        scribbler s(after);
+        s.change(heap, 50);
+        ASSERT_OK(ty_snapshot(heap));
+        content last = content_of(heap);
+        ASSERT_OK(ty_discard(heap));
+        os::sim_set_fault(files.get(), {os::sim_op_any, after, false, TY_E_IO});
+        ty_status opened = ty_open(heap_path, &options, &heap, nullptr);
+        if (!opened)
+            (void)ty_close(heap); // fails or not; with nothing to save it closes in any case
+        os::sim_set_fault(files.get(), {});
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        EXPECT_EQ(last, content_of(heap));
+        ASSERT_OK(ty_close(heap));
+    }
+}
+
+} // namespace
