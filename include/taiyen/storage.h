@@ -34,6 +34,13 @@ extern "C" {
 /* An open file; the implementation defines it. */
 typedef struct ty_file ty_file;
 
+/* One of several writes handed over together. */
+typedef struct ty_write {
+    uint64_t offset;
+    const void *buffer;
+    size_t bytes;
+} ty_write;
+
 typedef struct ty_storage {
     size_t struct_size; /* sizeof(ty_storage) */
     void *context;      /* handed to every function */
@@ -75,6 +82,9 @@ typedef struct ty_storage {
     ty_status (*remove)(void *context, const char *path);
     /* Makes changes of names in the folder that holds path durable. */
     ty_status (*flush_directory)(void *context, const char *path);
+    /* May be NULL: then `write` is called for each. Does all the writes, in any order, several at a time; after a
+     * failure any of them may have been done. They do not overlap. */
+    ty_status (*write_many)(void *context, ty_file *file, const ty_write *writes, size_t count);
 } ty_storage;
 
 /* The built-in storage: direct I/O on files (buffered where the file system refuses it), OFD locks. Thread-safe. */

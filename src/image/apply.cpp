@@ -75,25 +75,25 @@ struct apply_sink {
     // Writes the pages of a piece of the journal to their places, neighbours together.
     static ty_status pages(void *context, const page_copy *copies, size_t count, const char *bytes) {
         auto &self = *static_cast<apply_sink *>(context);
-        for (size_t i = 0; i < count;) {
-            if (self.superseded->contains(self.index + i)) {
-                ++i;
+        ty_write writes[chunk_pages_1];
+        size_t write_count = 0;
+        for (size_t i = 0, n = 0; i < count; i += n) {
+            n = 1;
+            if (self.superseded->contains(self.index + i))
                 continue;
-            }
-            size_t n = 1;
             while (i + n < count && copies[i + n].page == copies[i].page + n &&
                    !self.superseded->contains(self.index + i + n))
                 ++n;
-            if (ty_status status = self.im->backing.write(image_pages_offset_1 + copies[i].page * page_bytes,
-                                                          bytes + i * page_bytes, n * page_bytes))
-                return status;
+            writes[write_count++] = {image_pages_offset_1 + copies[i].page * page_bytes, bytes + i * page_bytes,
+                                     n * page_bytes};
             for (size_t k = i; k < i + n; ++k)
                 if (ty_status status = self.sums.set(copies[k].page, copies[k].sum))
                     return status;
             self.bytes += n * page_bytes;
-            i += n;
         }
         self.index += count;
+        if (ty_status status = self.im->backing.write_many(writes, write_count))
+            return status;
         self.lend_a_hand();
         return TY_OK;
     }

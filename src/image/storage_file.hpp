@@ -26,6 +26,14 @@ struct storage_file {
     ty_status write(uint64_t offset, const void *buffer, size_t bytes) const {
         return storage->write(storage->context, file, offset, buffer, bytes);
     }
+    ty_status write_many(const ty_write *writes, size_t count) const {
+        if (storage->write_many)
+            return storage->write_many(storage->context, file, writes, count);
+        for (size_t i = 0; i < count; ++i)
+            if (ty_status status = write(writes[i].offset, writes[i].buffer, writes[i].bytes))
+                return status;
+        return TY_OK;
+    }
     ty_status flush() const { return storage->flush(storage->context, file); }
     ty_status get_size(uint64_t *bytes) const { return storage->get_size(storage->context, file, bytes); }
     ty_status set_size(uint64_t bytes) const { return storage->set_size(storage->context, file, bytes); }

@@ -4,16 +4,19 @@
 #include "kernel_abi.hpp"
 #include "syscalls.hpp"
 #include "vm.hpp"
+#include "write_queue.hpp"
 
 #include <atomic>
 #include <climits>
 #include <cstring>
+#include <new>
 #include <taiyen/storage.h>
 
 struct ty_file {
-    int fd;
-    bool writable;
-    std::atomic<bool> direct;
+    int fd = -1;
+    bool writable = false;
+    std::atomic<bool> direct = false;
+    taiyen::os::write_queue queue;
     // As it was opened, for error texts; it lies behind this struct.
     const char *path() const { return reinterpret_cast<const char *>(this + 1); }
 };
@@ -119,9 +122,10 @@ ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened
     if (path == nullptr || opened == nullptr || (flags & ~(TY_OPEN_WRITE | TY_OPEN_CREATE)) != 0)
         return failure(TY_E_ARGUMENT, "open a file").at(path).remedy("give a path and known flags");
     size_t path_bytes = strlen(path) + 1;
-    ty_file *file = static_cast<ty_file *>(sys::memory(sizeof(ty_file) + path_bytes));
-    if (file == nullptr)
+    void *memory = sys::memory(sizeof(ty_file) + path_bytes);
+    if (memory == nullptr)
         return failure(TY_E_MEMORY, "open the file").at(path).cause(ENOMEM).remedy("%s", remedy_for(ENOMEM));
+    auto *file = new (memory) ty_file{};
     memcpy(static_cast<void *>(file + 1), path, path_bytes);
     bool create = (flags & TY_OPEN_CREATE) != 0;
     file->writable = flags != 0;
@@ -148,6 +152,7 @@ ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened
 void direct_close(void *, ty_file *file) {
     if (file == nullptr)
         return;
+    file->queue.stop();
     sys::close(file->fd);
     free(file);
 }
@@ -195,6 +200,30 @@ ty_status direct_write(void *, ty_file *file, uint64_t offset, const void *buffe
             status = file_failure("write", file->path(), offset + done, errno);
     }
     return status;
+}
+
+// Many small writes reach the device's bandwidth only when several are under way. What the queue could not do (because
+// the kernel offers none, or for a reason that a plain write will tell) is written one by one.
+ty_status direct_write_many(void *context, ty_file *file, const ty_write *writes, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+        if (ty_status status = check_aligned("write", file, writes[i].offset, writes[i].buffer, writes[i].bytes))
+            return status;
+    size_t done = 0;
+    while (done < count) {
+        size_t n = count - done < write_queue::batch_max ? count - done : write_queue::batch_max;
+        uint64_t completed = 0; // bit i: writes[done + i] is done
+        if (file->writable && file->direct.load(std::memory_order_relaxed))
+            completed = file->queue.write(file->fd, writes + done, n);
+        for (size_t i = 0; i < n; ++i) {
+            const ty_write &w = writes[done + i];
+            if (completed >> i & 1)
+                continue;
+            if (ty_status status = direct_write(context, file, w.offset, w.buffer, w.bytes))
+                return status;
+        }
+        done += n;
+    }
+    return TY_OK;
 }
 
 // fdatasync also covers what is needed to find the data again: size, allocations, punches.
@@ -385,7 +414,7 @@ constexpr ty_storage direct_storage = {
     sizeof(ty_storage), nullptr,          direct_open,     direct_close,           direct_read,
     direct_write,       direct_flush,     direct_get_size, direct_set_size,        direct_allocate,
     direct_punch,       direct_next_data, direct_map,      direct_unmap,           direct_write_back,
-    direct_lock,        direct_rename,    direct_remove,   direct_flush_directory,
+    direct_lock,        direct_rename,    direct_remove,   direct_flush_directory, direct_write_many,
 };
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -49,6 +50,9 @@ enum class call : uint8_t {
     getrandom,
     sysinfo,
     affinity,
+    io_setup,
+    io_submit,
+    io_getevents,
     memory, // calloc, in storage code
     count
 };
@@ -156,6 +160,18 @@ inline int sysinfo(struct sysinfo *info) {
 }
 inline int affinity(size_t bytes, cpu_set_t *set) {
     return refused(call::affinity) ? -1 : ::sched_getaffinity(0, bytes, set);
+}
+inline int io_setup(unsigned count, aio_context_t *context) {
+    return refused(call::io_setup) ? -1 : static_cast<int>(::syscall(SYS_io_setup, count, context));
+}
+inline void io_destroy(aio_context_t context) {
+    ::syscall(SYS_io_destroy, context);
+}
+inline long io_submit(aio_context_t context, long count, iocb **requests) {
+    return refused(call::io_submit) ? -1 : ::syscall(SYS_io_submit, context, count, requests);
+}
+inline long io_getevents(aio_context_t context, long least, long most, io_event *events) {
+    return refused(call::io_getevents) ? -1 : ::syscall(SYS_io_getevents, context, least, most, events, nullptr);
 }
 inline void *memory(size_t bytes) {
     return refused(call::memory) ? nullptr : ::calloc(1, bytes);
