@@ -143,7 +143,7 @@ void open_every_way(taiyen::os::sim_disk *disk, uint8_t flags, uint64_t seed) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.storage = storage;
     options.background = TY_BACKGROUND_CALLS;
-    options.staging_bytes = limit_bytes;
+    options.staging_bytes = staging_bytes;
     options.mode = TY_OPEN_READ_ONLY;
     ty_heap *heap = nullptr;
     if (ty_open(image_path, &options, &heap, nullptr) == TY_OK) {

@@ -52,7 +52,7 @@ ty_open_options options_on(const os::sim_disk *disk, ty_kind kind) {
     options.limit_bytes = limit_bytes;
     options.storage = os::sim_storage(const_cast<os::sim_disk *>(disk));
     options.background = TY_BACKGROUND_CALLS;
-    options.staging_bytes = limit_bytes;
+    options.staging_bytes = staging_bytes;
     return options;
 }
 
@@ -101,11 +101,14 @@ file read_file(const ty_storage &storage, const char *path) {
     content.present = true;
     must(storage.get_size(storage.context, handle, &content.size), "ask for a size");
     alignas(TY_STORAGE_BLOCK) block buffer;
-    for (uint64_t at = 0; at + sizeof buffer <= content.size; at += sizeof buffer) {
-        must(storage.read(storage.context, handle, at, buffer.data(), sizeof buffer), "read a file");
-        if (std::any_of(buffer.begin(), buffer.end(), [](uint8_t byte) { return byte != 0; }))
-            content.blocks.emplace(at, buffer);
-    }
+    uint64_t start = 0;
+    uint64_t end = 0;
+    for (uint64_t at = 0; storage.next_data(storage.context, handle, at, &start, &end) == TY_OK; at = end)
+        for (uint64_t offset = start / sizeof buffer * sizeof buffer; offset < end; offset += sizeof buffer) {
+            must(storage.read(storage.context, handle, offset, buffer.data(), sizeof buffer), "read a file");
+            if (std::any_of(buffer.begin(), buffer.end(), [](uint8_t byte) { return byte != 0; }))
+                content.blocks.emplace(offset, buffer);
+        }
     storage.close(storage.context, handle);
     return content;
 }

@@ -12,7 +12,8 @@ namespace fuzz {
 
 inline constexpr const char *image_path = "fuzzed.ty";
 inline constexpr const char *journal_path = "fuzzed.ty-journal";
-inline constexpr size_t limit_bytes = size_t{4} << 20;
+inline constexpr size_t limit_bytes = size_t{64} << 20; // the smallest
+inline constexpr size_t staging_bytes = size_t{4} << 20;
 
 using block = std::array<uint8_t, taiyen::page_bytes>;
 
