@@ -18,7 +18,7 @@ slot_content judge_slot(const image_header_1 &header) {
 }
 
 // A valid checksum only says that the bytes are as written, not that a sane program wrote them.
-const char *wrong_field(const image_header_1 &header, uint64_t file_bytes) {
+const char *wrong_field(const image_header_1 &header) {
     if (header.page_bytes != page_bytes)
         return "page size";
     if (header.kind != TY_ARCHIVE && header.kind != TY_SNAPSHOT)
@@ -28,17 +28,19 @@ const char *wrong_field(const image_header_1 &header, uint64_t file_bytes) {
     if (header.limit_bytes < heap_granule_bytes || header.limit_bytes > heap_limit_max ||
         header.limit_bytes % heap_granule_bytes)
         return "limit";
-    if (header.base == 0 || header.base % heap_granule_bytes || header.base + header.limit_bytes > uint64_t{1} << 47)
+    if (header.base == 0 || header.base % heap_granule_bytes ||
+        header.base > (uint64_t{1} << 47) - header.limit_bytes) // no sum that may wrap
         return "base";
     if (header.sums_offset % page_bytes || header.sums_offset < image_pages_offset_1 + header.limit_bytes ||
-        header.sums_offset > image_pages_offset_1 + heap_limit_max)
+        header.sums_offset > image_file_bytes(heap_limit_max))
         return "place of the page checksums";
-    if (header.journal_next % page_bytes || header.journal_next < journal_front_1)
+    if (header.journal_next % page_bytes || header.journal_next < journal_front_1 || header.journal_next > INT64_MAX)
         return "place in the journal";
     if (header.epoch > header.durable_epoch)
         return "epoch";
     if (header.clear_offset % page_bytes || header.clear_bytes % page_bytes ||
-        (header.clear_bytes && (header.clear_offset < image_pages_offset_1 || header.clear_bytes > file_bytes ||
+        (header.clear_bytes && (header.clear_offset < image_pages_offset_1 ||
+                                header.clear_bytes > header.sums_offset - image_pages_offset_1 ||
                                 header.clear_offset > header.sums_offset - header.clear_bytes)))
         return "range to clear";
     return nullptr;
@@ -50,7 +52,7 @@ ty_status check_header(const storage_file &image, const image_header_1 &header, 
                        (unsigned long long)header.features_incompatible)
             .at(image.path)
             .remedy("use a newer version of the library");
-    if (const char *field = wrong_field(header, file_bytes))
+    if (const char *field = wrong_field(header))
         return failure(TY_E_DAMAGED, "use the image's header: its %s is impossible", field)
             .at(image.path)
             .remedy("restore the file from a copy");

@@ -28,8 +28,11 @@ ty_status finish_clearing(image &im) {
 ty_status raise_files(image &im, uint64_t limit_bytes) {
     image_header_1 &header = im.header.current;
     uint64_t table_bytes = sums_table_bytes(header.limit_bytes);
+    // Behind the heap's pages, and behind the old table: a small raise of a large heap would have them overlap.
     uint64_t new_table = image_pages_offset_1 + limit_bytes;
-    if (ty_status status = im.backing.set_size(image_file_bytes(limit_bytes)))
+    if (new_table < header.sums_offset + table_bytes)
+        new_table = header.sums_offset + table_bytes;
+    if (ty_status status = im.backing.set_size(new_table + sums_table_bytes(limit_bytes)))
         return status;
     if (ty_status status = page_sums::copy(im.backing, header.sums_offset, new_table, table_bytes))
         return status;
