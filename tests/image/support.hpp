@@ -71,9 +71,11 @@ public:
         for (uint64_t at = 0; s->next_data(s->context, file, at, &start, &end) == TY_OK; at = end) {
             start = start / 4096 * 4096;
             end = (end + 4095) / 4096 * 4096;
-            std::vector<char> piece(end - start);
-            if (s->read(s->context, file, start, piece.data(), piece.size()) == TY_OK)
-                bytes.append(piece.data(), piece.size());
+            alignas(4096) static char block[4096];
+            for (uint64_t offset = start; offset < end; offset += sizeof block) {
+                EXPECT_OK(s->read(s->context, file, offset, block, sizeof block));
+                bytes.append(block, sizeof block);
+            }
         }
         s->close(s->context, file);
         return bytes;
