@@ -1,0 +1,66 @@
+#include "address_table.hpp"
+
+namespace taiyen {
+
+std::atomic<uint16_t> granule_slots[granule_count];
+std::atomic<ty_heap *> heap_slots[slot_count];
+constinit os::mutex caches_lock{os::lock_rank::caches};
+
+namespace {
+
+struct granule_range {
+    size_t first;
+    size_t end;
+};
+
+granule_range granules_of(const ty_heap *heap, uint64_t from_byte, uint64_t limit_bytes) {
+    uintptr_t base = reinterpret_cast<uintptr_t>(heap->base);
+    uint64_t from = (from_byte + heap_granule_bytes - 1) >> granule_shift;
+    uint64_t end = (limit_bytes + heap_granule_bytes - 1) >> granule_shift;
+    return {(base >> granule_shift) + from, (base >> granule_shift) + end};
+}
+
+ty_status enter_granules(const ty_heap *heap, granule_range range) {
+    if (range.end > granule_count)
+        return failure(TY_E_ARGUMENT, "use a heap at %p: it lies beyond the user address space",
+                       static_cast<void *>(heap->base))
+            .remedy("place it below 2^%u", address_bits);
+    for (size_t granule = range.first; granule < range.end; granule++) {
+        if (granule_slots[granule].load(std::memory_order_relaxed) != 0)
+            return failure(TY_E_ADDRESS, "use a heap at %p: another heap has part of its address range",
+                           static_cast<void *>(heap->base))
+                .remedy("place heaps so that each has its own multiples of 64 MiB");
+    }
+    for (size_t granule = range.first; granule < range.end; granule++)
+        granule_slots[granule].store(heap->slot, std::memory_order_release);
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status address_table_add(ty_heap *heap) {
+    size_t slot = 1;
+    while (slot < slot_count && heap_slots[slot].load(std::memory_order_relaxed) != nullptr)
+        slot++;
+    if (slot == slot_count)
+        return failure(TY_E_MEMORY, "use another heap: %zu heaps are in use", slot_count - 1)
+            .remedy("destroy or close heaps that are no longer needed");
+    heap->slot = static_cast<uint16_t>(slot);
+    if (ty_status status = enter_granules(heap, granules_of(heap, 0, heap->limit_bytes)); status != TY_OK)
+        return status;
+    heap_slots[slot].store(heap, std::memory_order_release);
+    return TY_OK;
+}
+
+ty_status address_table_extend(ty_heap *heap, uint64_t limit_bytes) {
+    return enter_granules(heap, granules_of(heap, heap->limit_bytes, limit_bytes));
+}
+
+void address_table_remove(ty_heap *heap) {
+    granule_range range = granules_of(heap, 0, heap->limit_bytes);
+    for (size_t granule = range.first; granule < range.end; granule++)
+        granule_slots[granule].store(0, std::memory_order_release);
+    heap_slots[heap->slot].store(nullptr, std::memory_order_release);
+}
+
+} // namespace taiyen

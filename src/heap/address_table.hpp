@@ -1,0 +1,32 @@
+// From an address to its heap: one 16-bit slot number for each granule of the user address space, and the heaps by
+// slot.
+#pragma once
+
+#include "heap_runtime.hpp"
+
+namespace taiyen {
+
+inline constexpr unsigned granule_shift = 26;
+inline constexpr unsigned address_bits = 47;
+inline constexpr size_t granule_count = size_t{1} << (address_bits - granule_shift);
+inline constexpr size_t slot_count = size_t{1} << 16; // slot 0: no heap
+static_assert(size_t{1} << granule_shift == heap_granule_bytes);
+
+extern std::atomic<uint16_t> granule_slots[granule_count];
+extern std::atomic<ty_heap *> heap_slots[slot_count];
+// Guards both tables against writers, and the lists of threads' caches.
+extern os::mutex caches_lock;
+
+// The slot of the heap whose granules the address lies in, if any: the caller checks the heap's span.
+inline uint16_t slot_of(const void *address) {
+    uintptr_t granule = reinterpret_cast<uintptr_t>(address) >> granule_shift;
+    return granule_slots[granule & (granule_count - 1)].load(std::memory_order_relaxed);
+}
+
+// Enters the heap's span into the tables and sets its slot. Under caches_lock.
+ty_status address_table_add(ty_heap *heap);
+// Takes up granules behind the span, when the limit rises to limit_bytes. Under caches_lock.
+ty_status address_table_extend(ty_heap *heap, uint64_t limit_bytes);
+void address_table_remove(ty_heap *heap);
+
+} // namespace taiyen

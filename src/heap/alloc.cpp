@@ -1,0 +1,254 @@
+// The entry points that allocate, free and resize.
+#include "alloc.hpp"
+#include "pointer.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// Runs freed that are at least so long are given back to the system at once.
+constexpr uint64_t give_back_bytes = uint64_t{1} << 20;
+
+void *no_block(ty_status) {
+    return nullptr; // the detail is set
+}
+
+// Takes a block from the cached word. The thread has entered.
+inline void *take_small(thread_cache *cache, uint32_t size_class) {
+    class_cache &entry = cache->classes[size_class];
+    uint64_t taken = entry.word->load(std::memory_order_relaxed);
+    uint64_t free = ~taken & entry.mask;
+    if (free == 0) [[unlikely]] {
+        if (!refill(cache, size_class))
+            return nullptr;
+        taken = entry.word->load(std::memory_order_relaxed);
+        free = ~taken & entry.mask;
+    }
+    entry.word->store(taken | (free & -free), std::memory_order_relaxed);
+    entry.state->used++;
+    return entry.blocks + static_cast<unsigned>(__builtin_ctzll(free)) * entry.block_bytes;
+}
+
+// Zeroes a run's pages but those that were never used.
+void zero_run(const ty_heap *heap, page_run run, uint64_t from, uint64_t fresh_from) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    if (fresh_from < end)
+        end = fresh_from;
+    if (from < end)
+        memset(page_address(heap, from), 0, (end - from) * page_bytes);
+}
+
+void *take_run(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
+    if (size > heap->limit_bytes || alignment > heap->limit_bytes) {
+        return no_block(
+            failure(TY_E_MEMORY, "allocate %zu bytes aligned to %zu: more than the heap's limit", size, alignment)
+                .remedy("use a heap with a larger limit_bytes"));
+    }
+    uint64_t pages = size == 0 ? 1 : (size + page_bytes - 1) / page_bytes;
+    uint64_t align_pages = alignment <= page_bytes ? 1 : alignment / page_bytes;
+    page_run run{0, static_cast<uint32_t>(pages)};
+    uint64_t fresh_from;
+    {
+        os::lock_guard guard(heap->pages_lock);
+        if (take_pages(heap, pages, align_pages, &run.first, &fresh_from) != TY_OK)
+            return nullptr;
+        heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
+    }
+    if (zeroed)
+        zero_run(heap, run, run.first, fresh_from);
+    return page_address(heap, run.first);
+}
+
+// A class whose blocks all have the alignment, since spans are aligned to their size. UINT32_MAX: none that wastes less
+// than a run.
+uint32_t aligned_class(const ty_heap *heap, size_t size, size_t alignment) {
+    if (size > heap->small_max)
+        return UINT32_MAX;
+    size_t run_bytes = size <= page_bytes ? page_bytes : (size + page_bytes - 1) / page_bytes * page_bytes;
+    for (uint32_t c = heap->class_of[(size + 7) / 8]; c < heap->class_count; c++) {
+        const class_info &info = heap->classes[c];
+        if (info.block_bytes > run_bytes)
+            break;
+        if (info.block_bytes % alignment == 0 && alignment <= info.span_mask)
+            return c;
+    }
+    return UINT32_MAX;
+}
+
+ty_status free_run(ty_heap *heap, uint64_t page, const void *block) {
+    bool is_block = false;
+    {
+        os::lock_guard guard(heap->pages_lock);
+        page_run run;
+        if (heap->descriptors[page].kind == page_run_head && page_address(heap, page) == block) {
+            is_block = true;
+            if (!area_at_head(heap, page, &run))
+                return tables_damaged("the run is wrong", heap, page);
+            if (ty_status status = release_pages(heap, run); status != TY_OK)
+                return status;
+            if (heap->owner.give_back != nullptr && run.count * page_bytes >= give_back_bytes)
+                heap->owner.give_back(heap->owner.context, page_address(heap, page), run.count * page_bytes);
+        }
+    }
+    return is_block ? TY_OK : not_a_block("free", heap, block);
+}
+
+// The owner's free. False: it is something else, and nothing has changed.
+inline bool free_own(thread_cache *cache, const void *block) {
+    ty_heap *heap = cache->heap;
+    uint64_t offset = offset_in(heap, block);
+    uint64_t page = offset / page_bytes;
+    if (page >= top_of(heap)) [[unlikely]]
+        return false;
+    const page_descriptor &descriptor = heap->descriptors[page];
+    if (descriptor.kind != page_span) [[unlikely]]
+        return false;
+    uint32_t size_class = descriptor.size_class;
+    const class_info &info = heap->classes[size_class];
+    uint32_t in_span = static_cast<uint32_t>(offset) & info.span_mask;
+    uint32_t index = block_index(info, in_span);
+    uint32_t head = static_cast<uint32_t>((offset - in_span) / page_bytes);
+    span_state &state = heap->states[head];
+    if (state.owner.load(std::memory_order_relaxed) != cache || index * info.block_bytes != in_span ||
+        index >= info.blocks || state.queued.load(std::memory_order_relaxed)) [[unlikely]]
+        return false;
+    std::atomic<uint64_t> &word = bitmap_of(heap, head)[index / 64];
+    uint64_t bits = word.load(std::memory_order_relaxed);
+    uint64_t bit = uint64_t{1} << index % 64;
+    if (!(bits & bit)) [[unlikely]]
+        return false;
+    word.store(bits & ~bit, std::memory_order_relaxed);
+    if (--state.used == state.notice) [[unlikely]]
+        after_free(cache, size_class, head);
+    return true;
+}
+
+} // namespace
+
+ty_status not_writable(const char *verb, const ty_heap *heap) {
+    return failure(TY_E_PERMISSION, "%s in the heap at %p: it is open for reading only", verb,
+                   static_cast<void *>(heap->base))
+        .remedy("open it for writing");
+}
+
+void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed) {
+    uint32_t size_class;
+    if (alignment > 8)
+        size_class = aligned_class(heap, size, alignment);
+    else
+        size_class = size <= heap->small_max ? heap->class_of[(size + 7) / 8] : UINT32_MAX;
+    if (size_class == UINT32_MAX)
+        return take_run(heap, size, alignment, zeroed);
+    void *block = take_small(cache, size_class);
+    if (block != nullptr && zeroed)
+        memset(block, 0, size);
+    return block;
+}
+
+ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
+    if (cache != nullptr && free_own(cache, block))
+        return TY_OK;
+    uint64_t offset = offset_in(heap, block);
+    uint64_t page = offset / page_bytes;
+    if (page < first_user_page || page >= top_of(heap))
+        return not_a_block("free", heap, block);
+    const page_descriptor &descriptor = heap->descriptors[page];
+    if (descriptor.kind != page_span)
+        return free_run(heap, page, block);
+    small_block place = small_block_at(heap, descriptor.size_class, offset);
+    bool freed = false;
+    if (place.exact) {
+        if (ty_status status = free_unowned(heap, cache, place, &freed); status != TY_OK)
+            return status;
+    }
+    return freed ? TY_OK : not_a_block("free", heap, block);
+}
+
+namespace {
+
+[[gnu::noinline]] void *alloc_otherwise(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
+    if (alignment != 0 && !std::has_single_bit(alignment)) {
+        return no_block(
+            failure(TY_E_ARGUMENT, "allocate with an alignment of %zu", alignment).remedy("give a power of two"));
+    }
+    if (!heap->writable)
+        return no_block(not_writable("allocate", heap));
+    operation work(heap);
+    if (work.cache() == nullptr)
+        return nullptr;
+    return alloc_entered(heap, work.cache(), size, alignment, zeroed);
+}
+
+[[gnu::noinline]] ty_status free_otherwise(void *block) {
+    if (block == nullptr)
+        return TY_OK;
+    ty_heap *heap = heap_at(block);
+    if (heap == nullptr)
+        return not_a_block("free", nullptr, block);
+    if (!heap->writable)
+        return not_writable("free", heap);
+    operation work(heap);
+    return free_entered(heap, work.cache(), block);
+}
+
+} // namespace
+
+void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
+    thread_cache *cache = cache_at(heap->slot);
+    if (size > heap->small_max || alignment != 0 || cache == nullptr) [[unlikely]]
+        return alloc_otherwise(heap, size, alignment, zeroed);
+    enter(cache);
+    void *block = take_small(cache, heap->class_of[(size + 7) / 8]);
+    if (zeroed && block != nullptr)
+        memset(block, 0, size); // before a snapshot can see the block
+    leave(cache);
+    return block;
+}
+
+ty_status heap_free(void *block) {
+    thread_cache *cache = cache_at(slot_of(block));
+    if (cache == nullptr) [[unlikely]]
+        return free_otherwise(block);
+    enter(cache);
+    bool done = free_own(cache, block);
+    leave(cache);
+    return done ? TY_OK : free_otherwise(block);
+}
+
+ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size) {
+    if (!heap->writable)
+        return not_writable("allocate", heap);
+    uint64_t offset = offset_in(heap, address);
+    uint64_t bytes = size == 0 ? 1 : size;
+    bool inside = offset >= first_user_page * page_bytes && offset < heap->first_table_page * page_bytes &&
+                  bytes <= heap->first_table_page * page_bytes - offset;
+    if (!inside)
+        return failure(TY_E_ARGUMENT, "allocate %zu bytes at %p: not in the heap's blocks", size, address)
+            .remedy("the heap's blocks lie from %p to %p", static_cast<void *>(page_address(heap, first_user_page)),
+                    static_cast<void *>(page_address(heap, heap->first_table_page)));
+    bool small = size <= heap->small_max;
+    uint32_t size_class = small ? heap->class_of[(size + 7) / 8] : 0;
+    bool possible = small ? small_block_at(heap, size_class, offset).exact : offset % page_bytes == 0;
+    if (possible && small) {
+        small_block place = small_block_at(heap, size_class, offset);
+        possible = place.head >= first_user_page &&
+                   place.head + uint64_t{heap->classes[size_class].pages} <= heap->first_table_page;
+    }
+    if (!possible)
+        return failure(TY_E_ARGUMENT, "allocate at %p: no block of %zu bytes can start there", address, size)
+            .remedy("use an address that an allocation of this size has returned");
+    pause_guard paused(heap); // spans may have owners, who change them without locks
+    if (small)
+        return take_small_at(heap, size_class, offset);
+    page_run run{static_cast<uint32_t>(offset / page_bytes),
+                 static_cast<uint32_t>((bytes + page_bytes - 1) / page_bytes)};
+    os::lock_guard guard(heap->pages_lock);
+    ty_status status = take_pages_at(heap, run);
+    if (status == TY_OK)
+        heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
+    return status;
+}
+
+} // namespace taiyen

@@ -1,0 +1,176 @@
+// Making a heap, and making and dropping the volatile side of one.
+#include "attach.hpp"
+
+#include "provide.hpp"
+#include "spans.hpp"
+
+#include <new>
+
+namespace taiyen {
+namespace {
+
+ty_status bad_header(const void *base, const char *what) {
+    return failure(TY_E_DAMAGED, "use the heap at %p: %s", base, what).remedy("restore it from a backup");
+}
+
+ty_status check_header(const heap_header &header, const void *base, size_t limit_bytes) {
+    if (header.magic != heap_magic)
+        return failure(TY_E_FORMAT, "use the heap at %p: there is no heap", base);
+    if (header.layout_version != heap_layout_version)
+        return failure(TY_E_FORMAT, "use the heap at %p: its layout is version %u, this library knows version %u", base,
+                       header.layout_version, heap_layout_version)
+            .remedy("use the version of the library that made it");
+    table_places places(limit_bytes);
+    if (header.page_bytes != page_bytes || header.limit_bytes != limit_bytes)
+        return bad_header(base, "its page size or limit is not what it should be");
+    if (header.descriptors_offset != places.descriptors_offset || header.bitmaps_offset != places.bitmaps_offset ||
+        header.heads_offset != places.heads_offset)
+        return bad_header(base, "its tables are not where they should be");
+    if (header.top_page < first_user_page || header.top_page > places.first_table_page())
+        return bad_header(base, "the end of its used pages is out of bounds");
+    if (header.class_table > TY_CLASSES_PACKED)
+        return bad_header(base, "its table of size classes is of an unknown kind");
+    const char *text;
+    if (!class_table_sound(header.classes, header.class_count, &text))
+        return bad_header(base, text);
+    return TY_OK;
+}
+
+// A request takes the smallest class that holds it.
+void set_classes(ty_heap *heap) {
+    const heap_header &header = *heap->header;
+    heap->class_count = header.class_count;
+    heap->small_max = header.classes[header.class_count - 1].block_bytes;
+    uint32_t size_class = 0;
+    for (uint32_t i = 0; i < header.class_count; i++)
+        heap->classes[i] = make_class_info(header.classes[i]);
+    for (uint32_t bytes = 0; bytes <= heap->small_max; bytes += 8) {
+        while (heap->classes[size_class].block_bytes < bytes)
+            size_class++;
+        heap->class_of[bytes / 8] = static_cast<uint8_t>(size_class);
+    }
+}
+
+void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &owner, bool writable) {
+    heap->base = static_cast<char *>(base);
+    heap->header = static_cast<heap_header *>(base);
+    heap->owner = owner;
+    heap->writable = writable;
+    heap->barrier = os::process_barrier_available();
+    heap->top.store(heap->header->top_page, std::memory_order_relaxed);
+    heap->provided = heap->header->top_page == first_user_page ? 0 : heap->header->top_page;
+    heap->sweep_next = first_user_page;
+    heap->sweep_end = heap->header->top_page;
+    set_tables(heap, limit_bytes);
+    set_classes(heap);
+}
+
+ty_status enter_tables(ty_heap *heap) {
+    os::lock_guard guard(caches_lock);
+    if (ty_status status = install_hooks(); status != TY_OK)
+        return status;
+    return address_table_add(heap);
+}
+
+} // namespace
+
+ty_status check_place(const void *base, size_t limit_bytes) {
+    if (reinterpret_cast<uintptr_t>(base) % heap_granule_bytes != 0)
+        return failure(TY_E_ARGUMENT, "use a heap at %p", base).remedy("its base must be a multiple of 64 MiB");
+    if (limit_bytes < heap_limit_min || limit_bytes > heap_limit_max || limit_bytes % page_bytes != 0)
+        return failure(TY_E_ARGUMENT, "use a heap of %zu bytes", limit_bytes)
+            .remedy("the limit must be a multiple of 4096 from 1 MiB to 16 TiB");
+    return TY_OK;
+}
+
+void set_tables(ty_heap *heap, size_t limit_bytes) {
+    table_places places(limit_bytes);
+    heap->limit_bytes = limit_bytes;
+    heap->first_table_page = places.first_table_page();
+    heap->descriptors = reinterpret_cast<page_descriptor *>(heap->base + places.descriptors_offset);
+    heap->bitmaps = reinterpret_cast<std::atomic<uint64_t> *>(heap->base + places.bitmaps_offset);
+    heap->heads = reinterpret_cast<uint64_t *>(heap->base + places.heads_offset);
+}
+
+ty_status map_states(ty_heap *heap, uint64_t pages) {
+    size_t states_bytes = pages * sizeof(span_state);
+    size_t remote_bytes = pages * page_bitmap_bytes_v1;
+    void *states, *remote;
+    if (ty_status status = os::map_memory(states_bytes, os::memory_hint::none, &states); status != TY_OK)
+        return status;
+    if (ty_status status = os::map_memory(remote_bytes, os::memory_hint::none, &remote); status != TY_OK) {
+        os::unmap_memory(states, states_bytes);
+        return status;
+    }
+    heap->states = static_cast<span_state *>(states);
+    heap->states_bytes = states_bytes;
+    heap->remote_bits = static_cast<uint64_t *>(remote);
+    heap->remote_bytes = remote_bytes;
+    return TY_OK;
+}
+
+void unmap_states(ty_heap *heap) {
+    if (heap->states == nullptr)
+        return;
+    os::unmap_memory(heap->states, heap->states_bytes);
+    os::unmap_memory(heap->remote_bits, heap->remote_bytes);
+}
+
+ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner) {
+    if (ty_status status = check_place(base, limit_bytes); status != TY_OK)
+        return status;
+    if (classes != TY_CLASSES_LINE && classes != TY_CLASSES_PACKED)
+        return failure(TY_E_ARGUMENT, "make a heap with the table of size classes number %d", static_cast<int>(classes))
+            .remedy("use TY_CLASSES_LINE or TY_CLASSES_PACKED");
+    if (ty_status status = provide_header(base, owner); status != TY_OK)
+        return status;
+    table_places places(limit_bytes);
+    heap_header &header = *static_cast<heap_header *>(base);
+    header.magic = heap_magic;
+    header.layout_version = heap_layout_version;
+    header.page_bytes = page_bytes;
+    header.limit_bytes = limit_bytes;
+    header.descriptors_offset = places.descriptors_offset;
+    header.bitmaps_offset = places.bitmaps_offset;
+    header.heads_offset = places.heads_offset;
+    header.top_page = first_user_page;
+    header.class_table = classes;
+    header.class_count = fill_class_table(classes, header.classes);
+    return TY_OK;
+}
+
+ty_status heap_attach(void *base, size_t limit_bytes, const heap_owner &owner, bool writable, ty_heap **attached) {
+    if (ty_status status = check_place(base, limit_bytes); status != TY_OK)
+        return status;
+    if (ty_status status = check_header(*static_cast<heap_header *>(base), base, limit_bytes); status != TY_OK)
+        return status;
+    void *memory;
+    if (ty_status status = os::map_memory(sizeof(ty_heap), os::memory_hint::none, &memory); status != TY_OK)
+        return status;
+    ty_heap *heap = new (memory) ty_heap{};
+    fill_in(heap, base, limit_bytes, owner, writable);
+    ty_status status = writable ? map_states(heap, limit_bytes / page_bytes) : TY_OK;
+    if (status == TY_OK)
+        status = enter_tables(heap);
+    if (status != TY_OK) {
+        unmap_states(heap);
+        os::unmap_memory(memory, sizeof(ty_heap));
+        return status;
+    }
+    *attached = heap;
+    return TY_OK;
+}
+
+void heap_detach(ty_heap *heap) {
+    {
+        os::lock_guard guard(caches_lock);
+        for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
+            settle_cache(cache, true);
+        drop_caches(heap);
+        address_table_remove(heap);
+    }
+    unmap_states(heap);
+    os::unmap_memory(heap, sizeof(ty_heap));
+}
+
+} // namespace taiyen

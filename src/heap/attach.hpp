@@ -1,0 +1,13 @@
+// What making and raising a heap have in common.
+#pragma once
+
+#include "heap_runtime.hpp"
+
+namespace taiyen {
+
+ty_status check_place(const void *base, size_t limit_bytes);
+void set_tables(ty_heap *heap, size_t limit_bytes); // where they stand for this limit
+ty_status map_states(ty_heap *heap, uint64_t pages);
+void unmap_states(ty_heap *heap);
+
+} // namespace taiyen

@@ -1,0 +1,174 @@
+#include "cache.hpp"
+
+#include "gate.hpp"
+#include "spans.hpp"
+#include <new>
+
+namespace taiyen {
+
+// A thread's caches by heap slot: lazily backed.
+struct thread_table {
+    std::atomic<thread_cache *> caches[slot_count];
+    thread_cache *first; // guarded by caches_lock
+};
+
+namespace {
+
+thread_table no_caches; // of threads that have none yet: all empty, never written
+bool hooks_installed;   // guarded by caches_lock, as is the key
+pthread_key_t thread_ends;
+thread_local thread_table *own_table;
+
+void unlink_from_heap(thread_cache *cache) {
+    thread_cache **link = &cache->heap->caches;
+    while (*link != cache)
+        link = &(*link)->next_in_heap;
+    *link = cache->next_in_heap;
+}
+
+void unlink_from_thread(thread_cache *cache) {
+    thread_cache **link = &cache->table->first;
+    while (*link != cache)
+        link = &(*link)->next_in_thread;
+    *link = cache->next_in_thread;
+    cache->table->caches[cache->heap->slot].store(nullptr, std::memory_order_relaxed);
+}
+
+// The thread ends: its spans lose their owner. Runs again if a later destructor of the thread uses a heap.
+void end_thread(void *argument) {
+    thread_table *table = static_cast<thread_table *>(argument);
+    os::lock_guard guard(caches_lock);
+    while (thread_cache *cache = table->first) {
+        ty_heap *heap = cache->heap;
+        {
+            os::lock_guard gate(heap->gate_lock);
+            while (heap->shut)
+                heap->gate_opened.wait(heap->gate_lock);
+            settle_cache(cache, true);
+            unlink_from_heap(cache);
+        }
+        unlink_from_thread(cache);
+        os::unmap_memory(cache, sizeof(thread_cache));
+    }
+    thread_caches = no_caches.caches;
+    own_table = nullptr;
+    os::unmap_memory(table, sizeof(thread_table));
+}
+
+// In rising order of slots. While all heaps are paused no thread works on one, so no other lock of theirs is held.
+void before_fork() {
+    caches_lock.lock();
+    for (size_t slot = 1; slot < slot_count; slot++) {
+        ty_heap *heap = heap_slots[slot].load(std::memory_order_relaxed);
+        if (heap == nullptr)
+            continue;
+        heap->gate_lock.lock();
+        // A fork from within a pause (a callback of an iteration) finds the heap standing still already.
+        heap->fork_paused = !(heap->shut && pthread_equal(heap->pauser, pthread_self()));
+        heap->gate_lock.unlock();
+        if (heap->fork_paused)
+            heap_pause(heap);
+    }
+}
+
+void after_fork(bool in_child) {
+    for (size_t slot = 1; slot < slot_count; slot++) {
+        ty_heap *heap = heap_slots[slot].load(std::memory_order_relaxed);
+        if (heap == nullptr)
+            continue;
+        if (in_child)
+            keep_only_cache(heap, own_table);
+        if (heap->fork_paused)
+            heap_resume(heap);
+    }
+    caches_lock.unlock();
+}
+
+void after_fork_in_parent() {
+    after_fork(false);
+}
+
+void after_fork_in_child() {
+    after_fork(true);
+}
+
+// Under caches_lock.
+ty_status make_table() {
+    if (own_table != nullptr)
+        return TY_OK;
+    void *memory;
+    if (ty_status status = os::map_memory(sizeof(thread_table), os::memory_hint::none, &memory); status != TY_OK)
+        return status;
+    if (int error = pthread_setspecific(thread_ends, memory); error != 0) {
+        os::unmap_memory(memory, sizeof(thread_table));
+        return failure(TY_E_MEMORY, "set up a thread's caches").cause(error);
+    }
+    own_table = static_cast<thread_table *>(memory);
+    thread_caches = own_table->caches;
+    return TY_OK;
+}
+
+} // namespace
+
+std::atomic<uint64_t> no_word;
+constinit thread_local std::atomic<thread_cache *> *thread_caches = no_caches.caches;
+
+thread_cache *cache_of(ty_heap *heap) {
+    if (thread_cache *cache = cache_at(heap->slot))
+        return cache;
+    os::lock_guard guard(caches_lock);
+    void *memory;
+    if (make_table() != TY_OK || os::map_memory(sizeof(thread_cache), os::memory_hint::none, &memory) != TY_OK)
+        return nullptr;
+    thread_cache *cache = new (memory) thread_cache{};
+    for (class_cache &entry : cache->classes)
+        entry.word = &no_word;
+    cache->heap = heap;
+    cache->table = own_table;
+    cache->next_in_thread = own_table->first;
+    own_table->first = cache;
+    own_table->caches[heap->slot].store(cache, std::memory_order_relaxed);
+    os::lock_guard gate(heap->gate_lock);
+    cache->gate.store((heap->shut ? gate_shut : 0) | (heap->barrier ? 0 : gate_fence), std::memory_order_relaxed);
+    cache->next_in_heap = heap->caches;
+    heap->caches = cache;
+    return cache;
+}
+
+void drop_caches(ty_heap *heap) {
+    while (thread_cache *cache = heap->caches) {
+        heap->caches = cache->next_in_heap;
+        unlink_from_thread(cache);
+        os::unmap_memory(cache, sizeof(thread_cache));
+    }
+}
+
+// In a forked child only the forking thread is left: the caches of the others give up what they own.
+void keep_only_cache(ty_heap *heap, const thread_table *table) {
+    new (&heap->gate_lock) os::mutex(os::lock_rank::gate); // a thread that is no more may have held it
+    new (&heap->gate_opened) os::condition;
+    thread_cache *next;
+    for (thread_cache *cache = heap->caches; cache != nullptr; cache = next) {
+        next = cache->next_in_heap;
+        if (cache->table == table)
+            continue;
+        settle_cache(cache, true);
+        unlink_from_heap(cache);
+        unlink_from_thread(cache);
+        os::unmap_memory(cache, sizeof(thread_cache));
+    }
+}
+
+ty_status install_hooks() {
+    if (hooks_installed)
+        return TY_OK;
+    int error = pthread_key_create(&thread_ends, end_thread);
+    if (error == 0)
+        error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    if (error != 0)
+        return failure(TY_E_MEMORY, "be told when threads end and processes fork").cause(error);
+    hooks_installed = true;
+    return TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,71 @@
+// Threads' caches of heaps: how a thread finds its own, and the gate that makes all of them stand still.
+//
+// A thread works on a heap between enter and leave, as `busy` says. Who shuts the gate then waits until no cache is
+// busy. The fast path stores `busy` and loads `gate`, in this order in the program; the process barrier of the one who
+// shuts makes that the order in memory, so that either the thread sees the gate shut or the shutter sees it busy.
+#pragma once
+
+#include "address_table.hpp"
+
+namespace taiyen {
+
+// This thread's caches by heap slot; all empty at first. Never NULL.
+extern constinit thread_local std::atomic<thread_cache *> *thread_caches;
+
+// The word of classes without a current span: never written, since their mask is 0.
+extern std::atomic<uint64_t> no_word;
+
+// This thread's cache of a heap, if it has one. Slot 0 has none.
+inline thread_cache *cache_at(uint16_t slot) {
+    return thread_caches[slot].load(std::memory_order_relaxed);
+}
+
+// Makes this thread's cache of a heap, unless it has one; NULL with the error detail set for want of memory.
+thread_cache *cache_of(ty_heap *heap);
+
+void enter_slowly(thread_cache *cache);
+
+inline void enter(thread_cache *cache) {
+    cache->busy.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (cache->gate.load(std::memory_order_acquire) != 0) [[unlikely]]
+        enter_slowly(cache);
+}
+
+inline void leave(thread_cache *cache) {
+    cache->busy.store(0, std::memory_order_release);
+}
+
+// Work on a heap by a thread that may have no cache. Without one it holds the gate's lock meanwhile.
+class [[nodiscard]] operation {
+public:
+    explicit operation(ty_heap *heap);
+    ~operation();
+    operation(const operation &) = delete;
+    operation &operator=(const operation &) = delete;
+    thread_cache *cache() const { return cache_; }
+
+private:
+    ty_heap *heap_;
+    thread_cache *cache_;
+};
+
+// heap_pause and heap_resume for the time of a scope.
+class [[nodiscard]] pause_guard {
+public:
+    explicit pause_guard(ty_heap *heap) : heap_(heap) { heap_pause(heap); }
+    ~pause_guard() { heap_resume(heap_); }
+    pause_guard(const pause_guard &) = delete;
+    pause_guard &operator=(const pause_guard &) = delete;
+
+private:
+    ty_heap *heap_;
+};
+
+// Takes the heap out of all threads' tables and drops its caches; no thread uses the heap any more. Under caches_lock.
+void drop_caches(ty_heap *heap);
+
+// Once a process: what must happen when a thread ends and when the process forks. Under caches_lock.
+ty_status install_hooks();
+
+} // namespace taiyen

@@ -1,0 +1,51 @@
+// Size classes: the two built-in tables, and what is computed from a heap's own table when it is attached.
+#pragma once
+
+#include "heap_layout.hpp"
+#include <taiyen/heap.h>
+
+namespace taiyen {
+
+// The largest block of a class. Larger requests are runs of pages.
+inline constexpr uint32_t small_bytes_max = 32768;
+
+// A class as the fast path needs it. The block index of an offset in a span is offset * reciprocal >> 32: exact, since
+// offsets are below 2^16 and the reciprocal is rounded up. A class that does not exist has no blocks.
+struct class_info {
+    uint32_t block_bytes;
+    uint32_t reciprocal;
+    uint32_t span_mask; // bytes of a span - 1
+    uint16_t blocks;
+    uint8_t pages;
+    uint8_t words; // of a span's bitmap
+};
+
+constexpr class_info make_class_info(size_class_record record) {
+    uint32_t span_bytes = record.pages * static_cast<uint32_t>(page_bytes);
+    uint32_t blocks = span_bytes / record.block_bytes;
+    return {record.block_bytes,
+            static_cast<uint32_t>(((uint64_t{1} << 32) + record.block_bytes - 1) / record.block_bytes),
+            span_bytes - 1,
+            static_cast<uint16_t>(blocks),
+            static_cast<uint8_t>(record.pages),
+            static_cast<uint8_t>((blocks + 63) / 64)};
+}
+
+inline uint32_t block_index(const class_info &info, uint32_t offset_in_span) {
+    return static_cast<uint32_t>(uint64_t{offset_in_span} * info.reciprocal >> 32);
+}
+
+// Bits of a span's bitmap word that stand for blocks (H5).
+inline uint64_t word_mask(const class_info &info, uint32_t word) {
+    uint32_t rest = info.blocks - word * 64;
+    return rest >= 64 ? ~uint64_t{0} : (uint64_t{1} << rest) - 1;
+}
+
+// Fills in a built-in table; returns the number of classes.
+uint32_t fill_class_table(ty_class_table table, size_class_record classes[size_class_count_max]);
+
+// Whether a table read from a heap can be used: sizes rise, are multiples of 8, fit their spans. The text says what is
+// wrong.
+bool class_table_sound(const size_class_record *classes, uint32_t count, const char **text);
+
+} // namespace taiyen

@@ -1,0 +1,135 @@
+// The volatile side of a heap: everything that is made anew when a heap is attached. Locks, caches, who owns which
+// span, the index of spans with free blocks. docs/design/heap.md, "Small blocks" and "Threads", tells how they work
+// together.
+#pragma once
+
+#include "class_tables.hpp"
+#include "heap.hpp"
+#include <atomic>
+
+namespace taiyen {
+
+struct thread_cache;
+struct thread_table;
+
+// Spans with free blocks stand in bins by how full they are; the fullest bin comes first.
+inline constexpr uint32_t partial_bins = 4;
+inline constexpr uint8_t full_bin = partial_bins; // full spans of an owner
+inline constexpr uint8_t no_bin = 0xff;           // an owner's current span; full spans without owner
+struct span_bins {
+    uint32_t first[partial_bins + 1]; // heads of spans; 0: none
+};
+
+// What the volatile side knows of a span; stands at the index of its head page. All zero: nothing yet.
+// Guarded by the class's lock, but used, notice, next, prev and bin belong to the owner while there is one.
+struct span_state {
+    std::atomic<thread_cache *> owner; // changes under the class's lock; may be compared without it
+    uint32_t used;                     // bits set in the span's bitmap
+    uint32_t notice;                   // an owner's free that makes `used` this has more to do
+    uint32_t next;
+    uint32_t prev;
+    uint32_t remote_next; // in the queue of spans that other threads freed into
+    uint8_t bin;
+    bool known;
+    std::atomic<bool> queued; // in its owner's remote queue; changes under the class's lock
+    uint8_t unused;
+};
+static_assert(sizeof(span_state) == 32);
+inline constexpr uint32_t notice_never = UINT32_MAX;
+
+// What a thread's cache holds of one class: a word of its current span's bitmap, from which it takes blocks. The word
+// itself is the truth (H5); where there is no current span, mask is 0.
+struct class_cache {
+    std::atomic<uint64_t> *word;
+    uint64_t mask;
+    char *blocks; // of the word's first bit
+    span_state *state;
+    uint32_t block_bytes;
+    uint32_t current; // the span's head page; 0: none
+    span_bins bins;   // its other spans
+    uint32_t unused;
+};
+static_assert(sizeof(class_cache) == 64);
+
+inline constexpr uint32_t gate_shut = 1;
+inline constexpr uint32_t gate_fence = 2; // there is no process barrier: the fast path needs its own fence
+
+struct alignas(64) thread_cache {
+    std::atomic<uint32_t> busy; // 1 while its thread works on the heap
+    std::atomic<uint32_t> gate; // written under the heap's gate lock
+    ty_heap *heap;
+    thread_cache *next_in_heap;   // guarded by the heap's gate lock
+    thread_cache *next_in_thread; // guarded by the caches lock, as is table
+    thread_table *table;
+    class_cache classes[size_class_count_max];
+    // Heads of the spans that other threads freed into; guarded by the class's lock, may be compared with 0 without it.
+    alignas(64) std::atomic<uint32_t> remote[size_class_count_max];
+};
+
+struct alignas(64) class_spans {
+    os::mutex lock{os::lock_rank::span_class};
+    span_bins shared{}; // known spans without owner that have free blocks
+};
+
+} // namespace taiyen
+
+struct ty_heap {
+    // Set by attach (and raise), read without locks.
+    char *base;
+    taiyen::page_descriptor *descriptors;
+    std::atomic<uint64_t> *bitmaps;
+    taiyen::span_state *states;
+    std::atomic<uint64_t> top; // H7: pages below it have been used; written under pages_lock
+    uint64_t *heads;
+    uint64_t *remote_bits; // as bitmaps: blocks freed by others than the owner; guarded by the class's lock
+    taiyen::heap_header *header;
+    uint64_t limit_bytes;
+    uint64_t first_table_page;
+    size_t states_bytes;
+    size_t remote_bytes;
+    taiyen::heap_owner owner;
+    uint32_t class_count;
+    uint32_t small_max; // the largest class's block size
+    uint16_t slot;      // in the address table
+    bool writable;
+    bool barrier; // os::process_barrier works
+
+    alignas(64) taiyen::class_info classes[256];       // those from class_count on have no blocks
+    uint8_t class_of[taiyen::small_bytes_max / 8 + 1]; // by (size + 7) / 8
+
+    alignas(64) taiyen::os::mutex pages_lock{taiyen::os::lock_rank::pages};
+    uint64_t provided;       // pages that may be touched; at least top
+    uint64_t sweep_next;     // spans below it are known
+    std::atomic<bool> swept; // the sweep is over
+
+    alignas(64) taiyen::os::mutex gate_lock{taiyen::os::lock_rank::gate};
+    taiyen::os::condition gate_opened;
+    bool shut;        // guarded by gate_lock, as are pauser and caches
+    bool fork_paused; // by the fork that is under way
+    pthread_t pauser;
+    taiyen::thread_cache *caches;
+    uint64_t sweep_end;
+    std::atomic<void *> attachment;
+
+    taiyen::class_spans spans[taiyen::size_class_count_max];
+};
+
+namespace taiyen {
+
+inline uint64_t top_of(const ty_heap *heap) {
+    return heap->top.load(std::memory_order_relaxed);
+}
+inline char *page_address(const ty_heap *heap, uint64_t page) {
+    return heap->base + page * page_bytes;
+}
+inline std::atomic<uint64_t> *bitmap_of(const ty_heap *heap, uint64_t head) {
+    return heap->bitmaps + head * bitmap_words_per_page;
+}
+inline uint64_t *remote_of(const ty_heap *heap, uint64_t head) {
+    return heap->remote_bits + head * bitmap_words_per_page;
+}
+inline uint32_t head_of_span(const class_info &info, uint64_t page) { // H4
+    return static_cast<uint32_t>(page & ~uint64_t{info.pages - 1u});
+}
+
+} // namespace taiyen

@@ -1,0 +1,88 @@
+#include "pointer.hpp"
+
+#include <cstdio>
+
+namespace taiyen {
+namespace {
+
+ty_status find_small(ty_heap *heap, uint32_t size_class, uint64_t offset, live_block *block) {
+    const class_info &info = heap->classes[size_class];
+    if (info.blocks == 0)
+        return tables_damaged("a span of a size class that does not exist", heap, offset / page_bytes);
+    small_block place = small_block_at(heap, size_class, offset);
+    os::lock_guard guard(heap->spans[size_class].lock);
+    bool remote_freed = heap->writable && place.index < info.blocks &&
+                        remote_of(heap, place.head)[place.index / 64] >> place.index % 64 & 1;
+    if (!is_allocated(heap, place) || remote_freed)
+        return TY_E_NOT_FOUND;
+    uint64_t start = uint64_t{place.head} * page_bytes + uint64_t{place.index} * info.block_bytes;
+    *block = {start, info.block_bytes, true, place, {}};
+    return TY_OK;
+}
+
+ty_status find_run(ty_heap *heap, uint64_t page, live_block *block) {
+    os::lock_guard guard(heap->pages_lock);
+    uint64_t head = head_before(heap, page);
+    page_run run;
+    if (head < first_user_page || !area_at_head(heap, head, &run) || page >= head + run.count)
+        return tables_damaged("no area holds it", heap, page);
+    if (heap->descriptors[head].kind != page_run_head)
+        return TY_E_NOT_FOUND;
+    *block = {head * page_bytes, run.count * page_bytes, false, {}, run};
+    return TY_OK;
+}
+
+void describe_block(const ty_heap *heap, const live_block &block, uint64_t offset, char *text, size_t text_bytes) {
+    if (block.offset == offset)
+        snprintf(text, text_bytes, "the block's state changed meanwhile");
+    else
+        snprintf(text, text_bytes, "inside the block at %p of %llu bytes",
+                 static_cast<void *>(heap->base + block.offset), static_cast<unsigned long long>(block.bytes));
+}
+
+// Where no live block is.
+const char *describe_place(ty_heap *heap, uint64_t offset) {
+    uint64_t page = offset / page_bytes;
+    if (page < first_user_page || page >= heap->first_table_page)
+        return "in the heap's own tables";
+    if (page >= top_of(heap))
+        return "in the part of the heap that was never used";
+    const page_descriptor &descriptor = heap->descriptors[page];
+    if (descriptor.kind != page_span)
+        return "in a free run: freed already, or never allocated";
+    small_block place = small_block_at(heap, descriptor.size_class, offset);
+    return place.exact ? "freed already" : "inside a free block";
+}
+
+} // namespace
+
+ty_status find_block(ty_heap *heap, const void *address, live_block *block) {
+    uint64_t offset = offset_in(heap, address);
+    uint64_t page = offset / page_bytes;
+    if (page < first_user_page || page >= top_of(heap))
+        return TY_E_NOT_FOUND;
+    if (heap->descriptors[page].kind == page_span)
+        return find_small(heap, heap->descriptors[page].size_class, offset, block);
+    return find_run(heap, page, block);
+}
+
+ty_status not_a_block(const char *verb, const ty_heap *heap, const void *address) {
+    char text[72];
+    live_block block;
+    if (heap == nullptr) {
+        snprintf(text, sizeof text, "the address lies in no heap");
+    } else {
+        ty_heap *found = const_cast<ty_heap *>(heap);
+        ty_status status = find_block(found, address, &block);
+        if (status == TY_OK)
+            describe_block(heap, block, offset_in(heap, address), text, sizeof text);
+        else if (status == TY_E_NOT_FOUND)
+            snprintf(text, sizeof text, "%s", describe_place(found, offset_in(heap, address)));
+        else
+            return status;
+    }
+    return failure(TY_E_ARGUMENT, "%s %p: %s", verb, address, text)
+        .remedy("hand in the address that the allocation returned, and only until it is freed");
+}
+
+} // namespace taiyen

@@ -1,0 +1,37 @@
+// What a pointer that a caller hands in is.
+#pragma once
+
+#include "spans.hpp"
+
+namespace taiyen {
+
+// The failure of a call on something that is not a live block: says what the address is.
+ty_status not_a_block(const char *verb, const ty_heap *heap, const void *address);
+
+// The heap whose span the address lies in; NULL if none does.
+inline ty_heap *heap_at(const void *address) {
+    uintptr_t value = reinterpret_cast<uintptr_t>(address);
+    if (value >> address_bits != 0)
+        return nullptr;
+    ty_heap *heap = heap_slots[slot_of(address)].load(std::memory_order_acquire);
+    if (heap == nullptr || value - reinterpret_cast<uintptr_t>(heap->base) >= heap->limit_bytes)
+        return nullptr;
+    return heap;
+}
+
+inline uint64_t offset_in(const ty_heap *heap, const void *address) {
+    return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(heap->base);
+}
+
+// A live block of any size, by any address in it. Small ones: what the truth says, under the class's lock.
+struct live_block {
+    uint64_t offset; // of its start
+    uint64_t bytes;
+    bool small;
+    small_block place; // of a small one
+    page_run run;      // of others
+};
+// TY_E_NOT_FOUND without a detail: no live block is there; TY_E_DAMAGED with one.
+ty_status find_block(ty_heap *heap, const void *address, live_block *block);
+
+} // namespace taiyen

@@ -1,0 +1,63 @@
+#include "provide.hpp"
+
+namespace taiyen {
+namespace {
+
+ty_status ask(const heap_owner &owner, char *from, char *to) {
+    if (owner.provide == nullptr || from >= to)
+        return TY_OK;
+    return owner.provide(owner.context, from, static_cast<size_t>(to - from));
+}
+
+// The pages of a table that hold entries [from, end) and none before: those are usable already. From 0, all.
+ty_status ask_table(const ty_heap *heap, uint64_t offset, uint64_t bits_per_entry, uint64_t from, uint64_t end) {
+    uint64_t start = table_places::whole_pages((from * bits_per_entry + 7) / 8);
+    uint64_t stop = table_places::whole_pages((end * bits_per_entry + 7) / 8);
+    return ask(heap->owner, heap->base + offset + start, heap->base + offset + stop);
+}
+
+ty_status ask_tables(const ty_heap *heap, uint64_t limit_bytes, uint64_t from, uint64_t end) {
+    const table_places tables(limit_bytes);
+    ty_status status = ask_table(heap, tables.descriptors_offset, page_descriptor_bytes_v1 * 8, from, end);
+    if (status == TY_OK)
+        status = ask_table(heap, tables.bitmaps_offset, page_bitmap_bytes_v1 * 8, from, end);
+    if (status == TY_OK)
+        status = ask_table(heap, tables.heads_offset, 1, from, end);
+    return status;
+}
+
+ty_status provide_to(ty_heap *heap, uint64_t end) {
+    uint64_t from = heap->provided;
+    ty_status status = ask_tables(heap, heap->limit_bytes, from, end);
+    if (status == TY_OK)
+        status = ask(heap->owner, page_address(heap, from < first_user_page ? first_user_page : from),
+                     page_address(heap, end));
+    if (status == TY_OK)
+        heap->provided = end;
+    return status;
+}
+
+} // namespace
+
+ty_status provide_pages(ty_heap *heap, uint64_t end) {
+    if (end <= heap->provided)
+        return TY_OK;
+    uint64_t step = heap->provided / 8;
+    step = step < provide_step_min ? provide_step_min : step > provide_step_max ? provide_step_max : step;
+    uint64_t wanted = end + step;
+    if (wanted > heap->first_table_page)
+        wanted = heap->first_table_page;
+    if (provide_to(heap, wanted) == TY_OK)
+        return TY_OK;
+    return provide_to(heap, end); // there may still be room for just what is needed
+}
+
+ty_status provide_tables(ty_heap *heap, uint64_t limit_bytes) {
+    return ask_tables(heap, limit_bytes, 0, heap->provided);
+}
+
+ty_status provide_header(void *base, const heap_owner &owner) {
+    return ask(owner, static_cast<char *>(base), static_cast<char *>(base) + header_pages * page_bytes);
+}
+
+} // namespace taiyen

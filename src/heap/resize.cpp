@@ -1,0 +1,117 @@
+// Resizing: in place where there is room, else by a new block.
+#include "alloc.hpp"
+#include "pointer.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// Finds the live block that starts at an address, for a call named by verb.
+ty_status find_start(const char *verb, ty_heap *heap, const void *address, live_block *block) {
+    ty_status status = find_block(heap, address, block);
+    if (status == TY_E_NOT_FOUND || (status == TY_OK && block->offset != offset_in(heap, address)))
+        return not_a_block(verb, heap, address);
+    return status;
+}
+
+ty_status no_room(const live_block &block, size_t size) {
+    return failure(TY_E_MEMORY, "resize a block of %llu bytes in place to %zu: no room behind it",
+                   static_cast<unsigned long long>(block.bytes), size)
+        .remedy("resize without asking for the same place");
+}
+
+ty_status resize_run(ty_heap *heap, const live_block &block, size_t size) {
+    if (size > heap->limit_bytes)
+        return no_room(block, size);
+    uint64_t pages = size == 0 ? 1 : (size + page_bytes - 1) / page_bytes;
+    os::lock_guard guard(heap->pages_lock);
+    uint64_t fresh_from;
+    if (pages < block.run.count)
+        return shrink_run(heap, block.run, static_cast<uint32_t>(pages));
+    if (pages > block.run.count)
+        return grow_run(heap, block.run, static_cast<uint32_t>(pages), &fresh_from);
+    return TY_OK;
+}
+
+ty_status resize_entered(ty_heap *heap, const live_block &block, size_t size) {
+    if (!block.small)
+        return resize_run(heap, block, size);
+    return size <= block.bytes ? TY_OK : no_room(block, size);
+}
+
+ty_status start_resize(const void *address, ty_heap **heap) {
+    *heap = heap_at(address);
+    if (*heap == nullptr)
+        return not_a_block("resize", nullptr, address);
+    return (*heap)->writable ? TY_OK : not_writable("resize", *heap);
+}
+
+} // namespace
+
+ty_status heap_resize_in_place(void *address, size_t size) {
+    ty_heap *heap;
+    live_block block;
+    if (ty_status status = start_resize(address, &heap); status != TY_OK)
+        return status;
+    operation work(heap);
+    if (ty_status status = find_start("resize", heap, address, &block); status != TY_OK)
+        return status;
+    return resize_entered(heap, block, size);
+}
+
+void *heap_resize(void *address, size_t size) {
+    ty_heap *heap;
+    live_block block;
+    if (start_resize(address, &heap) != TY_OK)
+        return nullptr;
+    operation work(heap); // in one go, so that a snapshot sees the block in one place
+    if (find_start("resize", heap, address, &block) != TY_OK)
+        return nullptr;
+    if (size <= block.bytes || !block.small) {
+        ty_status status = resize_entered(heap, block, size);
+        if (status == TY_OK)
+            return address;
+        if (status != TY_E_MEMORY)
+            return nullptr;
+    }
+    if (work.cache() == nullptr)
+        return nullptr;
+    void *moved = alloc_entered(heap, work.cache(), size, 0, false);
+    if (moved == nullptr)
+        return nullptr;
+    memcpy(moved, address, size < block.bytes ? size : block.bytes);
+    return free_entered(heap, work.cache(), address) == TY_OK ? moved : nullptr;
+}
+
+size_t heap_usable_size(const void *address) {
+    ty_heap *heap = heap_at(address);
+    live_block block;
+    if (heap == nullptr) {
+        static_cast<void>(not_a_block("look at", nullptr, address));
+        return 0;
+    }
+    operation work(heap);
+    return find_start("look at", heap, address, &block) == TY_OK ? block.bytes : 0;
+}
+
+ty_heap *heap_of(const void *address) {
+    return heap_at(address);
+}
+
+ty_status heap_block_of(const void *address, ty_block *found) {
+    ty_heap *heap = heap_at(address);
+    ty_status status = TY_E_NOT_FOUND;
+    live_block block;
+    if (heap != nullptr) {
+        operation work(heap);
+        status = find_block(heap, address, &block);
+    }
+    if (status == TY_E_NOT_FOUND)
+        return failure(TY_E_NOT_FOUND, "find a live block at %p", address);
+    if (status == TY_OK)
+        *found = {heap->base + block.offset, block.bytes};
+    return status;
+}
+
+} // namespace taiyen

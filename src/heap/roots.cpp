@@ -1,0 +1,106 @@
+// Named roots, and what else a heap is asked for.
+#include "cache.hpp"
+#include "pointer.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+static_assert(sizeof(root_record::name) == TY_ROOT_NAME_MAX + 1 && root_count_max == TY_ROOT_COUNT_MAX);
+
+heap_roots *roots_of(const ty_heap *heap) {
+    return reinterpret_cast<heap_roots *>(heap->base + page_bytes);
+}
+
+// Names read from a heap may lack their 0.
+bool has_name(const root_record &root, const char *name) {
+    return root.name[0] != 0 && strncmp(root.name, name, sizeof root.name) == 0;
+}
+
+root_record *find_root(const ty_heap *heap, const char *name) {
+    for (root_record &root : roots_of(heap)->roots) {
+        if (has_name(root, name))
+            return &root;
+    }
+    return nullptr;
+}
+
+// An offset that leads out of the blocks is damage; it reads as no root.
+void *address_of(const ty_heap *heap, const root_record &root) {
+    return root.offset < heap->limit_bytes ? heap->base + root.offset : nullptr;
+}
+
+ty_status set_root(ty_heap *heap, const char *name, void *address) {
+    root_record *root = find_root(heap, name);
+    if (address == nullptr) {
+        if (root != nullptr)
+            *root = {};
+        return TY_OK;
+    }
+    for (root_record &candidate : roots_of(heap)->roots) {
+        if (root == nullptr && candidate.name[0] == 0)
+            root = &candidate;
+    }
+    if (root == nullptr)
+        return failure(TY_E_MEMORY, "set the root \"%s\": a heap has up to %u", name, root_count_max)
+            .remedy("remove a root, or keep a table of your own behind one");
+    memset(root->name, 0, sizeof root->name);
+    memcpy(root->name, name, strlen(name));
+    root->offset = offset_in(heap, address);
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status heap_root_set(ty_heap *heap, const char *name, void *address) {
+    size_t length = strnlen(name, sizeof(root_record::name));
+    if (length == 0 || length == sizeof(root_record::name))
+        return failure(TY_E_ARGUMENT, "set a root").remedy("its name must have 1 to %u bytes", TY_ROOT_NAME_MAX);
+    if (address != nullptr && heap_at(address) != heap)
+        return failure(TY_E_ARGUMENT, "set the root \"%s\" to %p", name, address).remedy("give an address in the heap");
+    if (!heap->writable)
+        return failure(TY_E_PERMISSION, "set the root \"%s\": the heap is open for reading only", name)
+            .remedy("open it for writing");
+    operation work(heap);
+    os::lock_guard guard(heap->pages_lock);
+    return set_root(heap, name, address);
+}
+
+void *heap_root(ty_heap *heap, const char *name) {
+    os::lock_guard guard(heap->pages_lock);
+    const root_record *root = name[0] != 0 ? find_root(heap, name) : nullptr;
+    return root != nullptr ? address_of(heap, *root) : nullptr;
+}
+
+ty_status heap_each_root(ty_heap *heap, ty_root_callback *callback, void *context) {
+    for (const root_record &root : roots_of(heap)->roots) {
+        char name[sizeof root.name + 1] = {};
+        memcpy(name, root.name, sizeof root.name);
+        if (name[0] != 0 && !callback(name, address_of(heap, root), context))
+            break;
+    }
+    return TY_OK;
+}
+
+void *heap_base(const ty_heap *heap) {
+    return heap->base;
+}
+
+size_t heap_limit(const ty_heap *heap) {
+    return heap->limit_bytes;
+}
+
+ty_class_table heap_classes(const ty_heap *heap) {
+    return static_cast<ty_class_table>(heap->header->class_table);
+}
+
+void heap_set_attachment(ty_heap *heap, void *attachment) {
+    heap->attachment.store(attachment, std::memory_order_release);
+}
+
+void *heap_attachment(const ty_heap *heap) {
+    return heap->attachment.load(std::memory_order_acquire);
+}
+
+} // namespace taiyen

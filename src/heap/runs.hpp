@@ -1,0 +1,47 @@
+// Runs of pages: taking them from the free ones by best fit, giving them back with both neighbours joined, and raising
+// top. Everything here is called under the heap's pages_lock. Areas that are in use get their descriptors from the
+// caller; of free ones they are kept here (H1, H2, H3, H6, H7).
+#pragma once
+
+#include "heap_runtime.hpp"
+#include "run_tree.hpp"
+
+namespace taiyen {
+
+// An area's pages: [first, first + count).
+struct page_run {
+    uint32_t first;
+    uint32_t count;
+};
+
+// Head bits (H1).
+void set_head(ty_heap *heap, uint64_t page);
+void clear_head(ty_heap *heap, uint64_t page);
+bool is_head(const ty_heap *heap, uint64_t page);
+// The first head in [from, end); end if there is none.
+uint64_t next_head(const ty_heap *heap, uint64_t from, uint64_t end);
+// The last head at or before page; 0 if there is none.
+uint64_t head_before(const ty_heap *heap, uint64_t page);
+
+// What starts at page, which must be below top: its pages, checked. False: damaged.
+bool area_at_head(const ty_heap *heap, uint64_t page, page_run *area);
+
+// Takes count pages whose address is a multiple of align_pages pages (a power of two), and sets the head bit. Pages of
+// the run from *fresh_from on were never used: they read as zeros.
+ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32_t *first, uint64_t *fresh_from);
+
+// Takes exactly these pages. Expected: TY_E_EXISTS (not free), TY_E_MEMORY (no room below the tables).
+ty_status take_pages_at(ty_heap *heap, page_run run);
+
+// Frees pages in use; their descriptors other than the first page's are cleared already.
+ty_status release_pages(ty_heap *heap, page_run run);
+
+// Takes the pages behind a run in use: it grows to count. Expected: TY_E_MEMORY (no room there).
+ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_from);
+// Frees its tail.
+ty_status shrink_run(ty_heap *heap, page_run run, uint32_t count);
+
+run_tree tree_of(ty_heap *heap);
+ty_status tables_damaged(const char *what, const ty_heap *heap, uint64_t page);
+
+} // namespace taiyen

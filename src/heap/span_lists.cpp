@@ -1,0 +1,73 @@
+#include "span_lists.hpp"
+
+namespace taiyen {
+namespace {
+
+// At most 1/8, 1/4, 1/2 free, or more.
+uint8_t bin_for(const class_info &info, uint32_t used) {
+    uint32_t free = info.blocks - used;
+    if (free == 0)
+        return full_bin;
+    if (free * 8 <= info.blocks)
+        return 0;
+    if (free * 4 <= info.blocks)
+        return 1;
+    return free * 2 <= info.blocks ? 2 : 3;
+}
+
+} // namespace
+
+void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t head) {
+    span_state &state = heap->states[head];
+    if (state.bin == no_bin)
+        return;
+    if (state.prev != 0)
+        heap->states[state.prev].next = state.next;
+    else
+        bins.first[state.bin] = state.next;
+    if (state.next != 0)
+        heap->states[state.next].prev = state.prev;
+    state.bin = no_bin;
+}
+
+void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, uint32_t head, bool owned) {
+    span_state &state = heap->states[head];
+    uint8_t bin = bin_for(info, state.used);
+    state.notice = bin == full_bin ? info.blocks - 1u : 0;
+    if (bin == full_bin && !owned) {
+        state.bin = no_bin;
+        return;
+    }
+    state.bin = bin;
+    state.prev = 0;
+    state.next = bins.first[bin];
+    if (state.next != 0)
+        heap->states[state.next].prev = head;
+    bins.first[bin] = head;
+}
+
+uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins, bool owned) {
+    for (uint8_t bin = 0; bin < partial_bins; bin++) {
+        uint32_t best = 0;
+        uint32_t candidates = 0;
+        uint32_t next;
+        for (uint32_t head = bins.first[bin]; head != 0 && candidates < pick_candidates; head = next) {
+            const span_state &state = heap->states[head];
+            next = state.next;
+            if (bin_for(info, state.used) != bin) {
+                unlink_span(heap, bins, head);
+                place_span(heap, info, bins, head, owned);
+                continue;
+            }
+            candidates++;
+            uint32_t best_used = best != 0 ? heap->states[best].used : 0;
+            if (best == 0 || state.used > best_used || (state.used == best_used && head < best))
+                best = head;
+        }
+        if (best != 0)
+            return best;
+    }
+    return 0;
+}
+
+} // namespace taiyen

@@ -1,0 +1,19 @@
+// Lists of spans in bins by how full they are. A list belongs to an owner's cache, or to a class (then it is guarded by
+// the class's lock). Frees do not move a span from bin to bin; that is made good when a span is picked, so a span
+// stands in its bin or in one for fuller spans.
+#pragma once
+
+#include "heap_runtime.hpp"
+
+namespace taiyen {
+
+// How many spans of a bin are compared when one is picked: the fullest, then the lowest of them is taken.
+inline constexpr uint32_t pick_candidates = 4;
+
+void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t head); // in no bin: nothing to do
+// Puts a span in the bin that is right now. Full spans are listed only for an owner.
+void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, uint32_t head, bool owned);
+// A span with free blocks, which stays in its bin; 0: none.
+uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins, bool owned);
+
+} // namespace taiyen

@@ -1,0 +1,37 @@
+// Spans of small blocks: the truth in their bitmaps, their owners, and the lists of those with free blocks.
+#pragma once
+
+#include "cache.hpp"
+#include "runs.hpp"
+
+namespace taiyen {
+
+// Gives a thread's class cache a word with a free block: from its current span, from its other ones, from those without
+// owner, or from a new one. The thread has entered. False with the error detail set.
+bool refill(thread_cache *cache, uint32_t size_class);
+
+// After an owner's free brought `used` to `notice`.
+void after_free(thread_cache *cache, uint32_t size_class, uint32_t head);
+
+// A block of a span, by its address.
+struct small_block {
+    uint32_t size_class;
+    uint32_t head;
+    uint32_t index;
+    bool exact; // the address is the block's start
+};
+small_block small_block_at(const ty_heap *heap, uint32_t size_class, uint64_t offset);
+bool is_allocated(const ty_heap *heap, const small_block &block); // in the truth
+
+// Frees a block of a span that the calling thread does not own. *freed false: it was not allocated.
+ty_status free_unowned(ty_heap *heap, const thread_cache *cache, const small_block &block, bool *freed);
+
+// Makes a block of a span known to be allocated that was free, or makes the span first. Paused heaps only.
+// Expected: TY_E_EXISTS, TY_E_MEMORY.
+ty_status take_small_at(ty_heap *heap, uint32_t size_class, uint64_t offset);
+
+// What others freed becomes part of the truth; with give_up, all its spans lose their owner; else its empty current
+// spans are given back (H8). The thread stands still or is the caller.
+void settle_cache(thread_cache *cache, bool give_up);
+
+} // namespace taiyen
