@@ -13,16 +13,17 @@ ty_status bad_header(const void *base, const char *what) {
     return failure(TY_E_DAMAGED, "use the heap at %p: %s", base, what).remedy("restore it from a backup");
 }
 
-ty_status check_header(const heap_header &header, const void *base, size_t limit_bytes) {
+ty_status check_header(const heap_header &header, const void *base, size_t mapped_bytes) {
     if (header.magic != heap_magic)
         return failure(TY_E_FORMAT, "use the heap at %p: there is no heap", base);
     if (header.layout_version != heap_layout_version)
         return failure(TY_E_FORMAT, "use the heap at %p: its layout is version %u, this library knows version %u", base,
                        header.layout_version, heap_layout_version)
             .remedy("use the version of the library that made it");
-    table_places places(limit_bytes);
-    if (header.page_bytes != page_bytes || header.limit_bytes != limit_bytes)
+    if (header.page_bytes != page_bytes || header.limit_bytes > mapped_bytes ||
+        check_place(base, header.limit_bytes) != TY_OK)
         return bad_header(base, "its page size or limit is not what it should be");
+    table_places places(header.limit_bytes);
     if (header.descriptors_offset != places.descriptors_offset || header.bitmaps_offset != places.bitmaps_offset ||
         header.heads_offset != places.heads_offset)
         return bad_header(base, "its tables are not where they should be");
@@ -139,11 +140,13 @@ ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, co
     return TY_OK;
 }
 
-ty_status heap_attach(void *base, size_t limit_bytes, const heap_owner &owner, bool writable, ty_heap **attached) {
-    if (ty_status status = check_place(base, limit_bytes); status != TY_OK)
+ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **attached) {
+    if (ty_status status = check_place(base, mapped_bytes); status != TY_OK)
         return status;
-    if (ty_status status = check_header(*static_cast<heap_header *>(base), base, limit_bytes); status != TY_OK)
+    const heap_header &header = *static_cast<heap_header *>(base);
+    if (ty_status status = check_header(header, base, mapped_bytes); status != TY_OK)
         return status;
+    size_t limit_bytes = header.limit_bytes;
     void *memory;
     if (ty_status status = os::map_memory(sizeof(ty_heap), os::memory_hint::none, &memory); status != TY_OK)
         return status;

@@ -29,10 +29,11 @@ struct heap_owner {
 // Makes an empty heap in [base, base + limit_bytes), which reads as zeros, and nothing more than touches its header.
 ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner);
 
-// Makes the volatile side for a formatted heap. Checks the header (not the tables: those are checked where they are
-// used, and a wrong one is TY_E_DAMAGED, never undefined behaviour). O(1), but for the address table.
+// Makes the volatile side for a formatted heap. The heap's own limit may be smaller than what is mapped, when a raise
+// was not finished. Checks the header (not the tables: those are checked where they are used, and a wrong one is
+// TY_E_DAMAGED, never undefined behaviour). O(1), but for the address table.
 // writable false: only look-ups, iteration, verification, statistics work.
-ty_status heap_attach(void *base, size_t limit_bytes, const heap_owner &owner, bool writable, ty_heap **heap);
+ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **heap);
 
 // Drops the volatile side; the span is the owner's again. No thread may use the heap any more.
 void heap_detach(ty_heap *heap);

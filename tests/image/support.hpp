@@ -81,6 +81,19 @@ public:
         return bytes;
     }
 
+    // One page of a file; false: there is none.
+    bool read(const char *path, uint64_t offset, void *page) const {
+        const ty_storage *s = storage();
+        ty_file *file = nullptr;
+        alignas(4096) static char block[4096];
+        bool there = s->open(s->context, path, 0, &file) == TY_OK &&
+                     s->read(s->context, file, offset, block, sizeof block) == TY_OK;
+        if (file)
+            s->close(s->context, file);
+        memcpy(page, block, sizeof block);
+        return there;
+    }
+
     // Changes bytes of a file as a failing disk would.
     void patch(const char *path, uint64_t offset, const void *bytes, size_t count) const {
         const ty_storage *s = storage();
