@@ -19,6 +19,7 @@ enum class lock_rank : uint8_t {
     pages = 6,      // page runs of a heap
     journal = 7,    // work queue between a snapshot and the background thread
     storage = 8,    // inside a storage implementation
+    tracker = 9,    // the ranges that the signal tracker watches
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

@@ -1,0 +1,154 @@
+// Dirty pages by the kernel. A private page that may be written carries a mark once it has been collected; the kernel
+// takes the mark away at the next write. "Written" is the absence of the mark, so a page counts only when it is a
+// private copy: in memory or swapped, not a page of the file, not the page of zeros that reading new memory gives.
+#include "failure.hpp"
+#include "kernel_abi.hpp"
+#include "syscalls.hpp"
+#include "tracker_methods.hpp"
+
+#include <cstring>
+
+namespace taiyen::os::kernel_tracker {
+namespace {
+
+constexpr size_t regions_a_scan = 256;
+
+ty_status refused(const char *what, int error) {
+    bool passing = error == EMFILE || error == ENFILE || error == ENOMEM || error == EAGAIN;
+    failure detail(passing ? status_of_errno(error) : TY_E_UNSUPPORTED, "track written pages: %s", what);
+    detail.cause(error);
+    if (passing)
+        return detail.remedy("close files or free memory, and try again");
+    return detail.remedy("Linux 6.7 or newer is needed, and userfaultfd and /proc allowed; the signal method does "
+                         "without");
+}
+
+int open_userfault() {
+    int fd = sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only);
+    // Before 5.11 that flag is unknown, and a privilege may do instead.
+    return fd >= 0 || errno != EINVAL ? fd : sys::userfaultfd(O_CLOEXEC);
+}
+
+ty_status register_range(int userfault, char *base, uint64_t page_count) {
+    uffdio_api api{};
+    api.api = UFFD_API;
+    api.features = kernel::userfault_wp_async | kernel::userfault_wp_unpopulated;
+    if (sys::ioctl(userfault, UFFDIO_API, &api) != 0)
+        return refused("userfaultfd lacks asynchronous write-protection", errno);
+    uffdio_register range{};
+    range.range.start = reinterpret_cast<uintptr_t>(base);
+    range.range.len = page_count * page_bytes;
+    range.mode = UFFDIO_REGISTER_MODE_WP;
+    if (sys::ioctl(userfault, UFFDIO_REGISTER, &range) != 0)
+        return refused("userfaultfd does not take the range", errno);
+    return TY_OK;
+}
+
+kernel::scan_arguments scan_of(char *base, uint64_t first, uint64_t count, kernel::page_region *regions) {
+    kernel::scan_arguments scan{};
+    scan.size = sizeof scan;
+    scan.start = reinterpret_cast<uintptr_t>(base + first * page_bytes);
+    scan.end = scan.start + count * page_bytes;
+    scan.vec = reinterpret_cast<uintptr_t>(regions);
+    scan.vec_len = regions_a_scan;
+    return scan;
+}
+
+ty_status scan_failure(const char *base) {
+    int error = errno;
+    return failure(error == ENOMEM ? TY_E_MEMORY : TY_E_IO, "find the written pages of the memory at %p", base)
+        .cause(error)
+        .remedy(error == EPERM ? "a part of the range was mapped anew by somebody else since it was opened"
+                               : "nothing is lost: try again");
+}
+
+void add_regions(const kernel::page_region *regions, size_t count, uintptr_t base, page_set &into) {
+    for (size_t i = 0; i < count && regions[i].end > regions[i].start; i++)
+        into.insert_range((regions[i].start - base) / page_bytes, (regions[i].end - regions[i].start) / page_bytes);
+}
+
+} // namespace
+
+ty_status find_written(int pagemap, char *base, uint64_t page_count, after then, page_set *into) {
+    kernel::page_region regions[regions_a_scan];
+    kernel::scan_arguments scan = scan_of(base, 0, page_count, regions);
+    if (then == after::protect)
+        scan.flags = kernel::scan_protect_matching | kernel::scan_check_registered;
+    scan.category_mask = kernel::page_is_written | kernel::page_is_file | kernel::page_is_zero_page;
+    scan.category_inverted = kernel::page_is_file | kernel::page_is_zero_page;
+    scan.category_anyof_mask = kernel::page_is_present | kernel::page_is_swapped;
+    while (scan.start < scan.end) {
+        // A scan that fails half-way has protected what it reports in `regions` without saying how many there are:
+        // the rest of the array is empty, so nothing of it is forgotten.
+        memset(regions, 0, sizeof regions);
+        int found = sys::ioctl(pagemap, kernel::pagemap_scan, &scan);
+        int error = errno;
+        if (into != nullptr)
+            add_regions(regions, regions_a_scan, reinterpret_cast<uintptr_t>(base), *into);
+        errno = error;
+        if (found < 0 && error == EINTR)
+            continue;
+        if (found < 0)
+            return scan_failure(base);
+        scan.start = scan.walk_end;
+    }
+    return TY_OK;
+}
+
+ty_status find_unwritten_copies(int pagemap, char *base, uint64_t first, uint64_t count, uint64_t *pages,
+                                size_t capacity, size_t *found, uint64_t *next) {
+    kernel::page_region regions[regions_a_scan];
+    kernel::scan_arguments scan = scan_of(base, first, count, regions);
+    uint64_t not_these = kernel::page_is_written | kernel::page_is_file | kernel::page_is_zero_page;
+    scan.category_mask = kernel::page_is_present | not_these;
+    scan.category_inverted = not_these;
+    while (scan.start < scan.end && *found < capacity) {
+        scan.max_pages = capacity - *found;
+        int ranges = sys::ioctl(pagemap, kernel::pagemap_scan, &scan);
+        if (ranges < 0 && errno == EINTR)
+            continue;
+        if (ranges < 0)
+            return scan_failure(base);
+        for (int i = 0; i < ranges; i++)
+            for (uint64_t at = regions[i].start; at < regions[i].end; at += page_bytes)
+                pages[(*found)++] = (at - reinterpret_cast<uintptr_t>(base)) / page_bytes;
+        scan.start = scan.walk_end;
+    }
+    *next = (scan.start - reinterpret_cast<uintptr_t>(base)) / page_bytes;
+    return TY_OK;
+}
+
+ty_status start(char *base, uint64_t page_count, handles *made) {
+    int userfault = open_userfault();
+    if (userfault < 0)
+        return refused("userfaultfd is refused", errno);
+    ty_status status = register_range(userfault, base, page_count);
+    int pagemap = -1;
+    if (status == TY_OK) {
+        pagemap = sys::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+        if (pagemap < 0)
+            status = refused("/proc/self/pagemap cannot be read", errno);
+    }
+    // A huge page has one mark for 512 pages: they would all be reported. Where there are none, the call fails.
+    if (status == TY_OK)
+        sys::madvise(base, page_count * page_bytes, MADV_NOHUGEPAGE);
+    // Copies that were written before now are not to be reported.
+    if (status == TY_OK && find_written(pagemap, base, page_count, after::protect, nullptr) != TY_OK)
+        status = refused("PAGEMAP_SCAN is refused", errno);
+    if (status == TY_OK) {
+        *made = {userfault, pagemap};
+        return TY_OK;
+    }
+    if (pagemap >= 0)
+        sys::close(pagemap);
+    sys::close(userfault);
+    return status;
+}
+
+// Closing ends the registration and takes all protection away.
+void stop(handles made) {
+    sys::close(made.pagemap);
+    sys::close(made.userfault);
+}
+
+} // namespace taiyen::os::kernel_tracker

@@ -1,0 +1,41 @@
+// The two ways to find written pages, behind tracker.hpp.
+#pragma once
+
+#include "page_set.hpp"
+#include "vm.hpp"
+
+namespace taiyen::os {
+
+// By the kernel: userfaultfd write-protection in its asynchronous form, and PAGEMAP_SCAN.
+namespace kernel_tracker {
+
+struct handles {
+    int userfault;
+    int pagemap;
+};
+ty_status start(char *base, uint64_t page_count, handles *made);
+void stop(handles made);
+// after: what becomes of the pages that are found written.
+enum class after { leave, protect };
+// Adds the pages to `into`, of which page 0 is at base; into may be NULL.
+ty_status find_written(int pagemap, char *base, uint64_t page_count, after then, page_set *into);
+ty_status find_unwritten_copies(int pagemap, char *base, uint64_t first, uint64_t count, uint64_t *pages,
+                                size_t capacity, size_t *found, uint64_t *next);
+
+} // namespace kernel_tracker
+
+// By page protection and a SIGSEGV handler.
+namespace signal_tracker {
+
+struct range;
+ty_status start(char *base, uint64_t page_count, range **made);
+void stop(range *tracked);
+ty_status collect(range *tracked, page_set &into);
+void query(range *tracked, page_set &into);
+
+// How many pieces may be writable among protected ones, in the whole process; each costs two mappings. 0: a quarter of
+// what the system allows, so that half of the mappings are left to the program. A test can shrink it.
+void set_piece_budget(uint64_t pieces);
+
+} // namespace signal_tracker
+} // namespace taiyen::os
