@@ -83,7 +83,7 @@ void batch_durable(image &im) {
 
 // The heap's pages may be written by others meanwhile (preflush): a torn copy is then superseded by a later one, since
 // the page was protected before it was copied. ThreadSanitizer need not know.
-[[gnu::no_sanitize("thread")]] void copy_page(char *to, const char *from) {
+[[gnu::no_sanitize_thread]] void copy_page(char *to, const char *from) {
 #if defined(__SANITIZE_THREAD__)
     for (size_t i = 0; i < page_bytes; i += sizeof(uint64_t))
         *reinterpret_cast<volatile uint64_t *>(to + i) = *reinterpret_cast<const volatile uint64_t *>(from + i);
