@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr uint8_t scenario_count = 4;
+constexpr uint8_t scenario_count = 5;
 constexpr uint8_t region_count = 12;
 constexpr uint16_t field_step = 16;
 constexpr uint16_t header_bytes = 256;

@@ -69,11 +69,11 @@ void make_closed(const os::sim_disk *disk, ty_kind kind) {
     must(ty_close(heap), "close a heap");
 }
 
-// Three batches that are not applied, the first of several chunks.
-void make_died(const os::sim_disk *disk) {
+// Three batches that are not applied.
+void make_died(const os::sim_disk *disk, size_t first_run_bytes) {
     ty_heap *heap = open(disk, TY_SNAPSHOT);
     for (uint64_t i = 0; i < 3; i++) {
-        fill(heap, i * 100, 50, i ? 9000 : size_t{1200} << 10);
+        fill(heap, i * 100, 50, i ? 9000 : first_run_bytes);
         must(ty_snapshot(heap), "take a snapshot");
     }
     fill(heap, 1000, 10, 0);
@@ -243,8 +243,9 @@ void strike_files(const patch &p, const std::vector<region> &regions, file_set &
 const std::vector<scenario> &scenarios() {
     static const std::vector<scenario> made = {
         make_scenario([](const os::sim_disk *disk) { make_closed(disk, TY_SNAPSHOT); }),
-        make_scenario(make_died),
+        make_scenario([](const os::sim_disk *disk) { make_died(disk, 30000); }),
         make_scenario(make_died_after_apply),
+        make_scenario([](const os::sim_disk *disk) { make_died(disk, size_t{1200} << 10); }), // several chunks
         make_scenario([](const os::sim_disk *disk) { make_closed(disk, TY_ARCHIVE); }),
     };
     return made;
