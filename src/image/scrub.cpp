@@ -65,10 +65,11 @@ private:
             end = end < end_of_pages ? (end + page_bytes - 1) / page_bytes * page_bytes : end_of_pages;
             if (sum)
                 *sum += end > at ? end - at : 0;
-            for (; total && at < end; at += piece_pages * page_bytes) {
+            while (total && at < end) {
                 uint64_t bytes = end - at < piece_pages * page_bytes ? end - at : piece_pages * page_bytes;
                 if ((status = check_piece(at, bytes)))
                     return status;
+                at += bytes;
                 done += bytes;
                 if (progress_ && !progress_(done, *total, context_))
                     return failure(TY_E_BUSY, "scrub: stopped by the caller").at(image_.path);
