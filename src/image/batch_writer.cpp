@@ -210,7 +210,8 @@ ty_status writer_open(image &im, uint64_t pages) {
 
 ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last) {
     batch_writer &writer = im.writer;
-    for (uint64_t done = 0; done < count || (last && !writer.sealed);) {
+    uint64_t done = 0;
+    do {
         size_t slot = writer.filled % writer.ring.slot_count; // `filled` changes under control only, which we hold
         if (ty_status status = take_slot(im, slot))
             return status;
@@ -219,7 +220,7 @@ ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last
         done += n;
         if (ty_status status = publish_chunk(im, slot, n, last && done == count))
             return status;
-    }
+    } while (done < count); // once the last chunk is handed on, the batch is no longer ours
     return TY_OK;
 }
 
