@@ -61,7 +61,8 @@ typedef struct ty_storage {
     /* Cuts the file, or extends it with a hole that reads as zeros. */
     ty_status (*set_size)(void *context, ty_file *file, uint64_t size_bytes);
     /* Allocates disk space for a range, so that writing it cannot fail for want of space; content is kept, holes read
-     * as zeros. Expected: TY_E_SPACE, TY_E_UNSUPPORTED (then the caller does without). */
+     * as zeros; a range beyond the end extends the file. Expected: TY_E_SPACE, TY_E_UNSUPPORTED (then the caller does
+     * without). */
     ty_status (*allocate)(void *context, ty_file *file, uint64_t offset, uint64_t bytes);
     /* Gives the disk space of a range back; it then reads as zeros. Expected: TY_E_UNSUPPORTED. */
     ty_status (*punch)(void *context, ty_file *file, uint64_t offset, uint64_t bytes);

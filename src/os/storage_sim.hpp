@@ -4,8 +4,7 @@
 //
 // S1: after a cut, a sector that was flushed and not written since holds its flushed bytes.
 // S2: a sector in doubt holds its bytes of the last flush, of any write since, or (trash) arbitrary bytes. What a
-// failed
-//     flush covered stays in doubt whatever flush succeeds later, until it is written again.
+//     failed flush covered stays in doubt whatever flush succeeds later, until it is written again.
 // S3: names, sizes, allocations and punches in doubt may each be there or not; names of a folder in their order. A file
 //     whose name is not there is gone, whatever was flushed.
 // S4: the same events and the same seed give the same disk.

@@ -81,6 +81,7 @@ void apply_event(const event &what, content &to) {
         break;
     case event_kind::allocate:
         to.fill_holes(what.offset, what.bytes);
+        to.extend(what.offset + what.bytes);
         break;
     case event_kind::punch:
         to.punch(what.offset, what.bytes);

@@ -66,6 +66,7 @@ struct size_history {
     struct operation {
         uint64_t value;
         bool grows;
+        bool by_write = false;
         bool forgotten = false;
     };
     uint64_t durable = 0;
@@ -97,7 +98,7 @@ struct size_history {
     }
     void fail() {
         for (operation &one : since) {
-            one.forgotten = one.forgotten || one.grows;
+            one.forgotten = one.forgotten || one.by_write;
         }
     }
     bool allows(uint64_t size) const {
@@ -118,6 +119,9 @@ struct reference_file {
             for (uint64_t s = first; s < end; ++s) {
                 sectors[s].since.push_back({one.tag + s - first, true});
             }
+            size.since.push_back({end, true, true});
+            break;
+        case kind::allocate:
             size.since.push_back({end, true});
             break;
         case kind::punch:
