@@ -272,7 +272,6 @@ void fill_report(const image &im, opening &state) {
     ty_report &report = state.report;
     report.struct_size = sizeof report;
     report.kind = im.kind;
-    report.epoch = im.durable_epoch;
     report.duration_ns = os::now_ns() - state.started_ns;
     if (im.tracking)
         report.tracking = im.tracker.method() == os::tracker_method::kernel ? TY_TRACK_KERNEL : TY_TRACK_SIGNAL;
@@ -317,6 +316,7 @@ void take_over_batches(image &im, opening &state) {
     state.report.batches_discarded = state.scan.discarded;
     const batch *newest = state.scan.batches.last;
     im.durable_epoch = newest ? newest->epoch : header.epoch;
+    state.report.epoch = im.durable_epoch; // a raise goes on to an epoch of its own
     im.durable_nonce = newest ? newest->nonce : header.nonce;
     im.journal_end = newest ? newest->end : header.journal_next;
     im.unapplied = state.scan.batches;

@@ -262,8 +262,13 @@ TEST_F(states_test, a_larger_limit_at_open) {
     ASSERT_OK(ty_close(heap));
     ty_open_options options = files.options();
     options.limit_bytes = 4 * small_limit;
+    ty_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_TRUE(report.raised);
+    EXPECT_EQ(info.epoch, report.epoch); // what was restored; the raise itself made one more
+    EXPECT_LT(report.epoch, ty_heap_epoch(heap));
     EXPECT_EQ(last, content_of(heap));
     void *large = ty_alloc(heap, 3 * small_limit);
     ASSERT_NE(nullptr, large) << ty_error_text();
