@@ -186,6 +186,9 @@ ty_status image_preflush(ty_heap *heap, size_t limit_pages) {
     uint64_t epoch = 0;
     if (!status && list.count)
         status = write_batch(im, list, false, started_ns, &epoch);
+    if (!status && im.background == TY_BACKGROUND_CALLS)
+        while (writer_help(im)) // nobody else does it before the next snapshot; a failure shows there
+            ;
     if (!status)
         move_to_flight(im, list);
     return status;

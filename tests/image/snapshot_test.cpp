@@ -112,6 +112,16 @@ TEST_F(snapshot_test, preflushed_pages_that_change_again_are_saved_as_they_are_a
     }
 }
 
+// With TY_BACKGROUND_CALLS nobody else would write the chunks, and the next snapshot would have all of them to write.
+TEST_F(snapshot_test, preflush_writes_by_itself) {
+    open();
+    scribbler s(7);
+    s.change(heap, 300);
+    uint64_t writes = os::sim_operation_count(files.get(), os::sim_op_write);
+    ASSERT_OK(ty_preflush(heap, 0));
+    EXPECT_GT(os::sim_operation_count(files.get(), os::sim_op_write), writes);
+}
+
 TEST_F(snapshot_test, staging_smaller_than_the_dirty_set) {
     ty_open_options options = files.options();
     options.staging_bytes = 1; // two slots
