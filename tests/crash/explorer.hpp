@@ -1,0 +1,44 @@
+// Power cuts: takes a trace, cuts the power at an event, recovers, and holds what is found against what must be there.
+// The recovery leaves a trace of its own, in which the power can be cut again.
+#pragma once
+
+#include "session.hpp"
+
+#include <optional>
+
+namespace crash {
+
+struct cut {
+    uint64_t event;
+    taiyen::os::sim_cut how;
+    uint64_t seed;
+};
+
+// A state of the disk: a workload, and the cuts that follow each other. As text: "WORKLOAD:EVENT:HOW:SEED/EVENT:...".
+struct state {
+    uint64_t workload = 0;
+    std::vector<cut> cuts;
+
+    std::string text() const;
+    static std::optional<state> parse(const std::string &text);
+};
+
+// Cuts, recovers, goes on using the heap, closes it and opens it again. `recovery` becomes the trace of all that.
+finding explore(const trace &from, const cut &at, trace &recovery);
+
+// What the states of a run were and found.
+struct tally {
+    static constexpr size_t phases = static_cast<size_t>(phase::count);
+    uint64_t states = 0;
+    uint64_t first[phases] = {}; // by the phase in which the power failed
+    uint64_t again[phases] = {}; // the same, during a recovery from an earlier cut
+    uint64_t lost = 0;
+    uint64_t inconsistent = 0;
+    uint64_t refused = 0;
+
+    uint64_t failed() const { return lost + inconsistent + refused; }
+    void count(phase in, bool second, const finding &found);
+    void add(const tally &other);
+};
+
+} // namespace crash

@@ -1,0 +1,202 @@
+#include "run.hpp"
+
+#include "faults.hpp"
+#include "workload.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace crash {
+
+namespace {
+
+// What a worker process tells its parent, in shared memory, so that it is known even when the worker crashes.
+struct worker_slot {
+    tally counts;
+    uint64_t told; // failures that were printed
+    char exploring[160];
+};
+
+struct job {
+    uint64_t workload;
+    uint64_t states;
+    bool canary;
+    bool faults;
+};
+
+constexpr uint64_t told_at_most = 10; // a workload
+
+class worker {
+public:
+    worker(const job &what, worker_slot &slot) : job_(what), slot_(slot) {}
+
+    void run() {
+        if (job_.faults) {
+            for (uint64_t i = 0; slot_.counts.states < job_.states; ++i) {
+                note(state{job_.workload + i, {}});
+                run_faulted(job_.workload + i, slot_.counts,
+                            [this](const state &which, const finding &found) { tell(which, found); });
+            }
+            return;
+        }
+        trace base = start_trace();
+        taiyen::os::sim_set_broken_flush(base.disk.get(), job_.canary);
+        note(state{job_.workload, {}});
+        finding found = run_workload(job_.workload, base);
+        if (found.what != verdict::sound) {
+            slot_.counts.count(base.phase_at(base.events()), false, found);
+            tell(state{job_.workload, {}}, found);
+            return;
+        }
+        cut_everywhere(base);
+    }
+
+private:
+    // Every event gets its share of cuts, in rising order, which the disk rebuilds fastest; a part of the recoveries is
+    // cut again at a random event of theirs, and a part of those once more.
+    void cut_everywhere(const trace &base) {
+        dice random(job_.workload * 31 + 7);
+        uint64_t firsts = std::max<uint64_t>(1, job_.states * 3 / 4);
+        for (uint64_t i = 0; slot_.counts.states < job_.states; ++i) {
+            uint64_t event = i < firsts ? i * (base.events() + 1) / firsts : random.below(base.events() + 1);
+            state which{job_.workload, {{event, static_cast<taiyen::os::sim_cut>(i % 5), random.below(1000000)}}};
+            follow(base, which, random);
+        }
+    }
+
+    void follow(const trace &from, state &which, dice &random) {
+        constexpr size_t deepest = 3;
+        note(which);
+        trace recovery;
+        const cut &at = which.cuts.back();
+        finding found = explore(from, at, recovery);
+        slot_.counts.count(from.phase_at(at.event), which.cuts.size() > 1, found);
+        tell(which, found);
+        bool usable = found.what == verdict::sound && !recovery.points.empty();
+        if (usable && which.cuts.size() < deepest && random.one_in(3) && slot_.counts.states < job_.states) {
+            auto how = static_cast<taiyen::os::sim_cut>(random.below(5));
+            which.cuts.push_back({random.below(recovery.events() + 1), how, random.below(1000000)});
+            follow(recovery, which, random);
+        }
+    }
+
+    void note(const state &which) { std::strncpy(slot_.exploring, which.text().c_str(), sizeof slot_.exploring - 1); }
+
+    void tell(const state &which, const finding &found) {
+        if (found.what == verdict::sound || (job_.canary && slot_.told == 1) || slot_.told == told_at_most) {
+            return;
+        }
+        ++slot_.told;
+        std::printf("%s: %s\n  taiyen-crash snapshot%s%s --replay %s\n", verdict_name(found.what), found.text.c_str(),
+                    job_.canary ? " --canary" : "", job_.faults ? " --faults" : "", which.text().c_str());
+        std::fflush(stdout);
+    }
+
+    const job &job_;
+    worker_slot &slot_;
+};
+
+std::vector<job> share_out(const run_options &options) {
+    constexpr uint64_t states_per_job = 800;
+    uint64_t count = std::max<uint64_t>(options.states / states_per_job, std::min<uint64_t>(options.states, 4));
+    dice random(options.seed);
+    std::vector<job> jobs;
+    for (uint64_t i = 0; i < count; ++i) {
+        uint64_t share = options.states * (i + 1) / count - options.states * i / count;
+        jobs.push_back({random.below(1000000000), share, options.canary, options.faults});
+    }
+    return jobs;
+}
+
+void show_progress(uint64_t done, uint64_t all) {
+    if (isatty(STDERR_FILENO)) {
+        std::fprintf(stderr, "\r%llu of %llu workloads explored", static_cast<unsigned long long>(done),
+                     static_cast<unsigned long long>(all));
+        std::fprintf(stderr, done == all ? "\n" : "");
+    }
+}
+
+// A worker that died is a finding: the library crashed on what it found on the disk.
+void note_death(int status, const job &what, worker_slot &slot) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        return;
+    }
+    ++slot.counts.states;
+    ++slot.counts.inconsistent;
+    std::printf("inconsistent: the process died (%s %d)\n  taiyen-crash snapshot%s%s --replay %s\n",
+                WIFSIGNALED(status) ? "signal" : "exit status",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), what.canary ? " --canary" : "",
+                what.faults ? " --faults" : "", slot.exploring);
+}
+
+} // namespace
+
+const char *verdict_name(verdict what) {
+    static constexpr const char *names[] = {"sound", "lost", "inconsistent", "refused"};
+    return names[static_cast<size_t>(what)];
+}
+
+tally run(const run_options &options) {
+    std::vector<job> jobs = share_out(options);
+    size_t bytes = jobs.size() * sizeof(worker_slot);
+    void *shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        std::perror("taiyen-crash: cannot share memory with its workers");
+        std::exit(2);
+    }
+    auto *slots = static_cast<worker_slot *>(shared); // zeros are an empty tally
+    std::vector<pid_t> running(jobs.size(), 0);
+    size_t started = 0;
+    size_t done = 0;
+    while (done < jobs.size()) {
+        std::fflush(stdout);
+        while (started < jobs.size() && started - done < options.jobs) {
+            pid_t child = fork();
+            if (child == 0) {
+                worker(jobs[started], slots[started]).run();
+                std::fflush(stdout);
+                _exit(0);
+            }
+            running[started++] = child;
+        }
+        int status = 0;
+        pid_t ended = wait(&status);
+        auto which = static_cast<size_t>(std::find(running.begin(), running.end(), ended) - running.begin());
+        if (which < jobs.size()) {
+            note_death(status, jobs[which], slots[which]);
+        }
+        show_progress(++done, jobs.size());
+    }
+    tally sum;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+        sum.add(slots[i].counts);
+    }
+    munmap(shared, bytes);
+    return sum;
+}
+
+finding replay(const state &which, bool canary, bool faults) {
+    auto from = std::make_unique<trace>(start_trace());
+    taiyen::os::sim_set_broken_flush(from->disk.get(), canary);
+    finding found = faults ? run_faulted_workload(which.workload, *from) : run_workload(which.workload, *from);
+    std::printf("workload %llu: %llu events, %s %s\n", static_cast<unsigned long long>(which.workload),
+                static_cast<unsigned long long>(from->events()), verdict_name(found.what), found.text.c_str());
+    for (const cut &at : which.cuts) {
+        auto recovery = std::make_unique<trace>();
+        trace::range possible = from->possible_at(at.event);
+        std::printf("cut before event %llu (%s), snapshots %zu to %zu possible\n",
+                    static_cast<unsigned long long>(at.event), phase_name(from->phase_at(at.event)), possible.first,
+                    possible.last);
+        found = explore(*from, at, *recovery);
+        std::printf("recovery: %llu events, %s %s\n", static_cast<unsigned long long>(recovery->events()),
+                    verdict_name(found.what), found.text.c_str());
+        from = std::move(recovery);
+    }
+    return found;
+}
+
+} // namespace crash

@@ -1,0 +1,295 @@
+#include "session.hpp"
+
+#include "src/os/vm.hpp"
+
+#include <sys/mman.h>
+
+namespace crash {
+
+namespace {
+
+// Where all heaps of the explorer lie: the same in each run, so that a seed gives the same events.
+void *heap_base() {
+    constexpr uint64_t unit = uint64_t{64} << 20;
+    return reinterpret_cast<void *>((taiyen::os::persistent_zone().low / unit + 64) * unit);
+}
+
+ty_open_options options_for(const open_choice &choice, const taiyen::os::sim_disk *disk) {
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.kind = choice.kind;
+    options.limit_bytes = choice.limit_bytes;
+    options.base = heap_base();
+    options.storage = taiyen::os::sim_storage(const_cast<taiyen::os::sim_disk *>(disk));
+    options.background = TY_BACKGROUND_CALLS;
+    options.staging_bytes = choice.staging_bytes;
+    options.journal_limit_bytes = choice.journal_limit_bytes;
+    return options;
+}
+
+constexpr uint64_t largest_limit = uint64_t{1} << 30;
+
+std::string difference(const content &found, const content &expected) {
+    if (found.table != expected.table) {
+        return "the table is another";
+    }
+    size_t i = 0;
+    while (i < found.blocks.size() && i < expected.blocks.size() && found.blocks[i] == expected.blocks[i]) {
+        ++i;
+    }
+    auto describe = [i](const content &one) {
+        if (i == one.blocks.size()) {
+            return std::string("nothing more");
+        }
+        const block_state &at = one.blocks[i];
+        return "slot " + std::to_string(at.slot) + " with " + std::to_string(at.size) + " bytes at " +
+               std::to_string(at.address) + " hashed " + std::to_string(at.hash);
+    };
+    return "found " + describe(found) + ", expected " + describe(expected);
+}
+
+} // namespace
+
+std::string clear_leftovers() {
+    char text[256] = {};
+    auto base = reinterpret_cast<uintptr_t>(heap_base());
+    taiyen::os::describe_mapping(base, largest_limit, text, sizeof text);
+    if (text[0]) {
+        munmap(heap_base(), largest_limit);
+    }
+    return text;
+}
+
+void session::fail(verdict what, std::string text) {
+    if (!failed()) {
+        found_ = {what, std::move(text)};
+    }
+}
+
+bool session::accept(ty_status status, const char *call) {
+    if (status == TY_OK) {
+        return true;
+    }
+    if (!tolerant_ || (status != TY_E_IO && status != TY_E_SPACE)) {
+        fail(verdict::inconsistent, std::string(call) + ": " + ty_error_text());
+    }
+    return false;
+}
+
+size_t session::add_point(uint64_t started) {
+    on_.points.push_back({true, model_, started, point::never, 0});
+    return on_.points.size() - 1;
+}
+
+void session::note_call(phase what, uint64_t first) {
+    on_.calls.push_back({archive_ ? phase::archive : what, first, on_.events()});
+}
+
+void session::open(const open_choice &choice, const trace &expected, uint64_t event) {
+    if (heap_ || failed()) {
+        return;
+    }
+    uint64_t started = on_.events();
+    trace::range possible = expected.possible_at(event);
+    bool must_exist = expected.points[possible.first].exists;
+    ty_open_options options = options_for(choice, on_.disk.get());
+    report_ = {};
+    report_.struct_size = sizeof report_;
+    ty_status status = ty_open(heap_path, &options, &heap_, &report_);
+    on_.calls.push_back({choice.what, started, on_.events()});
+    if (status != TY_OK) {
+        heap_ = nullptr;
+        // An archive heap may end like this.
+        bool mixture = expected.unsafe_at(event) && (status == TY_E_DAMAGED || status == TY_E_FORMAT);
+        bool injected = tolerant_ && (status == TY_E_IO || status == TY_E_SPACE);
+        if (!injected && !mixture) {
+            bool gone = status == TY_E_NOT_FOUND && must_exist;
+            fail(gone ? verdict::lost : verdict::refused, std::string("open: ") + ty_error_text());
+        }
+        return;
+    }
+    archive_ = report_.kind == TY_ARCHIVE;
+    opened_at_ = started;
+    base_ = options.base;
+    if (report_.created && must_exist) {
+        fail(verdict::lost, "the heap is not there: created anew");
+    } else if (expected.unsafe_at(event) && report_.maybe_inconsistent) {
+        drop_mixture();
+    } else {
+        verify();
+        match(expected, event, started);
+    }
+}
+
+// An archive heap that was open when the power failed promises only to say so, which it did; and to crash nobody.
+void session::drop_mixture() {
+    ty_status ignored = ty_heap_verify(heap_, nullptr, nullptr);
+    static_cast<void>(ignored);
+    ty_discard(heap_);
+    heap_ = nullptr;
+}
+
+void session::verify() {
+    std::string problem;
+    ty_status status = ty_heap_verify(
+        heap_,
+        [](const char *text, void *context) {
+            auto *first = static_cast<std::string *>(context);
+            *first = first->empty() ? text : *first;
+        },
+        &problem);
+    if (status != TY_OK) {
+        fail(verdict::inconsistent, "verify: " + (problem.empty() ? std::string(ty_error_text()) : problem));
+    }
+}
+
+void session::match(const trace &expected, uint64_t event, uint64_t started) {
+    std::string wrong;
+    if (!failed() && !read_content(heap_, model_, wrong)) {
+        fail(verdict::inconsistent, wrong);
+    }
+    if (failed()) {
+        return;
+    }
+    trace::range possible = expected.possible_at(event);
+    bool same_content = false;
+    bool same_epoch = false;
+    for (size_t i = possible.first; i <= possible.last; ++i) {
+        const point &one = expected.points[i];
+        bool same = report_.created ? !one.exists && model_ == content{} : one.exists && one.what == model_;
+        same_content = same_content || same;
+        same_epoch = same_epoch || (same && (report_.created || one.epoch == 0 || one.epoch == report_.epoch));
+    }
+    if (!same_content) {
+        bool older = false;
+        for (size_t i = 0; i < possible.first; ++i) {
+            older = older || (expected.points[i].exists && expected.points[i].what == model_);
+        }
+        fail(older ? verdict::lost : verdict::inconsistent,
+             (older ? "an older snapshot than the acknowledged one: " : "the content of no snapshot: ") +
+                 difference(model_, expected.points[possible.first].what));
+    } else if (!same_epoch) {
+        fail(verdict::inconsistent, "the content is right, but the report says epoch " + std::to_string(report_.epoch) +
+                                        ", not " + std::to_string(expected.points[possible.last].epoch));
+    }
+    if (report_.created) {
+        on_.points.push_back({false, {}, started, started, 0});
+    }
+    if (!report_.created && on_.points.empty()) { // what a cut disk holds is durable from its beginning
+        on_.points.push_back({true, model_, started, started, report_.epoch});
+    }
+    on_.acknowledge(add_point(started), ty_heap_epoch(heap_));
+}
+
+void session::change(dice &random, uint64_t times) {
+    for (uint64_t i = 0; i < times && heap_ && !failed(); ++i) {
+        ty_status status = change_at_random(heap_, model_, random);
+        if (status != TY_OK && status != TY_E_MEMORY) {
+            fail(verdict::inconsistent, std::string("a change to the heap: ") + ty_error_text());
+        }
+    }
+}
+
+void session::snapshot() {
+    if (!heap_ || failed()) {
+        return;
+    }
+    uint64_t started = on_.events();
+    size_t taken = add_point(started);
+    ty_status status = ty_snapshot(heap_);
+    note_call(phase::snapshot, started);
+    if (accept(status, "snapshot")) {
+        on_.acknowledge(taken, ty_heap_epoch(heap_));
+    }
+}
+
+void session::snapshot_start() {
+    if (!heap_ || failed() || waiting()) {
+        return;
+    }
+    uint64_t started = on_.events();
+    size_t taken = add_point(started);
+    ty_status status = ty_snapshot_start(heap_, &pending_epoch_);
+    note_call(phase::snapshot, started);
+    if (accept(status, "snapshot start")) {
+        pending_ = taken;
+    }
+}
+
+void session::snapshot_wait() {
+    if (!heap_ || failed() || !waiting()) {
+        return;
+    }
+    uint64_t started = on_.events();
+    ty_status status = ty_snapshot_wait(heap_, pending_epoch_);
+    note_call(phase::snapshot, started);
+    if (accept(status, "snapshot wait")) {
+        on_.acknowledge(pending_, pending_epoch_);
+    }
+    pending_ = no_point;
+}
+
+void session::preflush(uint64_t pages) {
+    if (!heap_ || failed() || archive_) {
+        return;
+    }
+    uint64_t started = on_.events();
+    ty_status status = ty_preflush(heap_, pages);
+    note_call(phase::preflush, started);
+    accept(status, "preflush");
+}
+
+void session::work() {
+    if (!heap_ || failed()) {
+        return;
+    }
+    uint64_t started = on_.events();
+    ty_status status = ty_work(heap_);
+    note_call(phase::apply, started);
+    accept(status, "work");
+}
+
+void session::purge() {
+    if (!heap_ || failed()) {
+        return;
+    }
+    uint64_t started = on_.events();
+    ty_status status = ty_heap_purge(heap_, nullptr);
+    note_call(phase::apply, started);
+    accept(status, "purge");
+}
+
+void session::close() {
+    if (!heap_ || failed()) {
+        return;
+    }
+    uint64_t started = on_.events();
+    size_t taken = add_point(started);
+    ty_status status = ty_close(heap_);
+    note_call(phase::close, started);
+    // A close that fails says so; whether the heap is still open, its address tells.
+    bool closed = status == TY_OK || ty_heap_of(base_) == nullptr;
+    accept(status, "close");
+    if (!closed) {
+        return;
+    }
+    on_.acknowledge(taken, 0);
+    if (archive_) {
+        on_.unsafe.push_back({phase::archive, opened_at_, on_.events()});
+    }
+    heap_ = nullptr;
+    pending_ = no_point;
+}
+
+void session::discard() {
+    if (!heap_ || failed()) {
+        return;
+    }
+    uint64_t started = on_.events();
+    ty_status status = ty_discard(heap_);
+    note_call(phase::close, started);
+    heap_ = nullptr;
+    pending_ = no_point;
+    accept(status, "discard");
+}
+
+} // namespace crash

@@ -1,0 +1,85 @@
+// A heap open on a trace's disk, with the model of its content. Each call of the API that may change the disk is noted
+// in the trace: its events, its phase, and what it acknowledged.
+//
+// Where a call fails with a status that the caller of the session did not allow, or where what is found is none of the
+// possible points, the session has a `finding` and does nothing more.
+#pragma once
+
+#include "trace.hpp"
+
+namespace crash {
+
+enum class verdict { sound, lost, inconsistent, refused };
+
+struct finding {
+    verdict what = verdict::sound;
+    std::string text;
+};
+
+// What is still mapped where heaps lie although none is open; empty if nothing is. It is unmapped then.
+std::string clear_leftovers();
+
+struct open_choice {
+    ty_kind kind = TY_KIND_DEFAULT;
+    uint64_t limit_bytes = uint64_t{64} << 20;
+    uint64_t staging_bytes = 0;
+    uint64_t journal_limit_bytes = 0;
+    phase what = phase::open;
+};
+
+class session {
+public:
+    explicit session(trace &on) : on_(on) {}
+    ~session() { ty_discard(heap_); }
+    session(const session &) = delete;
+    session &operator=(const session &) = delete;
+
+    // Opens, verifies, reads, and holds what is found against the possible points of `expected` at `event` (its trace
+    // may be the one that the power was cut from). What is found becomes the model and a point of this trace.
+    void open(const open_choice &choice, const trace &expected, uint64_t event);
+    void reopen(const open_choice &choice) { open(choice, on_, UINT64_MAX - 1); }
+
+    void change(dice &random, uint64_t times);
+    void snapshot();
+    void snapshot_start(); // what is changed until the wait belongs to the next one
+    void snapshot_wait();
+    void preflush(uint64_t pages);
+    void work();
+    void purge();
+    void close();
+    void discard();
+
+    void tolerate(bool failures) { tolerant_ = failures; } // TY_E_IO and TY_E_SPACE are no findings
+    bool is_open() const { return heap_ != nullptr; }
+    bool waiting() const { return pending_ != no_point; }
+    bool failed() const { return found_.what != verdict::sound; }
+    const finding &result() const { return found_; }
+    const content &model() const { return model_; }
+    const ty_report &report() const { return report_; }
+    // A finding of the caller's, unless there is one.
+    void fail(verdict what, std::string text);
+
+private:
+    static constexpr size_t no_point = SIZE_MAX;
+
+    bool accept(ty_status status, const char *call);
+    size_t add_point(uint64_t started);
+    void note_call(phase what, uint64_t first);
+    void match(const trace &expected, uint64_t event, uint64_t started);
+    void drop_mixture();
+    void verify();
+
+    trace &on_;
+    ty_heap *heap_ = nullptr;
+    void *base_ = nullptr;
+    bool archive_ = false;
+    bool tolerant_ = false;
+    uint64_t opened_at_ = 0;
+    content model_;
+    size_t pending_ = no_point;
+    uint64_t pending_epoch_ = 0;
+    ty_report report_{};
+    finding found_;
+};
+
+} // namespace crash

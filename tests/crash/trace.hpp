@@ -1,0 +1,61 @@
+// What a run on a simulated disk leaves behind: the disk with its events, what was acknowledged when, and which events
+// belong to which phase. From it follows what a heap may hold after a power cut at any event.
+#pragma once
+
+#include "heap_content.hpp"
+#include "src/os/storage_sim.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace crash {
+
+inline constexpr const char *heap_path = "/disk/heap.ty";
+
+enum class phase { create, attach, raise, open, restore, archive, snapshot, preflush, apply, close, count };
+const char *phase_name(phase what);
+
+// A state of the heap's content that may be found again: from `started` on it may be durable, from `acknowledged` on it
+// must be, unless a later point is.
+struct point {
+    static constexpr uint64_t never = UINT64_MAX;
+    bool exists = true; // false: there is no heap yet
+    content what;
+    uint64_t started = 0; // the number of events when the call that commits it began
+    uint64_t acknowledged = never;
+    uint64_t epoch = 0; // 0: not known
+};
+
+// The events (first, last] of one call.
+struct call {
+    phase what;
+    uint64_t first;
+    uint64_t last;
+};
+
+struct disk_delete {
+    void operator()(taiyen::os::sim_disk *disk) const { taiyen::os::sim_destroy(disk); }
+};
+using disk_owner = std::unique_ptr<taiyen::os::sim_disk, disk_delete>;
+
+struct trace {
+    disk_owner disk;
+    std::vector<point> points; // in order of `started`
+    std::vector<call> calls;
+    std::vector<call> unsafe; // while an archive heap was open: a cut may leave a mixture
+
+    uint64_t events() const { return taiyen::os::sim_event_count(disk.get()); }
+    phase phase_at(uint64_t event) const;
+    bool unsafe_at(uint64_t event) const;
+    // The points that may be found after a cut just before the event: [first, last].
+    struct range {
+        size_t first;
+        size_t last;
+    };
+    range possible_at(uint64_t event) const;
+    // Everything up to the point is acknowledged now.
+    void acknowledge(size_t index, uint64_t epoch);
+};
+
+} // namespace crash

@@ -1,0 +1,100 @@
+#include "workload.hpp"
+
+namespace crash {
+
+namespace {
+
+constexpr uint64_t limit_unit = uint64_t{64} << 20;
+
+// An archive heap lives for a while, is closed in order, and gets a journal.
+void live_as_archive(session &on, dice &random, open_choice &choice) {
+    choice.kind = TY_ARCHIVE;
+    choice.what = phase::create;
+    on.reopen(choice);
+    for (uint64_t i = random.below(3); i > 0; --i) {
+        on.change(random, 1 + random.below(30));
+        on.snapshot();
+    }
+    on.change(random, random.below(10));
+    on.close();
+    choice.kind = TY_SNAPSHOT;
+    choice.what = phase::attach;
+}
+
+void reopen(session &on, dice &random, open_choice &choice, phase what) {
+    choice.what = what;
+    if (random.one_in(3) && choice.limit_bytes < 4 * limit_unit) {
+        choice.limit_bytes += limit_unit;
+        choice.what = phase::raise;
+    }
+    on.reopen(choice);
+}
+
+} // namespace
+
+trace start_trace() {
+    trace made;
+    made.disk.reset(taiyen::os::sim_create());
+    made.points.push_back({false, {}, 0, 0, 0});
+    return made;
+}
+
+void random_step(session &on, dice &random, open_choice &choice) {
+    on.change(random, random.below(12));
+    uint64_t lot = random.below(20);
+    if (lot < 7) {
+        on.snapshot();
+    } else if (lot < 10) {
+        on.snapshot_start();
+        on.change(random, random.below(8));
+        if (random.one_in(4)) {
+            on.snapshot();
+        }
+        on.snapshot_wait();
+    } else if (lot < 12) {
+        for (uint64_t times = 1 + random.below(3); times > 0; --times) {
+            on.preflush(random.one_in(2) ? 0 : 1 + random.below(40));
+            on.change(random, random.below(8));
+        }
+    } else if (lot < 15) {
+        on.work();
+    } else if (lot < 17) {
+        on.purge();
+    } else if (lot < 19) {
+        on.close();
+        reopen(on, random, choice, phase::open);
+    } else {
+        if (random.one_in(2)) {
+            on.snapshot_start();
+        }
+        on.discard();
+        reopen(on, random, choice, phase::restore);
+    }
+}
+
+finding run_workload(uint64_t seed, trace &on) {
+    dice random(seed);
+    open_choice choice;
+    choice.what = phase::create;
+    choice.staging_bytes = random.one_in(3) ? uint64_t{64} << 10 : 0;
+    choice.journal_limit_bytes = random.one_in(3) ? uint64_t{512} << 10 : 0;
+    session live(on);
+    if (random.one_in(3)) {
+        live_as_archive(live, random, choice);
+    } else {
+        choice.kind = TY_SNAPSHOT;
+    }
+    live.reopen(choice);
+    live.change(random, 40 + random.below(100));
+    for (uint64_t rounds = 15 + random.below(25); rounds > 0 && !live.failed(); --rounds) {
+        random_step(live, random, choice);
+    }
+    if (random.one_in(2)) {
+        live.close();
+    } else {
+        live.discard();
+    }
+    return live.result();
+}
+
+} // namespace crash
