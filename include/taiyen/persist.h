@@ -176,11 +176,12 @@ typedef bool ty_root_callback(const char *name, void *address, void *context);
 /* Calls back for each root until the callback returns false. Externally serialised against ty_root_set. */
 TY_API ty_status ty_each_root(ty_heap *heap, ty_root_callback *callback, void *context);
 
-/* The number of pages that the next snapshot would write. Snapshot heaps only (else TY_E_UNSUPPORTED). Thread-safe. */
+/* The number of pages that the next snapshot would write; in a heap that is open read-only, of pages that the journal
+ * holds and the image does not yet. Snapshot heaps only (else TY_E_UNSUPPORTED). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_dirty_count(ty_heap *heap, uint64_t *pages);
 
-/* Copies the dirty bits of count pages from page first on into bitmap (bit n % 64 of word n / 64, page 0 is at the
- * heap's base). Snapshot heaps only. Thread-safe. */
+/* Copies the bits of those pages, of count pages from page first on, into bitmap (bit n % 64 of word n / 64, page 0 is
+ * at the heap's base). Snapshot heaps only. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
 
 /* What the files of a persistent heap say. Filled without opening the heap. */

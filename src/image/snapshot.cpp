@@ -194,8 +194,37 @@ ty_status image_preflush(ty_heap *heap, size_t limit_pages) {
     return status;
 }
 
+namespace {
+
+// What a read-only heap tells instead of dirty pages: those that the journal holds and the image does not.
+ty_status waiting_pages(const image &im, os::page_set &pages) {
+    if (ty_status status = pages.create(im.mapped_bytes / page_bytes))
+        return status;
+    for (const batch *b = im.unapplied.first; b; b = b->next)
+        for (size_t i = 0; i < b->copies.count; ++i)
+            pages.insert(b->copies.items[i].page);
+    return TY_OK;
+}
+
+void copy_bits(const os::page_set &pages, uint64_t first, uint64_t count, uint64_t *bitmap) {
+    for (uint64_t word = 0; word < (count + 63) / 64; ++word)
+        bitmap[word] = 0;
+    for (uint64_t page = pages.next(first); page < first + count; page = pages.next(page + 1))
+        bitmap[(page - first) / 64] |= uint64_t{1} << ((page - first) % 64);
+}
+
+} // namespace
+
 ty_status image_dirty_count(ty_heap *heap, uint64_t *pages) {
     image &im = *image_of(heap);
+    if (im.read_only && im.kind == TY_SNAPSHOT) {
+        os::page_set waiting;
+        if (ty_status status = waiting_pages(im, waiting))
+            return status;
+        *pages = waiting.count();
+        waiting.destroy();
+        return TY_OK;
+    }
     if (ty_status status = check_writer(im, "count dirty pages"))
         return status;
     if (!im.tracking)
@@ -220,16 +249,24 @@ ty_status image_dirty_count(ty_heap *heap, uint64_t *pages) {
 
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap) {
     image &im = *image_of(heap);
+    uint64_t page_count = im.mapped_bytes / page_bytes;
+    if (first > page_count || count > page_count - first)
+        return failure(TY_E_ARGUMENT, "copy the dirty bits of pages %llu to %llu: the heap has %llu",
+                       (unsigned long long)first, (unsigned long long)(first + count), (unsigned long long)page_count)
+            .remedy("ask for pages of the heap");
+    if (im.read_only && im.kind == TY_SNAPSHOT) {
+        os::page_set waiting;
+        if (ty_status status = waiting_pages(im, waiting))
+            return status;
+        copy_bits(waiting, first, count, bitmap);
+        waiting.destroy();
+        return TY_OK;
+    }
     if (ty_status status = check_writer(im, "copy the dirty bitmap"))
         return status;
     if (!im.tracking)
         return failure(TY_E_UNSUPPORTED, "copy the dirty bitmap of an archive heap")
             .remedy("only snapshot heaps track dirty pages");
-    uint64_t page_count = im.dirty.page_count();
-    if (first > page_count || count > page_count - first)
-        return failure(TY_E_ARGUMENT, "copy the dirty bits of pages %llu to %llu: the heap has %llu",
-                       (unsigned long long)first, (unsigned long long)(first + count), (unsigned long long)page_count)
-            .remedy("ask for pages of the heap");
     os::lock_guard guard(im.control);
     settle_outcome(im);
     os::page_set now;
@@ -237,11 +274,8 @@ ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint
         return status;
     now.merge(im.dirty);
     ty_status status = im.tracker.query(now);
-    for (uint64_t word = 0; !status && word < (count + 63) / 64; ++word)
-        bitmap[word] = 0;
     if (!status)
-        for (uint64_t page = now.next(first); page < first + count; page = now.next(page + 1))
-            bitmap[(page - first) / 64] |= uint64_t{1} << ((page - first) % 64);
+        copy_bits(now, first, count, bitmap);
     now.destroy();
     return status;
 }
