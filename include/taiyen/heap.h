@@ -83,6 +83,9 @@ TY_API size_t ty_usable_size(const void *block);
 /* The heap whose span the address lies in; NULL if none does. O(1). */
 TY_API ty_heap *ty_heap_of(const void *address);
 
+/* The heap's lowest address. A persistent heap's never changes. NULL, with the error detail set, for NULL. O(1). */
+TY_API void *ty_heap_base(ty_heap *heap);
+
 typedef struct ty_block {
     void *address;
     size_t size_bytes; /* usable size */

@@ -96,6 +96,12 @@ ty_heap *ty_heap_of(const void *address) {
     return heap_of(address);
 }
 
+void *ty_heap_base(ty_heap *heap) {
+    if (ty_status status = check_heap(heap, "tell a heap's base"))
+        return none(status);
+    return heap_base(heap);
+}
+
 ty_status ty_block_of(const void *address, ty_block *block) {
     if (ty_status status = check_pointer(block, "find the block at an address", "the place for the block"))
         return status;

@@ -1,0 +1,465 @@
+// Taiyen in C++: the face of the C API, header-only, C++17 and later.
+//
+// Purpose: heaps that close themselves, results that cannot be overlooked, typed roots, containers in a heap.
+//
+// Vocabulary: `heap` owns an open heap and ends it in its destructor; `heap_view` is a handle that owns nothing and is
+// copied freely. `result<T>` is a value or an `error`. `allocator<T>` and `memory_resource` let containers live in a
+// heap.
+//
+// Guarantees: as the C API's, whose functions these call and whose comments hold. Nothing throws but what says so:
+// result::value() of an error throws `exception`, allocators throw std::bad_alloc; without exceptions both end the
+// program. An exception that a callback throws does not pass through the library: the walk ends, then it goes on to the
+// caller.
+//
+// What lives in a persistent heap is found again as bytes: objects with virtual functions, or with pointers to outside
+// the heap (std::pmr containers hold one to their resource), must not be reached from a root. Containers with
+// `allocator<T>` may: it finds its heap by the heap's base, which never changes.
+#ifndef TAIYEN_TAIYEN_HPP
+#define TAIYEN_TAIYEN_HPP
+
+#include "taiyen.h"
+
+#include <exception>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#if defined(__cpp_exceptions)
+#define TAIYEN_TRY try
+#define TAIYEN_CATCH_ALL catch (...)
+#define TAIYEN_THROW(thing) throw thing
+#else
+#define TAIYEN_TRY if (true)
+#define TAIYEN_CATCH_ALL else
+#define TAIYEN_THROW(thing) std::terminate()
+#endif
+
+namespace taiyen {
+inline namespace v0 {
+
+// What went wrong: the status to branch on, and the text for a person.
+class [[nodiscard]] error {
+public:
+    // The calling thread's last failure.
+    static error last() {
+        ty_error detail;
+        ty_error_detail(&detail);
+        return {detail.status, ty_error_text()};
+    }
+    error(ty_status status, std::string text) : status_(status), text_(std::move(text)) {}
+
+    ty_status status() const noexcept { return status_; }
+    const std::string &text() const noexcept { return text_; }
+
+private:
+    ty_status status_;
+    std::string text_;
+};
+
+// What result::value() throws.
+class exception : public std::exception {
+public:
+    explicit exception(error e) : error_(std::move(e)) {}
+    const char *what() const noexcept override { return error_.text().c_str(); }
+    ty_status status() const noexcept { return error_.status(); }
+
+private:
+    error error_;
+};
+
+// A value, or the reason why there is none.
+template <class T>
+class [[nodiscard]] result {
+public:
+    result(T value) : content_(std::in_place_index<0>, std::move(value)) {}
+    result(taiyen::error e) : content_(std::in_place_index<1>, std::move(e)) {}
+
+    explicit operator bool() const noexcept { return content_.index() == 0; }
+    ty_status status() const noexcept { return *this ? TY_OK : error().status(); }
+    const taiyen::error &error() const noexcept { return *std::get_if<1>(&content_); } // only where there is one
+
+    // Throws `exception` where there is no value.
+    T &value() & {
+        check();
+        return *std::get_if<0>(&content_);
+    }
+    T value() && {
+        check();
+        return std::move(*std::get_if<0>(&content_));
+    }
+
+private:
+    void check() const {
+        if (!*this)
+            TAIYEN_THROW(exception(error()));
+    }
+    std::variant<T, taiyen::error> content_;
+};
+
+template <>
+class [[nodiscard]] result<void> {
+public:
+    result() = default;
+    result(taiyen::error e) : error_(std::make_unique<taiyen::error>(std::move(e))) {}
+    // Of a call of the C API, right after it.
+    static result of(ty_status status) { return status ? result(taiyen::error::last()) : result(); }
+
+    explicit operator bool() const noexcept { return !error_; }
+    ty_status status() const noexcept { return error_ ? error_->status() : TY_OK; }
+    const taiyen::error &error() const noexcept { return *error_; }
+    void value() const {
+        if (error_)
+            TAIYEN_THROW(exception(*error_));
+    }
+
+private:
+    std::unique_ptr<taiyen::error> error_;
+};
+
+// The options of the C API with their defaults set.
+struct heap_options : ty_heap_options {
+    heap_options() : ty_heap_options TY_HEAP_OPTIONS_INIT {}
+};
+struct open_options : ty_open_options {
+    open_options() : ty_open_options TY_OPEN_OPTIONS_INIT {}
+};
+
+namespace detail {
+
+// Hands a C++ callable to a C callback. R is what the callback returns (bool: go on; or void).
+template <class Function>
+struct callback {
+    Function &function;
+    std::exception_ptr thrown = nullptr;
+
+    template <class... Arguments>
+    bool call(const Arguments &...arguments) noexcept {
+        if (thrown)
+            return false;
+        TAIYEN_TRY {
+            if constexpr (std::is_void_v<std::invoke_result_t<Function &, const Arguments &...>>) {
+                function(arguments...);
+                return true;
+            } else {
+                return function(arguments...);
+            }
+        }
+        TAIYEN_CATCH_ALL {
+            thrown = std::current_exception();
+            return false;
+        }
+    }
+    result<void> finish(ty_status status) {
+        if (thrown)
+            std::rethrow_exception(thrown);
+        return result<void>::of(status);
+    }
+    static callback &of(void *context) { return *static_cast<callback *>(context); }
+};
+
+// What ty_alloc aligns to by itself.
+inline bool naturally_aligned(std::size_t bytes, std::size_t alignment) noexcept {
+    return alignment <= 8 || (alignment <= 16 && bytes % 16 == 0);
+}
+
+inline void *allocate(ty_heap *heap, std::size_t bytes, std::size_t alignment) noexcept {
+    return naturally_aligned(bytes, alignment) ? ty_alloc(heap, bytes) : ty_alloc_aligned(heap, bytes, alignment);
+}
+
+} // namespace detail
+
+class heap_view;
+
+// Allocates in a heap, for any container. Equal allocators allocate in the same heap. It holds the heap's base, so that
+// containers may live in a persistent heap and be used by the next run of the program.
+template <class T>
+class allocator {
+public:
+    using value_type = T;
+    using propagate_on_container_copy_assignment = std::true_type;
+    using propagate_on_container_move_assignment = std::true_type;
+    using propagate_on_container_swap = std::true_type;
+
+    explicit allocator(heap_view view) noexcept;
+    template <class U>
+    allocator(const allocator<U> &other) noexcept : base_(other.base()) {}
+
+    // Throws std::bad_alloc; the thread's error detail says why.
+    [[nodiscard]] T *allocate(std::size_t count) {
+        if (count > SIZE_MAX / sizeof(T))
+            TAIYEN_THROW(std::bad_array_new_length());
+        void *block = detail::allocate(ty_heap_of(base_), count * sizeof(T), alignof(T));
+        if (!block)
+            TAIYEN_THROW(std::bad_alloc());
+        return static_cast<T *>(block);
+    }
+    void deallocate(T *block, std::size_t) noexcept { static_cast<void>(ty_free(block)); }
+
+    const void *base() const noexcept { return base_; }
+
+private:
+    const void *base_;
+};
+template <class T, class U>
+bool operator==(const allocator<T> &a, const allocator<U> &b) noexcept {
+    return a.base() == b.base();
+}
+template <class T, class U>
+bool operator!=(const allocator<T> &a, const allocator<U> &b) noexcept {
+    return !(a == b);
+}
+
+// The same for std::pmr containers.
+class memory_resource final : public std::pmr::memory_resource {
+public:
+    explicit memory_resource(ty_heap *heap) noexcept : heap_(heap) {}
+
+private:
+    void *do_allocate(std::size_t bytes, std::size_t alignment) override {
+        void *block = detail::allocate(heap_, bytes, alignment);
+        if (!block)
+            TAIYEN_THROW(std::bad_alloc());
+        return block;
+    }
+    void do_deallocate(void *block, std::size_t, std::size_t) override { static_cast<void>(ty_free(block)); }
+    bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+        const auto *same = dynamic_cast_to_this(other);
+        return same && same->heap_ == heap_;
+    }
+    static const memory_resource *dynamic_cast_to_this(const std::pmr::memory_resource &other) noexcept {
+#if defined(__cpp_rtti)
+        return dynamic_cast<const memory_resource *>(&other);
+#else
+        static_cast<void>(other); // only itself is then known to be the same
+        return nullptr;
+#endif
+    }
+    ty_heap *heap_;
+};
+
+// A handle of an open heap; owns nothing. All it does is what the C function of the same name does.
+class heap_view {
+public:
+    explicit heap_view(ty_heap *heap) noexcept : heap_(heap) {}
+    // The heap that an address lies in; empty if none.
+    static heap_view of(const void *address) noexcept { return heap_view(ty_heap_of(address)); }
+
+    explicit operator bool() const noexcept { return heap_ != nullptr; }
+    ty_heap *get() const noexcept { return heap_; }
+    ty_kind kind() const noexcept { return ty_heap_kind(heap_); }
+    std::uint64_t epoch() const noexcept { return ty_heap_epoch(heap_); }
+
+    // An object in the heap.
+    template <class T, class... Arguments>
+    result<T *> make(Arguments &&...arguments) const {
+        void *block = detail::allocate(heap_, sizeof(T), alignof(T));
+        if (!block)
+            return error::last();
+        TAIYEN_TRY {
+            return ::new (block) T(std::forward<Arguments>(arguments)...);
+        }
+        TAIYEN_CATCH_ALL {
+            static_cast<void>(ty_free(block));
+            rethrow();
+        }
+    }
+    // Ends an object that make made; NULL does nothing.
+    template <class T>
+    static result<void> destroy(T *object) {
+        if (!object)
+            return {};
+        object->~T();
+        return result<void>::of(ty_free(object));
+    }
+
+    // The named root; nullptr if there is none. TY_E_MISMATCH: what it leads to is no block that a T fits in.
+    template <class T>
+    result<T *> find_root(const char *name) const {
+        check_root_type<T>();
+        void *address = ty_root(heap_, name);
+        if (!address)
+            return static_cast<T *>(nullptr);
+        const std::size_t usable = ty_usable_size(address);
+        if (usable >= sizeof(T) && reinterpret_cast<std::uintptr_t>(address) % alignof(T) == 0)
+            return static_cast<T *>(address);
+        ty_error_set(TY_E_MISMATCH, 0, "use a root as an object of a type that it is too small for", nullptr,
+                     UINT64_MAX, "find it with the type that it was made with");
+        return error::last();
+    }
+    // The named root; constructed in place where there is none. A root that is found is not constructed again.
+    template <class T, class... Arguments>
+    result<T *> find_or_make_root(const char *name, Arguments &&...arguments) const {
+        result<T *> found = find_root<T>(name);
+        if (!found || found.value())
+            return found;
+        result<T *> made = make<T>(std::forward<Arguments>(arguments)...);
+        if (!made || ty_root_set(heap_, name, made.value()) == TY_OK)
+            return made;
+        error why = error::last();
+        static_cast<void>(destroy(made.value()));
+        return why;
+    }
+    // The same as a reference. Throws `exception`.
+    template <class T, class... Arguments>
+    T &root(const char *name, Arguments &&...arguments) const {
+        return *find_or_make_root<T>(name, std::forward<Arguments>(arguments)...).value();
+    }
+    result<void> set_root(const char *name, void *address) const {
+        return result<void>::of(ty_root_set(heap_, name, address));
+    }
+
+    result<void> snapshot() const { return result<void>::of(ty_snapshot(heap_)); }
+    result<std::uint64_t> start_snapshot() const {
+        std::uint64_t epoch = 0;
+        if (ty_snapshot_start(heap_, &epoch))
+            return error::last();
+        return epoch;
+    }
+    result<void> wait_for_snapshot(std::uint64_t epoch) const {
+        return result<void>::of(ty_snapshot_wait(heap_, epoch));
+    }
+    result<void> work() const { return result<void>::of(ty_work(heap_)); }
+
+    result<ty_heap_stats> stats() const {
+        ty_heap_stats stats{};
+        stats.struct_size = sizeof stats;
+        if (ty_heap_get_stats(heap_, &stats))
+            return error::last();
+        return stats;
+    }
+
+    // Call a function with each block (const ty_block &), area (const ty_area &), or root (const char *, void *), until
+    // it returns false; it may also return nothing. Not for changing the heap meanwhile.
+    template <class Function>
+    result<void> each_block(Function &&function) const {
+        using call = detail::callback<std::remove_reference_t<Function>>;
+        call c{function};
+        return c.finish(ty_each_block(
+            heap_, [](const ty_block *b, void *context) { return call::of(context).call(*b); }, &c));
+    }
+    template <class Function>
+    result<void> each_area(Function &&function) const {
+        using call = detail::callback<std::remove_reference_t<Function>>;
+        call c{function};
+        return c.finish(ty_each_area(
+            heap_, [](const ty_area *a, void *context) { return call::of(context).call(*a); }, &c));
+    }
+    template <class Function>
+    result<void> each_root(Function &&function) const {
+        using call = detail::callback<std::remove_reference_t<Function>>;
+        call c{function};
+        return c.finish(ty_each_root(
+            heap_, [](const char *name, void *address, void *context) { return call::of(context).call(name, address); },
+            &c));
+    }
+    // Checks everything; calls the function with a text (const char *) for each thing that is wrong.
+    template <class Function>
+    result<void> verify(Function &&function) const {
+        using call = detail::callback<std::remove_reference_t<Function>>;
+        call c{function};
+        return c.finish(ty_heap_verify(
+            heap_, [](const char *problem, void *context) { call::of(context).call(problem); }, &c));
+    }
+    result<void> verify() const { return result<void>::of(ty_heap_verify(heap_, nullptr, nullptr)); }
+
+protected:
+    template <class T>
+    static void check_root_type() {
+        static_assert(!std::is_polymorphic_v<T>, "an object with virtual functions is not found again by the next run");
+    }
+    [[noreturn]] static void rethrow() {
+#if defined(__cpp_exceptions)
+        throw;
+#else
+        std::terminate();
+#endif
+    }
+    ty_heap *heap_;
+};
+
+template <class T>
+allocator<T>::allocator(heap_view view) noexcept : base_(ty_heap_base(view.get())) {}
+
+// An open heap. Its destructor destroys a volatile heap, and closes a persistent one; where the close fails (a full
+// disk) it discards it, so call close() to see, and to be able to try again.
+class heap : public heap_view {
+public:
+    static result<heap> create(const heap_options &options = {}) {
+        ty_heap *made = nullptr;
+        if (ty_heap_create(&options, &made))
+            return error::last();
+        return heap(made);
+    }
+    static result<heap> open(const std::string &path, const open_options &options = {}, ty_report *report = nullptr) {
+        ty_heap *opened = nullptr;
+        if (ty_open(path.c_str(), &options, &opened, report))
+            return error::last();
+        return heap(opened);
+    }
+    // Takes over what the C API opened.
+    explicit heap(ty_heap *owned) : heap_view(owned), resource_(std::make_unique<taiyen::memory_resource>(owned)) {}
+
+    heap(heap &&other) noexcept
+        : heap_view(std::exchange(other.heap_, nullptr)), resource_(std::move(other.resource_)) {}
+    heap &operator=(heap &&other) noexcept {
+        if (this != &other) {
+            end();
+            heap_ = std::exchange(other.heap_, nullptr);
+            resource_ = std::move(other.resource_);
+        }
+        return *this;
+    }
+    ~heap() { end(); }
+
+    heap_view view() const noexcept { return *this; }
+    // For std::pmr containers; lives as long as the heap is open.
+    std::pmr::memory_resource *resource() const noexcept { return resource_.get(); }
+
+    // After a failure the heap is still open if the snapshot failed, and ended if only what follows it did.
+    result<void> close() {
+        if (!heap_)
+            return {};
+        const void *inside = ty_heap_base(heap_);
+        const ty_status status = kind() == TY_VOLATILE ? ty_heap_destroy(heap_) : ty_close(heap_);
+        result<void> outcome = result<void>::of(status);
+        if (ty_heap_of(inside) != heap_)
+            heap_ = nullptr;
+        return outcome;
+    }
+    // Ends a persistent heap without a snapshot.
+    result<void> discard() {
+        const ty_status status = ty_discard(heap_);
+        if (status == TY_OK)
+            heap_ = nullptr;
+        return result<void>::of(status);
+    }
+    // Gives the heap up to the caller.
+    [[nodiscard]] ty_heap *release() noexcept { return std::exchange(heap_, nullptr); }
+
+private:
+    void end() noexcept {
+        if (!heap_)
+            return;
+        if (kind() == TY_VOLATILE) {
+            static_cast<void>(ty_heap_destroy(release()));
+            return;
+        }
+        const void *inside = ty_heap_base(heap_);
+        if (ty_close(heap_) != TY_OK && ty_heap_of(inside) == heap_)
+            static_cast<void>(ty_discard(heap_));
+        heap_ = nullptr;
+    }
+    std::unique_ptr<taiyen::memory_resource> resource_;
+};
+
+} // namespace v0
+} // namespace taiyen
+
+#undef TAIYEN_TRY
+#undef TAIYEN_CATCH_ALL
+#undef TAIYEN_THROW
+#endif
