@@ -49,10 +49,9 @@ private:
         std::string line = std::string(kind_name(model_.kind)) + " at " + text::hex(stats.base) + ": " +
                            text::size(stats.touched_bytes) + " touched of " + text::size(stats.limit_bytes) +
                            " reserved";
-        if (model_.dirty_pages && !options_.waiting_pages)
-            line += ", " + text::counted(model_.dirty_pages, "page") + " changed since the last snapshot";
-        if (options_.waiting_pages)
-            line += ", " + text::counted(options_.waiting_pages, "page") + " waiting to be applied";
+        if (model_.dirty_pages)
+            line += ", " + text::counted(model_.dirty_pages, "page") +
+                    (options_.waiting ? " waiting in the journal" : " changed since the last snapshot");
         return paint_.wrapped_text(margin, y + 44, width_ - 2 * margin, line, 13.5, palette::quiet) + 8;
     }
 
@@ -237,7 +236,7 @@ private:
              "Address space that is only reserved; it takes no memory. The heap goes on like this up to its limit.",
              &picture::unused_swatch},
         };
-        if (model_.dirty_pages && options_.waiting_pages)
+        if (model_.dirty_pages && options_.waiting)
             list.push_back({"Waiting", "Durable in the journal; the next opening copies these pages to the image.",
                             &picture::dirty_swatch});
         else if (model_.dirty_pages)

@@ -8,13 +8,12 @@ int map(const std::string &path, const std::string &picture_path, int width) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.mode = TY_OPEN_READ_ONLY;
     ty_heap *heap = nullptr;
-    ty_report report{};
-    if (ty_status status = ty_open(path.c_str(), &options, &heap, &report))
+    if (ty_status status = ty_open(path.c_str(), &options, &heap, nullptr))
         return complain(status);
     heap_map::options picture;
     picture.name = name_of(path);
     picture.width = width;
-    picture.waiting_pages = report.pages_restored;
+    picture.waiting = true;
     int code = exit_fine;
     if (ty_status status = heap_map::draw(heap, picture_path, picture))
         code = complain(status);

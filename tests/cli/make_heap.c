@@ -1,0 +1,67 @@
+/* Makes a heap for the tests of the command-line tool:
+ *   make_heap PATH close     a snapshot heap, closed in order
+ *   make_heap PATH archive   an archive heap, closed in order
+ *   make_heap PATH die       its process dies with snapshots that the image does not hold
+ *   make_heap PATH hold      prints "open", and holds it open for writing until standard input ends */
+#include <stdio.h>
+#include <string.h>
+#include <taiyen/taiyen.h>
+#include <unistd.h>
+
+static int fail(const char *what) {
+    fprintf(stderr, "make_heap: %s: %s\n", what, ty_error_text());
+    return 1;
+}
+
+/* Blocks of many sizes, some of which are freed, so that a picture has something to show. */
+static bool fill(ty_heap *heap, size_t seed) {
+    void *freed = NULL;
+    for (size_t i = 0; i < 400; ++i) {
+        const size_t size = 16 + (i * i * 37 + seed) % (i % 20 == 0 ? 60000 : 900);
+        void *block = ty_alloc(heap, size);
+        if (!block)
+            return false;
+        memset(block, (int)i, size);
+        if (i % 7 == 3) {
+            if (ty_free(freed))
+                return false;
+            freed = block;
+        }
+    }
+    return true;
+}
+
+static bool fill_and_snapshot(ty_heap *heap, int times) {
+    for (int i = 0; i < times; ++i)
+        if (!fill(heap, (size_t)i * 11) || ty_snapshot(heap))
+            return false;
+    return true;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3)
+        return 2;
+    const char *how = argv[2];
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.limit_bytes = (size_t)64 << 20;
+    options.background = TY_BACKGROUND_CALLS;
+    if (strcmp(how, "archive") == 0)
+        options.kind = TY_ARCHIVE;
+    ty_heap *heap;
+    if (ty_open(argv[1], &options, &heap, NULL))
+        return fail("open");
+    if (!fill_and_snapshot(heap, 2))
+        return fail("fill");
+    if (strcmp(how, "die") == 0) {
+        if (ty_work(heap) || !fill_and_snapshot(heap, 2))
+            return fail("fill");
+        _exit(0);
+    }
+    if (strcmp(how, "hold") == 0) {
+        puts("open");
+        fflush(stdout);
+        while (getchar() != EOF)
+            ;
+    }
+    return ty_close(heap) ? fail("close") : 0;
+}

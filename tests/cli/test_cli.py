@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Goal: `taiyen` behaves as people expect of a Unix tool: exit codes, messages with remedies on stderr, results on
+stdout, nothing changed on disk. Method: run it on heaps in every state, and on what is no heap.
+
+    tests/cli/test_cli.py TAIYEN MAKE_HEAP [unittest arguments]
+"""
+
+import hashlib
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+TAIYEN = ""
+MAKE_HEAP = ""
+PAGES_OFFSET = 2 << 20  # where page 0 of the heap is in the image
+
+
+def run(*arguments, **options):
+    return subprocess.run([TAIYEN, *arguments], capture_output=True, text=True, check=False, timeout=120, **options)
+
+
+def hashes(folder):
+    state = {}
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as file:
+            state[name] = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else (
+                hashlib.sha256(file.read()).hexdigest()
+            )
+    return state
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="taiyen-cli-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def heap(self, how, name="atlas.ty"):
+        subprocess.run([MAKE_HEAP, self.path(name), how], check=True, timeout=60)
+        return self.path(name)
+
+    def fails(self, code, *arguments, says=()):
+        """It fails with this code, says so on stderr as `taiyen: ...`, and nothing on disk changes."""
+        before = hashes(self.folder)
+        result = run(*arguments)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        self.assertTrue(result.stderr.startswith("taiyen: "), result.stderr)
+        for word in says:
+            self.assertIn(word, result.stderr)
+        self.assertEqual(hashes(self.folder), before)
+        return result
+
+    def succeeds(self, *arguments):
+        result = run(*arguments)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(result.stderr, "")
+        return result.stdout
+
+
+class Usage(CliTest):
+    def test_help_and_version(self):
+        self.assertRegex(self.succeeds("--version"), r"^taiyen \d+\.\d+\.\d+\n$")
+        self.assertIn("verify", self.succeeds("--help"))
+        self.assertIn("--json", self.succeeds("info", "--help"))
+
+    def test_wrong_usage(self):
+        for arguments in (
+            [],
+            ["no-such-command"],
+            ["info"],
+            ["info", "--no-such-option", "a.ty"],
+            ["map", "a.ty"],
+            ["map", "a.ty", "-o", "heap.pdf"],
+            ["map", "a.ty", "-o", "heap.svg", "--width", "5"],
+        ):
+            with self.subTest(arguments):
+                result = self.fails(2, *arguments, says=["--help"])
+                self.assertEqual(result.stdout, "")
+
+    def test_full_standard_output(self):
+        path = self.heap("close")
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([TAIYEN, "info", path], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("taiyen: cannot write", result.stderr)
+
+
+class Refusals(CliTest):
+    COMMANDS = (["info"], ["info", "--json"], ["verify"], ["verify", "--quick"], ["map", "-o", "/tmp/never-written.svg"])
+
+    def refused(self, code, path, says):
+        for command in self.COMMANDS:
+            with self.subTest(command):
+                result = self.fails(code, *command, path, says=says)
+                self.assertEqual(result.stdout, "")
+        self.assertFalse(os.path.exists("/tmp/never-written.svg"))
+
+    def test_missing_file(self):
+        self.refused(2, self.path("none.ty"), ["none.ty"])
+
+    def test_wrong_file(self):
+        with open(self.path("diary.ty"), "w", encoding="utf-8") as file:
+            file.write("Dear diary\n" * 1000)
+        self.refused(2, self.path("diary.ty"), ["diary.ty"])
+
+    def test_truncated_file(self):
+        path = self.heap("close")
+        os.truncate(path, PAGES_OFFSET + 4096)
+        self.refused(1, path, ["atlas.ty"])
+
+    def test_both_headers_damaged(self):
+        path = self.heap("close")
+        with open(path, "r+b") as file:
+            for offset in (60, 4096 + 60):
+                file.seek(offset)
+                file.write(b"\xff\x00\xff")
+        self.refused(1, path, ["atlas.ty"])
+
+    def test_no_permission(self):
+        path = self.heap("close")
+        os.chmod(self.folder, 0o755)
+        os.chmod(path, 0)
+        as_nobody = []
+        if os.geteuid() == 0:
+            if not shutil.which("setpriv"):
+                self.skipTest("root may read everything, and there is no setpriv")
+            as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+            if subprocess.run([*as_nobody, TAIYEN, "--version"], capture_output=True, check=False).returncode:
+                self.skipTest("nobody may not run the program in this folder")
+        for command in self.COMMANDS:
+            with self.subTest(command):
+                result = subprocess.run(
+                    [*as_nobody, TAIYEN, *command, path], capture_output=True, text=True, check=False
+                )
+                self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+                self.assertTrue(result.stderr.startswith("taiyen: "), result.stderr)
+                self.assertIn("atlas.ty", result.stderr)
+
+    def test_heap_in_use(self):
+        path = self.path("atlas.ty")
+        with subprocess.Popen([MAKE_HEAP, path, "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+            self.assertEqual(holder.stdout.readline(), b"open\n")
+            self.fails(2, "verify", path, says=["atlas.ty"])
+            self.fails(2, "map", path, "-o", self.path("heap.svg"), says=["atlas.ty"])
+            self.assertTrue(json.loads(self.succeeds("info", path, "--json"))["in_use"])
+            self.assertIn("open for writing now", self.succeeds("info", path))
+            holder.stdin.close()
+            self.assertEqual(holder.wait(60), 0)
+        self.assertFalse(json.loads(self.succeeds("info", path, "--json"))["in_use"])
+
+
+class Info(CliTest):
+    def test_closed(self):
+        path = self.heap("close")
+        before = hashes(self.folder)
+        words = self.succeeds("info", path)
+        for word in ("snapshot heap", "identity", "64 MiB", "in order", "image", "journal"):
+            self.assertIn(word, words)
+        info = json.loads(self.succeeds("info", path, "--json"))
+        self.assertEqual(info["kind"], "snapshot")
+        self.assertEqual(info["limit_bytes"], 64 << 20)
+        self.assertEqual(info["found"], "closed")
+        self.assertTrue(info["closed"])
+        self.assertEqual(info["epoch"], info["image_epoch"])
+        self.assertEqual(len(info["identity"]), 32)
+        self.assertEqual(int(info["base"], 16) % (64 << 20), 0)
+        self.assertEqual(hashes(self.folder), before)
+
+    def test_died(self):
+        path = self.heap("die")
+        info = json.loads(self.succeeds("info", path, "--json"))
+        self.assertFalse(info["closed"])
+        self.assertEqual(info["batches"], 2)
+        self.assertEqual(info["epoch"], info["image_epoch"] + 2)
+        self.assertGreater(info["batch_pages"], 0)
+        self.assertEqual(info["found"], "died_applying")
+        self.assertIn("2 batches", self.succeeds("info", path))
+
+    def test_archive(self):
+        path = self.heap("archive")
+        info = json.loads(self.succeeds("info", path, "--json"))
+        self.assertEqual(info["kind"], "archive")
+        self.assertEqual(info["found"], "closed")
+
+
+class Verify(CliTest):
+    def test_sound_heaps(self):
+        for how in ("close", "die", "archive"):
+            with self.subTest(how):
+                path = self.heap(how, how + ".ty")
+                before = hashes(self.folder)
+                self.assertIn("sound", self.succeeds("verify", path))
+                self.assertIn("sound", self.succeeds("verify", path, "--quick"))
+                self.assertEqual(hashes(self.folder), before)
+
+    def test_says_which_page_is_damaged(self):
+        path = self.heap("close")
+        with open(path, "r+b") as file:
+            file.seek(PAGES_OFFSET + 3 * 4096 + 100)
+            byte = file.read(1)[0]
+            file.seek(PAGES_OFFSET + 3 * 4096 + 100)
+            file.write(bytes([byte ^ 16]))
+        before = hashes(self.folder)
+        result = run("verify", path)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("page 3", result.stdout)
+        self.assertIn("atlas.ty: 1 problem found", result.stdout)
+        self.assertEqual(hashes(self.folder), before)
+
+    def test_shows_progress_on_a_terminal_only(self):
+        path = self.heap("close")
+        master, slave = pty.openpty()
+        with subprocess.Popen([TAIYEN, "verify", path], stdout=subprocess.PIPE, stderr=slave) as program:
+            os.close(slave)
+            out, _ = program.communicate(timeout=60)
+        shown = b""
+        try:
+            while chunk := os.read(master, 4096):
+                shown += chunk
+        except OSError:
+            pass  # the terminal's other end is closed
+        os.close(master)
+        self.assertEqual(program.returncode, 0)
+        self.assertIn(b"sound", out)
+        self.assertIn(b"100 %", shown)
+
+
+class Map(CliTest):
+    def test_svg_and_png(self):
+        for how in ("close", "die", "archive"):
+            with self.subTest(how):
+                path = self.heap(how, how + ".ty")
+                before = hashes(self.folder)
+                self.assertEqual(self.succeeds("map", path, "-o", self.path("heap.svg")), "")
+                self.succeeds("map", path, "--output", self.path("heap.PNG"), "--width", "900")
+                root = xml.etree.ElementTree.parse(self.path("heap.svg")).getroot()
+                self.assertTrue(root.tag.endswith("svg"))
+                self.assertEqual(root.get("width"), "1200px")
+                with open(self.path("heap.PNG"), "rb") as file:
+                    head = file.read(24)
+                self.assertEqual(head[:8], b"\x89PNG\r\n\x1a\n")
+                self.assertEqual(int.from_bytes(head[16:20], "big"), 900)
+                os.remove(self.path("heap.svg"))
+                os.remove(self.path("heap.PNG"))
+                self.assertEqual(hashes(self.folder), before)
+
+    def test_output_not_writable(self):
+        path = self.heap("close")
+        self.fails(2, "map", path, "-o", self.path("no/such/folder/heap.svg"), says=["heap.svg"])
+        os.mkdir(os.path.join(self.folder, "folder.svg"))
+        result = run("map", path, "-o", self.path("folder.svg"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("folder.svg", result.stderr)
+
+    def test_full_disk(self):
+        path = self.heap("close")
+        os.symlink("/dev/full", self.path("full.png"))
+        result = run("map", path, "-o", self.path("full.png"))
+        self.assertEqual(result.returncode, 2)
+        self.assertTrue(result.stderr.startswith("taiyen: "), result.stderr)
+
+
+if __name__ == "__main__":
+    TAIYEN, MAKE_HEAP = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
