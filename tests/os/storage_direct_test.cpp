@@ -3,6 +3,7 @@
 #include "src/os/os.hpp"
 #include "tests/os/temporary_folder.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -108,6 +109,51 @@ TEST_F(storage_direct, what_is_written_is_read) {
     EXPECT_EQ(disk.punch(disk.context, again, 0, block), TY_E_PERMISSION);
     EXPECT_EQ(disk.lock(disk.context, again, true), TY_E_PERMISSION);
     close(again);
+}
+
+TEST_F(storage_direct, many_writes_at_once_all_arrive) {
+    constexpr size_t count = 150; // more than the queue takes at a time
+    ty_file *file = make(folder.file("a.ty"), 1, 'x');
+    ASSERT_EQ(disk.set_size(disk.context, file, 4 * count * block), TY_OK);
+    aligned_buffer source(count * block), target(4 * count * block);
+    std::vector<ty_write> writes;
+    for (size_t i = 0; i < count; i++) {
+        memset(source.data + i * block, static_cast<int>(i + 1), block);
+        writes.push_back({(count - i) * 3 * block, source.data + i * block, block});
+    }
+    ASSERT_EQ(disk.write_many(disk.context, file, writes.data(), count), TY_OK) << ty_error_text();
+    ASSERT_EQ(disk.write_many(disk.context, file, writes.data(), 0), TY_OK);
+    ASSERT_EQ(read(file, 0, target.data, target.bytes), TY_OK);
+    for (const ty_write &w : writes)
+        ASSERT_EQ(memcmp(target.data + w.offset, w.buffer, w.bytes), 0) << w.offset;
+    EXPECT_EQ(target.data[block], 0);
+    writes[77].offset++;
+    EXPECT_EQ(disk.write_many(disk.context, file, writes.data(), count), TY_E_ARGUMENT);
+    close(file);
+    ASSERT_EQ(open(folder.file("a.ty"), 0, &file), TY_OK);
+    EXPECT_EQ(disk.write_many(disk.context, file, writes.data(), 2), TY_E_PERMISSION);
+    close(file);
+}
+
+// Where a file system does direct I/O, the built-in storage uses it for a file opened for writing.
+TEST_F(storage_direct, files_opened_for_writing_bypass_the_page_cache) {
+    std::string path = folder.file("a.ty");
+    int probe = ::open(path.c_str(), O_RDWR | O_CREAT | O_DIRECT, 0600);
+    if (probe < 0)
+        GTEST_SKIP() << "this file system has no direct I/O";
+    ::close(probe);
+    ty_file *file = nullptr;
+    ASSERT_EQ(open(path, TY_OPEN_WRITE, &file), TY_OK);
+    aligned_buffer buffer(64 * block);
+    ASSERT_EQ(write(file, 0, buffer.data, buffer.bytes), TY_OK);
+    int fd = ::open(path.c_str(), O_RDONLY);
+    void *view = mmap(nullptr, buffer.bytes, PROT_READ, MAP_SHARED, fd, 0);
+    unsigned char cached[64] = {};
+    EXPECT_EQ(mincore(view, buffer.bytes, cached), 0);
+    EXPECT_EQ(std::count(cached, cached + 64, 0), 64);
+    munmap(view, buffer.bytes);
+    ::close(fd);
+    close(file);
 }
 
 TEST_F(storage_direct, sizes_change_and_the_end_is_the_end) {

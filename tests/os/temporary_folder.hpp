@@ -7,8 +7,8 @@
 
 class temporary_folder {
 public:
-    temporary_folder() {
-        std::string name = (std::filesystem::temp_directory_path() / "taiyen-os-XXXXXX").string();
+    explicit temporary_folder(const std::filesystem::path &parent = std::filesystem::temp_directory_path()) {
+        std::string name = (parent / "taiyen-os-XXXXXX").string();
         path_ = mkdtemp(name.data()) != nullptr ? name : std::string();
     }
     ~temporary_folder() {
