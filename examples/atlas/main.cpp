@@ -48,6 +48,7 @@ int run(int argc, char **argv) {
 
     if (writer_pipe >= 0)
         demo::run_writer(writer_heap, writer_pipe, plan.seed);
+    std::setvbuf(stdout, nullptr, _IOLBF, 0); // so that progress shows in a pipe too
     catch_signals();
     return demo::run_tour(plan) ? 0 : 1;
 }

@@ -24,8 +24,9 @@ void print_heap(const char *what, const heap_figures &heap) {
 void print_kills(const kill_result &kills) {
     row("kills", "%u of %u during a snapshot (%u of those snapshots were durable already)", kills.during_snapshot,
         kills.rounds, kills.found_new);
-    row("found", "%u between snapshots, %u with a batch half written, %u with batches to apply",
-        kills.found[TY_FOUND_DIED], kills.found[TY_FOUND_DIED_WRITING], kills.found[TY_FOUND_DIED_APPLYING]);
+    row("found", "%u with a batch half written, %u with batches to apply, %u congruent, %u not opened yet",
+        kills.found[TY_FOUND_DIED_WRITING], kills.found[TY_FOUND_DIED_APPLYING], kills.found[TY_FOUND_DIED],
+        kills.found[TY_FOUND_CLOSED] + kills.found[TY_FOUND_CLOSED_BATCHES]);
     row("proofs", "%u of %u: every record, pointer and block as acknowledged", kills.proven, kills.rounds);
 }
 
@@ -57,7 +58,8 @@ void print_table(const figures &run) {
     row("open, closed in order", "%.2f ms", median(run.open_clean_ms));
     if (kills.rounds > 0)
         row("open, after a kill", "%.2f ms", median(kills.open_ms));
-    row("nearest city", "%.1f us, straight from the mapping", run.nearest_us);
+    row("nearest city", "%.1f us just after an open, straight from the mapping; then %.1f us", run.nearest_first_us,
+        run.nearest_us);
     print_heap("heap, loaded", run.loaded);
     if (kills.rounds > 0) {
         print_heap("heap, after the rounds", run.churned);

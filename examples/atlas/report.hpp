@@ -25,6 +25,7 @@ struct figures {
     std::vector<double> raw_ms;
     std::vector<double> pause_ms;
     std::vector<double> open_clean_ms;
+    double nearest_first_us = 0; // when most pages have not been touched yet
     double nearest_us = 0;
     kill_result kills;
 };

@@ -64,6 +64,7 @@ private:
 } // namespace
 
 void run_writer(const std::string &path, int pipe, uint64_t seed) {
+    prctl(PR_SET_NAME, "atlas-writer"); // for ps; else it would be called exe
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     message started{};
     if (write(pipe, &started, sizeof started) != sizeof started) // the parent has died before the line above
