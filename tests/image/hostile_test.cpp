@@ -40,9 +40,10 @@ constexpr impossible cases[] = {
 };
 
 image_header_1 read_slot(const disk &files, uint32_t slot) {
-    std::string bytes = files.read_file(heap_path);
+    char page[page_bytes];
+    EXPECT_TRUE(files.read(heap_path, slot * image_slot_bytes_1, page));
     image_header_1 header;
-    memcpy(&header, bytes.data() + slot * image_slot_bytes_1, sizeof header);
+    memcpy(&header, page, sizeof header);
     return header;
 }
 

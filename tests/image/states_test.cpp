@@ -45,7 +45,7 @@ protected:
     // Where the first chunk of an epoch stands in the journal.
     static uint64_t chunk_of(const disk &files, uint64_t epoch) {
         for (uint64_t at = journal_front_1; at < 4 << 20; at += page_bytes) {
-            chunk_header_1 header;
+            chunk_header_1 header; // a whole page
             if (!files.read(journal_path, at, &header))
                 break;
             if (header.magic == chunk_magic_1 && header.epoch == epoch && header.index == 0)
