@@ -55,13 +55,21 @@ private:
         return paint_.wrapped_text(margin, y + 44, width_ - 2 * margin, line, 13.5, palette::quiet) + 8;
     }
 
+    // Of all pages in use, not of the resident ones alone: a heap that was just opened has hardly any of them in
+    // memory.
+    double page_efficiency() const {
+        const double used =
+            (model_.total.spans() + model_.total.large) * double(page_bytes) + double(model_.stats.control_bytes);
+        return used > 0 ? std::min(1.0, double(model_.stats.live_bytes) / used) : 1;
+    }
+
     double draw_figures(double y) {
         const ty_heap_stats &stats = model_.stats;
         const std::tuple<const char *, std::string, std::string> figures[] = {
             {"Live", text::size(stats.live_bytes), "in " + text::counted(stats.live_blocks, "block")},
             {"Free", text::size(stats.free_bytes), "incl. " + text::counted(stats.free_runs, "free run")},
             {"Control data", text::size(stats.control_bytes), "header and tables"},
-            {"Page efficiency", text::percent(stats.page_efficiency), "live of resident bytes"},
+            {"Page efficiency", text::percent(page_efficiency()), "live of used pages' bytes"},
             {"Availability", text::percent(stats.availability), "of free space is usable"},
             {"Largest free", text::size(stats.largest_free_bytes), "fits in one block now"},
         };
