@@ -75,6 +75,7 @@ ty_status heap_each_root(ty_heap *heap, ty_root_callback *callback, void *contex
 
 void *heap_base(const ty_heap *heap);
 size_t heap_limit(const ty_heap *heap);
+size_t heap_used_bytes(const ty_heap *heap); // from the base to the end of the highest area ever used
 ty_class_table heap_classes(const ty_heap *heap);
 
 // What a higher layer keeps with the heap (the image of a persistent heap); NULL at first.

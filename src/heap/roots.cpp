@@ -87,6 +87,10 @@ void *heap_base(const ty_heap *heap) {
     return heap->base;
 }
 
+size_t heap_used_bytes(const ty_heap *heap) {
+    return top_of(heap) * page_bytes;
+}
+
 size_t heap_limit(const ty_heap *heap) {
     return heap->limit_bytes;
 }

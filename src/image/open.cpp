@@ -145,6 +145,16 @@ ty_status map_heap(image &im, opening &state) {
     return TY_OK;
 }
 
+// Reading ahead pays for a heap that memory can hold: its first pass over the disk is sequential. In pages never used
+// there is nothing to read, yet the kernel would fill its cache with zeros around each first touch; and in a heap far
+// larger than memory, pages read ahead push out pages in use.
+void advise_read_ahead(const image &im) {
+    os::advise_random(im.base, im.mapped_bytes, true);
+    size_t used = heap_used_bytes(im.heap);
+    if (used <= os::machine().memory_bytes / 4)
+        os::advise_random(im.base, used, false);
+}
+
 // The files of an existing heap, from its name to its memory.
 ty_status open_files(image &im, opening &state) {
     if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_OPEN_WRITE))
@@ -221,6 +231,7 @@ ty_status start_heap(image &im, opening &state) {
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, !im.read_only, &im.heap))
         return status;
     heap_set_attachment(im.heap, &im);
+    advise_read_ahead(im);
     if (ty_status status = im.fork.start())
         return status;
     if (im.read_only)
@@ -346,12 +357,7 @@ ty_status start_tracking(image &im, ty_tracking tracking) {
     if (ty_status status = im.tracker.start(im.base, page_count, method))
         return status;
     im.tracking = true;
-    if (!im.unapplied.first)
-        return TY_OK;
-    // Pages that were restored from batches are private copies, but committed ones.
-    ty_status status = im.tracker.collect(im.dirty);
-    im.dirty.clear();
-    return status;
+    return TY_OK;
 }
 
 ty_status image_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report) {

@@ -147,6 +147,10 @@ ty_status commit(void *address, size_t bytes) {
     return TY_OK;
 }
 
+void advise_random(void *address, size_t bytes, bool random) {
+    sys::madvise(address, bytes, random ? MADV_RANDOM : MADV_NORMAL);
+}
+
 ty_status decommit(void *address, size_t bytes) {
     if (sys::madvise(address, bytes, MADV_DONTNEED) != 0)
         return memory_failure("give back", address, bytes);
