@@ -49,8 +49,8 @@ void unmap_memory(void *memory, size_t bytes);
 // Changes whether pages may be written.
 ty_status protect(void *address, size_t bytes, bool writable);
 
-// Tells whether a file mapping will be touched in random order, so that nothing is read ahead. A wish: ignored where the
-// kernel cannot.
+// Tells whether a file mapping will be touched in random order, so that nothing is read ahead. A wish: ignored where
+// the kernel cannot.
 void advise_random(void *address, size_t bytes, bool random);
 
 // Moves pages by their page-table entries (mremap); the source reads as zeros afterwards and stays committed.
