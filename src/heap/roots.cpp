@@ -75,8 +75,8 @@ void *heap_root(ty_heap *heap, const char *name) {
 
 ty_status heap_each_root(ty_heap *heap, ty_root_callback *callback, void *context) {
     for (const root_record &root : roots_of(heap)->roots) {
-        char name[sizeof root.name + 1] = {};
-        memcpy(name, root.name, sizeof root.name);
+        char name[sizeof root.name] = {}; // ends within TY_ROOT_NAME_MAX, whatever the heap says
+        memcpy(name, root.name, sizeof name - 1);
         if (name[0] != 0 && !callback(name, address_of(heap, root), context))
             break;
     }
