@@ -18,16 +18,12 @@ void *no_block(ty_status) {
 // Takes a block from the cached word. The thread has entered.
 inline void *take_small(thread_cache *cache, uint32_t size_class) {
     class_cache &entry = cache->classes[size_class];
-    uint64_t taken = entry.word->load(std::memory_order_relaxed);
-    uint64_t free = ~taken & entry.mask;
-    if (free == 0) [[unlikely]] {
-        if (!refill(cache, size_class))
-            return nullptr;
-        taken = entry.word->load(std::memory_order_relaxed);
-        free = ~taken & entry.mask;
-    }
-    entry.word->store(taken | (free & -free), std::memory_order_relaxed);
-    entry.state->used++;
+    if (entry.free == 0 && !refill(cache, size_class)) [[unlikely]]
+        return nullptr;
+    uint64_t free = entry.free;
+    uint64_t bit = free & -free;
+    entry.free = free ^ bit;
+    entry.word->store(entry.word->load(std::memory_order_relaxed) | bit, std::memory_order_relaxed);
     return entry.blocks + static_cast<unsigned>(__builtin_ctzll(free)) * entry.block_bytes;
 }
 
@@ -96,16 +92,15 @@ ty_status free_run(ty_heap *heap, uint64_t page, const void *block) {
 }
 
 // The owner's free. False: it is something else, and nothing has changed.
-inline bool free_own(thread_cache *cache, const void *block) {
+[[gnu::always_inline]] inline bool free_own(thread_cache *cache, const void *block) {
     ty_heap *heap = cache->heap;
     uint64_t offset = offset_in(heap, block);
     uint64_t page = offset / page_bytes;
     if (page >= top_of(heap)) [[unlikely]]
         return false;
-    const page_descriptor &descriptor = heap->descriptors[page];
-    if (descriptor.kind != page_span) [[unlikely]]
+    uint32_t size_class = heap->page_classes[page].load(std::memory_order_relaxed);
+    if (size_class-- == 0) [[unlikely]]
         return false;
-    uint32_t size_class = descriptor.size_class;
     const class_info &info = heap->classes[size_class];
     uint32_t in_span = static_cast<uint32_t>(offset) & info.span_mask;
     uint32_t index = block_index(info, in_span);
@@ -208,7 +203,7 @@ void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
 }
 
 ty_status heap_free(void *block) {
-    thread_cache *cache = cache_at(slot_of(block));
+    thread_cache *cache = cache_for(block);
     if (cache == nullptr) [[unlikely]]
         return free_otherwise(block);
     enter(cache);

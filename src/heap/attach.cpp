@@ -94,27 +94,30 @@ void set_tables(ty_heap *heap, size_t limit_bytes) {
 }
 
 ty_status map_states(ty_heap *heap, uint64_t pages) {
-    size_t states_bytes = pages * sizeof(span_state);
-    size_t remote_bytes = pages * page_bitmap_bytes_v1;
-    void *states, *remote;
-    if (ty_status status = os::map_memory(states_bytes, os::memory_hint::none, &states); status != TY_OK)
-        return status;
-    if (ty_status status = os::map_memory(remote_bytes, os::memory_hint::none, &remote); status != TY_OK) {
-        os::unmap_memory(states, states_bytes);
+    void *tables[3] = {};
+    const size_t sizes[3] = {sizeof(span_state), page_bitmap_bytes_v1, sizeof(uint8_t)};
+    for (size_t i = 0; i < 3; i++) {
+        ty_status status = os::map_memory(pages * sizes[i], os::memory_hint::none, &tables[i]);
+        if (status == TY_OK)
+            continue;
+        while (i-- > 0)
+            os::unmap_memory(tables[i], pages * sizes[i]);
         return status;
     }
-    heap->states = static_cast<span_state *>(states);
-    heap->states_bytes = states_bytes;
-    heap->remote_bits = static_cast<uint64_t *>(remote);
-    heap->remote_bytes = remote_bytes;
+    heap->states = static_cast<span_state *>(tables[0]);
+    heap->remote_bits = static_cast<uint64_t *>(tables[1]);
+    heap->page_classes = static_cast<std::atomic<uint8_t> *>(tables[2]);
+    heap->page_count = pages;
     return TY_OK;
 }
 
 void unmap_states(ty_heap *heap) {
     if (heap->states == nullptr)
         return;
-    os::unmap_memory(heap->states, heap->states_bytes);
-    os::unmap_memory(heap->remote_bits, heap->remote_bytes);
+    os::unmap_memory(heap->states, heap->page_count * sizeof(span_state));
+    os::unmap_memory(heap->remote_bits, heap->page_count * page_bitmap_bytes_v1);
+    os::unmap_memory(static_cast<void *>(heap->page_classes), heap->page_count);
+    heap->states = nullptr;
 }
 
 ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner) {

@@ -6,18 +6,11 @@
 
 namespace taiyen {
 
-// A thread's caches by heap slot: lazily backed.
-struct thread_table {
-    std::atomic<thread_cache *> caches[slot_count];
-    thread_cache *first; // guarded by caches_lock
-};
-
 namespace {
 
 thread_table no_caches; // of threads that have none yet: all empty, never written
 bool hooks_installed;   // guarded by caches_lock, as is the key
 pthread_key_t thread_ends;
-thread_local thread_table *own_table;
 
 void unlink_from_heap(thread_cache *cache) {
     thread_cache **link = &cache->heap->caches;
@@ -32,6 +25,8 @@ void unlink_from_thread(thread_cache *cache) {
         link = &(*link)->next_in_thread;
     *link = cache->next_in_thread;
     cache->table->caches[cache->heap->slot].store(nullptr, std::memory_order_relaxed);
+    if (cache->table->recent.load(std::memory_order_relaxed) == cache)
+        cache->table->recent_bytes.store(0, std::memory_order_relaxed);
 }
 
 // The thread ends: its spans lose their owner. Runs again if a later destructor of the thread uses a heap.
@@ -50,8 +45,7 @@ void end_thread(void *argument) {
         unlink_from_thread(cache);
         os::unmap_memory(cache, sizeof(thread_cache));
     }
-    thread_caches = no_caches.caches;
-    own_table = nullptr;
+    own_table = &no_caches;
     os::unmap_memory(table, sizeof(thread_table));
 }
 
@@ -94,7 +88,7 @@ void after_fork_in_child() {
 
 // Under caches_lock.
 ty_status make_table() {
-    if (own_table != nullptr)
+    if (own_table != &no_caches)
         return TY_OK;
     void *memory;
     if (ty_status status = os::map_memory(sizeof(thread_table), os::memory_hint::none, &memory); status != TY_OK)
@@ -104,14 +98,23 @@ ty_status make_table() {
         return failure(TY_E_MEMORY, "set up a thread's caches").cause(error);
     }
     own_table = static_cast<thread_table *>(memory);
-    thread_caches = own_table->caches;
     return TY_OK;
 }
 
 } // namespace
 
-std::atomic<uint64_t> no_word;
-constinit thread_local std::atomic<thread_cache *> *thread_caches = no_caches.caches;
+constinit thread_local thread_table *own_table = &no_caches;
+
+thread_cache *find_cache(const void *address) {
+    thread_cache *cache = cache_at(slot_of(address));
+    if (cache != nullptr) {
+        own_table->recent_bytes.store(0, std::memory_order_relaxed);
+        own_table->recent.store(cache, std::memory_order_relaxed);
+        own_table->recent_base.store(reinterpret_cast<uintptr_t>(cache->heap->base), std::memory_order_relaxed);
+        own_table->recent_bytes.store(cache->heap->limit_bytes, std::memory_order_relaxed);
+    }
+    return cache;
+}
 
 thread_cache *cache_of(ty_heap *heap) {
     if (thread_cache *cache = cache_at(heap->slot))
@@ -121,8 +124,6 @@ thread_cache *cache_of(ty_heap *heap) {
     if (make_table() != TY_OK || os::map_memory(sizeof(thread_cache), os::memory_hint::none, &memory) != TY_OK)
         return nullptr;
     thread_cache *cache = new (memory) thread_cache{};
-    for (class_cache &entry : cache->classes)
-        entry.word = &no_word;
     cache->heap = heap;
     cache->table = own_table;
     cache->next_in_thread = own_table->first;

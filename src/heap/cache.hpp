@@ -9,15 +9,34 @@
 
 namespace taiyen {
 
-// This thread's caches by heap slot; all empty at first. Never NULL.
-extern constinit thread_local std::atomic<thread_cache *> *thread_caches;
+// A thread's caches by heap slot, and the heap that its last free was in. Lazily backed.
+struct thread_table {
+    // Compared first: no load here depends on the address that is looked up. bytes 0: none. Written by the thread, and
+    // cleared by who detaches the heap.
+    std::atomic<uintptr_t> recent_base;
+    std::atomic<uint64_t> recent_bytes;
+    std::atomic<thread_cache *> recent;
+    thread_cache *first; // guarded by caches_lock
+    std::atomic<thread_cache *> caches[slot_count];
+};
 
-// The word of classes without a current span: never written, since their mask is 0.
-extern std::atomic<uint64_t> no_word;
+// This thread's table; one that stays empty at first. Never NULL.
+extern constinit thread_local thread_table *own_table;
 
 // This thread's cache of a heap, if it has one. Slot 0 has none.
 inline thread_cache *cache_at(uint16_t slot) {
-    return thread_caches[slot].load(std::memory_order_relaxed);
+    return own_table->caches[slot].load(std::memory_order_relaxed);
+}
+
+thread_cache *find_cache(const void *address); // and makes it the recent one
+
+// This thread's cache of the heap that an address may lie in, if there is one.
+inline thread_cache *cache_for(const void *address) {
+    const thread_table *table = own_table;
+    uintptr_t offset = reinterpret_cast<uintptr_t>(address) - table->recent_base.load(std::memory_order_relaxed);
+    if (offset < table->recent_bytes.load(std::memory_order_relaxed)) [[likely]]
+        return table->recent.load(std::memory_order_relaxed);
+    return find_cache(address);
 }
 
 // Makes this thread's cache of a heap, unless it has one; NULL with the error detail set for want of memory.

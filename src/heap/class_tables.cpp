@@ -7,9 +7,9 @@ namespace {
 
 // A span should hold so many blocks, so that a thread seldom needs another one; but no more pages than that takes, so
 // that small heaps stay small. Large blocks are content with fewer.
-constexpr uint32_t blocks_wanted = 32;
+constexpr uint32_t blocks_wanted = 64;
 constexpr uint32_t blocks_enough = 16;
-constexpr uint32_t pages_for_few = 4;
+constexpr uint32_t pages_for_few = 8;
 constexpr uint32_t tail_waste_shift = 5; // at most 1/32 of a span may be left over behind its last block
 
 bool enough_blocks(uint32_t pages, uint32_t blocks) {

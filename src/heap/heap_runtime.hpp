@@ -14,40 +14,40 @@ struct thread_table;
 
 // Spans with free blocks stand in bins by how full they are; the fullest bin comes first.
 inline constexpr uint32_t partial_bins = 4;
-inline constexpr uint8_t full_bin = partial_bins; // full spans of an owner
-inline constexpr uint8_t no_bin = 0xff;           // an owner's current span; full spans without owner
+inline constexpr uint8_t no_bin = partial_bins; // full spans, and an owner's current span
 struct span_bins {
-    uint32_t first[partial_bins + 1]; // heads of spans; 0: none
+    uint32_t first[partial_bins]; // heads of spans; 0: none
 };
 
-// What the volatile side knows of a span; stands at the index of its head page. All zero: nothing yet.
+// What the volatile side knows of a span; stands at the index of its head page. All zero: nothing yet. A cache line
+// each, since neighbours may have different owners.
 // Guarded by the class's lock, but used, notice, next, prev and bin belong to the owner while there is one.
-struct span_state {
+struct alignas(64) span_state {
     std::atomic<thread_cache *> owner; // changes under the class's lock; may be compared without it
-    uint32_t used;                     // bits set in the span's bitmap
+    uint32_t used;                     // blocks that are allocated or in the owner's cached word
     uint32_t notice;                   // an owner's free that makes `used` this has more to do
-    uint32_t next;
+    uint32_t next;                     // in its bin
     uint32_t prev;
+    uint32_t next_owned; // among the spans of its owner
+    uint32_t prev_owned;
     uint32_t remote_next; // in the queue of spans that other threads freed into
     uint8_t bin;
     bool known;
     std::atomic<bool> queued; // in its owner's remote queue; changes under the class's lock
-    uint8_t unused;
 };
-static_assert(sizeof(span_state) == 32);
+static_assert(sizeof(span_state) == 64);
 inline constexpr uint32_t notice_never = UINT32_MAX;
 
-// What a thread's cache holds of one class: a word of its current span's bitmap, from which it takes blocks. The word
-// itself is the truth (H5); where there is no current span, mask is 0.
-struct class_cache {
+// What a thread's cache holds of one class: the free blocks of one word of its current span's bitmap, from which it
+// takes blocks. The word itself is the truth (H5): these blocks are free there until they are taken.
+struct alignas(64) class_cache {
+    uint64_t free;
     std::atomic<uint64_t> *word;
-    uint64_t mask;
     char *blocks; // of the word's first bit
-    span_state *state;
     uint32_t block_bytes;
     uint32_t current; // the span's head page; 0: none
-    span_bins bins;   // its other spans
-    uint32_t unused;
+    uint32_t owned;   // all spans that it owns
+    span_bins bins;   // those with free blocks, but the current one
 };
 static_assert(sizeof(class_cache) == 64);
 
@@ -79,14 +79,14 @@ struct ty_heap {
     taiyen::page_descriptor *descriptors;
     std::atomic<uint64_t> *bitmaps;
     taiyen::span_state *states;
-    std::atomic<uint64_t> top; // H7: pages below it have been used; written under pages_lock
+    std::atomic<uint8_t> *page_classes; // of pages of known spans: the class + 1; small, so that frees find it cached
+    std::atomic<uint64_t> top;          // H7: pages below it have been used; written under pages_lock
     uint64_t *heads;
     uint64_t *remote_bits; // as bitmaps: blocks freed by others than the owner; guarded by the class's lock
     taiyen::heap_header *header;
     uint64_t limit_bytes;
     uint64_t first_table_page;
-    size_t states_bytes;
-    size_t remote_bytes;
+    size_t page_count; // that the volatile tables have room for
     taiyen::heap_owner owner;
     uint32_t class_count;
     uint32_t small_max; // the largest class's block size
@@ -127,6 +127,13 @@ inline std::atomic<uint64_t> *bitmap_of(const ty_heap *heap, uint64_t head) {
 }
 inline uint64_t *remote_of(const ty_heap *heap, uint64_t head) {
     return heap->remote_bits + head * bitmap_words_per_page;
+}
+// Bits set in a word, without the instruction that not every processor has, and without a library's help.
+inline uint32_t count_bits(uint64_t word) {
+    word -= word >> 1 & 0x5555555555555555;
+    word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+    return static_cast<uint32_t>(word * 0x0101010101010101 >> 56);
 }
 inline uint32_t head_of_span(const class_info &info, uint64_t page) { // H4
     return static_cast<uint32_t>(page & ~uint64_t{info.pages - 1u});

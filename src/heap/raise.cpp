@@ -54,6 +54,33 @@ void forget_spans(ty_heap *heap) {
     heap->swept.store(false, std::memory_order_relaxed);
 }
 
+// The volatile tables, for more pages, and the address table. On failure as before.
+ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
+    span_state *states = heap->states;
+    uint64_t *remote = heap->remote_bits;
+    std::atomic<uint8_t> *page_classes = heap->page_classes;
+    size_t pages = heap->page_count;
+    if (ty_status status = map_states(heap, limit_bytes / page_bytes); status != TY_OK)
+        return status;
+    ty_status status;
+    {
+        os::lock_guard guard(caches_lock);
+        status = address_table_extend(heap, limit_bytes);
+    }
+    if (status == TY_OK) {
+        os::unmap_memory(states, pages * sizeof(span_state));
+        os::unmap_memory(remote, pages * page_bitmap_bytes_v1);
+        os::unmap_memory(static_cast<void *>(page_classes), pages);
+        return TY_OK;
+    }
+    unmap_states(heap);
+    heap->states = states;
+    heap->remote_bits = remote;
+    heap->page_classes = page_classes;
+    heap->page_count = pages;
+    return status;
+}
+
 // All that can fail comes first; then the tables move.
 ty_status move_tables(ty_heap *heap, size_t limit_bytes) {
     if (ty_status status = provide_tables(heap, limit_bytes); status != TY_OK)
@@ -64,27 +91,11 @@ ty_status move_tables(ty_heap *heap, size_t limit_bytes) {
     void *copy;
     if (ty_status status = os::map_memory(bytes.all(), os::memory_hint::none, &copy); status != TY_OK)
         return status;
-    span_state *states = heap->states;
-    uint64_t *remote = heap->remote_bits;
-    size_t states_bytes = heap->states_bytes;
-    size_t remote_bytes = heap->remote_bytes;
-    ty_status status = map_states(heap, limit_bytes / page_bytes);
-    if (status == TY_OK) {
-        os::lock_guard guard(caches_lock);
-        status = address_table_extend(heap, limit_bytes);
-    }
+    ty_status status = swap_states(heap, limit_bytes);
     if (status != TY_OK) {
-        if (heap->states != states)
-            unmap_states(heap);
-        heap->states = states;
-        heap->remote_bits = remote;
-        heap->states_bytes = states_bytes;
-        heap->remote_bytes = remote_bytes;
         os::unmap_memory(copy, bytes.all());
         return status;
     }
-    os::unmap_memory(states, states_bytes);
-    os::unmap_memory(remote, remote_bytes);
     lift_tables(heap, static_cast<char *>(copy), bytes);
     set_tables(heap, limit_bytes);
     put_tables(heap, static_cast<const char *>(copy), bytes);

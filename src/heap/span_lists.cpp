@@ -7,7 +7,7 @@ namespace {
 uint8_t bin_for(const class_info &info, uint32_t used) {
     uint32_t free = info.blocks - used;
     if (free == 0)
-        return full_bin;
+        return no_bin;
     if (free * 8 <= info.blocks)
         return 0;
     if (free * 4 <= info.blocks)
@@ -30,15 +30,13 @@ void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t head) {
     state.bin = no_bin;
 }
 
-void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, uint32_t head, bool owned) {
+void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, uint32_t head) {
     span_state &state = heap->states[head];
     uint8_t bin = bin_for(info, state.used);
-    state.notice = bin == full_bin ? info.blocks - 1u : 0;
-    if (bin == full_bin && !owned) {
-        state.bin = no_bin;
-        return;
-    }
+    state.notice = bin == no_bin ? info.blocks - 1u : 0;
     state.bin = bin;
+    if (bin == no_bin)
+        return;
     state.prev = 0;
     state.next = bins.first[bin];
     if (state.next != 0)
@@ -46,7 +44,7 @@ void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, ui
     bins.first[bin] = head;
 }
 
-uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins, bool owned) {
+uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins) {
     for (uint8_t bin = 0; bin < partial_bins; bin++) {
         uint32_t best = 0;
         uint32_t candidates = 0;
@@ -56,7 +54,7 @@ uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins,
             next = state.next;
             if (bin_for(info, state.used) != bin) {
                 unlink_span(heap, bins, head);
-                place_span(heap, info, bins, head, owned);
+                place_span(heap, info, bins, head);
                 continue;
             }
             candidates++;
@@ -68,6 +66,29 @@ uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins,
             return best;
     }
     return 0;
+}
+
+void own_span(thread_cache *cache, uint32_t size_class, uint32_t head) {
+    span_state *states = cache->heap->states;
+    uint32_t &first = cache->classes[size_class].owned;
+    states[head].owner.store(cache, std::memory_order_relaxed);
+    states[head].prev_owned = 0;
+    states[head].next_owned = first;
+    if (first != 0)
+        states[first].prev_owned = head;
+    first = head;
+}
+
+void disown_span(thread_cache *cache, uint32_t size_class, uint32_t head) {
+    span_state *states = cache->heap->states;
+    const span_state &state = states[head];
+    if (state.prev_owned != 0)
+        states[state.prev_owned].next_owned = state.next_owned;
+    else
+        cache->classes[size_class].owned = state.next_owned;
+    if (state.next_owned != 0)
+        states[state.next_owned].prev_owned = state.prev_owned;
+    states[head].owner.store(nullptr, std::memory_order_relaxed);
 }
 
 } // namespace taiyen

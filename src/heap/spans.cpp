@@ -12,43 +12,44 @@ os::mutex &lock_of(ty_heap *heap, uint32_t size_class) {
     return heap->spans[size_class].lock;
 }
 
-// Points the class cache at a word of its current span that has free blocks, the lowest.
+// Puts the free blocks of a word of the current span, the lowest that has any, into the cache.
 bool next_word(const ty_heap *heap, const class_info &info, class_cache &entry) {
     std::atomic<uint64_t> *words = bitmap_of(heap, entry.current);
     for (uint32_t i = 0; i < info.words; i++) {
-        uint64_t mask = word_mask(info, i);
-        if ((~words[i].load(std::memory_order_relaxed) & mask) == 0)
+        uint64_t free = ~words[i].load(std::memory_order_relaxed) & word_mask(info, i);
+        if (free == 0)
             continue;
+        entry.free = free;
         entry.word = words + i;
-        entry.mask = mask;
         entry.blocks = page_address(heap, entry.current) + uint64_t{i} * 64 * info.block_bytes;
+        heap->states[entry.current].used += count_bits(free);
         return true;
     }
     return false;
 }
 
+// The blocks in the cached word are free again for all.
+void drop_word(const ty_heap *heap, class_cache &entry) {
+    if (entry.free != 0)
+        heap->states[entry.current].used -= count_bits(entry.free);
+    entry.free = 0;
+}
+
 bool make_current(const ty_heap *heap, uint32_t size_class, class_cache &entry, uint32_t head) {
     entry.current = head;
-    entry.state = &heap->states[head];
-    entry.state->notice = notice_never;
     entry.block_bytes = heap->classes[size_class].block_bytes;
+    heap->states[head].notice = notice_never;
     return next_word(heap, heap->classes[size_class], entry);
 }
 
-void drop_current(class_cache &entry) {
-    entry.word = &no_word;
-    entry.mask = 0;
-    entry.current = 0;
-}
-
-// The current span has no free block left: it joins the owner's other spans.
+// The current span has no free block left. Its frees will be noticed.
 void retire_current(const ty_heap *heap, const class_info &info, class_cache &entry) {
     uint32_t head = entry.current;
     if (head == 0)
         return;
-    drop_current(entry);
+    entry.current = 0;
     heap->states[head].used = info.blocks;
-    place_span(heap, info, entry.bins, head, true);
+    place_span(heap, info, entry.bins, head);
 }
 
 bool is_span_of(ty_heap *heap, uint32_t size_class, uint32_t head) {
@@ -64,6 +65,12 @@ bool is_span_of(ty_heap *heap, uint32_t size_class, uint32_t head) {
     return true;
 }
 
+// Tells the frees which class the span's pages have; 0: not a known span.
+void set_page_classes(ty_heap *heap, uint32_t head, uint32_t pages, uint32_t value) {
+    for (uint32_t i = 0; i < pages; i++)
+        heap->page_classes[head + i].store(static_cast<uint8_t>(value), std::memory_order_relaxed);
+}
+
 // The bitmap of a span that has no owner yet is checked and counted (H4, H5). Under the class's lock.
 bool know_span(ty_heap *heap, uint32_t size_class, uint32_t head) {
     const class_info &info = heap->classes[size_class];
@@ -75,12 +82,13 @@ bool know_span(ty_heap *heap, uint32_t size_class, uint32_t head) {
         uint64_t word = words[i].load(std::memory_order_relaxed);
         if (i >= info.words ? word != 0 : (word & ~word_mask(info, i)) != 0)
             return false;
-        used += static_cast<uint32_t>(__builtin_popcountll(word));
+        used += count_bits(word);
     }
     span_state &state = heap->states[head];
     state.used = used;
     state.known = true;
     state.bin = no_bin;
+    set_page_classes(heap, head, info.pages, size_class + 1);
     return true;
 }
 
@@ -97,8 +105,10 @@ ty_status release_span(ty_heap *heap, uint32_t size_class, uint32_t head) {
         return status;
     }
     span_state &state = heap->states[head];
-    state.owner.store(nullptr, std::memory_order_relaxed);
+    if (thread_cache *owner = state.owner.load(std::memory_order_relaxed); owner != nullptr)
+        disown_span(owner, size_class, head);
     state.known = false;
+    set_page_classes(heap, head, info.pages, 0);
     return TY_OK;
 }
 
@@ -107,7 +117,7 @@ ty_status place_shared(ty_heap *heap, uint32_t size_class, uint32_t head) {
     const class_info &info = heap->classes[size_class];
     if (heap->states[head].used == 0)
         return release_span(heap, size_class, head);
-    place_span(heap, info, heap->spans[size_class].shared, head, false);
+    place_span(heap, info, heap->spans[size_class].shared, head);
     return TY_OK;
 }
 
@@ -123,7 +133,7 @@ ty_status place_again(ty_heap *heap, thread_cache *owner, uint32_t size_class, u
     unlink_span(heap, entry.bins, head);
     if (heap->states[head].used == 0)
         return release_span(heap, size_class, head);
-    place_span(heap, heap->classes[size_class], entry.bins, head, true);
+    place_span(heap, heap->classes[size_class], entry.bins, head);
     return TY_OK;
 }
 
@@ -142,6 +152,7 @@ ty_status describe_span(ty_heap *heap, uint32_t size_class, uint32_t head) {
     state.known = true;
     state.queued.store(false, std::memory_order_relaxed);
     state.bin = no_bin;
+    set_page_classes(heap, head, info.pages, size_class + 1);
     return TY_OK;
 }
 
@@ -169,14 +180,14 @@ void settle_remote(thread_cache *cache, uint32_t size_class) {
         std::atomic<uint64_t> *words = bitmap_of(heap, head);
         for (uint32_t i = 0; i < info.words; i++) {
             uint64_t word = words[i].load(std::memory_order_relaxed);
-            state.used -= static_cast<uint32_t>(__builtin_popcountll(word & remote[i]));
+            state.used -= count_bits(word & remote[i]);
             words[i].store(word & ~remote[i], std::memory_order_relaxed);
             remote[i] = 0;
         }
         if (head != entry.current) {
             unlink_span(heap, entry.bins, head);
             if (state.used != 0 || release_span(heap, size_class, head) != TY_OK)
-                place_span(heap, info, entry.bins, head, true);
+                place_span(heap, info, entry.bins, head);
         }
         head = next;
     }
@@ -226,9 +237,9 @@ bool adopt_shared(thread_cache *cache, uint32_t size_class) {
     const class_info &info = heap->classes[size_class];
     span_bins &shared = heap->spans[size_class].shared;
     uint32_t head;
-    while ((head = pick_span(heap, info, shared, false)) != 0) {
+    while ((head = pick_span(heap, info, shared)) != 0) {
         unlink_span(heap, shared, head);
-        heap->states[head].owner.store(cache, std::memory_order_relaxed);
+        own_span(cache, size_class, head);
         if (make_current(heap, size_class, cache->classes[size_class], head))
             return true;
         retire_current(heap, info, cache->classes[size_class]);
@@ -241,7 +252,7 @@ bool take_own(thread_cache *cache, uint32_t size_class) {
     const class_info &info = heap->classes[size_class];
     class_cache &entry = cache->classes[size_class];
     uint32_t head;
-    while ((head = pick_span(heap, info, entry.bins, true)) != 0) {
+    while ((head = pick_span(heap, info, entry.bins)) != 0) {
         unlink_span(heap, entry.bins, head);
         if (make_current(heap, size_class, entry, head))
             return true;
@@ -279,7 +290,7 @@ bool refill(thread_cache *cache, uint32_t size_class) {
     uint32_t head;
     if (new_span(heap, size_class, &head) != TY_OK)
         return false;
-    heap->states[head].owner.store(cache, std::memory_order_relaxed);
+    own_span(cache, size_class, head);
     return make_current(heap, size_class, entry, head);
 }
 
@@ -297,7 +308,7 @@ void after_free(thread_cache *cache, uint32_t size_class, uint32_t head) {
         if (!heap->states[head].known || heap->states[head].bin != no_bin)
             return;
     }
-    place_span(heap, heap->classes[size_class], entry.bins, head, true);
+    place_span(heap, heap->classes[size_class], entry.bins, head);
 }
 
 small_block small_block_at(const ty_heap *heap, uint32_t size_class, uint64_t offset) {
@@ -379,22 +390,22 @@ void settle_cache(thread_cache *cache, bool give_up) {
     ty_heap *heap = cache->heap;
     for (uint32_t size_class = 0; size_class < heap->class_count; size_class++) {
         class_cache &entry = cache->classes[size_class];
-        bool drop = entry.current != 0 && (give_up || heap->states[entry.current].used == 0);
-        if (!drop && !give_up && cache->remote[size_class].load(std::memory_order_relaxed) == 0)
+        bool queued = cache->remote[size_class].load(std::memory_order_relaxed) != 0;
+        if (entry.current == 0 && !queued && (!give_up || entry.owned == 0))
             continue;
         os::lock_guard guard(lock_of(heap, size_class));
+        drop_word(heap, entry);
         settle_remote(cache, size_class);
-        if (uint32_t head = entry.current; head != 0 && (give_up || heap->states[head].used == 0)) {
-            drop_current(entry);
-            heap->states[head].owner.store(nullptr, std::memory_order_relaxed);
-            place_shared(heap, size_class, head);
+        uint32_t current = entry.current;
+        if (current != 0 && (give_up || heap->states[current].used == 0)) {
+            entry.current = 0;
+            if (heap->states[current].used == 0)
+                release_span(heap, size_class, current);
         }
-        for (uint32_t bin = 0; give_up && bin <= full_bin; bin++) {
-            while (uint32_t head = entry.bins.first[bin]) {
-                unlink_span(heap, entry.bins, head);
-                heap->states[head].owner.store(nullptr, std::memory_order_relaxed);
-                place_shared(heap, size_class, head);
-            }
+        while (uint32_t head = give_up ? entry.owned : 0) {
+            unlink_span(heap, entry.bins, head);
+            disown_span(cache, size_class, head);
+            place_shared(heap, size_class, head);
         }
     }
 }

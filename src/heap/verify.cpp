@@ -137,7 +137,7 @@ void verification::check_span(page_run area) {
         if (beyond != 0)
             problem("H5: the span at page %u has %u blocks, but bits beyond are set in word %u of its bitmap",
                     area.first, info.blocks, i);
-        used += static_cast<uint32_t>(__builtin_popcountll(word & ~beyond));
+        used += count_bits(word & ~beyond);
     }
     check_span_count(area, used);
 }

@@ -51,8 +51,7 @@ uint32_t count_allocated(const ty_heap *heap, const class_info &info, uint64_t h
     uint32_t count = 0;
     const std::atomic<uint64_t> *words = bitmap_of(heap, head);
     for (uint32_t i = 0; i < info.words; i++)
-        count +=
-            static_cast<uint32_t>(__builtin_popcountll(words[i].load(std::memory_order_relaxed) & word_mask(info, i)));
+        count += count_bits(words[i].load(std::memory_order_relaxed) & word_mask(info, i));
     return count;
 }
 
