@@ -219,17 +219,25 @@ private:
     std::map<char *, model_block> blocks_;
 };
 
+#if defined(__SANITIZE_THREAD__)
+constexpr uint64_t seeds = 1;
+constexpr int steps = 10'000;
+#else
+constexpr uint64_t seeds = 4;
+constexpr int steps = 60'000;
+#endif
+
 class heap_model : public testing::TestWithParam<ty_class_table> {};
 
 TEST_P(heap_model, random_operations) {
-    for (uint64_t seed = 1; seed <= 4; seed++) {
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         memory_heap memory(GetParam());
         model plain(memory, seed);
-        for (int i = 0; i < 60'000 && !HasFatalFailure(); i++) {
+        for (int i = 0; i < steps && !HasFatalFailure(); i++) {
             plain.step();
-            if (i % 10'000 == 9'999)
+            if (i % (steps / 6) == 0)
                 plain.check();
-            if (i % 20'000 == 15'000)
+            if (i % (steps / 3) == steps / 4)
                 memory.reattach();
         }
         ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
