@@ -47,8 +47,12 @@ bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
 }
 
 void reset_writer(batch_writer &writer, batch_outcome outcome) {
-    for (size_t i = 0; i < writer.ring.slot_count && i < writer.filled; ++i)
-        writer.ring.slots[i].state = slot_state::empty;
+    staging &ring = writer.ring;
+    size_t used = writer.filled < ring.slot_count ? writer.filled : ring.slot_count;
+    for (size_t i = 0; i < used; ++i)
+        ring.slots[i].state = slot_state::empty;
+    size_t faded = ring.wanted - (ring.wanted + 7) / 8;
+    ring.wanted = used > faded ? used : faded;
     writer.open = writer.sealed = writer.finishing = writer.failing = false;
     writer.target = nullptr;
     writer.filled = writer.claimed = writer.written = 0;
@@ -290,7 +294,9 @@ void writer_finish(image &im) {
 
 void writer_trim(image &im) {
     batch_writer &writer = im.writer;
-    size_t keep = staging_keep_bytes / staging_slot_bytes;
+    constexpr size_t least = staging_keep_min_bytes / staging_slot_bytes;
+    constexpr size_t most = staging_keep_max_bytes / staging_slot_bytes;
+    size_t keep = writer.ring.wanted < least ? least : writer.ring.wanted > most ? most : writer.ring.wanted;
     if (writer.open || writer.trimming || writer.ring.touched <= keep)
         return;
     size_t touched = writer.ring.touched;

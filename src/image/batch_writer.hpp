@@ -10,8 +10,11 @@
 
 namespace taiyen {
 
-inline constexpr size_t staging_slot_bytes = size_t{1} << 20;  // one chunk; what it leaves unused keeps slots aligned
-inline constexpr size_t staging_keep_bytes = size_t{64} << 20; // kept in memory between snapshots
+inline constexpr size_t staging_slot_bytes = size_t{1} << 20; // one chunk; what it leaves unused keeps slots aligned
+// What is kept in memory between snapshots: as much as the last batches needed, within these bounds. New memory costs
+// more than the copy into it: the kernel zeroes it first, in the writers' pause.
+inline constexpr size_t staging_keep_min_bytes = size_t{64} << 20;
+inline constexpr size_t staging_keep_max_bytes = size_t{1} << 30;
 static_assert(chunk_bytes(chunk_pages_1) <= staging_slot_bytes);
 
 enum class slot_state : uint8_t { empty, filled, writing };
@@ -29,6 +32,7 @@ struct staging {
     staging_slot *slots = nullptr;
     size_t slot_count = 0;
     size_t touched = 0; // slots ever used since memory was given back
+    size_t wanted = 0;  // slots that the last batches needed; an eighth less with each batch that needs less
 
     ty_status create(size_t bytes);
     void destroy();
