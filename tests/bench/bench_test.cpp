@@ -43,7 +43,7 @@ const expectation &expected(const std::string &suite) {
     throw std::runtime_error("no such suite");
 }
 
-class bench_test : public testing::TestWithParam<const char *> {
+class bench_program : public testing::Test {
 protected:
     void SetUp() override {
         std::string pattern = testing::TempDir() + "taiyen-bench-test-XXXXXX";
@@ -54,6 +54,8 @@ protected:
 
     fs::path folder_;
 };
+
+class bench_test : public bench_program, public testing::WithParamInterface<const char *> {};
 
 pid_t start(const std::vector<std::string> &arguments) {
     std::vector<char *> list;
@@ -105,9 +107,7 @@ TEST_P(bench_test, json_has_every_case_and_subject) {
 }
 
 INSTANTIATE_TEST_SUITE_P(suites, bench_test, testing::Values("churn", "dirty", "snapshot", "open"),
-                         [](const auto &info) { return std::string(info.param); });
-
-class bench_program : public bench_test {};
+                         [](const auto &each) { return std::string(each.param); });
 
 TEST_F(bench_program, refuses_an_unknown_suite) {
     EXPECT_EQ(finish(start({"nonsense", "--dir", folder_})), 2);
