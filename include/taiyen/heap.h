@@ -146,8 +146,8 @@ typedef struct ty_heap_stats {
 TY_API TY_CHECKED ty_status ty_heap_get_stats(ty_heap *heap, ty_heap_stats *stats);
 
 /* Gives the memory of free pages back to the system now. In snapshot heaps also the private copies of pages that the
- * image holds unchanged, for which no other thread may write to the heap meanwhile. Bytes given back go to
- * *released_bytes (may be NULL). */
+ * image holds unchanged (but not of pages first used since the heap was opened); no other thread may write to the heap
+ * meanwhile. Bytes given back go to *released_bytes (may be NULL). */
 TY_API ty_status ty_heap_purge(ty_heap *heap, size_t *released_bytes);
 
 #ifdef __cplusplus

@@ -7,6 +7,9 @@
 #include <new>
 
 namespace taiyen {
+
+static_assert(heap_header_pages == header_pages);
+
 namespace {
 
 ty_status bad_header(const void *base, const char *what) {

@@ -26,7 +26,9 @@ struct heap_owner {
     void (*give_back)(void *context, void *address, size_t bytes) = nullptr;
 };
 
-// Makes an empty heap in [base, base + limit_bytes), which reads as zeros, and nothing more than touches its header.
+// Makes an empty heap in [base, base + limit_bytes), which reads as zeros, and touches nothing but its first
+// heap_header_pages pages.
+inline constexpr size_t heap_header_pages = 2;
 ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner);
 
 // Makes the volatile side for a formatted heap. The heap's own limit may be smaller than what is mapped, when a raise
@@ -76,6 +78,15 @@ ty_status heap_each_root(ty_heap *heap, ty_root_callback *callback, void *contex
 void *heap_base(const ty_heap *heap);
 size_t heap_limit(const ty_heap *heap);
 size_t heap_used_bytes(const ty_heap *heap); // from the base to the end of the highest area ever used
+
+// The stretches of what is mapped that were never used, in whole pages: those above the highest area, and the pieces of
+// the tables that describe them. Whatever they hold, the heap takes them for zeros (H7). Returns how many there are.
+struct heap_stretch {
+    void *address;
+    size_t bytes;
+};
+inline constexpr size_t heap_unused_max = 5;
+size_t heap_unused(const ty_heap *heap, size_t mapped_bytes, heap_stretch (&unused)[heap_unused_max]);
 ty_class_table heap_classes(const ty_heap *heap);
 
 // What a higher layer keeps with the heap (the image of a persistent heap); NULL at first.

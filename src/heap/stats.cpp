@@ -97,6 +97,20 @@ struct touched_parts {
 
 } // namespace
 
+size_t heap_unused(const ty_heap *heap, size_t mapped_bytes, heap_stretch (&unused)[heap_unused_max]) {
+    touched_parts touched(heap);
+    size_t count = 0;
+    for (size_t i = 0; i < 4; i++) {
+        char *start = touched.part[i].start + touched.part[i].bytes;
+        char *end = i < 3 ? touched.part[i + 1].start : heap->base + heap->limit_bytes;
+        if (start < end)
+            unused[count++] = {start, static_cast<size_t>(end - start)};
+    }
+    if (mapped_bytes > heap->limit_bytes) // a raise that was not finished
+        unused[count++] = {heap->base + heap->limit_bytes, mapped_bytes - heap->limit_bytes};
+    return count;
+}
+
 ty_status heap_get_stats(ty_heap *heap, ty_heap_stats *stats) {
     pause_guard paused(heap);
     ty_heap_stats found{};

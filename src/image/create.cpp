@@ -62,23 +62,19 @@ ty_status map_new(image &im, void *wanted_base) {
 }
 
 // The pages that formatting touched go to their places directly: there is nothing to protect yet.
-ty_status write_formatted_pages(image &im) {
+ty_status write_formatted_pages(const image &im) {
     page_sums sums;
     if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
         return status;
-    if (ty_status status = im.tracker.collect(im.dirty))
-        return status;
     io_buffer buffer;
-    if (ty_status status = buffer.create(page_bytes))
+    if (ty_status status = buffer.create(heap_header_pages * page_bytes))
         return status;
-    for (uint64_t page = im.dirty.next(0); page < im.dirty.page_count(); page = im.dirty.next(page + 1)) {
-        memcpy(buffer.data(), im.base + page * page_bytes, page_bytes);
-        if (ty_status status = im.backing.write(image_pages_offset_1 + page * page_bytes, buffer.data(), page_bytes))
+    memcpy(buffer.data(), im.base, buffer.bytes());
+    if (ty_status status = im.backing.write(image_pages_offset_1, buffer.data(), buffer.bytes()))
+        return status;
+    for (uint64_t page = 0; page < heap_header_pages; ++page)
+        if (ty_status status = sums.set(page, checksum(buffer.data() + page * page_bytes, page_bytes)))
             return status;
-        if (ty_status status = sums.set(page, checksum(buffer.data(), page_bytes)))
-            return status;
-    }
-    im.dirty.clear();
     return sums.write();
 }
 
@@ -86,16 +82,10 @@ ty_status format_heap(image &im, const ty_open_options &options) {
     image_header_1 &header = im.header.current;
     im.base = reinterpret_cast<char *>(header.base);
     im.mapped_bytes = header.limit_bytes;
-    heap_owner owner{};
-    if (im.kind == TY_ARCHIVE)
-        owner = archive_owner(im);
-    else if (ty_status status = start_tracking(im, options.tracking))
-        return status;
+    heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : heap_owner{};
     if (ty_status status = heap_format(im.base, header.limit_bytes, options.classes, owner))
         return status;
-    if (im.kind == TY_ARCHIVE)
-        return im.backing.write_back(im.base, im.mapped_bytes);
-    return write_formatted_pages(im);
+    return im.kind == TY_ARCHIVE ? im.backing.write_back(im.base, im.mapped_bytes) : write_formatted_pages(im);
 }
 
 } // namespace

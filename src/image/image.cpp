@@ -68,6 +68,21 @@ ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
     return TY_OK;
 }
 
+namespace {
+
+// Whether the page shows the file once its private copy is gone; fresh memory would show zeros.
+bool shows_file(const image &im, uint64_t page) {
+    const char *address = im.base + page * page_bytes;
+    for (size_t i = 0; i < im.fresh_count; ++i) {
+        const char *start = static_cast<const char *>(im.fresh[i].address);
+        if (address >= start && address < start + im.fresh[i].bytes)
+            return false;
+    }
+    return true;
+}
+
+} // namespace
+
 // Memory of free pages, and private copies that the image holds unchanged.
 ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
     image &im = *image_of(heap);
@@ -95,7 +110,7 @@ ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
             size_t found = 0;
             status = im.tracker.unwritten_copies(next, end - next, pages, capacity, &found, &next);
             for (size_t i = 0; !status && i < found; ++i) {
-                if (im.dirty.contains(pages[i]))
+                if (im.dirty.contains(pages[i]) || !shows_file(im, pages[i]))
                     continue;
                 status = os::decommit(im.base + pages[i] * page_bytes, page_bytes);
                 released += page_bytes;

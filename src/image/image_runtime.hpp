@@ -33,6 +33,8 @@ struct image {
     storage_file journal;
     char *base;
     uint64_t mapped_bytes;
+    heap_stretch fresh[heap_unused_max]; // anonymous memory, not the file: never used when the heap was opened
+    size_t fresh_count;
     os::fork_guard fork;
 
     header_state header; // written at open, by the applier, and at close

@@ -145,14 +145,19 @@ ty_status map_heap(image &im, opening &state) {
     return TY_OK;
 }
 
-// Reading ahead pays for a heap that memory can hold: its first pass over the disk is sequential. In pages never used
-// there is nothing to read, yet the kernel would fill its cache with zeros around each first touch; and in a heap far
-// larger than memory, pages read ahead push out pages in use.
-void advise_read_ahead(const image &im) {
-    os::advise_random(im.base, im.mapped_bytes, true);
-    size_t used = heap_used_bytes(im.heap);
-    if (used <= os::machine().memory_bytes / 4)
-        os::advise_random(im.base, used, false);
+// Pages never used become anonymous memory: a first touch costs a page of zeros, and not a page of the kernel's file
+// cache besides; and on a file system in memory that is full, it would be a SIGBUS. Everywhere else reading ahead pays,
+// unless memory cannot hold the heap: then it pushes out pages in use.
+ty_status prepare_memory(image &im) {
+    if (heap_used_bytes(im.heap) > os::machine().memory_bytes / 4)
+        os::advise_random(im.base, im.mapped_bytes, true);
+    if (im.read_only || im.kind == TY_ARCHIVE)
+        return TY_OK;
+    im.fresh_count = heap_unused(im.heap, im.mapped_bytes, im.fresh);
+    for (size_t i = 0; i < im.fresh_count; ++i)
+        if (ty_status status = os::replace_with_memory(im.fresh[i].address, im.fresh[i].bytes))
+            return status;
+    return TY_OK;
 }
 
 // The files of an existing heap, from its name to its memory.
@@ -223,15 +228,29 @@ ty_status mark_open(image &im) {
     return im.kind == TY_ARCHIVE ? flush_image(im.backing, im.header) : TY_OK;
 }
 
+// The heap's memory holds what is committed; what is written from now on is dirty.
+ty_status start_tracking(image &im, ty_tracking tracking) {
+    uint64_t page_count = im.mapped_bytes / page_bytes;
+    if (ty_status status = im.dirty.create(page_count))
+        return status;
+    if (ty_status status = im.in_flight.create(page_count))
+        return status;
+    os::tracker_method method = tracking == TY_TRACK_KERNEL   ? os::tracker_method::kernel
+                                : tracking == TY_TRACK_SIGNAL ? os::tracker_method::signal
+                                                              : os::tracker_method::automatic;
+    if (ty_status status = im.tracker.start(im.base, page_count, method))
+        return status;
+    im.tracking = true;
+    return TY_OK;
+}
+
 ty_status start_heap(image &im, opening &state) {
-    if (im.kind == TY_SNAPSHOT && !im.read_only && !im.tracking)
-        if (ty_status status = start_tracking(im, state.options.tracking))
-            return status;
     heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : snapshot_owner(im);
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, !im.read_only, &im.heap))
         return status;
     heap_set_attachment(im.heap, &im);
-    advise_read_ahead(im);
+    if (ty_status status = prepare_memory(im))
+        return status;
     if (ty_status status = im.fork.start())
         return status;
     if (im.read_only)
@@ -240,6 +259,8 @@ ty_status start_heap(image &im, opening &state) {
         return status;
     if (im.kind != TY_SNAPSHOT)
         return TY_OK;
+    if (ty_status status = start_tracking(im, state.options.tracking))
+        return status;
     if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
         return status;
     uint64_t size = 0;
@@ -343,21 +364,6 @@ heap_owner snapshot_owner(image &im) {
     // Free pages lose their private copies; what shows then is what the image holds, which nobody needs either.
     owner.give_back = [](void *, void *address, size_t bytes) { (void)os::decommit(address, bytes); };
     return owner;
-}
-
-ty_status start_tracking(image &im, ty_tracking tracking) {
-    uint64_t page_count = im.mapped_bytes / page_bytes;
-    if (ty_status status = im.dirty.create(page_count))
-        return status;
-    if (ty_status status = im.in_flight.create(page_count))
-        return status;
-    os::tracker_method method = tracking == TY_TRACK_KERNEL   ? os::tracker_method::kernel
-                                : tracking == TY_TRACK_SIGNAL ? os::tracker_method::signal
-                                                              : os::tracker_method::automatic;
-    if (ty_status status = im.tracker.start(im.base, page_count, method))
-        return status;
-    im.tracking = true;
-    return TY_OK;
 }
 
 ty_status image_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report) {

@@ -18,7 +18,4 @@ ty_status raise_files(image &im, uint64_t limit_bytes);
 // raise.cpp: clears what a raise left to clear, if anything.
 ty_status finish_clearing(image &im);
 
-// open.cpp: starts tracking, for a heap whose memory holds what is committed.
-ty_status start_tracking(image &im, ty_tracking tracking);
-
 } // namespace taiyen

@@ -147,6 +147,12 @@ ty_status commit(void *address, size_t bytes) {
     return TY_OK;
 }
 
+ty_status replace_with_memory(void *address, size_t bytes) {
+    void *got = sys::mmap(address, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return got == address ? TY_OK : memory_failure("map memory at", address, bytes);
+}
+
 void advise_random(void *address, size_t bytes, bool random) {
     sys::madvise(address, bytes, random ? MADV_RANDOM : MADV_NORMAL);
 }

@@ -49,6 +49,10 @@ void unmap_memory(void *memory, size_t bytes);
 // Changes whether pages may be written.
 ty_status protect(void *address, size_t bytes, bool writable);
 
+// Puts anonymous memory in the place of whatever is mapped there, readable and writable; it reads as zeros.
+// Expected: TY_E_MEMORY.
+ty_status replace_with_memory(void *address, size_t bytes);
+
 // Tells whether a file mapping will be touched in random order, so that nothing is read ahead. A wish: ignored where
 // the kernel cannot.
 void advise_random(void *address, size_t bytes, bool random);

@@ -241,6 +241,9 @@ TEST_F(snapshot_test, purge_gives_clean_pages_back_and_keeps_their_content) {
     open();
     scribbler s(9);
     s.change(heap, 2000);
+    ASSERT_OK(ty_close(heap));
+    open(); // now its pages show the file
+    s.change(heap, 1000);
     ASSERT_OK(ty_snapshot(heap));
     s.change(heap, 20); // dirty pages stay
     content before = content_of(heap);
