@@ -274,7 +274,7 @@ TEST(heap_call, wrong_places_and_foreign_bytes_are_refused) {
     EXPECT_EQ(heap_attach(memory.base, memory.limit, owner, true, &heap), TY_E_ADDRESS) << "attached already";
     EXPECT_EQ(heap_attach(memory.base + 4096, memory.limit, owner, true, &heap), TY_E_ARGUMENT);
     EXPECT_EQ(heap_attach(memory.base, 4096, owner, true, &heap), TY_E_ARGUMENT);
-    EXPECT_EQ(heap_attach(memory.base, memory.limit * 2, owner, true, &heap), TY_E_DAMAGED);
+    EXPECT_EQ(heap_attach(memory.base, memory.limit / 2, owner, true, &heap), TY_E_DAMAGED) << "less than its limit";
     EXPECT_EQ(heap_format(memory.base + 1, memory.limit, TY_CLASSES_LINE, owner), TY_E_ARGUMENT);
     memory.detach();
     memory.base[0]++;
