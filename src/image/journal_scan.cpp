@@ -2,6 +2,7 @@
 #include "checksum.hpp"
 #include "journal.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace taiyen {
@@ -16,9 +17,8 @@ struct expectation {
 };
 
 struct candidate {
-    batch *found = nullptr;     // complete
-    bool started = false;       // its first chunk's header is there
-    bool headers_whole = false; // all chunk headers are there, so nonce and end are known
+    batch *found = nullptr; // complete
+    bool started = false;   // its first chunk's header is there
     uint64_t attempt = 0;
     uint64_t nonce = 0;
     uint64_t end = 0;
@@ -98,7 +98,6 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
                                                expected.page_limit, b, &result->damage_offset);
         offset += chunk_bytes(header.count);
         if (header.flags & chunk_last_1) {
-            result->headers_whole = true;
             result->end = b->end = offset;
             if (pages_whole && header.batch_pages == b->copies.count) {
                 result->found = b;
@@ -111,33 +110,42 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
     return TY_OK;
 }
 
-// Whether a batch that names `nonce` as its predecessor starts at `position`.
-ty_status successor_at(const storage_file &journal, uint64_t position, uint64_t size, const expectation &expected,
-                       io_buffer &buffer, bool *found) {
-    *found = false;
-    if (position + page_bytes > size)
-        return TY_OK;
-    if (ty_status status = journal.read(position, buffer.data(), page_bytes))
-        return status;
-    chunk_header_1 header;
-    memcpy(&header, buffer.data(), sizeof header);
-    *found = begins(header, expected);
-    return TY_OK;
-}
+// A chunk that contradicts the end of the chain: of a later epoch, or of another line of snapshots.
+struct contradiction {
+    uint64_t epoch = 0; // 0: there is none
+    uint64_t offset = 0;
+};
 
-// Whether a sound chunk of this heap and a later epoch than expected, or of another chain, starts at `position`.
-ty_status stranger_at(const storage_file &journal, uint64_t position, uint64_t size, const expectation &expected,
-                      io_buffer &buffer, uint64_t *epoch) {
-    *epoch = 0;
-    if (position + page_bytes > size)
-        return TY_OK;
-    if (ty_status status = journal.read(position, buffer.data(), page_bytes))
-        return status;
-    chunk_header_1 header;
-    memcpy(&header, buffer.data(), sizeof header);
-    if (header_is_sound(header) && !memcmp(header.identity, expected.identity, sizeof header.identity) &&
-        header.index == 0 && header.epoch >= expected.epoch && !begins(header, expected))
-        *epoch = header.epoch;
+// A batch is begun only when the one before it is durable. So where a chunk of a later epoch stands behind the place of
+// the batch that is expected, that batch was acknowledged, and what is wrong with it is damage. Its own first header
+// may be gone: then the next sound one, of the same batch or of the next, is at most one chunk away.
+ty_status find_contradiction(const storage_file &journal, uint64_t place, uint64_t size, const expectation &expected,
+                             io_buffer &buffer, contradiction *found) {
+    const uint64_t reach = chunk_bytes(chunk_pages_1) + page_bytes; // a chunk, and the header behind it
+    uint64_t end = place + reach;
+    for (uint64_t at = place; at < end && at + page_bytes <= size;) {
+        uint64_t readable = std::min<uint64_t>((std::min(end, size) - at) / page_bytes * page_bytes, buffer.bytes());
+        if (ty_status status = journal.read(at, buffer.data(), readable))
+            return status;
+        uint64_t next = at + readable;
+        for (uint64_t i = 0; i < readable; i += page_bytes) {
+            chunk_header_1 header;
+            memcpy(&header, buffer.data() + i, sizeof header);
+            if (!header_is_sound(header) || memcmp(header.identity, expected.identity, sizeof header.identity))
+                continue;
+            bool other_line = header.epoch == expected.epoch && header.previous_nonce != expected.previous_nonce;
+            if (header.epoch > expected.epoch || other_line) {
+                *found = {header.epoch, at + i};
+                return TY_OK;
+            }
+            if (header.epoch == expected.epoch) { // go on behind it
+                next = at + i + chunk_bytes(header.count);
+                end = next + reach;
+                break;
+            }
+        }
+        at = next;
+    }
     return TY_OK;
 }
 
@@ -188,25 +196,20 @@ ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], 
         for (int i = 0; i < place_count; ++i) {
             const candidate &c = candidates[i];
             scan->discarded += c.started;
-            bool followed = false;
-            expectation after{identity, expected.epoch + 1, c.nonce, page_limit};
-            const uint64_t after_places[] = {c.end, journal_front_1};
-            for (uint64_t place : after_places)
-                if (c.headers_whole && !followed)
-                    if ((status = successor_at(journal, place, size, after, buffer, &followed)))
-                        return status;
-            if (followed || (c.started && expected.epoch <= durable_epoch))
+            if (c.started && expected.epoch <= durable_epoch)
                 return damaged_batch(journal, expected.epoch, c.damage_offset);
-            uint64_t stranger = 0;
-            if ((status = stranger_at(journal, places[i], size, expected, buffer, &stranger)))
+            contradiction later;
+            if ((status = find_contradiction(journal, places[i], size, expected, buffer, &later)))
                 return status;
-            if (stranger)
+            if (later.epoch && !c.started && later.offset == places[i])
                 return failure(TY_E_MISMATCH,
-                               "continue the image from epoch %llu: the journal holds epoch %llu, of another "
-                               "line of snapshots",
-                               (unsigned long long)at.epoch, (unsigned long long)stranger)
-                    .at(journal.path, places[i])
+                               "continue the image from epoch %llu: the journal holds epoch %llu, of "
+                               "another line of snapshots",
+                               (unsigned long long)at.epoch, (unsigned long long)later.epoch)
+                    .at(journal.path, later.offset)
                     .remedy("one of the two files is an older copy: restore both from copies made together");
+            if (later.epoch)
+                return damaged_batch(journal, expected.epoch, c.started ? c.damage_offset : places[i]);
         }
         if (at.epoch < durable_epoch)
             return damaged_batch(journal, expected.epoch, at.next);
