@@ -33,6 +33,8 @@ enum class sim_cut {
     random,   // each sector and each change of names, sizes and space: a coin toss (reorders)
     prefix,   // a random prefix in order of time, the last write torn
     trash,    // as random, but some sectors that were in doubt hold garbage
+    // No cut: only the process died. Everything is there, what was in doubt still is, and the events go on from here.
+    process_death,
 };
 
 // A new disk that holds what would be found after the power fails just before event number `event` (all events: at the

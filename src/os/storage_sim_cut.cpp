@@ -198,11 +198,40 @@ const replay &replay_at(const sim_disk &disk, uint64_t event) {
     return disk.cursor;
 }
 
+// The disk as another process finds it after the one that used it died: its history goes on.
+sim_disk *continue_disk(const sim_disk &disk, uint64_t event) {
+    sim_disk *result = sim_create();
+    result->start = disk.start;
+    result->cursor = disk.start;
+    result->next_file = disk.next_file;
+    result->events.assign(disk.events.begin(), disk.events.begin() + static_cast<ptrdiff_t>(event));
+    result->names = disk.start.durable_names;
+    std::map<file_number, content> contents;
+    for (const auto &[number, file] : disk.start.files) {
+        contents[number] = file.durable;
+    }
+    for (const auto &what : result->events) {
+        apply_event(what, contents[what.file]);
+        apply_name(what, result->names);
+    }
+    for (const auto &[path, number] : result->names) {
+        auto file = std::make_unique<live_file>();
+        file->path = path;
+        file->now = contents.at(number);
+        result->live[number] = std::move(file);
+    }
+    return result;
+}
+
 } // namespace
 
 sim_disk *sim_power_cut(const sim_disk *disk, uint64_t event, sim_cut cut, uint64_t seed) {
     lock_guard guard(disk->lock);
-    const replay &at = replay_at(*disk, std::min<uint64_t>(event, disk->events.size()));
+    event = std::min<uint64_t>(event, disk->events.size());
+    if (cut == sim_cut::process_death) {
+        return continue_disk(*disk, event);
+    }
+    const replay &at = replay_at(*disk, event);
     verdict judge(cut, seed, doubts_in_time(at));
 
     sim_disk *result = sim_create();

@@ -179,6 +179,23 @@ TEST(storage_sim, what_a_failed_flush_covered_stays_in_doubt) {
     on.close(file);
 }
 
+TEST(storage_sim, the_death_of_a_process_leaves_everything_in_doubt) {
+    disk_owner on;
+    ty_file *file = durable_file(on);
+    EXPECT_EQ(write_tags(on, file, 0, 1, 500), TY_OK);
+    disk_owner after(sim_power_cut(on.disk, UINT64_MAX, sim_cut::process_death, 0));
+    EXPECT_EQ(read_tags(after, "/d/a"), read_tags(on, "/d/a"));
+    EXPECT_EQ(sim_event_count(after.disk), sim_event_count(on.disk));
+    disk_owner cut(sim_power_cut(after.disk, UINT64_MAX, sim_cut::drop_all, 0));
+    EXPECT_EQ(read_tags(cut, "/d/a")[0], 100u);
+    ty_file *again = after.open("/d/a", TY_OPEN_WRITE);
+    EXPECT_EQ(after.flush(again), TY_OK); // another process's flush covers it
+    after.close(again);
+    disk_owner kept(sim_power_cut(after.disk, UINT64_MAX, sim_cut::drop_all, 0));
+    EXPECT_EQ(read_tags(kept, "/d/a")[0], 500u);
+    on.close(file);
+}
+
 TEST(storage_sim, the_canary_makes_nothing_durable) {
     disk_owner on;
     sim_set_broken_flush(on.disk, true);
