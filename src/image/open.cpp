@@ -200,6 +200,10 @@ ty_status change_files(image &im, opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
     if (ty_status status = probe_address(im, limit_bytes))
         return status;
+    if (ty_status status = settle_journal(im, state.scan.batches))
+        return status;
+    if (ty_status status = settle_image(im))
+        return status;
     if (ty_status status = finish_clearing(im))
         return status;
     if (im.kind == TY_ARCHIVE && state.options.kind == TY_SNAPSHOT)

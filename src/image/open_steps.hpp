@@ -18,4 +18,8 @@ ty_status raise_files(image &im, uint64_t limit_bytes);
 // raise.cpp: clears what a raise left to clear, if anything.
 ty_status finish_clearing(image &im);
 
+// settle.cpp: makes durable what the open believes, the newest batch and the header. Nothing is changed.
+ty_status settle_journal(image &im, const batch_list &batches);
+ty_status settle_image(image &im);
+
 } // namespace taiyen

@@ -111,6 +111,31 @@ TEST_F(states_test, died_while_writing_a_batch) {
     EXPECT_EQ(1u, report.batches_discarded);
 }
 
+// A process that dies before its flush leaves a batch that is whole but not durable. Once an open has reported that
+// epoch, a power cut must not take it away.
+TEST_F(states_test, what_an_open_reports_is_durable) {
+    disk files;
+    make(files);
+    scribbler s(12);
+    s.change(heap, 50);
+    ASSERT_OK(ty_snapshot(heap));
+    content newest = content_of(heap);
+    uint64_t flush = os::sim_event_count(files.get()) - 1;
+    disk died(os::sim_power_cut(files.get(), flush, os::sim_cut::process_death, 1));
+    ASSERT_OK(ty_discard(heap));
+    ty_open_options options = died.options();
+    ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+    ASSERT_EQ(newest, content_of(heap));
+    uint64_t epoch = report.epoch;
+    disk cut(died.cut(os::sim_cut::drop_all));
+    ASSERT_OK(ty_discard(heap));
+    options = cut.options();
+    ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+    EXPECT_EQ(epoch, report.epoch);
+    EXPECT_EQ(newest, content_of(heap));
+    ASSERT_OK(ty_close(heap));
+}
+
 TEST_F(states_test, journal_missing) {
     disk files;
     make(files);
