@@ -102,7 +102,7 @@ std::optional<state> state::parse(const std::string &text) {
         int how = 0;
         char colon[2] = {};
         if (!(in >> one.event >> colon[0] >> how >> colon[1] >> one.seed) || colon[0] != ':' || colon[1] != ':' ||
-            how < 0 || how > static_cast<int>(taiyen::os::sim_cut::trash)) {
+            how < 0 || how > static_cast<int>(taiyen::os::sim_cut::process_death)) {
             return {};
         }
         one.how = static_cast<taiyen::os::sim_cut>(how);
@@ -112,6 +112,19 @@ std::optional<state> state::parse(const std::string &text) {
 }
 
 namespace {
+
+using taiyen::os::sim_cut;
+
+// After the death of a process alone, what was in doubt still is: a power cut may yet take it away.
+void inherit(const trace &from, uint64_t event, trace &recovery) {
+    trace::range possible = from.possible_at(event);
+    recovery.first_event = event;
+    for (size_t i = possible.first; i <= possible.last; ++i) {
+        recovery.points.push_back(from.points[i]);
+        recovery.points.back().started = 0;
+        recovery.points.back().acknowledged = i == possible.first ? 0 : point::never;
+    }
+}
 
 finding recover(const trace &from, const cut &at, trace &recovery) {
     dice random(at.seed);
@@ -130,7 +143,12 @@ finding recover(const trace &from, const cut &at, trace &recovery) {
 } // namespace
 
 finding explore(const trace &from, const cut &at, trace &recovery) {
-    recovery.disk.reset(taiyen::os::sim_power_cut(from.disk.get(), at.event, at.how, at.seed));
+    bool unsafe = from.unsafe_at(at.event); // the kernel would keep a dead process's pages; the simulation does not
+    sim_cut how = at.how == sim_cut::process_death && unsafe ? sim_cut::keep_all : at.how;
+    recovery.disk.reset(taiyen::os::sim_power_cut(from.disk.get(), at.event, how, at.seed));
+    if (how == sim_cut::process_death) {
+        inherit(from, at.event, recovery);
+    }
     finding found = recover(from, at, recovery);
     std::string leftovers = clear_leftovers();
     if (found.what == verdict::sound && !leftovers.empty()) {

@@ -8,6 +8,8 @@
 
 namespace crash {
 
+inline constexpr uint64_t cut_kinds = 6;
+
 struct cut {
     uint64_t event;
     taiyen::os::sim_cut how;

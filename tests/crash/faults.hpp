@@ -22,7 +22,7 @@ void run_faulted(uint64_t seed, tally &counts, Report &&report) {
     report(state{seed, {}}, found);
     dice random(seed + 1);
     for (int i = 0; i < 3 && found.what == verdict::sound; ++i) {
-        auto how = static_cast<taiyen::os::sim_cut>(random.below(5));
+        auto how = static_cast<taiyen::os::sim_cut>(random.below(cut_kinds));
         cut at{random.below(left.events() + 1), how, random.below(1000000)};
         trace recovery;
         finding after = explore(left, at, recovery);

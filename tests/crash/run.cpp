@@ -63,7 +63,8 @@ private:
         uint64_t firsts = std::max<uint64_t>(1, job_.states * 3 / 4);
         for (uint64_t i = 0; slot_.counts.states < job_.states; ++i) {
             uint64_t event = i < firsts ? i * (base.events() + 1) / firsts : random.below(base.events() + 1);
-            state which{job_.workload, {{event, static_cast<taiyen::os::sim_cut>(i % 5), random.below(1000000)}}};
+            state which{job_.workload,
+                        {{event, static_cast<taiyen::os::sim_cut>(i % cut_kinds), random.below(1000000)}}};
             follow(base, which, random);
         }
     }
@@ -76,10 +77,13 @@ private:
         finding found = explore(from, at, recovery);
         slot_.counts.count(from.phase_at(at.event), which.cuts.size() > 1, found);
         tell(which, found);
+        // What a process that died left in doubt only shows when the power goes, too.
+        bool again = at.how == taiyen::os::sim_cut::process_death || random.one_in(3);
         bool usable = found.what == verdict::sound && !recovery.points.empty();
-        if (usable && which.cuts.size() < deepest && random.one_in(3) && slot_.counts.states < job_.states) {
-            auto how = static_cast<taiyen::os::sim_cut>(random.below(5));
-            which.cuts.push_back({random.below(recovery.events() + 1), how, random.below(1000000)});
+        if (usable && which.cuts.size() < deepest && again && slot_.counts.states < job_.states) {
+            auto how = static_cast<taiyen::os::sim_cut>(random.below(cut_kinds));
+            uint64_t event = recovery.first_event + random.below(recovery.events() - recovery.first_event + 1);
+            which.cuts.push_back({event, how, random.below(1000000)});
             follow(recovery, which, random);
         }
     }

@@ -41,6 +41,7 @@ using disk_owner = std::unique_ptr<taiyen::os::sim_disk, disk_delete>;
 
 struct trace {
     disk_owner disk;
+    uint64_t first_event = 0;  // the first of this trace; those before are of the process that died
     std::vector<point> points; // in order of `started`
     std::vector<call> calls;
     std::vector<call> unsafe; // while an archive heap was open: a cut may leave a mixture
