@@ -127,8 +127,8 @@ TY_API TY_CHECKED ty_status ty_open(const char *path, const ty_open_options *opt
                                     ty_report *report);
 
 /* Takes a final snapshot, applies everything, gives unused disk space back, and closes the heap. NULL does nothing.
- * If the snapshot fails (TY_E_SPACE, TY_E_IO) the heap stays open and usable: make room and close again, or discard.
- * If only the apply fails, the heap is closed all the same and the next open carries on; the status still says so.
+ * If it fails (TY_E_SPACE, TY_E_IO) the heap stays open and usable, and nothing is lost: make room and close again, or
+ * discard (where the snapshot had succeeded, that loses nothing either: the next open carries on).
  * A read-only heap is only unmapped. Externally serialised. */
 TY_API TY_CHECKED ty_status ty_close(ty_heap *heap);
 

@@ -179,7 +179,7 @@ ty_status image_work(ty_heap *heap) {
         if (status)
             return status;
     }
-    if (im.background == TY_BACKGROUND_CALLS) {
+    if (!im.thread_running) {
         im.work.unlock();
         ty_status status = apply_batches(im);
         im.work.lock();

@@ -88,24 +88,25 @@ ty_status punch_free_pages(image &im) {
 ty_status mark_closed(image &im) {
     im.header.current.state = uint32_t(image_state::closed);
     im.header.current.durable_epoch = im.durable_epoch;
-    if (ty_status status = write_header(im.backing, im.header))
-        return status;
-    return flush_image(im.backing, im.header);
+    ty_status status = write_header(im.backing, im.header);
+    if (!status)
+        status = flush_image(im.backing, im.header);
+    if (status)
+        im.header.current.state = uint32_t(image_state::open);
+    return status;
 }
 
-// After the last snapshot: the image takes everything, and the journal shrinks.
+// After the last snapshot: the image takes everything, and the journal shrinks. Whatever fails, nothing is lost, and it
+// can be done again.
 ty_status settle_files(image &im) {
     if (im.kind == TY_ARCHIVE)
         return mark_closed(im);
     ty_status status = apply_batches(im);
-    if (status) {
-        ty_error error = keep_error();
-        (void)mark_closed(im); // the disk fails already: the first reason is the one to tell
-        return report_error(error);
-    }
-    if ((status = punch_free_pages(im)) || (status = mark_closed(im)))
-        return status;
-    return im.journal.set_size(page_bytes);
+    if (!status)
+        status = punch_free_pages(im);
+    if (!status && !(status = im.journal.set_size(page_bytes)))
+        im.writer.allocated_end = page_bytes;
+    return status ? status : mark_closed(im);
 }
 
 ty_status final_snapshot(image &im) {
@@ -132,7 +133,13 @@ ty_status image_close(ty_heap *heap) {
     if (ty_status status = final_snapshot(*im))
         return status;
     worker_stop(*im);
-    return teardown_after(im, settle_files(*im));
+    if (settle_files(*im)) {
+        ty_error error = keep_error();
+        (void)worker_start(*im); // without the thread, calls do its work
+        return report_error(error);
+    }
+    image_teardown(im);
+    return TY_OK;
 }
 
 ty_status image_discard(ty_heap *heap) {

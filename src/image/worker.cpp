@@ -30,8 +30,9 @@ void *worker_main(void *argument) {
 } // namespace
 
 ty_status worker_start(image &im) {
-    if (im.background == TY_BACKGROUND_CALLS)
+    if (im.background == TY_BACKGROUND_CALLS || im.kind != TY_SNAPSHOT)
         return TY_OK;
+    im.stopping = false;
     ty_status status = im.thread.start(worker_main, &im);
     im.thread_running = status == TY_OK;
     return status;

@@ -35,15 +35,37 @@ void tracker::stop() {
     *this = tracker{};
 }
 
+void tracker::note_anonymous(page_range pages) {
+    if (anonymous_count_ < anonymous_max)
+        anonymous_[anonymous_count_++] = pages;
+}
+
+// Stretch by stretch: what is known to be anonymous, and what lies between.
+ty_status tracker::find_written(bool protect, page_set &into) {
+    using namespace kernel_tracker;
+    after then = protect ? after::protect : after::leave;
+    uint64_t next = 0;
+    for (size_t i = 0; i < anonymous_count_; i++) {
+        page_range between = {next, anonymous_[i].first - next};
+        if (ty_status status = kernel_tracker::find_written(pagemap_, base_, between, backing::file, then, &into))
+            return status;
+        if (ty_status status =
+                kernel_tracker::find_written(pagemap_, base_, anonymous_[i], backing::anonymous, then, &into))
+            return status;
+        next = anonymous_[i].first + anonymous_[i].count;
+    }
+    return kernel_tracker::find_written(pagemap_, base_, {next, page_count_ - next}, backing::file, then, &into);
+}
+
 ty_status tracker::collect(page_set &into) {
     if (method_ == tracker_method::kernel)
-        return kernel_tracker::find_written(pagemap_, base_, page_count_, kernel_tracker::after::protect, &into);
+        return find_written(true, into);
     return signal_tracker::collect(static_cast<signal_tracker::range *>(signal_state_), into);
 }
 
 ty_status tracker::query(page_set &into) {
     if (method_ == tracker_method::kernel)
-        return kernel_tracker::find_written(pagemap_, base_, page_count_, kernel_tracker::after::leave, &into);
+        return find_written(false, into);
     signal_tracker::query(static_cast<signal_tracker::range *>(signal_state_), into);
     return TY_OK;
 }

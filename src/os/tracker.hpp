@@ -17,12 +17,21 @@ namespace taiyen::os {
 
 enum class tracker_method { automatic, kernel, signal };
 
+struct page_range {
+    uint64_t first;
+    uint64_t count;
+};
+
 class tracker {
 public:
     // The range is mapped, readable and writable. automatic: kernel where it works, else signal.
     // Expected: TY_E_UNSUPPORTED (kernel asked for and refused; the detail says by what).
     ty_status start(void *base, uint64_t page_count, tracker_method method);
     void stop();
+    // The pages are and stay anonymous memory, not a file's: that makes finding written ones cheaper. Ranges in rising
+    // order; those beyond anonymous_max are not kept.
+    void note_anonymous(page_range pages);
+    static constexpr size_t anonymous_max = 8;
     tracker_method method() const { return method_; }
 
     // Adds the written pages to `into` and starts over. On failure no write is forgotten.
@@ -36,9 +45,13 @@ public:
                                uint64_t *next);
 
 private:
+    ty_status find_written(bool protect, page_set &into);
+
     char *base_ = nullptr;
     uint64_t page_count_ = 0;
     tracker_method method_ = tracker_method::automatic;
+    page_range anonymous_[anonymous_max] = {};
+    size_t anonymous_count_ = 0;
     int userfault_ = -1;
     int pagemap_ = -1;
     void *signal_state_ = nullptr; // struct signal_range of tracker_signal.cpp

@@ -69,13 +69,13 @@ void add_regions(const kernel::page_region *regions, size_t count, uintptr_t bas
 
 } // namespace
 
-ty_status find_written(int pagemap, char *base, uint64_t page_count, after then, page_set *into) {
+ty_status find_written(int pagemap, char *base, page_range pages, backing behind, after then, page_set *into) {
     kernel::page_region regions[regions_a_scan];
-    kernel::scan_arguments scan = scan_of(base, 0, page_count, regions);
+    kernel::scan_arguments scan = scan_of(base, pages.first, pages.count, regions);
     if (then == after::protect)
         scan.flags = kernel::scan_protect_matching | kernel::scan_check_registered;
-    scan.category_mask = kernel::page_is_written | kernel::page_is_file | kernel::page_is_zero_page;
-    scan.category_inverted = kernel::page_is_file | kernel::page_is_zero_page;
+    scan.category_inverted = kernel::page_is_zero_page | (behind == backing::file ? kernel::page_is_file : 0);
+    scan.category_mask = kernel::page_is_written | scan.category_inverted;
     scan.category_anyof_mask = kernel::page_is_present | kernel::page_is_swapped;
     while (scan.start < scan.end) {
         // A scan that fails half-way has protected what it reports in `regions` without saying how many there are:
@@ -133,7 +133,8 @@ ty_status start(char *base, uint64_t page_count, handles *made) {
     if (status == TY_OK)
         sys::madvise(base, page_count * page_bytes, MADV_NOHUGEPAGE);
     // Copies that were written before now are not to be reported.
-    if (status == TY_OK && find_written(pagemap, base, page_count, after::protect, nullptr) != TY_OK)
+    if (status == TY_OK &&
+        find_written(pagemap, base, {0, page_count}, backing::file, after::protect, nullptr) != TY_OK)
         status = refused("PAGEMAP_SCAN is refused", errno);
     if (status == TY_OK) {
         *made = {userfault, pagemap};

@@ -20,12 +20,13 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 using namespace taiyen::os;
 
 namespace {
 
-enum class backing { file, anonymous };
+enum class backing { file, anonymous, mixed }; // mixed: a file, with two stretches of anonymous memory over it
 
 // Memory to track, at a place of its own.
 class region {
@@ -33,13 +34,18 @@ public:
     region(backing kind, uint64_t pages) : page_count(pages) {
         void *wanted = reinterpret_cast<void *>(find_free(bytes(), size_t{2} << 20, zone_end::low, persistent_zone()));
         int flags = MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-        if (kind == backing::file) {
+        if (kind != backing::anonymous) {
             fd = open(folder.file("image").c_str(), O_RDWR | O_CREAT, 0600);
             EXPECT_EQ(ftruncate(fd, static_cast<off_t>(bytes())), 0);
         }
         void *got = mmap(wanted, bytes(), PROT_READ | PROT_WRITE, flags | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
         EXPECT_EQ(got, wanted);
         base = static_cast<char *>(got);
+        if (kind == backing::mixed && pages >= 8) {
+            anonymous = {{pages / 8, pages / 4}, {pages - pages / 3, pages / 3}};
+            for (page_range stretch : anonymous)
+                EXPECT_EQ(replace_with_memory(base + stretch.first * page_bytes, stretch.count * page_bytes), TY_OK);
+        }
         madvise(base, bytes(), MADV_RANDOM); // else a read of a hole may fill megabytes of page cache
     }
     ~region() {
@@ -65,6 +71,7 @@ public:
     uint64_t page_count;
     char *base = nullptr;
     int fd = -1;
+    std::vector<page_range> anonymous;
     temporary_folder folder;
 };
 
@@ -112,6 +119,8 @@ protected:
             EXPECT_EQ(status, TY_OK) << ty_error_text();
             EXPECT_EQ(dirty.method(), GetParam().method);
         }
+        for (page_range stretch : memory->anonymous)
+            dirty.note_anonymous(stretch);
         return status == TY_OK;
     }
     std::set<uint64_t> collect() {
@@ -199,7 +208,7 @@ TEST_P(tracking, stopped_memory_is_plain_and_can_be_tracked_again) {
     ASSERT_TRUE(start());
     memory->touch(3);
     EXPECT_EQ(collect(), std::set<uint64_t>{3});
-    EXPECT_EQ(mappings_within(*memory), 1u);
+    EXPECT_EQ(mappings_within(*memory), memory->anonymous.empty() ? 1u : 4u);
 }
 
 TEST_P(tracking, several_ranges_do_not_mix) {
@@ -358,15 +367,17 @@ TEST_P(tracking, copies_that_were_not_written_since_are_listed_and_can_be_droppe
     EXPECT_EQ(collect(), std::set<uint64_t>{*listed.begin()});
 }
 
-INSTANTIATE_TEST_SUITE_P(methods, tracking,
-                         testing::Values(setup{tracker_method::kernel, backing::file},
-                                         setup{tracker_method::kernel, backing::anonymous},
-                                         setup{tracker_method::signal, backing::file},
-                                         setup{tracker_method::signal, backing::anonymous}),
-                         [](const testing::TestParamInfo<setup> &tested) {
-                             return std::string(tested.param.method == tracker_method::kernel ? "kernel" : "signal") +
-                                    (tested.param.kind == backing::file ? "_file" : "_anonymous");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    methods, tracking,
+    testing::Values(setup{tracker_method::kernel, backing::file}, setup{tracker_method::kernel, backing::anonymous},
+                    setup{tracker_method::kernel, backing::mixed}, setup{tracker_method::signal, backing::file},
+                    setup{tracker_method::signal, backing::anonymous}, setup{tracker_method::signal, backing::mixed}),
+    [](const testing::TestParamInfo<setup> &tested) {
+        return std::string(tested.param.method == tracker_method::kernel ? "kernel" : "signal") +
+               (tested.param.kind == backing::file        ? "_file"
+                : tested.param.kind == backing::anonymous ? "_anonymous"
+                                                          : "_mixed");
+    });
 
 TEST(tracker_kernel, is_the_automatic_choice_where_it_works) {
     region memory(backing::file, 10);
