@@ -8,7 +8,7 @@
 namespace taiyen {
 
 // How many spans of a bin are compared when one is picked: the fullest, then the lowest of them is taken.
-inline constexpr uint32_t pick_candidates = 2;
+inline constexpr uint32_t pick_candidates = 1;
 
 void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t head); // in no bin: nothing to do
 // Puts a span in the bin that is right now; a full one in none.
