@@ -98,26 +98,23 @@ ty_status free_run(ty_heap *heap, uint64_t page, const void *block) {
     uint64_t page = offset / page_bytes;
     if (page >= top_of(heap)) [[unlikely]]
         return false;
-    uint32_t size_class = heap->page_classes[page].load(std::memory_order_relaxed);
-    if (size_class-- == 0) [[unlikely]]
+    uint32_t number = number_of(heap, page);
+    span_state &state = heap->states[number]; // number 0, of what is not a known span, has no owner
+    if (state.owner.load(std::memory_order_relaxed) != cache || state.queued.load(std::memory_order_relaxed))
+        [[unlikely]]
         return false;
-    const class_info &info = heap->classes[size_class];
-    uint32_t in_span = static_cast<uint32_t>(offset) & info.span_mask;
-    uint32_t index = block_index(info, in_span);
-    uint32_t head = static_cast<uint32_t>((offset - in_span) / page_bytes);
-    span_state &state = heap->states[head];
-    if (state.owner.load(std::memory_order_relaxed) != cache || index * info.block_bytes != in_span ||
-        index >= info.blocks || state.queued.load(std::memory_order_relaxed)) [[unlikely]]
+    uint32_t in_span = static_cast<uint32_t>(offset - uint64_t{state.head} * page_bytes);
+    uint32_t index = static_cast<uint32_t>(uint64_t{in_span} * state.reciprocal >> 32);
+    if (index * state.block_bytes != in_span || index >= state.blocks) [[unlikely]]
         return false;
-    std::atomic<uint64_t> &word = bitmap_of(heap, head)[index / 64];
+    std::atomic<uint64_t> &word = bitmap_of(heap, state.head)[index / 64];
     uint64_t bits = word.load(std::memory_order_relaxed);
     uint64_t bit = uint64_t{1} << index % 64;
     if (!(bits & bit)) [[unlikely]]
         return false;
     word.store(bits & ~bit, std::memory_order_relaxed);
-    __builtin_prefetch(block, 1); // it is soon allocated again; this neither writes nor faults
     if (--state.used == state.notice) [[unlikely]]
-        after_free(cache, size_class, head);
+        after_free(cache, number);
     return true;
 }
 
@@ -204,6 +201,7 @@ void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
 }
 
 ty_status heap_free(void *block) {
+    __builtin_prefetch(block); // it is soon allocated again; this neither writes nor faults
     thread_cache *cache = cache_for(block);
     if (cache == nullptr) [[unlikely]]
         return free_otherwise(block);

@@ -98,7 +98,7 @@ void set_tables(ty_heap *heap, size_t limit_bytes) {
 
 ty_status map_states(ty_heap *heap, uint64_t pages) {
     void *tables[3] = {};
-    const size_t sizes[3] = {sizeof(span_state), page_bitmap_bytes_v1, sizeof(uint8_t)};
+    const size_t sizes[3] = {sizeof(span_state), page_bitmap_bytes_v1, sizeof(uint32_t)};
     for (size_t i = 0; i < 3; i++) {
         ty_status status = os::map_memory(pages * sizes[i], os::memory_hint::none, &tables[i]);
         if (status == TY_OK)
@@ -109,7 +109,7 @@ ty_status map_states(ty_heap *heap, uint64_t pages) {
     }
     heap->states = static_cast<span_state *>(tables[0]);
     heap->remote_bits = static_cast<uint64_t *>(tables[1]);
-    heap->page_classes = static_cast<std::atomic<uint8_t> *>(tables[2]);
+    heap->span_numbers = static_cast<std::atomic<uint32_t> *>(tables[2]);
     heap->page_count = pages;
     return TY_OK;
 }
@@ -119,7 +119,7 @@ void unmap_states(ty_heap *heap) {
         return;
     os::unmap_memory(heap->states, heap->page_count * sizeof(span_state));
     os::unmap_memory(heap->remote_bits, heap->page_count * page_bitmap_bytes_v1);
-    os::unmap_memory(static_cast<void *>(heap->page_classes), heap->page_count);
+    os::unmap_memory(static_cast<void *>(heap->span_numbers), heap->page_count * sizeof(uint32_t));
     heap->states = nullptr;
 }
 

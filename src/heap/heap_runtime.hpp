@@ -16,23 +16,28 @@ struct thread_table;
 inline constexpr uint32_t partial_bins = 4;
 inline constexpr uint8_t no_bin = partial_bins; // full spans, and an owner's current span
 struct span_bins {
-    uint32_t first[partial_bins]; // heads of spans; 0: none
+    uint32_t first[partial_bins]; // numbers of spans; 0: none
 };
 
-// What the volatile side knows of a span; stands at the index of its head page. All zero: nothing yet. A cache line
-// each, since neighbours may have different owners.
+// What the volatile side knows of a span. Known spans have a number, at which this stands, so that they lie close
+// together: a free looks at one of these and little else. Number 0 stands for all spans that are not known. A cache
+// line each, since neighbours may have different owners.
 // Guarded by the class's lock, but used, notice, next, prev and bin belong to the owner while there is one.
 struct alignas(64) span_state {
     std::atomic<thread_cache *> owner; // changes under the class's lock; may be compared without it
     uint32_t used;                     // blocks that are allocated or in the owner's cached word
     uint32_t notice;                   // an owner's free that makes `used` this has more to do
-    uint32_t next;                     // in its bin
+    uint32_t head;                     // page; 0: the number is not in use
+    uint32_t block_bytes;              // of its class, as are the next ones
+    uint32_t reciprocal;
+    uint16_t blocks;
+    uint8_t size_class;
+    uint8_t bin;
+    uint32_t next; // in its bin, or among unused numbers
     uint32_t prev;
     uint32_t next_owned; // among the spans of its owner
     uint32_t prev_owned;
-    uint32_t remote_next; // in the queue of spans that other threads freed into
-    uint8_t bin;
-    bool known;
+    uint32_t remote_next;     // in the queue of spans that other threads freed into
     std::atomic<bool> queued; // in its owner's remote queue; changes under the class's lock
 };
 static_assert(sizeof(span_state) == 64);
@@ -45,7 +50,7 @@ struct alignas(64) class_cache {
     std::atomic<uint64_t> *word;
     char *blocks; // of the word's first bit
     uint32_t block_bytes;
-    uint32_t current; // the span's head page; 0: none
+    uint32_t current; // the span's number, as in the lists; 0: none
     uint32_t owned;   // all spans that it owns
     span_bins bins;   // those with free blocks, but the current one
 };
@@ -79,8 +84,8 @@ struct ty_heap {
     taiyen::page_descriptor *descriptors;
     std::atomic<uint64_t> *bitmaps;
     taiyen::span_state *states;
-    std::atomic<uint8_t> *page_classes; // of pages of known spans: the class + 1; small, so that frees find it cached
-    std::atomic<uint64_t> top;          // H7: pages below it have been used; written under pages_lock
+    std::atomic<uint32_t> *span_numbers; // by page: of known spans; else 0
+    std::atomic<uint64_t> top;           // H7: pages below it have been used; written under pages_lock
     uint64_t *heads;
     uint64_t *remote_bits; // as bitmaps: blocks freed by others than the owner; guarded by the class's lock
     taiyen::heap_header *header;
@@ -100,6 +105,8 @@ struct ty_heap {
     alignas(64) taiyen::os::mutex pages_lock{taiyen::os::lock_rank::pages};
     uint64_t provided;       // pages that may be touched; at least top
     uint64_t sweep_next;     // spans below it are known
+    uint32_t numbers_used;   // by spans so far
+    uint32_t unused_number;  // first of those that were given up
     std::atomic<bool> swept; // the sweep is over
 
     alignas(64) taiyen::os::mutex gate_lock{taiyen::os::lock_rank::gate};
@@ -134,6 +141,9 @@ inline uint32_t count_bits(uint64_t word) {
     word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
     word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
     return static_cast<uint32_t>(word * 0x0101010101010101 >> 56);
+}
+inline uint32_t number_of(const ty_heap *heap, uint64_t page) {
+    return heap->span_numbers[page].load(std::memory_order_relaxed);
 }
 inline uint32_t head_of_span(const class_info &info, uint64_t page) { // H4
     return static_cast<uint32_t>(page & ~uint64_t{info.pages - 1u});

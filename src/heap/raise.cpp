@@ -49,6 +49,8 @@ void write_header(ty_heap *heap) {
 void forget_spans(ty_heap *heap) {
     for (class_spans &spans : heap->spans)
         spans.shared = {};
+    heap->numbers_used = 0;
+    heap->unused_number = 0;
     heap->sweep_next = first_user_page;
     heap->sweep_end = top_of(heap);
     heap->swept.store(false, std::memory_order_relaxed);
@@ -58,7 +60,7 @@ void forget_spans(ty_heap *heap) {
 ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
     span_state *states = heap->states;
     uint64_t *remote = heap->remote_bits;
-    std::atomic<uint8_t> *page_classes = heap->page_classes;
+    std::atomic<uint32_t> *span_numbers = heap->span_numbers;
     size_t pages = heap->page_count;
     if (ty_status status = map_states(heap, limit_bytes / page_bytes); status != TY_OK)
         return status;
@@ -70,13 +72,13 @@ ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
     if (status == TY_OK) {
         os::unmap_memory(states, pages * sizeof(span_state));
         os::unmap_memory(remote, pages * page_bitmap_bytes_v1);
-        os::unmap_memory(static_cast<void *>(page_classes), pages);
+        os::unmap_memory(static_cast<void *>(span_numbers), pages * sizeof(uint32_t));
         return TY_OK;
     }
     unmap_states(heap);
     heap->states = states;
     heap->remote_bits = remote;
-    heap->page_classes = page_classes;
+    heap->span_numbers = span_numbers;
     heap->page_count = pages;
     return status;
 }

@@ -17,8 +17,8 @@ uint8_t bin_for(const class_info &info, uint32_t used) {
 
 } // namespace
 
-void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t head) {
-    span_state &state = heap->states[head];
+void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t number) {
+    span_state &state = heap->states[number];
     if (state.bin == no_bin)
         return;
     if (state.prev != 0)
@@ -30,8 +30,8 @@ void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t head) {
     state.bin = no_bin;
 }
 
-void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, uint32_t head) {
-    span_state &state = heap->states[head];
+void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, uint32_t number) {
+    span_state &state = heap->states[number];
     uint8_t bin = bin_for(info, state.used);
     state.notice = bin == no_bin ? info.blocks - 1u : 0;
     state.bin = bin;
@@ -40,55 +40,43 @@ void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, ui
     state.prev = 0;
     state.next = bins.first[bin];
     if (state.next != 0)
-        heap->states[state.next].prev = head;
-    bins.first[bin] = head;
+        heap->states[state.next].prev = number;
+    bins.first[bin] = number;
 }
 
 uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins) {
     for (uint8_t bin = 0; bin < partial_bins; bin++) {
-        uint32_t best = 0;
-        uint32_t candidates = 0;
-        uint32_t next;
-        for (uint32_t head = bins.first[bin]; head != 0 && candidates < pick_candidates; head = next) {
-            const span_state &state = heap->states[head];
-            next = state.next;
-            if (bin_for(info, state.used) != bin) {
-                unlink_span(heap, bins, head);
-                place_span(heap, info, bins, head);
-                continue;
-            }
-            candidates++;
-            uint32_t best_used = best != 0 ? heap->states[best].used : 0;
-            if (best == 0 || state.used > best_used || (state.used == best_used && head < best))
-                best = head;
+        while (uint32_t number = bins.first[bin]) {
+            if (bin_for(info, heap->states[number].used) == bin)
+                return number;
+            unlink_span(heap, bins, number);
+            place_span(heap, info, bins, number);
         }
-        if (best != 0)
-            return best;
     }
     return 0;
 }
 
-void own_span(thread_cache *cache, uint32_t size_class, uint32_t head) {
+void own_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     span_state *states = cache->heap->states;
     uint32_t &first = cache->classes[size_class].owned;
-    states[head].owner.store(cache, std::memory_order_relaxed);
-    states[head].prev_owned = 0;
-    states[head].next_owned = first;
+    states[number].owner.store(cache, std::memory_order_relaxed);
+    states[number].prev_owned = 0;
+    states[number].next_owned = first;
     if (first != 0)
-        states[first].prev_owned = head;
-    first = head;
+        states[first].prev_owned = number;
+    first = number;
 }
 
-void disown_span(thread_cache *cache, uint32_t size_class, uint32_t head) {
+void disown_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     span_state *states = cache->heap->states;
-    const span_state &state = states[head];
+    const span_state &state = states[number];
     if (state.prev_owned != 0)
         states[state.prev_owned].next_owned = state.next_owned;
     else
         cache->classes[size_class].owned = state.next_owned;
     if (state.next_owned != 0)
         states[state.next_owned].prev_owned = state.prev_owned;
-    states[head].owner.store(nullptr, std::memory_order_relaxed);
+    states[number].owner.store(nullptr, std::memory_order_relaxed);
 }
 
 } // namespace taiyen

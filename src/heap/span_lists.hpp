@@ -7,17 +7,15 @@
 
 namespace taiyen {
 
-// How many spans of a bin are compared when one is picked: the fullest, then the lowest of them is taken.
-inline constexpr uint32_t pick_candidates = 1;
-
-void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t head); // in no bin: nothing to do
+void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t number); // in no bin: nothing to do
 // Puts a span in the bin that is right now; a full one in none.
-void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, uint32_t head);
-// A span with free blocks, which stays in its bin; 0: none.
+void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, uint32_t number);
+// A span of the fullest bin that has any, the one that came there last since its memory is most likely cached; it stays
+// in its bin. 0: none.
 uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins);
 
 // The list of all spans of an owner. Under the class's lock.
-void own_span(thread_cache *cache, uint32_t size_class, uint32_t head);
-void disown_span(thread_cache *cache, uint32_t size_class, uint32_t head);
+void own_span(thread_cache *cache, uint32_t size_class, uint32_t number);
+void disown_span(thread_cache *cache, uint32_t size_class, uint32_t number);
 
 } // namespace taiyen

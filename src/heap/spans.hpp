@@ -11,7 +11,7 @@ namespace taiyen {
 bool refill(thread_cache *cache, uint32_t size_class);
 
 // After an owner's free brought `used` to `notice`.
-void after_free(thread_cache *cache, uint32_t size_class, uint32_t head);
+void after_free(thread_cache *cache, uint32_t number);
 
 // A block of a span, by its address.
 struct small_block {

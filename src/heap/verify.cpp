@@ -145,11 +145,10 @@ void verification::check_span(page_run area) {
 void verification::check_span_count(page_run area, uint32_t used) {
     if (used == 0)
         problem("H8: the span at page %u is empty", area.first);
-    if (!heap_->writable || !heap_->states[area.first].known)
-        return;
-    if (heap_->states[area.first].used != used)
+    uint32_t number = heap_->writable ? number_of(heap_, area.first) : 0;
+    if (number != 0 && heap_->states[number].used != used)
         problem("H5: the span at page %u has %u bits set in its bitmap, but %u blocks were allocated", area.first, used,
-                heap_->states[area.first].used);
+                heap_->states[number].used);
 }
 
 void verification::check_run(page_run area) {
