@@ -18,7 +18,8 @@ ty_status bad_header(const void *base, const char *what) {
 
 ty_status check_header(const heap_header &header, const void *base, size_t mapped_bytes) {
     if (header.magic != heap_magic)
-        return failure(TY_E_FORMAT, "use the heap at %p: there is no heap", base);
+        return failure(TY_E_DAMAGED, "use the heap at %p: its header is not one", base)
+            .remedy("restore the file from a copy");
     if (header.layout_version != heap_layout_version)
         return failure(TY_E_FORMAT, "use the heap at %p: its layout is version %u, this library knows version %u", base,
                        header.layout_version, heap_layout_version)

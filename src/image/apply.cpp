@@ -108,7 +108,8 @@ struct apply_sink {
     }
 };
 
-ty_status apply_until(image &im, const batch *first, const batch *last) {
+// Brings the image itself to the content of `last`, durably.
+ty_status write_pages(image &im, const batch *first, const batch *last) {
     superseded_copies superseded;
     if (ty_status status = superseded.find(first, last))
         return status;
@@ -123,16 +124,29 @@ ty_status apply_until(image &im, const batch *first, const batch *last) {
     }
     if (ty_status status = sink.sums.write())
         return status;
-    if (ty_status status = flush_image(im.backing, im.header))
-        return status;
+    os::lock_guard guard(im.work);
+    im.stats.image_bytes += sink.bytes;
+    return TY_OK;
+}
+
+ty_status apply_until(image &im, const batch *first, const batch *last) {
     image_header_1 &header = im.header.current;
-    header.epoch = last->epoch;
-    header.nonce = last->nonce;
-    header.journal_next = last->end;
+    // Where only writing the headers failed, one of them may say already that the image holds a batch: then a restore
+    // would not repair its pages, and they must not be written again (I1).
+    while (first != last && first->epoch <= header.epoch)
+        first = first->next;
+    if (first->epoch > header.epoch) {
+        if (ty_status status = write_pages(im, first, last))
+            return status;
+        if (ty_status status = flush_image(im.backing, im.header))
+            return status;
+        header.epoch = last->epoch;
+        header.nonce = last->nonce;
+        header.journal_next = last->end;
+    }
     {
         os::lock_guard guard(im.work);
         header.durable_epoch = im.durable_epoch;
-        im.stats.image_bytes += sink.bytes;
     }
     return write_header_twice(im.backing, im.header);
 }

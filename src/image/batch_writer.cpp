@@ -272,20 +272,34 @@ bool writer_ready(const batch_writer &writer) {
            (writer.failing || writer.written == writer.filled);
 }
 
+namespace {
+
+// A batch that failed may stand in the journal whole. It was never acknowledged; but a process that reads it back could
+// build on it, although no later flush makes durable what a failed one covered. So it loses its first header.
+void invalidate_batch(const image &im) {
+    io_buffer zeros;
+    if (!zeros.create(page_bytes))
+        (void)im.journal.write(im.writer.target->start, zeros.data(), page_bytes); // the first failure is told
+}
+
+} // namespace
+
 void writer_finish(image &im) {
     batch_writer &writer = im.writer;
     writer.finishing = true;
-    if (!writer.failing) {
-        im.work.unlock();
-        ty_status status = im.journal.flush(); // I3
-        ty_error error = status ? keep_error() : ty_error{};
-        im.work.lock();
-        if (status) {
-            writer.failing = true;
-            writer.error = error;
-        }
+    bool failed = writer.failing;
+    im.work.unlock();
+    ty_status status = failed ? TY_OK : im.journal.flush(); // I3
+    ty_error error = status ? keep_error() : ty_error{};
+    failed = failed || status;
+    if (failed)
+        invalidate_batch(im);
+    im.work.lock();
+    if (status) {
+        writer.failing = true;
+        writer.error = error;
     }
-    if (writer.failing)
+    if (failed)
         batch_failed(im);
     else
         batch_durable(im);

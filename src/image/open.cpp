@@ -193,6 +193,19 @@ ty_status probe_address(const image &im, uint64_t limit_bytes) {
     return os::release(reserved, limit_bytes);
 }
 
+// Whether the heap would be taken as it is: asked likewise.
+ty_status probe_heap(image &im, opening &state) {
+    if (ty_status status = map_heap(im, state))
+        return status;
+    ty_heap *heap = nullptr;
+    if (ty_status status = heap_attach(im.base, im.mapped_bytes, heap_owner{}, false, &heap))
+        return status;
+    heap_detach(heap);
+    void *base = im.base;
+    im.base = nullptr;
+    return im.backing.unmap(base, im.mapped_bytes);
+}
+
 // Changes of the files that the open asks for, or that an earlier one left unfinished.
 ty_status change_files(image &im, opening &state) {
     if (im.read_only)
@@ -200,13 +213,17 @@ ty_status change_files(image &im, opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
     if (ty_status status = probe_address(im, limit_bytes))
         return status;
+    bool attaches = im.kind == TY_ARCHIVE && state.options.kind == TY_SNAPSHOT;
+    if (attaches || limit_bytes > im.header.current.limit_bytes)
+        if (ty_status status = probe_heap(im, state))
+            return status;
     if (ty_status status = settle_journal(im, state.scan.batches))
         return status;
-    if (ty_status status = settle_image(im))
+    if (ty_status status = settle_image(im, state.report.header_repaired))
         return status;
     if (ty_status status = finish_clearing(im))
         return status;
-    if (im.kind == TY_ARCHIVE && state.options.kind == TY_SNAPSHOT)
+    if (attaches)
         if (ty_status status = attach_journal(im, state))
             return status;
     if (state.journal_missing) {

@@ -20,6 +20,6 @@ ty_status finish_clearing(image &im);
 
 // settle.cpp: makes durable what the open believes, the newest batch and the header. Nothing is changed.
 ty_status settle_journal(image &im, const batch_list &batches);
-ty_status settle_image(image &im);
+ty_status settle_image(image &im, bool other_slot_damaged);
 
 } // namespace taiyen

@@ -278,7 +278,7 @@ TEST(heap_call, wrong_places_and_foreign_bytes_are_refused) {
     EXPECT_EQ(heap_format(memory.base + 1, memory.limit, TY_CLASSES_LINE, owner), TY_E_ARGUMENT);
     memory.detach();
     memory.base[0]++;
-    EXPECT_EQ(heap_attach(memory.base, memory.limit, owner, true, &heap), TY_E_FORMAT);
+    EXPECT_EQ(heap_attach(memory.base, memory.limit, owner, true, &heap), TY_E_DAMAGED);
     memory.base[0]--;
     memory.base[8]++;
     EXPECT_EQ(heap_attach(memory.base, memory.limit, owner, true, &heap), TY_E_FORMAT);
