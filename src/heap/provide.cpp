@@ -3,6 +3,8 @@
 namespace taiyen {
 namespace {
 
+constexpr uint64_t huge_page_pages = os::huge_page_bytes / page_bytes;
+
 ty_status ask(const heap_owner &owner, char *from, char *to) {
     if (owner.provide == nullptr || from >= to)
         return TY_OK;
@@ -45,6 +47,8 @@ ty_status provide_pages(ty_heap *heap, uint64_t end) {
     uint64_t step = heap->provided / 8;
     step = step < provide_step_min ? provide_step_min : step > provide_step_max ? provide_step_max : step;
     uint64_t wanted = end + step;
+    if (wanted > huge_page_pages)
+        wanted = (wanted + huge_page_pages - 1) / huge_page_pages * huge_page_pages; // so that huge pages fit
     if (wanted > heap->first_table_page)
         wanted = heap->first_table_page;
     if (provide_to(heap, wanted) == TY_OK)
