@@ -193,7 +193,7 @@ ty_status image_work(ty_heap *heap) {
         if (status)
             return status;
     }
-    if (!im.thread_running) {
+    if (im.thread_count == 0) {
         im.work.unlock();
         ty_status status = apply_batches(im);
         im.work.lock();

@@ -7,6 +7,8 @@
 namespace taiyen {
 namespace {
 
+constexpr uint32_t prefetch_pages = 2; // so far ahead
+constexpr size_t prefetch_bytes = 256; // and so much: measured, 150 to 115 ms for 100,000 scattered pages
 constexpr uint64_t journal_step_bytes = uint64_t{1} << 20; // disk blocks are allocated in steps of it
 
 uint64_t batch_bytes(uint64_t pages) {
@@ -101,6 +103,10 @@ void fill_chunk(const image &im, char *memory, const uint64_t *pages, uint32_t c
     memset(header, 0, sizeof *header);
     for (uint32_t i = 0; i < count; ++i) {
         header->entries[i].page = pages[i];
+        // Dirty pages lie scattered: the walk of their page tables overlaps with the copy before.
+        if (i + prefetch_pages < count)
+            for (size_t byte = 0; byte < prefetch_bytes; byte += 64)
+                __builtin_prefetch(im.base + pages[i + prefetch_pages] * page_bytes + byte);
         copy_page(memory + chunk_bytes(i), im.base + pages[i] * page_bytes);
     }
     header->count = count;

@@ -135,7 +135,7 @@ ty_status image_close(ty_heap *heap) {
     worker_stop(*im);
     if (settle_files(*im)) {
         ty_error error = keep_error();
-        (void)worker_start(*im); // without the thread, calls do its work
+        (void)worker_start(*im); // without threads, calls do its work
         return report_error(error);
     }
     image_teardown(im);

@@ -1,7 +1,7 @@
 // The running state of one open persistent heap, shared by the files of this layer.
 //
 // Locks: `control` (rank image) is held by whoever starts something: a snapshot, a preflush, a look at the dirty set.
-// `work` (rank journal) guards what callers and the library's thread share: the batch that is being written, the list
+// `work` (rank journal) guards what callers and the library's threads share: the batch that is being written, the list
 // of batches to apply, the figures. File I/O is never done under `work`.
 //
 // I1: a page of the image is overwritten only while the journal durably holds that page's committed content; a batch's
@@ -57,9 +57,11 @@ struct image {
     ty_error apply_error; // status TY_OK: none
     ty_snapshot_stats stats;
 
-    os::thread thread;
-    bool thread_running;
-    bool stopping; // guarded by work
+    // Two: while one waits for the disk the other computes checksums, and a long apply does not hold a snapshot up.
+    static constexpr unsigned thread_max = 2;
+    os::thread threads[thread_max];
+    unsigned thread_count; // that run; 0: calls do the work
+    bool stopping;         // guarded by work
 };
 
 image *image_of(ty_heap *heap);
@@ -98,7 +100,7 @@ void settle_outcome(image &im);
 // Applies all complete batches now, in this thread.
 ty_status apply_batches(image &im);
 
-// ---- worker.cpp: the library's thread
+// ---- worker.cpp: the library's threads
 
 ty_status worker_start(image &im);
 void worker_stop(image &im);

@@ -186,7 +186,7 @@ ty_status image_preflush(ty_heap *heap, size_t limit_pages) {
     uint64_t epoch = 0;
     if (!status && list.count)
         status = write_batch(im, list, false, started_ns, &epoch);
-    if (!status && !im.thread_running)
+    if (!status && im.thread_count == 0)
         while (writer_help(im)) // nobody else does it before the next snapshot; a failure shows there
             ;
     if (!status)

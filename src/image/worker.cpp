@@ -1,4 +1,4 @@
-// The library's thread of a heap: it writes chunks, completes batches and applies them.
+// The library's threads of a heap: they write chunks, complete batches and apply them.
 #include "image_runtime.hpp"
 
 namespace taiyen {
@@ -33,21 +33,24 @@ ty_status worker_start(image &im) {
     if (im.background == TY_BACKGROUND_CALLS || im.kind != TY_SNAPSHOT)
         return TY_OK;
     im.stopping = false;
-    ty_status status = im.thread.start(worker_main, &im);
-    im.thread_running = status == TY_OK;
-    return status;
+    while (im.thread_count < image::thread_max) {
+        if (ty_status status = im.threads[im.thread_count].start(worker_main, &im)) {
+            worker_stop(im);
+            return status;
+        }
+        ++im.thread_count;
+    }
+    return TY_OK;
 }
 
 void worker_stop(image &im) {
-    if (!im.thread_running)
-        return;
     {
         os::lock_guard guard(im.work);
         im.stopping = true;
         im.changed.notify_all();
     }
-    im.thread.join();
-    im.thread_running = false;
+    while (im.thread_count)
+        im.threads[--im.thread_count].join();
 }
 
 } // namespace taiyen

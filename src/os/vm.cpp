@@ -153,6 +153,13 @@ ty_status replace_with_memory(void *address, size_t bytes) {
     return got == address ? TY_OK : memory_failure("map memory at", address, bytes);
 }
 
+void advise_huge(void *address, size_t bytes) {
+    uintptr_t start = align_up(reinterpret_cast<uintptr_t>(address), huge_page_bytes);
+    uintptr_t end = (reinterpret_cast<uintptr_t>(address) + bytes) & ~(huge_page_bytes - 1);
+    if (start < end)
+        sys::madvise(reinterpret_cast<void *>(start), end - start, MADV_HUGEPAGE);
+}
+
 void advise_random(void *address, size_t bytes, bool random) {
     sys::madvise(address, bytes, random ? MADV_RANDOM : MADV_NORMAL);
 }

@@ -49,6 +49,9 @@ void unmap_memory(void *memory, size_t bytes);
 // Changes whether pages may be written.
 ty_status protect(void *address, size_t bytes, bool writable);
 
+// Asks for huge pages in the part of the range that whole ones fill. A wish: ignored where the kernel cannot.
+void advise_huge(void *address, size_t bytes);
+
 // Puts anonymous memory in the place of whatever is mapped there, readable and writable; it reads as zeros.
 // Expected: TY_E_MEMORY.
 ty_status replace_with_memory(void *address, size_t bytes);
