@@ -113,6 +113,11 @@ ty_status free_run(ty_heap *heap, uint64_t page, const void *block) {
     if (!(bits & bit)) [[unlikely]]
         return false;
     word.store(bits & ~bit, std::memory_order_relaxed);
+    class_cache &entry = cache->classes[state.size_class];
+    if (number == entry.current && &word == entry.word) {
+        entry.free |= bit; // back into the cached word: still warm, and first to be taken again
+        return true;
+    }
     if (--state.used == state.notice) [[unlikely]]
         after_free(cache, number);
     return true;

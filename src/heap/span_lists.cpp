@@ -3,16 +3,24 @@
 namespace taiyen {
 namespace {
 
-// At most 1/8, 1/4, 1/2 free, or more.
+// Fewer free blocks than this make a span nearly full: the last choice, since it would be full again at once, and a
+// change of spans costs as much as several allocations.
+uint32_t room(const class_info &info) {
+    return info.blocks < 32 ? 1u : info.blocks / 16u;
+}
+
+constexpr uint8_t nearly_full_bin = partial_bins - 1;
+
+// At most 1/4 free, 1/2, or more; nearly full.
 uint8_t bin_for(const class_info &info, uint32_t used) {
     uint32_t free = info.blocks - used;
     if (free == 0)
         return no_bin;
-    if (free * 8 <= info.blocks)
-        return 0;
+    if (free < room(info))
+        return nearly_full_bin;
     if (free * 4 <= info.blocks)
-        return 1;
-    return free * 2 <= info.blocks ? 2 : 3;
+        return 0;
+    return free * 2 <= info.blocks ? 1 : 2;
 }
 
 } // namespace
@@ -33,7 +41,7 @@ void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t number) {
 void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, uint32_t number) {
     span_state &state = heap->states[number];
     uint8_t bin = bin_for(info, state.used);
-    state.notice = bin == no_bin ? info.blocks - 1u : 0;
+    state.notice = bin == no_bin ? info.blocks - 1u : bin == nearly_full_bin ? info.blocks - room(info) : 0;
     state.bin = bin;
     if (bin == no_bin)
         return;
@@ -51,6 +59,8 @@ uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins)
                 return number;
             unlink_span(heap, bins, number);
             place_span(heap, info, bins, number);
+            if (bin == nearly_full_bin)
+                return number; // now in a bin that was empty
         }
     }
     return 0;

@@ -10,8 +10,8 @@ namespace taiyen {
 void unlink_span(const ty_heap *heap, span_bins &bins, uint32_t number); // in no bin: nothing to do
 // Puts a span in the bin that is right now; a full one in none.
 void place_span(const ty_heap *heap, const class_info &info, span_bins &bins, uint32_t number);
-// A span of the fullest bin that has any, the one that came there last since its memory is most likely cached; it stays
-// in its bin. 0: none.
+// A span of the fullest bin that has any, nearly full ones last; the one that came there last, since its memory is most
+// likely cached. It stays in its bin. 0: none.
 uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins);
 
 // The list of all spans of an owner. Under the class's lock.

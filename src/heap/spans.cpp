@@ -9,11 +9,14 @@ namespace {
 // A sweep looks at so many areas when a thread needs another span.
 constexpr uint32_t sweep_areas = 64;
 
-// Puts the free blocks of a word of the current span, the lowest that has any, into the cache.
+// Puts the free blocks of a word of the current span into the cache: the next that has any, round and round.
 bool next_word(const ty_heap *heap, const class_info &info, class_cache &entry) {
     span_state &state = heap->states[entry.current];
     std::atomic<uint64_t> *words = bitmap_of(heap, state.head);
-    for (uint32_t i = 0; i < info.words; i++) {
+    auto last = static_cast<size_t>(entry.word - words); // of another span: out of bounds, and the search starts at 0
+    uint32_t from = last < info.words ? static_cast<uint32_t>(last) + 1 : 0;
+    for (uint32_t n = 0; n < info.words; n++) {
+        uint32_t i = from + n < info.words ? from + n : from + n - info.words;
         uint64_t free = ~words[i].load(std::memory_order_relaxed) & word_mask(info, i);
         if (free == 0)
             continue;
