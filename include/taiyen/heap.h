@@ -43,7 +43,8 @@ typedef struct ty_heap_options {
 TY_API TY_CHECKED ty_status ty_heap_create(const ty_heap_options *options, ty_heap **heap);
 
 /* Destroys a volatile heap and all its blocks; NULL does nothing. Errors: TY_E_ARGUMENT (a persistent heap: use
- * ty_close or ty_discard; or not a heap). Externally serialised: no thread may use the heap or its blocks any more. */
+ * ty_close or ty_discard). Externally serialised: no thread may use the heap or its blocks any more, nor this call's
+ * argument a second time. */
 TY_API ty_status ty_heap_destroy(ty_heap *heap);
 
 /* Allocates a block of at least size bytes, aligned for any object of that size (to 16 bytes where size is a multiple
