@@ -11,6 +11,7 @@
 #include "kernel_probe.hpp"
 #include "process.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <fcntl.h>
 #include <unistd.h>
@@ -35,10 +36,10 @@ constexpr heap_case cases[] = {{"clean-10MB", 10 * mega, 64 * mega, false},
 constexpr size_t crash_snapshots = 5;
 constexpr size_t crash_pages = 2000; // in each
 
-void make_heap(const std::string &path, const heap_case &which, size_t bytes) {
+void make_heap(const std::string &path, size_t limit_bytes, size_t bytes) {
     in_child([&] {
         heap_settings settings;
-        settings.limit_bytes = which.limit_bytes;
+        settings.limit_bytes = limit_bytes;
         heap_file heap(path, settings);
         heap.fill(bytes);
         heap.close();
@@ -99,19 +100,20 @@ std::vector<double> run_kernel(const std::string &path, size_t limit_bytes) {
 void run_case(session &session, const heap_case &which) {
     std::string path = session.path(std::string(which.name) + ".ty");
     size_t bytes = session.scaled(which.used_bytes / page_bytes) * page_bytes;
-    make_heap(path, which, bytes);
+    // Divided sizes are for tests, also of builds whose address space is too narrow for a terabyte.
+    size_t limit_bytes = std::max(session.scaled(which.limit_bytes / page_bytes) * page_bytes, bytes + 16 * mega);
+    make_heap(path, limit_bytes, bytes);
     auto add = [&](const char *subject, const std::vector<double> &figures) {
         session.out().add(which.name, subject, "open_ms", "ms", figures.at(0));
     };
-    session.interleave(
-        which.name, session.repetitions(which.crash ? 7 : 15),
-        {{"taiyen",
-          [&] {
-              if (which.crash)
-                  crash_heap(path, bytes, session.scaled(crash_pages));
-              add("taiyen", in_child([&] { return run_open(path); }));
-          }},
-         {"kernel", [&] { add("kernel", in_child([&] { return run_kernel(path, which.limit_bytes); })); }}});
+    session.interleave(which.name, session.repetitions(which.crash ? 7 : 15),
+                       {{"taiyen",
+                         [&] {
+                             if (which.crash)
+                                 crash_heap(path, bytes, session.scaled(crash_pages));
+                             add("taiyen", in_child([&] { return run_open(path); }));
+                         }},
+                        {"kernel", [&] { add("kernel", in_child([&] { return run_kernel(path, limit_bytes); })); }}});
     remove_heap(path);
 }
 

@@ -142,7 +142,7 @@ ty_status publish_chunk(image &im, size_t slot, uint32_t count, bool last) {
         return status;
     header->magic = chunk_magic_1;
     header->version = image_version_1;
-    memcpy(header->identity, im.header.current.identity, sizeof header->identity);
+    memcpy(header->identity, im.identity, sizeof header->identity);
     header->epoch = b.epoch;
     header->nonce = b.nonce;
     header->previous_nonce = writer.previous_nonce;

@@ -31,6 +31,7 @@ struct image {
     char *journal_path;
     storage_file backing;
     storage_file journal;
+    uint8_t identity[16];
     char *base;
     uint64_t mapped_bytes;
     heap_stretch fresh[heap_unused_max]; // anonymous memory, not the file: never used when the heap was opened

@@ -269,6 +269,7 @@ ty_status start_tracking(image &im, ty_tracking tracking) {
 }
 
 ty_status start_heap(image &im, opening &state) {
+    memcpy(im.identity, im.header.current.identity, sizeof im.identity);
     heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : snapshot_owner(im);
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, !im.read_only, &im.heap))
         return status;
