@@ -64,7 +64,8 @@ pid_t fork_bound() {
     try {
         std::vector<double> figures = work();
         how = outcome::figures;
-        text.assign(reinterpret_cast<const char *>(figures.data()), figures.size() * sizeof(double));
+        if (!figures.empty())
+            text.assign(reinterpret_cast<const char *>(figures.data()), figures.size() * sizeof(double));
     } catch (const unavailable &reason) {
         how = outcome::unavailable;
         text = reason.what();
@@ -97,7 +98,8 @@ std::vector<double> figures_of(const std::string &answer, int status) {
         break;
     }
     std::vector<double> figures(text.size() / sizeof(double));
-    std::memcpy(figures.data(), text.data(), figures.size() * sizeof(double));
+    if (!figures.empty()) // a child may have nothing to report
+        std::memcpy(figures.data(), text.data(), figures.size() * sizeof(double));
     return figures;
 }
 
