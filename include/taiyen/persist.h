@@ -153,8 +153,8 @@ TY_API TY_CHECKED ty_status ty_snapshot_wait(ty_heap *heap, uint64_t epoch);
  * meanwhile. Snapshot heaps only. Errors as ty_snapshot; thread-safe. Durability: none of its own. */
 TY_API TY_CHECKED ty_status ty_preflush(ty_heap *heap, size_t limit_pages);
 
-/* Does background work now: applies all complete batches to the image. With TY_BACKGROUND_THREAD it waits for that
- * thread to have done so. Errors: TY_E_SPACE, TY_E_IO: nothing is lost, it can be tried again. Thread-safe. */
+/* Does background work now: applies all complete batches to the image. With TY_BACKGROUND_THREAD it waits until the
+ * library's threads have done so. Errors: TY_E_SPACE, TY_E_IO: nothing is lost, it can be tried again. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_work(ty_heap *heap);
 
 /* Waits for nothing; the last error of background work that has not succeeded since, and TY_OK if there is none.

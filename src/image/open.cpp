@@ -150,7 +150,7 @@ ty_status map_heap(image &im, opening &state) {
 // unless memory cannot hold the heap: then it pushes out pages in use.
 ty_status prepare_memory(image &im) {
     if (heap_used_bytes(im.heap) > os::machine().memory_bytes / 4)
-        os::advise_random(im.base, im.mapped_bytes, true);
+        os::advise_random(im.base, im.mapped_bytes);
     if (im.read_only || im.kind == TY_ARCHIVE)
         return TY_OK;
     im.fresh_count = heap_unused(im.heap, im.mapped_bytes, im.fresh);

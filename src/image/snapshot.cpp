@@ -206,44 +206,40 @@ ty_status waiting_pages(const image &im, os::page_set &pages) {
     return TY_OK;
 }
 
-void copy_bits(const os::page_set &pages, uint64_t first, uint64_t count, uint64_t *bitmap) {
-    for (uint64_t word = 0; word < (count + 63) / 64; ++word)
-        bitmap[word] = 0;
-    for (uint64_t page = pages.next(first); page < first + count; page = pages.next(page + 1))
-        bitmap[(page - first) / 64] |= uint64_t{1} << ((page - first) % 64);
+// The pages that are dirty now, those of free runs included; for a read-only heap, the ones that wait.
+ty_status pages_now(image &im, const char *operation, os::page_set &pages) {
+    if (im.read_only && im.kind == TY_SNAPSHOT)
+        return waiting_pages(im, pages);
+    if (ty_status status = check_writer(im, operation))
+        return status;
+    if (!im.tracking)
+        return failure(TY_E_UNSUPPORTED, "%s of an archive heap", operation)
+            .at(im.image_path)
+            .remedy("only snapshot heaps track dirty pages");
+    os::lock_guard guard(im.control);
+    settle_outcome(im);
+    if (ty_status status = pages.create(im.dirty.page_count()))
+        return status;
+    pages.merge(im.dirty);
+    return im.tracker.query(pages);
 }
 
 } // namespace
 
 ty_status image_dirty_count(ty_heap *heap, uint64_t *pages) {
     image &im = *image_of(heap);
-    if (im.read_only && im.kind == TY_SNAPSHOT) {
-        os::page_set waiting;
-        if (ty_status status = waiting_pages(im, waiting))
-            return status;
-        *pages = waiting.count();
-        waiting.destroy();
-        return TY_OK;
-    }
-    if (ty_status status = check_writer(im, "count dirty pages"))
-        return status;
-    if (!im.tracking)
-        return failure(TY_E_UNSUPPORTED, "count the dirty pages of an archive heap")
-            .remedy("only snapshot heaps track them");
-    os::lock_guard guard(im.control);
-    settle_outcome(im);
     os::page_set now;
-    if (ty_status status = now.create(im.dirty.page_count()))
-        return status;
-    now.merge(im.dirty);
-    page_list list;
-    heap_pause(heap);
-    ty_status status = im.tracker.query(now);
-    if (!status)
+    ty_status status = pages_now(im, "count the dirty pages", now);
+    if (!status && im.read_only) {
+        *pages = now.count();
+    } else if (!status) {
+        page_list list;
+        heap_pause(heap);
         status = select_pages(heap, now, UINT64_MAX, &list);
-    heap_resume(heap);
+        heap_resume(heap);
+        *pages = list.count;
+    }
     now.destroy();
-    *pages = list.count;
     return status;
 }
 
@@ -254,28 +250,13 @@ ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint
         return failure(TY_E_ARGUMENT, "copy the dirty bits of pages %llu to %llu: the heap has %llu",
                        (unsigned long long)first, (unsigned long long)(first + count), (unsigned long long)page_count)
             .remedy("ask for pages of the heap");
-    if (im.read_only && im.kind == TY_SNAPSHOT) {
-        os::page_set waiting;
-        if (ty_status status = waiting_pages(im, waiting))
-            return status;
-        copy_bits(waiting, first, count, bitmap);
-        waiting.destroy();
-        return TY_OK;
-    }
-    if (ty_status status = check_writer(im, "copy the dirty bitmap"))
-        return status;
-    if (!im.tracking)
-        return failure(TY_E_UNSUPPORTED, "copy the dirty bitmap of an archive heap")
-            .remedy("only snapshot heaps track dirty pages");
-    os::lock_guard guard(im.control);
-    settle_outcome(im);
     os::page_set now;
-    if (ty_status status = now.create(page_count))
-        return status;
-    now.merge(im.dirty);
-    ty_status status = im.tracker.query(now);
+    ty_status status = pages_now(im, "copy the dirty bitmap", now);
+    for (uint64_t word = 0; !status && word < (count + 63) / 64; ++word)
+        bitmap[word] = 0;
     if (!status)
-        copy_bits(now, first, count, bitmap);
+        for (uint64_t page = now.next(first); page < first + count; page = now.next(page + 1))
+            bitmap[(page - first) / 64] |= uint64_t{1} << ((page - first) % 64);
     now.destroy();
     return status;
 }

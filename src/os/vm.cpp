@@ -160,8 +160,8 @@ void advise_huge(void *address, size_t bytes) {
         sys::madvise(reinterpret_cast<void *>(start), end - start, MADV_HUGEPAGE);
 }
 
-void advise_random(void *address, size_t bytes, bool random) {
-    sys::madvise(address, bytes, random ? MADV_RANDOM : MADV_NORMAL);
+void advise_random(void *address, size_t bytes) {
+    sys::madvise(address, bytes, MADV_RANDOM);
 }
 
 ty_status decommit(void *address, size_t bytes) {

@@ -56,9 +56,9 @@ void advise_huge(void *address, size_t bytes);
 // Expected: TY_E_MEMORY.
 ty_status replace_with_memory(void *address, size_t bytes);
 
-// Tells whether a file mapping will be touched in random order, so that nothing is read ahead. A wish: ignored where
+// Tells that a file mapping will be touched in random order, so that nothing is read ahead. A wish: ignored where
 // the kernel cannot.
-void advise_random(void *address, size_t bytes, bool random);
+void advise_random(void *address, size_t bytes);
 
 // Moves pages by their page-table entries (mremap); the source reads as zeros afterwards and stays committed.
 // Anonymous memory only.
