@@ -199,6 +199,34 @@ TEST_F(snapshot_test, dirty_bitmap_has_a_bit_for_each_page_written) {
     EXPECT_EQ(TY_E_ARGUMENT, ty_dirty_bitmap(heap, small_limit / 4096, 1, bits));
 }
 
+TEST_F(snapshot_test, pages_of_a_failed_snapshot_stay_dirty_and_a_reader_is_told_what_waits) {
+    open();
+    auto *block = static_cast<char *>(ty_alloc_aligned(heap, 1 << 20, 4096));
+    memset(block, 1, 1 << 20);
+    ASSERT_OK(ty_snapshot(heap));
+    ASSERT_OK(ty_work(heap));
+    for (int page : {1, 5, 9})
+        block[page * 4096] = 2;
+    os::sim_set_fault(files.get(), {os::sim_op_flush, 0, false, TY_E_IO});
+    EXPECT_EQ(TY_E_IO, ty_snapshot(heap));
+    os::sim_set_fault(files.get(), {});
+    auto first = uint64_t(block - static_cast<char *>(ty_heap_base(heap))) / 4096;
+    uint64_t pages = 0, bits = 0;
+    ASSERT_OK(ty_dirty_count(heap, &pages)); // the kernel has forgotten them
+    EXPECT_EQ(3u, pages);
+    ASSERT_OK(ty_dirty_bitmap(heap, first, 16, &bits));
+    EXPECT_EQ(0x222u, bits);
+    ASSERT_OK(ty_snapshot(heap));
+    ASSERT_OK(ty_discard(heap));
+    ty_open_options options = files.options();
+    options.mode = TY_OPEN_READ_ONLY;
+    open(options);
+    ASSERT_OK(ty_dirty_count(heap, &pages));
+    EXPECT_EQ(3u, pages);
+    ASSERT_OK(ty_dirty_bitmap(heap, first, 16, &bits));
+    EXPECT_EQ(0x222u, bits);
+}
+
 TEST_F(snapshot_test, free_pages_are_not_written) {
     open();
     void *block = ty_alloc(heap, 8 << 20);
