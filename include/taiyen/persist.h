@@ -38,11 +38,15 @@
 extern "C" {
 #endif
 
+struct ty_log_sink;    /* log.h */
+struct ty_stray_store; /* txn.h */
+
 typedef enum ty_kind {
     TY_KIND_DEFAULT = 0, /* for options only: what exists; a new heap is a snapshot heap */
     TY_VOLATILE = 1,
     TY_ARCHIVE = 2,
-    TY_SNAPSHOT = 3
+    TY_SNAPSHOT = 3,
+    TY_TRANSACTIONAL = 4 /* a snapshot heap with a log: txn.h */
 } ty_kind;
 
 typedef enum ty_open_mode {
@@ -70,7 +74,9 @@ typedef enum ty_background {
 typedef struct ty_open_options {
     size_t struct_size; /* sizeof(ty_open_options), set by the _INIT macro */
     ty_open_mode mode;
-    ty_kind kind;              /* of a new heap; of an existing archive heap, TY_SNAPSHOT attaches a journal to it */
+    ty_kind kind;              /* of a new heap; an existing archive heap becomes a snapshot heap by TY_SNAPSHOT, an
+                                  existing snapshot heap transactional by TY_TRANSACTIONAL, and a transactional one a
+                                  snapshot heap by TY_SNAPSHOT: its log is replayed and removed */
     size_t limit_bytes;        /* of a new heap, 0: 64 GiB; an existing heap is raised to it when it is larger */
     void *base;                /* of a new heap; NULL: the library picks a place that address-space randomisation does
                                   not use, by the heap's identity */
@@ -82,11 +88,21 @@ typedef struct ty_open_options {
     size_t staging_bytes;       /* memory that copies dirty pages, so that the pause does not wait for the disk; what is
                                    beyond is written within the pause. 0: a quarter of the machine's memory */
     size_t journal_limit_bytes; /* when unapplied batches exceed it, a snapshot applies first. 0: 1 GiB */
+    /* For transactional heaps: */
+    const char *log_path;          /* NULL: the image's path + "-log"; may be on another device */
+    size_t log_bytes;              /* of a new log, 0: 256 MiB. Fixed from then on */
+    const struct ty_log_sink *log; /* keep the log there instead of in a file; the heap does not own it */
+    bool automatic;                /* TY_STORES_DEFAULT means automatic */
+    bool check_stores;             /* report stores that no transaction knows of, to stray_store */
+    void (*stray_store)(const struct ty_stray_store *store, void *context); /* NULL: a line on standard error */
+    void *stray_store_context;
+    size_t snapshot_dirty_bytes;   /* a snapshot is taken when so much is dirty. 0: by the log's filling alone */
+    uint32_t snapshot_interval_ms; /* and when something was committed and the last one is older. 0: never by time */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
         sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_LINE, NULL, NULL,             \
-            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0                                                             \
+            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0              \
     }
 
 /* In what state an open found the files. */
@@ -116,7 +132,13 @@ typedef struct ty_report {
     uint64_t pages_restored;
     uint64_t batches_discarded; /* incomplete, never acknowledged */
     uint64_t duration_ns;
-    char text[256]; /* all of this as one sentence for a person */
+    char text[256];                 /* all of this as one sentence for a person */
+    bool log_attached;              /* a snapshot heap became transactional */
+    bool log_detached;              /* a transactional heap became a snapshot heap */
+    bool log_recreated;             /* the log was missing and, the heap being closed in order, not needed */
+    uint64_t replayed_transactions; /* from the log */
+    uint64_t replayed_bytes;        /* of their records */
+    uint64_t sequence;              /* of the last transaction that was restored */
 } ty_report;
 
 /* Opens or creates a persistent heap. options and report may be NULL.
@@ -205,6 +227,10 @@ typedef struct ty_info {
     uint64_t created_unix_s;
     ty_found found;      /* what an open would report */
     char open_text[256]; /* what an open would do, as one sentence */
+    /* Of transactional heaps: */
+    uint64_t log_identity;
+    uint64_t log_position; /* where the epoch that an open would restore stands in the log */
+    uint64_t log_sequence; /* of the last transaction that this epoch holds */
 } ty_info;
 
 /* Reads the parameters of a heap from its files. Needs read permission only, changes nothing, works while the heap is

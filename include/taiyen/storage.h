@@ -86,6 +86,10 @@ typedef struct ty_storage {
     /* May be NULL: then `write` is called for each. Does all the writes, in any order, several at a time; after a
      * failure any of them may have been done. They do not overlap. */
     ty_status (*write_many)(void *context, ty_file *file, const ty_write *writes, size_t count);
+    /* May be NULL: then `write` and `flush` are called. Writes bytes at offset and makes them durable, and may leave
+     * other writes of the file in doubt: one direct write with O_DSYNC, where there is such a thing. Several may be
+     * under way at the same time. The range lies within the file and was written before. */
+    ty_status (*write_durable)(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes);
 } ty_storage;
 
 /* The built-in storage: direct I/O on files (buffered where the file system refuses it), OFD locks. Thread-safe. */

@@ -4,14 +4,18 @@
  *   heap.h      heaps and blocks: allocate, resize, free, look, check
  *   storage.h   the seam below persistent heaps
  *   persist.h   heaps that live in files: open, snapshot, close, roots, information
+ *   txn.h       transactions on such heaps
+ *   log.h       where a transaction log is kept, and reading one
  */
 #ifndef TAIYEN_TAIYEN_H
 #define TAIYEN_TAIYEN_H
 
 #include "heap.h"
+#include "log.h"
 #include "persist.h"
 #include "status.h"
 #include "storage.h"
+#include "txn.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,122 @@
+/* Taiyen: where a transaction log is kept.
+ *
+ * Purpose: the log of a transactional heap is a ring of fixed size on a *sink*. Normally that is a file beside the heap
+ * (or on another device: ty_open_options.log_path), and nothing of this header is needed. Other sinks: memory (for
+ * tests, and for byte-addressable persistent memory), two sinks at once (tee), and a program's own.
+ *
+ * Contract of a sink: a write is durable when it returns TY_OK. Writes and reads are whole or an error, aligned to the
+ * sink's block_bytes, and may be under way at the same time from several threads, on different blocks. A block that is
+ * being written when the power fails may hold anything afterwards; other blocks are not touched.
+ */
+#ifndef TAIYEN_LOG_H
+#define TAIYEN_LOG_H
+
+#include "base.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ty_log_sink {
+    size_t struct_size;   /* sizeof(ty_log_sink) */
+    void *context;        /* handed to every function */
+    uint32_t block_bytes; /* smallest unit that a power cut cannot tear into a neighbour: a power of two, 64 to 65536 */
+    uint64_t size_bytes;  /* fixed; a multiple of block_bytes */
+    /* Expected: TY_E_IO, TY_E_DAMAGED. */
+    ty_status (*read)(void *context, uint64_t offset, void *buffer, size_t bytes);
+    /* Durable on return. Expected: TY_E_IO, TY_E_SPACE. After a failure the blocks may hold anything. */
+    ty_status (*write)(void *context, uint64_t offset, const void *buffer, size_t bytes);
+    /* The heap does not use the sink any more. May be NULL. */
+    void (*close)(void *context);
+} ty_log_sink;
+
+typedef struct ty_memory_log_options {
+    size_t struct_size;        /* sizeof(ty_memory_log_options), set by the _INIT macro */
+    bool write_back;           /* after a copy, write its cache lines back and fence, as byte-addressable persistent
+                                  memory needs it (clwb, clflushopt or clflush, what the processor has) */
+    uint32_t write_latency_ns; /* each write takes at least so long: an emulated device, for tests */
+} ty_memory_log_options;
+#define TY_MEMORY_LOG_OPTIONS_INIT                                                                                     \
+    { sizeof(ty_memory_log_options), false, 0 }
+
+/* A sink in memory that the caller owns (and has mapped from such a device, if it is to be durable): memory is aligned
+ * to 64 bytes and size_bytes a multiple of 64, at least TY_LOG_BYTES_MIN. options may be NULL. *sink is the caller's
+ * and stays until ty_log_sink_destroy; it can be opened again with what it holds.
+ * Errors: TY_E_ARGUMENT, TY_E_MEMORY. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_memory_log_create(void *memory, size_t size_bytes, const ty_memory_log_options *options,
+                                                 ty_log_sink **sink);
+
+/* A sink that writes to two of the same size: a write is durable when both have it; a read takes the first that
+ * succeeds. Its blocks are the larger ones of the two. The two stay the caller's.
+ * Errors: TY_E_ARGUMENT, TY_E_MEMORY. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_tee_log_create(const ty_log_sink *first, const ty_log_sink *second, ty_log_sink **sink);
+
+/* A sink on a file: made (size_bytes, written once with zeros so that commits overwrite) if there is none, else used as
+ * it is. A heap makes its own by itself; this is for tees. storage NULL: ty_storage_default().
+ * Errors: TY_E_IO, TY_E_SPACE, TY_E_PERMISSION, TY_E_MISMATCH (another size), TY_E_MEMORY. Thread-safe. */
+struct ty_storage;
+TY_API TY_CHECKED ty_status ty_file_log_create(const char *path, uint64_t size_bytes, const struct ty_storage *storage,
+                                               ty_log_sink **sink);
+
+/* Frees what the three functions above made; NULL does nothing. No heap may be using it. Thread-safe. */
+TY_API void ty_log_sink_destroy(ty_log_sink *sink);
+
+#define TY_LOG_BYTES_MIN (1u << 20)
+
+/* What a log file says by itself, without its heap. */
+typedef struct ty_log_info {
+    size_t struct_size; /* sizeof(ty_log_info), set by the caller */
+    uint32_t format_version;
+    uint8_t heap_identity[16];
+    uint64_t log_identity;
+    uint64_t size_bytes; /* of the ring */
+    uint32_t block_bytes;
+    bool of_heap;            /* a heap was given, and the log is its log; the figures below are then known */
+    uint64_t start_position; /* where the heap's last durable snapshot stands in the log; bytes, ever rising */
+    uint64_t end_position;   /* of the last frame that is there */
+    uint64_t first_sequence; /* of the first transaction behind the snapshot */
+    uint64_t transactions;   /* behind the snapshot: what an open would replay */
+    uint64_t frames;
+    uint64_t record_bytes; /* of those transactions, without padding */
+    uint64_t data_entries;
+    uint64_t changed_bytes;
+    uint64_t operations; /* allocations, frees, resizes, roots */
+    uint64_t procedures;
+} ty_log_info;
+
+/* One entry of a logged transaction, as ty_log_read tells it. */
+typedef enum ty_log_entry_kind {
+    TY_LOG_TRANSACTION = 0, /* a transaction begins: sequence, position, size_bytes of its record */
+    TY_LOG_DATA = 1,        /* changed bytes: address, size_bytes, bytes */
+    TY_LOG_ALLOC = 2,       /* address, size_bytes */
+    TY_LOG_FREE = 3,        /* address */
+    TY_LOG_RESIZE = 4,      /* address, size_bytes: in place */
+    TY_LOG_ROOT = 5,        /* address (or NULL), bytes: its name, size_bytes long */
+    TY_LOG_PROCEDURE = 6    /* procedure, bytes: its arguments, size_bytes long */
+} ty_log_entry_kind;
+
+typedef struct ty_log_entry {
+    ty_log_entry_kind kind;
+    uint64_t sequence;
+    uint64_t position;
+    uint64_t address;
+    uint64_t size_bytes;
+    uint64_t procedure;
+    const void *bytes;
+} ty_log_entry;
+typedef bool ty_log_entry_callback(const ty_log_entry *entry, void *context);
+
+/* Reads the log of the heap at heap_path from its last durable snapshot to the end of what is there, calls back for
+ * each entry until the callback returns false (callback may be NULL), and fills info (may be NULL). log_path NULL: the
+ * heap's path + "-log". heap_path NULL: only the header of the log is read. Changes nothing; needs read permission;
+ * works while the heap is open elsewhere (what is there then is of different moments).
+ * Errors: TY_E_NOT_FOUND, TY_E_FORMAT, TY_E_MISMATCH (not this heap's log), TY_E_DAMAGED (acknowledged transactions are
+ * unreadable; the text says where), TY_E_IO. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_log_read(const char *heap_path, const char *log_path, const struct ty_storage *storage,
+                                        ty_log_info *info, ty_log_entry_callback *callback, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,200 @@
+/* Taiyen: transactions on heaps with one writer and many readers.
+ *
+ * Purpose: make groups of changes to a heap atomic and durable, without a snapshot each: a commit writes only what
+ * changed to the log. A transactional heap is a snapshot heap with a log; open one with ty_open_options.kind =
+ * TY_TRANSACTIONAL.
+ *
+ * Vocabulary: a *transaction* belongs to the thread that began it; a heap has at most one at a time, others wait. To
+ * *declare* a range is to say, before writing, that it will be written. A *record* is what the log holds of one
+ * transaction; records have rising *sequence* numbers. A transaction is *stable* when no crash can take it back; all
+ * transactions before a stable one are stable too.
+ *
+ * Promises, by way of commit:
+ *                      ty_commit                          ty_commit_async
+ *   process crash      nothing that returned is lost      the newest ones may be lost, never an older one alone
+ *   power cut          nothing that returned is lost      the same
+ *   full disk          TY_E_SPACE before anything is      the same; or a later ty_stable tells
+ *                      published: roll back, or try again
+ *   failed log write   a snapshot is taken instead; if    the same; ty_stable tells
+ *                      that fails too: TY_E_IO, see there
+ * After any crash the heap holds exactly the transactions up to some sequence number, each whole.
+ *
+ * Stores: plain C stores to plain memory. Every byte that a transaction changes must become known to it in one of four
+ * ways, which mix: declared before (ty_declare); in a block allocated by the same transaction; reported as a classic
+ * entry (ty_log_data); or found by itself, in automatic transactions. What is not known is not in the log: a crash
+ * takes it back in part. ty_open_options.check_stores reports such stores.
+ * On a transactional heap, ty_alloc, ty_free, ty_resize and ty_root_set take part in the calling thread's transaction
+ * as their ty_txn_ forms do (so containers with the heap's allocator work in transactions), and outside of one they
+ * are refused with TY_E_ARGUMENT.
+ *
+ * Cost: a declared 8-byte range takes a few nanoseconds, and so does its part of a commit; a commit is one write of the
+ * record to the log, shared among threads that commit at the same time.
+ */
+#ifndef TAIYEN_TXN_H
+#define TAIYEN_TXN_H
+
+#include "base.h"
+#include "heap.h"
+#include "persist.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A transaction under way. Owned by the library; valid until it is committed or rolled back. */
+typedef struct ty_txn ty_txn;
+
+/* How stores become known. */
+typedef enum ty_store_mode {
+    TY_STORES_DEFAULT = 0,   /* what the heap was opened with; declared, unless said otherwise */
+    TY_STORES_DECLARED = 1,  /* by ty_declare and the other calls */
+    TY_STORES_AUTOMATIC = 2, /* also by themselves: memory is write-protected, the first write to a piece of it takes a
+                                copy; costs microseconds a touched piece. System calls that write into memory that was
+                                not declared fail with EFAULT */
+} ty_store_mode;
+
+typedef struct ty_txn_options {
+    size_t struct_size; /* sizeof(ty_txn_options), set by the _INIT macro */
+    ty_store_mode stores;
+    bool no_wait;    /* TY_E_BUSY if another transaction is under way or readers are in the heap */
+    bool free_later; /* blocks that it frees are given back after the commit by a thread of the library */
+} ty_txn_options;
+#define TY_TXN_OPTIONS_INIT                                                                                            \
+    { sizeof(ty_txn_options), TY_STORES_DEFAULT, false, false }
+
+/* Begins a transaction; waits for the one under way and for read sections to end. options may be NULL.
+ * Errors: TY_E_ARGUMENT (not a transactional heap, or this thread has one under way on it), TY_E_BUSY (no_wait),
+ * TY_E_PERMISSION (read-only), TY_E_FORKED. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_begin(ty_heap *heap, const ty_txn_options *options, ty_txn **txn);
+
+/* The calling thread's transaction on the heap; NULL if it has none. */
+TY_API ty_txn *ty_current_txn(ty_heap *heap);
+TY_API ty_heap *ty_txn_heap(const ty_txn *txn);
+
+/* All functions with a ty_txn are for the thread that began it. */
+
+/* Says that bytes at address will be written: their content is kept for a rollback, and what differs at the commit is
+ * logged. Ranges may overlap, repeat, and be of any size; they must lie in the heap's user blocks.
+ * Errors: TY_E_ARGUMENT (outside the heap's blocks), TY_E_MEMORY. */
+TY_API TY_CHECKED ty_status ty_declare(ty_txn *txn, const void *address, size_t bytes);
+
+/* As ty_alloc_zeroed, ty_free and ty_resize, as part of the transaction: a rollback takes them back. A block allocated
+ * in a transaction reads as zeros, and need not be declared in it. A freed block keeps its content until the commit.
+ * Errors: as those; TY_E_ARGUMENT also for a block that the transaction has freed already. */
+TY_API void *ty_txn_alloc(ty_txn *txn, size_t size);
+TY_API void *ty_txn_alloc_aligned(ty_txn *txn, size_t size, size_t alignment);
+TY_API TY_CHECKED ty_status ty_txn_free(ty_txn *txn, void *block);
+TY_API void *ty_txn_resize(ty_txn *txn, void *block, size_t size);
+TY_API TY_CHECKED ty_status ty_txn_root_set(ty_txn *txn, const char *name, void *address);
+
+/* ---- Reserve now, publish later. A reserved block reads as zeros and can be filled by any thread, outside of
+ * transactions. It becomes part of the heap when a transaction publishes it and commits; until then a crash takes it
+ * back. A rollback makes it reserved again. */
+
+/* Errors (NULL): as ty_alloc. Thread-safe. */
+TY_API void *ty_reserve(ty_heap *heap, size_t size);
+/* Errors: TY_E_ARGUMENT (not a reserved block). Thread-safe. */
+TY_API TY_CHECKED ty_status ty_cancel(void *block);
+/* Publishes count reserved blocks in one step: all or, with TY_E_ARGUMENT, none. */
+TY_API TY_CHECKED ty_status ty_publish(ty_txn *txn, void *const *blocks, size_t count);
+
+/* ---- Classic entries. */
+
+/* A procedure does to the heap what its arguments say, by plain stores, and returns TY_OK. The same arguments on the
+ * same heap content have the same effect. It must not allocate, free, or begin a transaction. */
+typedef ty_status ty_procedure(ty_heap *heap, const void *arguments, size_t bytes, void *context);
+
+/* Registers a procedure for the process under an id that is stable for ever (it stands in logs), before a heap whose
+ * log may name it is opened. NULL unregisters. Errors: TY_E_ARGUMENT (id 0), TY_E_EXISTS, TY_E_MEMORY. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_register_procedure(uint64_t id, const char *name, ty_procedure *procedure,
+                                                  void *context);
+
+/* The bytes at address, as they stand at the commit, are logged whole; nothing is kept for a rollback.
+ * Errors: TY_E_ARGUMENT, TY_E_MEMORY. */
+TY_API TY_CHECKED ty_status ty_log_data(ty_txn *txn, const void *address, size_t bytes);
+/* Logs that a registered procedure was done; recovery does it again, at this place among the transaction's changes.
+ * Errors: TY_E_ARGUMENT (not registered; more than 64 KiB), TY_E_UNSUPPORTED (automatic transactions). */
+TY_API TY_CHECKED ty_status ty_log_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
+/* What a rollback does, in reverse order with everything else: puts bytes back, or runs a procedure. */
+TY_API TY_CHECKED ty_status ty_on_rollback_data(ty_txn *txn, void *address, const void *old_bytes, size_t bytes);
+TY_API TY_CHECKED ty_status ty_on_rollback_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
+
+/* ---- Ending. */
+
+/* Commits; returns when the transaction is stable. It is atomic for read sections, who may see it a moment before it
+ * is stable. Errors: TY_E_SPACE, TY_E_IO, TY_E_MEMORY: either nothing was published, and the transaction is still under
+ * way (ty_current_txn returns it): try again, or roll back; or, after a failed log write and a failed snapshot, it is
+ * over, others may see it, and it is not stable: every later commit and ty_stable tries again to make it so. */
+TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
+
+/* Commits without waiting; *sequence (may be NULL) is what ty_stable takes. Errors: as ty_commit, of the first kind. */
+TY_API TY_CHECKED ty_status ty_commit_async(ty_txn *txn, uint64_t *sequence);
+
+/* Takes all of the transaction back. Errors: TY_E_DAMAGED (a rollback procedure failed; the rest is done). NULL does
+ * nothing. */
+TY_API ty_status ty_rollback(ty_txn *txn);
+
+/* Whether the transaction with that sequence, and all before it, are stable: *stable. wait: makes it so; then errors as
+ * ty_commit. sequence 0: all that are committed. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable);
+
+/* Makes the heap's memory anew from its files and log: what was committed is there, what was not is gone, whatever a
+ * program has stored over it. *heap is replaced; it is gone if this fails (open it then). options: as for ty_open.
+ * report may be NULL. Externally serialised; transactions under way are lost. */
+TY_API TY_CHECKED ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *report);
+
+/* ---- Readers. */
+
+/* A read section: between the two calls no transaction is under way, so what was committed is seen whole. Sections of
+ * many threads run side by side; a ty_begin waits for them, and they for the transaction under way. Not within this
+ * thread's own transaction (TY_E_ARGUMENT). Sections of one thread nest. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_read_begin(ty_heap *heap);
+TY_API void ty_read_end(ty_heap *heap);
+
+/* The same for one object, named by any address that all agree on: readers of other objects go on while a transaction
+ * changes this one. A transaction locks objects before it changes them and holds them until it ends; who only uses
+ * objects' locks begins no heap-wide section. Objects share locks by chance (by a hash), so a thread may hold one
+ * object's section at a time. no section of the calling thread may be open in ty_txn_lock_object. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_object_read_begin(ty_heap *heap, const void *object);
+TY_API void ty_object_read_end(ty_heap *heap, const void *object);
+TY_API TY_CHECKED ty_status ty_txn_lock_object(ty_txn *txn, const void *object);
+
+/* ---- Checks and figures. */
+
+/* A store that no transaction knew of. block is empty where the address lies in none. Called at the transaction's end,
+ * or, for a store outside any transaction, in the handler of the fault: then only async-signal-safe functions. */
+typedef struct ty_stray_store {
+    void *address;
+    size_t bytes;
+    ty_block block;
+    bool in_transaction;
+    void *instruction; /* where it is known */
+} ty_stray_store;
+
+typedef struct ty_txn_stats {
+    size_t struct_size;    /* sizeof(ty_txn_stats), set by the caller */
+    uint64_t transactions; /* committed since the heap was opened, those that changed something */
+    uint64_t rollbacks;
+    uint64_t entries;          /* ranges, operations and procedures that reached a record */
+    uint64_t record_bytes;     /* of all records */
+    uint64_t log_bytes;        /* written to the sink, padding included */
+    uint64_t log_frames;       /* writes of the sink */
+    uint64_t used_log_bytes;   /* of the ring, now */
+    uint64_t size_log_bytes;   /* of the ring */
+    uint64_t forced_snapshots; /* because the log was full, an entry too large, or a log write failed */
+    uint64_t timed_snapshots;  /* by the threshold of dirty pages, of used log, or by time */
+    uint64_t snapshot_pages;   /* written by all of these */
+    uint64_t sequence;         /* of the last committed transaction */
+    uint64_t stable_sequence;
+    uint64_t replayed_transactions; /* by the open */
+    uint64_t replayed_bytes;
+    uint64_t replay_ns;
+    uint64_t reserved_blocks; /* now */
+} ty_txn_stats;
+TY_API TY_CHECKED ty_status ty_get_txn_stats(ty_heap *heap, ty_txn_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
