@@ -1,0 +1,56 @@
+// The façade of the transaction layer: transactional heaps. docs/design/txn.md tells how it works.
+#pragma once
+
+#include "../image/image.hpp"
+#include "../log/log.hpp"
+#include <taiyen/txn.h>
+
+namespace taiyen {
+
+// How many transactional heaps are open in this process: for the plain calls, which look no further while it is 0.
+bool any_transactional();
+// Whether the heap is one.
+bool is_transactional(ty_heap *heap);
+
+// ---- open.cpp, close.cpp: for every kind of persistent heap; those without a log go to the image layer at once.
+
+ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report);
+ty_status txn_close(ty_heap *heap);
+ty_status txn_discard(ty_heap *heap);
+ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report);
+ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
+ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);
+ty_status txn_work(ty_heap *heap);
+ty_status txn_log_read(const char *heap_path, const char *log_path, const ty_storage &storage, ty_log_info *info,
+                       ty_log_entry_callback *callback, void *context);
+
+// ---- The functions of txn.h, with arguments checked for NULL by the caller.
+
+ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **txn);
+ty_txn *txn_current(ty_heap *heap);
+ty_heap *txn_heap(const ty_txn *txn);
+ty_status txn_declare(ty_txn *txn, const void *address, size_t bytes);
+void *txn_alloc(ty_txn *txn, size_t size, size_t alignment);
+ty_status txn_free(ty_txn *txn, void *block);
+void *txn_resize(ty_txn *txn, void *block, size_t size);
+ty_status txn_root_set(ty_txn *txn, const char *name, void *address);
+void *txn_reserve(ty_heap *heap, size_t size);
+ty_status txn_cancel(void *block);
+ty_status txn_publish(ty_txn *txn, void *const *blocks, size_t count);
+ty_status txn_log_data(ty_txn *txn, const void *address, size_t bytes);
+ty_status txn_log_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
+ty_status txn_on_rollback_data(ty_txn *txn, void *address, const void *old_bytes, size_t bytes);
+ty_status txn_on_rollback_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
+ty_status txn_commit(ty_txn *txn);
+ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence);
+ty_status txn_rollback(ty_txn *txn);
+ty_status txn_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable);
+ty_status txn_read_begin(ty_heap *heap);
+void txn_read_end(ty_heap *heap);
+ty_status txn_object_read_begin(ty_heap *heap, const void *object);
+void txn_object_read_end(ty_heap *heap, const void *object);
+ty_status txn_lock_object(ty_txn *txn, const void *object);
+ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats);
+ty_status procedure_register(uint64_t id, const char *name, ty_procedure *procedure, void *context);
+
+} // namespace taiyen

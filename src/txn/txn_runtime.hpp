@@ -1,0 +1,73 @@
+// The running state of one open transactional heap, shared by the files of this layer.
+//
+// `gate` serialises transactions, snapshots and readers (X1). What is guarded by it is the writer's alone. Below it, in
+// this order: reserve_lock, the image's control, the heap's locks, the log's.
+#pragma once
+
+#include "gate.hpp"
+#include "txn.hpp"
+
+#include <atomic>
+
+namespace taiyen {
+
+struct txn_runtime {
+    // Set at open, then constant.
+    ty_heap *heap;
+    char *base;
+    uint64_t user_first_word; // what records may name (X5)
+    uint64_t user_end_word;
+    taiyen::log *log;
+    ty_log_sink *own_sink; // made by the open, NULL for the user's
+    char *log_path;
+    ty_store_mode stores;
+    bool check_stores;
+    bool threads; // the library's may be used
+    void (*stray_store)(const ty_stray_store *store, void *context);
+    void *stray_store_context;
+    uint64_t snapshot_dirty_bytes;
+    uint32_t snapshot_interval_ms;
+
+    txn_gate gate;
+    ty_txn *txn;         // the one transaction, its memory kept from one to the next (transaction.cpp)
+    ty_txn_stats stats;  // by gate, but stable_sequence and log figures, which are asked for
+
+    struct reservations *reserved; // reserve.cpp
+    struct object_locks *objects;  // readers.cpp
+    struct snapshot_service *snapshots; // snapshots.cpp
+    struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
+};
+
+txn_runtime *runtime_of(ty_heap *heap); // NULL: not a transactional heap
+
+// ---- transaction.cpp (and the files beside it): made and given up with the runtime
+ty_status transaction_create(txn_runtime &rt);
+void transaction_destroy(txn_runtime &rt);
+
+// ---- reserve.cpp
+ty_status reservations_create(txn_runtime &rt);
+void reservations_destroy(txn_runtime &rt);
+// At open, before the replay: frees what the snapshot lists as reserved, and empties the list (X3).
+ty_status reservations_recover(txn_runtime &rt);
+// Nobody reserves or cancels in between: for a snapshot.
+void reservations_lock(txn_runtime &rt);
+void reservations_unlock(txn_runtime &rt);
+
+// ---- snapshots.cpp
+ty_status snapshots_create(txn_runtime &rt);  // starts the thread, if any
+void snapshots_destroy(txn_runtime &rt);      // ends it
+// After each commit, with the gate held: a few loads; wakes the thread when a snapshot is due (without threads, takes
+// it).
+void snapshots_after_commit(txn_runtime &rt);
+// A snapshot in place of a log write, with the gate held, durable when it returns TY_OK. holds_transaction: it holds one
+// transaction that the log does not; then *sequence is its. On failure everything is as it was.
+ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *sequence);
+// Waits until the sequence is stable; mends a broken log by a snapshot. Without the gate held.
+ty_status make_stable(txn_runtime &rt, uint64_t sequence);
+
+// ---- procedures.cpp
+// Runs a registered procedure. TY_E_NOT_FOUND: none of that id; the text says so.
+ty_status procedure_run(ty_heap *heap, uint64_t id, const void *arguments, size_t bytes);
+bool procedure_known(uint64_t id);
+
+} // namespace taiyen
