@@ -7,39 +7,11 @@
 
 namespace taiyen {
 
-// What an image keeps for a log that a higher layer has: which log it is, and where a snapshot stands in it. The image
-// hands it back as it was given.
-struct image_mark {
-    uint64_t position;
-    uint64_t session;
-    uint64_t sequence;
-};
-struct image_log {
-    uint8_t heap_identity[16];
-    uint64_t log_identity; // 0: this heap has no log
-    image_mark mark;       // of the epoch that is restored
-    bool closed;           // in order: nothing can stand behind the mark
-};
-
-// For a layer above that takes part in an open. check: everything of the heap's own files is known to be sound, and
-// nothing has been changed; a failure refuses the open. *log_identity is what the header says; what the callback leaves
-// there the header will say (0: none; then the kind becomes TY_SNAPSHOT, else TY_TRANSACTIONAL), durably, when the open
-// returns. created: there are no files yet; log tells the identity that they will have.
-struct image_open_hook {
-    void *context;
-    ty_status (*check)(void *context, const image_log &log, bool created, uint64_t *log_identity);
-};
-
-// The functions of persist.h, with arguments checked by the caller. hook may be NULL: then a heap with a log is refused.
-ty_status image_open(const char *path, const ty_open_options &options, const image_open_hook *hook, ty_heap **heap,
-                     ty_report *report);
-// The header becomes that of a heap without a log, durably. The newest snapshot is durable and holds everything.
-ty_status image_detach_log(ty_heap *heap);
+// The functions of persist.h, with arguments checked by the caller.
+ty_status image_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report);
 ty_status image_close(ty_heap *heap);
 ty_status image_discard(ty_heap *heap);
-// mark: of the log, where the snapshot stands in it; NULL without one. A snapshot with another mark than the last durable
-// one is written even if no page is dirty.
-ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, uint64_t *epoch);
+ty_status image_snapshot_start(ty_heap *heap, uint64_t *epoch);
 ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch);
 ty_status image_preflush(ty_heap *heap, size_t limit_pages);
 ty_status image_work(ty_heap *heap);

@@ -29,11 +29,11 @@ struct txn_runtime {
     uint32_t snapshot_interval_ms;
 
     txn_gate gate;
-    ty_txn *txn;         // the one transaction, its memory kept from one to the next (transaction.cpp)
-    ty_txn_stats stats;  // by gate, but stable_sequence and log figures, which are asked for
+    ty_txn *txn;        // the one transaction, its memory kept from one to the next (transaction.cpp)
+    ty_txn_stats stats; // by gate, but stable_sequence and log figures, which are asked for
 
-    struct reservations *reserved; // reserve.cpp
-    struct object_locks *objects;  // readers.cpp
+    struct reservations *reserved;      // reserve.cpp
+    struct object_locks *objects;       // readers.cpp
     struct snapshot_service *snapshots; // snapshots.cpp
     struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
 };
@@ -54,13 +54,13 @@ void reservations_lock(txn_runtime &rt);
 void reservations_unlock(txn_runtime &rt);
 
 // ---- snapshots.cpp
-ty_status snapshots_create(txn_runtime &rt);  // starts the thread, if any
-void snapshots_destroy(txn_runtime &rt);      // ends it
+ty_status snapshots_create(txn_runtime &rt); // starts the thread, if any
+void snapshots_destroy(txn_runtime &rt);     // ends it
 // After each commit, with the gate held: a few loads; wakes the thread when a snapshot is due (without threads, takes
 // it).
 void snapshots_after_commit(txn_runtime &rt);
-// A snapshot in place of a log write, with the gate held, durable when it returns TY_OK. holds_transaction: it holds one
-// transaction that the log does not; then *sequence is its. On failure everything is as it was.
+// A snapshot in place of a log write, with the gate held, durable when it returns TY_OK. holds_transaction: it holds
+// one transaction that the log does not; then *sequence is its. On failure everything is as it was.
 ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *sequence);
 // Waits until the sequence is stable; mends a broken log by a snapshot. Without the gate held.
 ty_status make_stable(txn_runtime &rt, uint64_t sequence);
