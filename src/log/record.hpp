@@ -41,25 +41,29 @@ struct record_part {
     size_t range_count;
 };
 
-// The most bytes that encoding the part can take.
+// Word numbers are below this, so that a distance fits in the 56 bits that the form has for one.
+inline constexpr uint64_t record_word_limit = uint64_t{1} << 56;
+
+// The most bytes that encoding the part can take, and what it may scribble behind them: nothing is ever written beyond.
 size_t record_bound(const record_part &part);
 // Encodes the part at `out`, which has room for record_bound; returns its bytes. Words that hold what they held are
-// left out. first: it begins a record; last: it ends one. A record of which nothing remains is 0 bytes (first and last
-// in one, no operation, no changed word).
-size_t record_encode(const record_part &part, bool first, bool last, uint8_t *out);
+// left out; a part of which nothing remains is 0 bytes. A record is the bytes of its parts, one behind the other, and
+// knows neither its length nor an end. first: the part begins its record.
+size_t record_encode(const record_part &part, bool first, uint8_t *out);
 
 // ---- Reading
 
-struct record_words {
-    uint64_t first;
-    uint64_t count;
-};
-
-// Goes through a record. Any bytes may be given: errors are TY_E_DAMAGED, and nothing outside [bytes, bytes + size) is
-// read. The sink's functions: ty_status operation(const record_operation &); ty_status word(uint64_t word, uint64_t
-// mask, uint64_t value), to be stored as (old & ~mask) | value; ty_status words(uint64_t first, uint64_t count, const
-// uint8_t *bytes). All are inlined: recovery is bound by memory, not by this.
-// template <class Sink> ty_status record_decode(const uint8_t *bytes, size_t size, size_t *used, Sink &sink);
+// Goes through a record, whose end is that of its bytes. Any bytes may be given: errors are TY_E_DAMAGED with the offset
+// in the record, and nothing outside [bytes, bytes + size) is read. Words and blocks that do not lie whole below
+// word_limit are damage. The sink's functions, each a ty_status that ends the reading when it is not TY_OK:
+//   operation(const record_operation &)        its bytes lie in the record; alignment is 0
+//   word(uint64_t word, uint64_t mask, uint64_t value)    to be stored as (old & ~mask) | value; value is within mask
+//   words(uint64_t first, uint64_t count, const uint8_t *bytes)
+//   zeros(uint64_t first, uint64_t count)
+// All are inlined: recovery is bound by memory, not by this. What they are given is bounded by the record's size (zeros:
+// 32 KB for each of its bytes) and, between two parts, by word_limit, since words rise.
+//   template <class Sink>
+//   ty_status record_decode(const uint8_t *bytes, size_t size, uint64_t word_limit, Sink &sink);
 // is in record_decode.hpp.
 
 } // namespace taiyen
