@@ -53,17 +53,23 @@ size_t record_encode(const record_part &part, bool first, uint8_t *out);
 
 // ---- Reading
 
-// Goes through a record, whose end is that of its bytes. Any bytes may be given: errors are TY_E_DAMAGED with the offset
-// in the record, and nothing outside [bytes, bytes + size) is read. Words and blocks that do not lie whole below
-// word_limit are damage. The sink's functions, each a ty_status that ends the reading when it is not TY_OK:
+// The words that a record may name: [first, end).
+struct record_scope {
+    uint64_t first;
+    uint64_t end;
+};
+
+// Goes through a record, whose end is that of its bytes. Any bytes may be given: errors are TY_E_DAMAGED with the
+// offset in the record, and nothing outside [bytes, bytes + size) is read. Words and blocks that do not lie whole in
+// the scope are damage. The sink's functions, each a ty_status that ends the reading when it is not TY_OK:
 //   operation(const record_operation &)        its bytes lie in the record; alignment is 0
 //   word(uint64_t word, uint64_t mask, uint64_t value)    to be stored as (old & ~mask) | value; value is within mask
 //   words(uint64_t first, uint64_t count, const uint8_t *bytes)
 //   zeros(uint64_t first, uint64_t count)
-// All are inlined: recovery is bound by memory, not by this. What they are given is bounded by the record's size (zeros:
-// 32 KB for each of its bytes) and, between two parts, by word_limit, since words rise.
+// All are inlined: recovery is bound by memory, not by this. What they are given is bounded by the record's size
+// (zeros: 32 KB for each of its bytes) and, between two parts, by the scope, since words rise.
 //   template <class Sink>
-//   ty_status record_decode(const uint8_t *bytes, size_t size, uint64_t word_limit, Sink &sink);
+//   ty_status record_decode(const uint8_t *bytes, size_t size, record_scope scope, Sink &sink);
 // is in record_decode.hpp.
 
 } // namespace taiyen
