@@ -22,6 +22,8 @@ const char *kind_name(ty_kind kind) {
         return "archive";
     case TY_SNAPSHOT:
         return "snapshot";
+    case TY_TRANSACTIONAL:
+        return "transactional";
     case TY_KIND_DEFAULT:
         break;
     }

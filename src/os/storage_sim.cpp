@@ -399,10 +399,27 @@ ty_status sim_write_back(void *context, ty_file *file, void *address, size_t byt
 
 sim_disk *sim_create() {
     auto *disk = new sim_disk;
-    disk->table = {sizeof(ty_storage), disk,          sim_open,     sim_close,           sim_read,
-                   sim_write,          sim_flush,     sim_get_size, sim_set_size,        sim_allocate,
-                   sim_punch,          sim_next_data, sim_map,      sim_unmap,           sim_write_back,
-                   sim_lock,           sim_rename,    sim_remove,   sim_flush_directory, nullptr};
+    disk->table = {sizeof(ty_storage),
+                   disk,
+                   sim_open,
+                   sim_close,
+                   sim_read,
+                   sim_write,
+                   sim_flush,
+                   sim_get_size,
+                   sim_set_size,
+                   sim_allocate,
+                   sim_punch,
+                   sim_next_data,
+                   sim_map,
+                   sim_unmap,
+                   sim_write_back,
+                   sim_lock,
+                   sim_rename,
+                   sim_remove,
+                   sim_flush_directory,
+                   nullptr,
+                   nullptr};
     return disk;
 }
 
