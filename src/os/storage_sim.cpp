@@ -165,10 +165,8 @@ void write_pages(sim_disk &disk, const handle &open, uint64_t offset, const void
     happen(disk, *open.live, std::move(what));
 }
 
-ty_status sim_write(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
-    sim_disk &disk = disk_of(context);
-    lock_guard guard(disk.lock);
-    const handle &open = handle_of(file);
+ty_status write_file(sim_disk &disk, const handle &open, sim_operation operation, uint64_t offset, const void *buffer,
+                     size_t bytes) {
     if (!open.writable) {
         return read_only(open, "write the file");
     }
@@ -176,8 +174,8 @@ ty_status sim_write(void *context, ty_file *file, uint64_t offset, const void *b
         return misaligned(open, "write the file", offset);
     }
     uint64_t pages = bytes / page_size;
-    if (fails(disk, sim_op_write)) { // a write that fails may have written a part: which one, its count decides
-        uint64_t count = disk.operations[static_cast<size_t>(std::countr_zero(uint32_t{sim_op_write}))];
+    if (fails(disk, operation)) { // a write that fails may have written a part: which one, its count decides
+        uint64_t count = disk.operations[static_cast<size_t>(std::countr_zero(static_cast<uint32_t>(operation)))];
         uint64_t done = (count * 7919) % (pages + 1);
         write_pages(disk, open, offset, buffer,
                     room_for(disk, open.live->now.holes(offset, done * page_size)) ? done : 0);
@@ -189,6 +187,27 @@ ty_status sim_write(void *context, ty_file *file, uint64_t offset, const void *b
     }
     write_pages(disk, open, offset, buffer, fit);
     return fit == pages ? TY_OK : full(open, "write the file", offset + fit * page_size);
+}
+
+ty_status sim_write(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
+    sim_disk &disk = disk_of(context);
+    lock_guard guard(disk.lock);
+    return write_file(disk, handle_of(file), sim_op_write, offset, buffer, bytes);
+}
+
+ty_status sim_write_durable(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
+    sim_disk &disk = disk_of(context);
+    lock_guard guard(disk.lock);
+    const handle &open = handle_of(file);
+    uint64_t number = disk.events.size();
+    ty_status status = write_file(disk, open, sim_op_write_durable, offset, buffer, bytes);
+    if (disk.events.size() > number) { // something was written, if only a part
+        event_kind kind = status != TY_OK             ? event_kind::failed_settle
+                          : disk.broken_durable_write ? event_kind::broken_flush
+                                                      : event_kind::settle;
+        disk.events.push_back({kind, open.file, number, 0, {}, {}, {}});
+    }
+    return status;
 }
 
 ty_status sim_flush(void *context, ty_file *file) {
@@ -399,27 +418,11 @@ ty_status sim_write_back(void *context, ty_file *file, void *address, size_t byt
 
 sim_disk *sim_create() {
     auto *disk = new sim_disk;
-    disk->table = {sizeof(ty_storage),
-                   disk,
-                   sim_open,
-                   sim_close,
-                   sim_read,
-                   sim_write,
-                   sim_flush,
-                   sim_get_size,
-                   sim_set_size,
-                   sim_allocate,
-                   sim_punch,
-                   sim_next_data,
-                   sim_map,
-                   sim_unmap,
-                   sim_write_back,
-                   sim_lock,
-                   sim_rename,
-                   sim_remove,
-                   sim_flush_directory,
-                   nullptr,
-                   nullptr};
+    disk->table = {sizeof(ty_storage), disk,          sim_open,     sim_close,           sim_read,
+                   sim_write,          sim_flush,     sim_get_size, sim_set_size,        sim_allocate,
+                   sim_punch,          sim_next_data, sim_map,      sim_unmap,           sim_write_back,
+                   sim_lock,           sim_rename,    sim_remove,   sim_flush_directory, nullptr,
+                   sim_write_durable};
     return disk;
 }
 
@@ -459,6 +462,11 @@ void sim_set_capacity(sim_disk *disk, uint64_t bytes) {
 void sim_set_broken_flush(sim_disk *disk, bool broken) {
     lock_guard guard(disk->lock);
     disk->broken_flush = broken;
+}
+
+void sim_set_broken_durable_write(sim_disk *disk, bool broken) {
+    lock_guard guard(disk->lock);
+    disk->broken_durable_write = broken;
 }
 
 } // namespace taiyen::os

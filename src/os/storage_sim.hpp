@@ -5,6 +5,8 @@
 // S1: after a cut, a sector that was flushed and not written since holds its flushed bytes.
 // S2: a sector in doubt holds its bytes of the last flush, of any write since, or (trash) arbitrary bytes. What a
 //     failed flush covered stays in doubt whatever flush succeeds later, until it is written again.
+//     write_durable is two events, a write in doubt and its settling: a cut between the two may tear it. The settled
+//     write is as flushed, older changes of the file's size and space with it; other writes stay in doubt.
 // S3: names, sizes, allocations and punches in doubt may each be there or not; names of a folder in their order. A file
 //     whose name is not there is gone, whatever was flushed.
 // S4: the same events and the same seed give the same disk.
@@ -43,7 +45,7 @@ sim_disk *sim_power_cut(const sim_disk *disk, uint64_t event, sim_cut cut, uint6
 
 // Which operation fails, and how. Counted are calls to the table's functions of the kinds in `operations`, from
 // sim_set_fault on. next_data is a read; unmap never fails, write_back is a map; rename, remove and flush_directory are
-// names. A write that fails may have written a part.
+// names; write_durable is an operation of its own. A write that fails may have written a part.
 enum sim_operation : uint32_t {
     sim_op_open = 1,
     sim_op_read = 2,
@@ -55,7 +57,8 @@ enum sim_operation : uint32_t {
     sim_op_map = 128,
     sim_op_lock = 256,
     sim_op_names = 512,
-    sim_op_any = 1023,
+    sim_op_write_durable = 1024,
+    sim_op_any = 2047,
 };
 struct sim_fault {
     uint32_t operations = 0; // 0: none fails
@@ -70,7 +73,8 @@ uint64_t sim_operation_count(const sim_disk *disk, uint32_t operations);
 // TY_E_SPACE; a write then takes the part that fits. A hole takes no space.
 void sim_set_capacity(sim_disk *disk, uint64_t bytes);
 
-// The canary: flushes return TY_OK and make nothing durable.
+// The canaries: flushes, or durable writes, return TY_OK and make nothing durable.
 void sim_set_broken_flush(sim_disk *disk, bool broken);
+void sim_set_broken_durable_write(sim_disk *disk, bool broken);
 
 } // namespace taiyen::os

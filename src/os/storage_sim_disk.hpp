@@ -33,13 +33,15 @@ enum class event_kind : uint8_t {
     punch,        // content
     flush,        // of a file: all its content so far is durable
     failed_flush, // of a file: see D3
-    broken_flush, // the canary: returned TY_OK and did nothing
+    broken_flush, // the canaries: returned TY_OK and did nothing
+    settle,       // of one write: see S2
+    failed_settle,
 };
 
 struct event {
     event_kind kind;
     file_number file = 0;
-    uint64_t offset = 0; // size: the new size
+    uint64_t offset = 0; // size: the new size; settle: the number of the write's event
     uint64_t bytes = 0;
     std::vector<page_ref> pages; // write
     std::string path;            // names: the path concerned; rename: the source
@@ -124,9 +126,10 @@ struct sim_disk {
     sim_fault fault;
     uint64_t fault_passed = 0; // operations of the fault's kinds that succeeded
     bool fault_fired = false;
-    std::array<uint64_t, 10> operations{}; // by bit number of sim_operation
+    std::array<uint64_t, 11> operations{}; // by bit number of sim_operation
     uint64_t capacity = UINT64_MAX;
     bool broken_flush = false;
+    bool broken_durable_write = false;
 };
 
 void sim_fill_table(sim_disk *disk);

@@ -2,6 +2,7 @@
 #include "storage_sim_disk.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace taiyen::os::sim {
 
@@ -28,16 +29,45 @@ bool is_settled(const doubt &old, const event &written, const content &durable) 
     return settled == written.pages.size() && !grows;
 }
 
-// A flush succeeds: all doubts become durable, except forgotten writes (D3).
-void settle_file(replayed_file &file, const std::vector<event> &events) {
+// What of the doubt is not settled yet.
+void apply_doubt(const doubt &one, const event &what, content &to) {
+    if (one.settled.empty() && !one.size_settled) {
+        apply_event(what, to);
+        return;
+    }
+    for (size_t i = 0; i < what.pages.size(); ++i) {
+        uint8_t settled = one.settled.empty() ? 0 : one.settled[i];
+        uint64_t number = what.offset / page_size + i;
+        if (settled == 0) {
+            to.put(number, what.pages[i]);
+        } else if (settled != 0xff) {
+            page mixed = *what.pages[i];
+            const page *below = to.find(number);
+            for (unsigned s = 0; s < sectors_per_page; ++s) {
+                if (settled >> s & 1) {
+                    std::memcpy(&mixed.bytes[s * sector_bytes],
+                                &(below ? below : zero_page().get())->bytes[s * sector_bytes], sector_bytes);
+                }
+            }
+            to.put(number, make_page(mixed.bytes.data()));
+        }
+    }
+    if (!one.size_settled) {
+        to.extend(what.offset + what.bytes);
+    }
+}
+
+// The doubts that `settles` names become durable.
+template <class Settles>
+void settle_file(replayed_file &file, const std::vector<event> &events, Settles &&settles) {
     std::vector<doubt> kept;
     for (doubt &one : file.doubts) {
         const event &what = events[one.event];
-        if (one.forgotten) {
+        if (!settles(one)) {
             kept.push_back(std::move(one));
             continue;
         }
-        apply_event(what, file.durable);
+        apply_doubt(one, what, file.durable);
         bool covers = what.kind == event_kind::write || what.kind == event_kind::punch;
         for (doubt &old : kept) {
             if (covers || what.kind == event_kind::size) {
@@ -129,7 +159,17 @@ void replay::step(const std::vector<event> &events) {
         files[what.file].doubts.push_back({next_event, false, {}, false});
         break;
     case event_kind::flush:
-        settle_file(files[what.file], events);
+        settle_file(files[what.file], events, [](const doubt &one) { return !one.forgotten; }); // D3
+        break;
+    case event_kind::settle:
+        settle_file(files[what.file], events, [&](const doubt &one) {
+            return one.event == what.offset || events[one.event].kind != event_kind::write;
+        });
+        break;
+    case event_kind::failed_settle:
+        for (doubt &one : files[what.file].doubts) {
+            one.forgotten = one.forgotten || one.event == what.offset;
+        }
         break;
     case event_kind::failed_flush:
         for (doubt &one : files[what.file].doubts) {

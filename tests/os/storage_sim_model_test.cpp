@@ -14,8 +14,22 @@ using namespace sim_test;
 
 constexpr uint64_t file_pages = 12;
 constexpr uint64_t file_sectors = file_pages * 8;
+constexpr uint64_t no_value = UINT64_MAX;
 
-enum class kind { create, rename, remove, names, write, size, allocate, punch, flush, failed_flush };
+enum class kind {
+    create,
+    rename,
+    remove,
+    names,
+    write,
+    size,
+    allocate,
+    punch,
+    flush,
+    failed_flush,
+    settle,
+    failed_settle
+};
 struct step {
     kind what;
     int file = 0; // which file, as an identity that names move over
@@ -52,6 +66,16 @@ struct history {
             one.forgotten = one.forgotten || one.by_write;
         }
     }
+    // The write of the value becomes durable, and changes of size and space before it.
+    void settle(uint64_t value) {
+        for (size_t i = since.size(); i-- > 0;) {
+            if (!since[i].by_write || since[i].value == value) {
+                durable = since[i].value;
+                since.erase(since.begin(), since.begin() + static_cast<ptrdiff_t>(i) + 1);
+                return;
+            }
+        }
+    }
     bool allows(uint64_t value) const {
         return value == durable ||
                std::any_of(since.begin(), since.end(), [&](const change &one) { return one.value == value; });
@@ -83,9 +107,13 @@ struct size_history {
         return size;
     }
     void flush() {
+        settle([](const operation &one) { return !one.forgotten; });
+    }
+    template <class Settles>
+    void settle(Settles &&settles) {
         std::vector<operation> doubtful;
         for (const operation &one : since) {
-            if (one.forgotten) {
+            if (!settles(one)) {
                 doubtful.push_back(one);
                 continue;
             }
@@ -141,6 +169,20 @@ struct reference_file {
                 one.what == kind::flush ? sector.flush() : sector.fail();
             }
             one.what == kind::flush ? size.flush() : size.fail();
+            break;
+        case kind::settle:
+            for (uint64_t s = 0; s < file_sectors; ++s) {
+                sectors[s].settle(s >= first && s < end ? one.tag + s - first : no_value);
+            }
+            size.settle([last = &size.since.back()](const size_history::operation &change) {
+                return &change == last || !change.by_write;
+            });
+            break;
+        case kind::failed_settle: // the write before it, of which a part was done
+            for (uint64_t s = first; s < end; ++s) {
+                sectors[s].since.back().forgotten = true;
+            }
+            size.since.back().forgotten = true;
             break;
         default:
             break;
@@ -237,8 +279,12 @@ public:
     script(const script &) = delete;
     script &operator=(const script &) = delete;
 
-    // Does one random operation that makes exactly one event.
+    // Does one random operation that makes exactly one event; a durable write counts as two operations.
     step next() {
+        if (settling_) {
+            settling_ = false;
+            return settle_;
+        }
         static const char *paths[] = {"/d/a", "/d/b", "/d/c"};
         std::string path = paths[random_() % 3];
         auto found = names_.find(path);
@@ -294,6 +340,25 @@ private:
         } else if (lot < 18 && size != page * block) {
             one.what = kind::size;
             EXPECT_EQ(table->set_size(table->context, handle, page * block), TY_OK);
+        } else if (lot < 24) {
+            EXPECT_EQ(write_tags(on_, handle, page, pages, next_tag_, true), TY_OK);
+            next_tag_ += file_sectors;
+            settling_ = true;
+            settle_ = one;
+            settle_.what = kind::settle;
+        } else if (lot < 26) {
+            uint64_t before = sim_event_count(on_.disk);
+            sim_set_fault(on_.disk, {sim_op_write_durable, 0, false, TY_E_IO});
+            EXPECT_EQ(write_tags(on_, handle, page, pages, next_tag_, true), TY_E_IO);
+            one.pages = (sim_operation_count(on_.disk, sim_op_write_durable) * 7919) % (pages + 1);
+            EXPECT_EQ(sim_event_count(on_.disk) - before, one.pages ? 2u : 0u);
+            if (one.pages == 0) { // nothing was written: another operation in its place
+                return change_content(39, file);
+            }
+            next_tag_ += file_sectors;
+            settling_ = true;
+            settle_ = one;
+            settle_.what = kind::failed_settle;
         } else {
             EXPECT_EQ(write_tags(on_, handle, page, pages, next_tag_), TY_OK);
             next_tag_ += file_sectors;
@@ -306,6 +371,8 @@ private:
     names names_;
     std::map<int, ty_file *> handles_;
     int next_file_ = 1;
+    bool settling_ = false;
+    step settle_{};
     uint64_t next_tag_ = 1000;
 };
 
@@ -314,7 +381,7 @@ void run(uint64_t seed) {
     std::vector<step> steps;
     {
         script writer(on, seed);
-        for (int i = 0; i < 400; ++i) {
+        while (steps.size() < 400 || sim_event_count(on.disk) > steps.size()) {
             steps.push_back(writer.next());
         }
     }

@@ -209,6 +209,28 @@ TEST(storage_sim, the_canary_makes_nothing_durable) {
     on.close(file);
 }
 
+TEST(storage_sim, a_durable_write_is_durable_and_leaves_others_in_doubt) { // S2
+    disk_owner on;
+    ty_file *file = durable_file(on);
+    EXPECT_EQ(write_tags(on, file, 0, 2, 500), TY_OK);
+    EXPECT_EQ(write_tags(on, file, 1, 1, 600, true), TY_OK);
+    auto first_of = [&](uint64_t event, sim_cut cut, uint64_t page) {
+        return read_tags(disk_owner(sim_power_cut(on.disk, event, cut, 1)), "/d/a")[page * 8];
+    };
+    uint64_t end = sim_event_count(on.disk);
+    EXPECT_EQ(first_of(end, sim_cut::drop_all, 0), 100u);
+    EXPECT_EQ(first_of(end, sim_cut::drop_all, 1), 600u);
+    EXPECT_EQ(first_of(end - 1, sim_cut::drop_all, 1), 108u); // it had not returned yet
+    EXPECT_EQ(on.flush(file), TY_OK);                         // an older write does not come back over it
+    EXPECT_EQ(first_of(end + 1, sim_cut::drop_all, 0), 500u);
+    EXPECT_EQ(first_of(end + 1, sim_cut::drop_all, 1), 600u);
+    sim_set_broken_durable_write(on.disk, true);
+    EXPECT_EQ(write_tags(on, file, 1, 1, 700, true), TY_OK);
+    EXPECT_EQ(first_of(end + 3, sim_cut::drop_all, 1), 600u);
+    EXPECT_EQ(first_of(end + 3, sim_cut::keep_all, 1), 700u);
+    on.close(file);
+}
+
 TEST(storage_sim, faults_hit_the_nth_operation_once_or_for_ever) {
     disk_owner on;
     ty_file *file = durable_file(on);

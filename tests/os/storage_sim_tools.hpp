@@ -54,13 +54,15 @@ inline buffer make_buffer(uint64_t bytes) {
 }
 
 // Writes pages whose sectors carry the numbers tag, tag + 1, ... in all their words.
-inline ty_status write_tags(const disk_owner &on, ty_file *file, uint64_t page, uint64_t pages, uint64_t tag) {
+inline ty_status write_tags(const disk_owner &on, ty_file *file, uint64_t page, uint64_t pages, uint64_t tag,
+                            bool durably = false) {
     buffer data = make_buffer(pages * block);
     auto *words = reinterpret_cast<uint64_t *>(data.get());
     for (uint64_t i = 0; i < pages * block / 8; ++i) {
         words[i] = tag + i * 8 / sector_bytes;
     }
-    return on.table->write(on.table->context, file, page * block, data.get(), pages * block);
+    auto write = durably ? on.table->write_durable : on.table->write;
+    return write(on.table->context, file, page * block, data.get(), pages * block);
 }
 
 inline constexpr uint64_t mixed_sector = UINT64_MAX; // a sector whose words differ
