@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 CRASH_STATES ?= 20000
 CRASH_SEEDS ?= 1 2 3
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables
+FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_record
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test bench check crash fuzz docs install format tidy clean check-asan check-tsan
@@ -49,7 +49,7 @@ crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS),
 	  $(BIN)/taiyen-crash snapshot --states $(CRASH_STATES) --seed $$seed || exit 1; done
 	@$(BIN)/taiyen-crash snapshot --canary
 
-fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables
+fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records
 	@scripts/setup fuzz
 	@mkdir -p build
 	$(call build_preset,fuzz)

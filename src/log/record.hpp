@@ -62,7 +62,7 @@ struct record_scope {
 // Goes through a record, whose end is that of its bytes. Any bytes may be given: errors are TY_E_DAMAGED with the
 // offset in the record, and nothing outside [bytes, bytes + size) is read. Words and blocks that do not lie whole in
 // the scope are damage. The sink's functions, each a ty_status that ends the reading when it is not TY_OK:
-//   operation(const record_operation &)        its bytes lie in the record; alignment is 0
+//   operation(const record_operation &)        its bytes are there until it returns; alignment is 0
 //   word(uint64_t word, uint64_t mask, uint64_t value)    to be stored as (old & ~mask) | value; value is within mask
 //   words(uint64_t first, uint64_t count, const uint8_t *bytes)
 //   zeros(uint64_t first, uint64_t count)

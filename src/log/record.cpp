@@ -1,0 +1,424 @@
+// Writes records. Changed words are gathered, without a branch for each, until there are enough for an item, whose
+// smallest form is then computed exactly. Long runs of words that changed whole, or became zero, go past that.
+#include "record.hpp"
+
+#include "record_decode.hpp"
+#include "record_form.hpp"
+
+#include <bit>
+
+namespace taiyen {
+namespace {
+
+constexpr size_t gather_words = 64;
+constexpr size_t block_words = 4;    // compared at once in long ranges
+constexpr uint32_t run_words = 16;   // from which a run is an item of its own: its head is smaller than so many tokens
+constexpr unsigned full_bytes = 6;   // a word with so many changed bytes is as cheap whole
+constexpr size_t scribble_bytes = 8; // behind what is written: whole words are stored, and the place moved on by less
+
+struct mask_shape {
+    uint8_t token; // kind
+    uint8_t bytes; // that follow the token
+    uint8_t changed;
+};
+
+constexpr std::array<mask_shape, 256> make_shapes() {
+    std::array<mask_shape, 256> shapes{};
+    for (unsigned mask = 0; mask < shapes.size(); mask++) {
+        unsigned changed = static_cast<unsigned>(std::popcount(mask));
+        mask_shape best{token_masked, static_cast<uint8_t>(1 + changed), static_cast<uint8_t>(changed)};
+        for (uint8_t kind = 1; kind < 16; kind++) {
+            token_field field = token_fields[kind];
+            bool covers = (mask & ~(((1u << field.bytes) - 1) << field.start)) == 0;
+            if (covers && field.bytes < best.bytes) {
+                best.token = kind;
+                best.bytes = field.bytes;
+            }
+        }
+        shapes[mask] = best;
+    }
+    return shapes;
+}
+constexpr std::array<mask_shape, 256> shapes = make_shapes();
+
+// A bit for each byte that is not zero.
+uint8_t bits_of_changed_bytes(uint64_t difference) {
+    constexpr uint64_t sevens = 0x7f7f7f7f7f7f7f7f;
+    uint64_t high = (((difference & sevens) + sevens) | difference) & ~sevens; // the top bit of each such byte
+    return static_cast<uint8_t>(((high >> 7) * 0x0102040810204080) >> 56);
+}
+
+unsigned bytes_of_bits(uint64_t bits) {
+    return static_cast<unsigned>((bits + 7) / 8);
+}
+
+unsigned width_of(uint64_t value) {
+    return static_cast<unsigned>(std::bit_width(value));
+}
+
+unsigned varint_bytes(uint64_t value) {
+    return (width_of(value | 1) + 6) / 7;
+}
+
+uint8_t *put_varint(uint8_t *at, uint64_t value) {
+    for (; value >= 0x80; value >>= 7)
+        *at++ = static_cast<uint8_t>(value | 0x80);
+    *at++ = static_cast<uint8_t>(value);
+    return at;
+}
+
+uint8_t *put_low_bytes(uint8_t *at, uint64_t value, unsigned bytes) {
+    memcpy(at, &value, sizeof value);
+    return at + bytes;
+}
+
+uint8_t *put_masked(uint8_t *at, uint64_t value, uint8_t mask) {
+    for (unsigned i = 0; i < 8; i++) {
+        *at = static_cast<uint8_t>(value >> (8 * i));
+        at += (mask >> i) & 1;
+    }
+    return at;
+}
+
+uint8_t *put_head(uint8_t *at, unsigned item, uint64_t count) {
+    bool small = count < 16;
+    *at++ = static_cast<uint8_t>(item << 4 | (small ? count : 0));
+    return small ? at : put_varint(at, count);
+}
+
+// The words of one item, and what is known of them.
+struct gathered {
+    size_t count = 0;
+    uint64_t place[gather_words]; // word number, then the distance: from the word behind the one before
+    uint64_t value[gather_words];
+    uint64_t difference[gather_words];
+    uint8_t mask[gather_words];
+};
+
+struct encoder {
+    uint8_t *at;
+    uint64_t next = 0; // the word behind the last one written
+    gathered words;
+};
+
+struct item_choice {
+    unsigned item;
+    unsigned width;
+    bool first_apart;
+    uint8_t mask; // of all words together
+};
+
+// The smallest form for the values of an item that is not of tokens; returns its bytes.
+uint64_t choose_values(const gathered &g, uint64_t differences, uint64_t values, uint64_t changed,
+                       item_choice *chosen) {
+    uint8_t mask = bits_of_changed_bytes(differences);
+    unsigned low = values ? bytes_of_bits(width_of(differences)) : 0; // all words become zero
+    uint64_t bytes = g.count * low;
+    *chosen = {low, 0, false, mask};
+    if (uint64_t one_mask = 1 + g.count * shapes[mask].changed; one_mask < bytes) {
+        bytes = one_mask;
+        chosen->item = static_cast<unsigned>(record_item::one_mask);
+    }
+    if (uint64_t masks = g.count + changed; masks < bytes) {
+        bytes = masks;
+        chosen->item = static_cast<unsigned>(record_item::masks);
+    }
+    return bytes;
+}
+
+// Makes distances and masks of the words, and computes what each form would take.
+item_choice choose(gathered &g, uint64_t next) {
+    uint64_t distances = 0, differences = 0, values = 0, changed = 0, token_bytes = 0;
+    for (size_t i = 0; i < g.count; i++) {
+        uint64_t distance = g.place[i] - next;
+        next = g.place[i] + 1;
+        g.place[i] = distance;
+        distances |= i ? distance : 0;
+        differences |= g.difference[i];
+        values |= g.value[i];
+        g.mask[i] = bits_of_changed_bytes(g.difference[i]);
+        mask_shape shape = shapes[g.mask[i]];
+        changed += shape.changed;
+        unsigned far = distance > record_near_max ? varint_bytes(distance - record_near_max - 1) : 0;
+        token_bytes += 1 + far + (g.value[i] ? shape.bytes : 0);
+    }
+    item_choice chosen;
+    uint64_t value_bytes = choose_values(g, differences, values, changed, &chosen);
+    unsigned width_apart = width_of(distances), width_all = width_of(distances | g.place[0]);
+    unsigned apart = varint_bytes(g.place[0]) + bytes_of_bits((g.count - 1) * width_apart);
+    unsigned together = bytes_of_bits(g.count * width_all);
+    chosen.first_apart = apart < together;
+    chosen.width = chosen.first_apart ? width_apart : width_all;
+    if (token_bytes < 1 + value_bytes + (chosen.first_apart ? apart : together))
+        chosen.item = static_cast<unsigned>(record_item::tokens);
+    return chosen;
+}
+
+uint8_t *put_tokens(uint8_t *at, const gathered &g) {
+    for (size_t i = 0; i < g.count; i++) {
+        uint64_t value = g.value[i], distance = g.place[i];
+        bool near = distance <= record_near_max;
+        uint8_t kind = value ? shapes[g.mask[i]].token : token_zero;
+        *at++ = static_cast<uint8_t>((near ? distance : record_near_max + 1) << 4 | kind);
+        if (!near)
+            at = put_varint(at, distance - record_near_max - 1);
+        if (kind == token_masked) {
+            *at++ = g.mask[i];
+            at = put_masked(at, value, g.mask[i]);
+        } else {
+            at = put_low_bytes(at, value >> (8 * token_fields[kind].start), token_fields[kind].bytes);
+        }
+    }
+    return at;
+}
+
+uint8_t *put_distances(uint8_t *at, const gathered &g, const item_choice &chosen) {
+    if (chosen.first_apart)
+        at = put_varint(at, g.place[0]);
+    uint64_t pending = 0; // fewer than 8 bits between two words
+    unsigned bits = 0;
+    for (size_t i = chosen.first_apart; i < g.count; i++) {
+        pending |= g.place[i] << bits;
+        bits += chosen.width;
+        at = put_low_bytes(at, pending, bits / 8);
+        pending >>= bits & ~7u;
+        bits &= 7;
+    }
+    return put_low_bytes(at, pending, bits != 0);
+}
+
+uint8_t *put_values(uint8_t *at, const gathered &g, const item_choice &chosen) {
+    if (chosen.item <= static_cast<unsigned>(record_item::all_bytes)) {
+        for (size_t i = 0; i < g.count; i++)
+            at = put_low_bytes(at, g.value[i], chosen.item);
+    } else if (chosen.item == static_cast<unsigned>(record_item::one_mask)) {
+        for (size_t i = 0; i < g.count; i++)
+            at = put_masked(at, g.value[i], chosen.mask);
+    } else {
+        for (size_t i = 0; i < g.count; i++)
+            at = put_masked(at, g.value[i], g.mask[i]);
+    }
+    return at;
+}
+
+// Writes what was gathered.
+void flush(encoder &e) {
+    gathered &g = e.words;
+    if (g.count == 0)
+        return;
+    uint64_t behind = g.place[g.count - 1] + 1;
+    item_choice chosen = choose(g, e.next);
+    uint8_t *at = put_head(e.at, chosen.item, g.count);
+    if (chosen.item == static_cast<unsigned>(record_item::tokens)) {
+        at = put_tokens(at, g);
+    } else {
+        *at++ = static_cast<uint8_t>(chosen.width | (chosen.first_apart ? record_first_apart : 0));
+        if (chosen.item == static_cast<unsigned>(record_item::one_mask))
+            *at++ = chosen.mask;
+        at = put_distances(at, g, chosen);
+        if (chosen.item == static_cast<unsigned>(record_item::masks)) {
+            memcpy(at, g.mask, g.count);
+            at += g.count;
+        }
+        at = put_values(at, g, chosen);
+    }
+    e.at = at;
+    e.next = behind;
+    g.count = 0;
+}
+
+// A range, read without a branch for what it has: nothing before is one zero, and whole is a difference in all bits.
+struct range_view {
+    explicit range_view(const word_range &range)
+        : now(range.now), before(range.before ? range.before : &zero), step(range.before ? 1 : 0),
+          forced(range.whole ? UINT64_MAX : 0) {}
+    uint64_t difference(size_t i) const { return (now[i] ^ before[i * step]) | forced; }
+
+    static constexpr uint64_t zero = 0;
+    const uint64_t *now;
+    const uint64_t *before;
+    size_t step;
+    uint64_t forced;
+};
+
+void gather(gathered &g, uint64_t word, uint64_t value, uint64_t difference) {
+    g.place[g.count] = word;
+    g.value[g.count] = value;
+    g.difference[g.count] = difference;
+    g.count += difference != 0;
+}
+
+bool is_full(uint64_t difference) {
+    return shapes[bits_of_changed_bytes(difference)].changed >= full_bytes;
+}
+
+// Where the run of words to be logged whole ends that reached i: a word that is cheaper otherwise ends it only if it
+// is unchanged, or the next is cheaper too.
+size_t full_run_end(const range_view &view, size_t i, size_t count) {
+    auto cheaper = [&](size_t k) { return view.now[k] == 0 || !is_full(view.difference(k)); };
+    for (;; i++) {
+        for (; i + block_words <= count; i += block_words) {
+            uint64_t partly = 0; // has a bit where a byte of a difference, or a word, may be zero
+            for (size_t k = i; k < i + block_words; k++) {
+                uint64_t difference = view.difference(k);
+                partly |= ((difference - 0x0101010101010101) & ~difference & 0x8080808080808080) | (view.now[k] == 0);
+            }
+            if (partly)
+                break;
+        }
+        if (i == count || view.difference(i) == 0 || (cheaper(i) && (i + 1 == count || cheaper(i + 1))))
+            return i;
+    }
+}
+
+size_t zero_run_end(const range_view &view, size_t i, size_t count) {
+    while (i < count && view.now[i] == 0 && view.difference(i) != 0)
+        i++;
+    return i;
+}
+
+void put_run(encoder &e, unsigned item, uint64_t first, uint64_t count) {
+    e.at = put_head(e.at, item, count);
+    *e.at++ = record_first_apart;
+    e.at = put_varint(e.at, first - e.next);
+    e.next = first + count;
+}
+
+void put_full_run(encoder &e, const word_range &range, size_t from, size_t to) {
+    put_run(e, static_cast<unsigned>(record_item::all_bytes), range.first + from, to - from);
+    size_t bytes = (to - from) * sizeof(uint64_t);
+    memcpy(e.at, range.now + from, bytes);
+    e.at += bytes;
+}
+
+void put_zero_run(encoder &e, const word_range &range, size_t from, size_t to) {
+    while (from < to) {
+        size_t n = to - from < record_zero_words_max ? to - from : record_zero_words_max;
+        put_run(e, 0, range.first + from, n);
+        from += n;
+    }
+}
+
+// The words of a short range, or of a long one's rest.
+void gather_short(encoder &e, const word_range &range, size_t from) {
+    range_view view(range);
+    for (size_t i = from; i < range.count; i++) {
+        if (e.words.count == gather_words)
+            flush(e);
+        gather(e.words, range.first + i, view.now[i], view.difference(i));
+    }
+}
+
+void gather_long(encoder &e, const word_range &range) {
+    range_view view(range);
+    uint32_t full = 0, zero = 0; // how many of the last words gathered were
+    size_t i = 0;
+    while (i + block_words <= range.count) {
+        uint64_t any = 0;
+        for (size_t k = i; k < i + block_words; k++)
+            any |= view.difference(k);
+        if (any == 0) {
+            i += block_words;
+            full = zero = 0;
+            continue;
+        }
+        if (e.words.count > gather_words - block_words) {
+            flush(e);
+            full = zero = 0;
+        }
+        for (size_t end = i + block_words; i < end; i++) {
+            uint64_t value = view.now[i], difference = view.difference(i);
+            gather(e.words, range.first + i, value, difference);
+            full = value && is_full(difference) ? full + 1 : 0;
+            zero = !value && difference ? zero + 1 : 0;
+        }
+        if (uint32_t run = full > zero ? full : zero; run >= run_words) {
+            e.words.count -= run;
+            flush(e);
+            size_t from = i - run;
+            if (full) {
+                i = full_run_end(view, i, range.count);
+                put_full_run(e, range, from, i);
+            } else {
+                i = zero_run_end(view, i, range.count);
+                put_zero_run(e, range, from, i);
+            }
+            full = zero = 0;
+        }
+    }
+    gather_short(e, range, i);
+}
+
+uint8_t *put_bytes(uint8_t *at, const void *bytes, uint32_t count) {
+    at = put_varint(at, count);
+    if (count)
+        memcpy(at, bytes, count);
+    return at + count;
+}
+
+// Blocks are told by their distance from the last one, either way: small numbers, whatever the sign, are small varints.
+uint8_t *put_place(uint8_t *at, uint64_t word, uint64_t *last) {
+    auto distance = static_cast<int64_t>(word - *last);
+    *last = word;
+    return put_varint(at, static_cast<uint64_t>(distance) << 1 ^ static_cast<uint64_t>(distance >> 63));
+}
+
+uint8_t *put_operation(uint8_t *at, const record_operation &operation, uint64_t *last) {
+    bool removed = operation.kind == operation_kind::root && operation.null_address;
+    uint8_t kind = removed ? record_root_removed : static_cast<uint8_t>(operation.kind);
+    *at++ = static_cast<uint8_t>(static_cast<unsigned>(record_item::operation) << 4 | kind);
+    switch (operation.kind) {
+    case operation_kind::alloc:
+    case operation_kind::resize:
+        return put_varint(put_place(at, operation.word, last), operation.size);
+    case operation_kind::free:
+        return put_place(at, operation.word, last);
+    case operation_kind::root:
+        if (!removed)
+            at = put_place(at, operation.word, last);
+        return put_bytes(at, operation.bytes, operation.byte_count);
+    case operation_kind::procedure:
+        return put_bytes(put_varint(at, operation.procedure), operation.bytes, operation.byte_count);
+    }
+    return at;
+}
+
+} // namespace
+
+size_t record_bound(const record_part &part) {
+    constexpr size_t operation_bytes = 1 + 10 + 10; // with the longest varints
+    constexpr size_t range_bytes = 10;              // the distance to it, and a little
+    size_t bytes = 1 + 2 + scribble_bytes;          // where the part starts; the last item's head
+    for (size_t i = 0; i < part.operation_count; i++)
+        bytes += operation_bytes + part.operations[i].byte_count;
+    // Never more than items of tokens take: a byte and its bytes for each word, and two bytes for the head of each
+    // item, of which there are at most two for run_words words.
+    for (size_t i = 0; i < part.range_count; i++)
+        bytes += range_bytes + size_t{part.ranges[i].count} * 9 + part.ranges[i].count / 8;
+    return bytes;
+}
+
+size_t record_encode(const record_part &part, bool first, uint8_t *out) {
+    encoder e;
+    uint8_t *start = out;
+    if (!first)
+        *start++ = static_cast<uint8_t>(static_cast<unsigned>(record_item::operation) << 4 | record_part_starts);
+    e.at = start;
+    uint64_t last = 0;
+    for (size_t i = 0; i < part.operation_count; i++)
+        e.at = put_operation(e.at, part.operations[i], &last);
+    for (size_t i = 0; i < part.range_count; i++) {
+        if (part.ranges[i].count < run_words)
+            gather_short(e, part.ranges[i], 0);
+        else
+            gather_long(e, part.ranges[i]);
+    }
+    flush(e);
+    return e.at == start ? 0 : static_cast<size_t>(e.at - out);
+}
+
+ty_status record_damaged(uint64_t offset) {
+    return failure(TY_E_DAMAGED, "read a record of the log").at(nullptr, offset);
+}
+
+} // namespace taiyen

@@ -1,0 +1,335 @@
+// Reads records: see record.hpp. Nothing of a record is believed before it is checked.
+#pragma once
+
+#include "record.hpp"
+#include "record_form.hpp"
+
+namespace taiyen {
+
+[[gnu::cold]] ty_status record_damaged(uint64_t offset);
+
+// A place in a record. At least 8 bytes before `end` can be read, whatever the record's size.
+struct record_cursor {
+    const uint8_t *at;
+    const uint8_t *end;
+
+    size_t left() const { return static_cast<size_t>(end - at); }
+
+    // Eight bytes from a place in the record; behind its end are zeros.
+    uint64_t load(const uint8_t *place) const {
+        const uint8_t *last = end - sizeof(uint64_t);
+        size_t beyond = place > last ? static_cast<size_t>(place - last) : 0; // at most 8
+        uint64_t value;
+        memcpy(&value, place - beyond, sizeof value);
+        return value >> (4 * beyond) >> (4 * beyond);
+    }
+
+    bool varint(uint64_t *value) {
+        uint64_t read = 0;
+        for (unsigned shift = 0; shift < 64 && at != end; shift += 7) {
+            uint8_t byte = *at++;
+            if (shift == 63 && byte > 1)
+                return false;
+            read |= uint64_t{byte & 0x7fu} << shift;
+            if (byte < 0x80) {
+                *value = read;
+                return true;
+            }
+        }
+        return false;
+    }
+
+    // A count in the lower half of an item's first byte, or behind it. Zero is none.
+    bool count(uint8_t head, uint64_t *value) {
+        *value = head & 15;
+        return (*value || varint(value)) && *value;
+    }
+
+    // The bytes of the mask; the caller knows that they are there.
+    uint64_t masked(uint8_t mask) {
+        uint64_t value = 0;
+        for (unsigned i = 0; i < 8; i++) {
+            unsigned set = (mask >> i) & 1;
+            value |= set ? uint64_t{*at} << (8 * i) : 0;
+            at += set;
+        }
+        return value;
+    }
+};
+
+// Goes through the items of a record.
+template <class Sink>
+class record_decoder {
+public:
+    record_decoder(const uint8_t *bytes, size_t size, record_scope scope, Sink &sink)
+        : cursor_{bytes, bytes + size}, scope_(scope), sink_(sink) {
+        if (scope_.end > record_word_limit)
+            scope_.end = record_word_limit;
+    }
+
+    // How far it got: where the damage is.
+    const uint8_t *at() const { return cursor_.at; }
+
+    // TY_E_DAMAGED is without a detail where damaged() says so: the caller knows the offset.
+    ty_status run() {
+        while (cursor_.at != cursor_.end) {
+            const uint8_t *start = cursor_.at;
+            uint8_t head = *cursor_.at++;
+            ty_status status;
+            if (head >> 4 <= static_cast<unsigned>(record_item::masks))
+                status = packed(head);
+            else if (head >> 4 == static_cast<unsigned>(record_item::tokens))
+                status = tokens(head);
+            else if (head >> 4 == static_cast<unsigned>(record_item::operation))
+                status = operation(head & 15);
+            else
+                status = damaged();
+            if (status) {
+                if (damaged_)
+                    cursor_.at = start;
+                return status;
+            }
+        }
+        return TY_OK;
+    }
+
+    bool is_damaged() const { return damaged_; }
+
+private:
+    ty_status damaged() {
+        damaged_ = true;
+        return TY_E_DAMAGED;
+    }
+
+    // Moves on to a word at a distance from the next one; false: out of the scope.
+    bool reach(uint64_t distance, uint64_t words = 1) {
+        if (distance >= record_word_limit)
+            return false;
+        next_ += distance; // both below 2^56
+        return holds(next_, words);
+    }
+    bool holds(uint64_t word, uint64_t words) const {
+        return word >= scope_.first && word < scope_.end && words <= scope_.end - word;
+    }
+
+    ty_status packed(uint8_t head) {
+        unsigned item = head >> 4;
+        uint64_t count = 0;
+        if (!cursor_.count(head, &count) || cursor_.at == cursor_.end)
+            return damaged();
+        uint8_t shape = *cursor_.at++;
+        unsigned width = shape & record_width_bits;
+        // Each word has a byte at least, unless they become zero: so count is small where products are made of it.
+        if (count > (item ? cursor_.left() : record_zero_words_max) || width > record_width_max || shape >> 7)
+            return damaged();
+        uint8_t one_mask = 0;
+        if (item == static_cast<unsigned>(record_item::one_mask)) {
+            one_mask = *cursor_.at++;
+            if (one_mask == 0)
+                return damaged();
+        }
+        uint64_t first = 0, in_row = count;
+        bool apart = shape & record_first_apart;
+        if (apart) {
+            if (!cursor_.varint(&first))
+                return damaged();
+            in_row--;
+        }
+        const uint8_t *distances = cursor_.at;
+        uint64_t distance_bytes = (in_row * width + 7) / 8;
+        if (distance_bytes > cursor_.left())
+            return damaged();
+        cursor_.at += distance_bytes;
+        if (width == 0 && (item == 0 || item == static_cast<unsigned>(record_item::all_bytes)))
+            return run_of_words(item, first, count);
+        row r{distances, width, count, apart, first};
+        if (item <= static_cast<unsigned>(record_item::all_bytes))
+            return low_bytes_each(r, item);
+        return item == static_cast<unsigned>(record_item::masks) ? masks(r) : masked_alike(r, one_mask);
+    }
+
+    struct row {
+        const uint8_t *distances;
+        unsigned width;
+        uint64_t count;
+        bool apart;
+        uint64_t first;
+    };
+
+    // Calls value(i, place) for each word.
+    template <class Value>
+    ty_status each(const row &r, Value value) {
+        uint64_t bit = 0, field = (uint64_t{1} << r.width) - 1;
+        for (uint64_t i = 0; i < r.count; i++) {
+            uint64_t distance = r.first;
+            if (i != 0 || !r.apart) {
+                distance = cursor_.load(r.distances + bit / 8) >> (bit % 8) & field;
+                bit += r.width;
+            }
+            if (!reach(distance))
+                return damaged();
+            if (ty_status status = value(i))
+                return status;
+            next_++;
+        }
+        return TY_OK;
+    }
+
+    ty_status run_of_words(unsigned item, uint64_t first, uint64_t count) {
+        if (!reach(first, count))
+            return damaged();
+        uint64_t word = next_;
+        next_ += count;
+        if (item == 0)
+            return sink_.zeros(word, count);
+        if (count > cursor_.left() / sizeof(uint64_t))
+            return damaged();
+        const uint8_t *bytes = cursor_.at;
+        cursor_.at += count * sizeof(uint64_t);
+        return sink_.words(word, count, bytes);
+    }
+
+    ty_status low_bytes_each(const row &r, unsigned bytes) {
+        if (bytes * r.count > cursor_.left())
+            return damaged();
+        uint64_t low = low_bytes(bytes), mask = bytes ? low : UINT64_MAX;
+        return each(r, [&](uint64_t) {
+            uint64_t value = cursor_.load(cursor_.at) & low;
+            cursor_.at += bytes;
+            return sink_.word(next_, mask, value);
+        });
+    }
+
+    ty_status masked_alike(const row &r, uint8_t bits) {
+        uint64_t mask = byte_mask(bits);
+        unsigned bytes = static_cast<unsigned>(__builtin_popcount(bits));
+        if (bytes * r.count > cursor_.left())
+            return damaged();
+        return each(r, [&](uint64_t) { return sink_.word(next_, mask, cursor_.masked(bits)); });
+    }
+
+    ty_status masks(const row &r) {
+        const uint8_t *masks = cursor_.at;
+        if (r.count > cursor_.left())
+            return damaged();
+        cursor_.at += r.count;
+        return each(r, [&](uint64_t i) { return masked_word(masks[i]); });
+    }
+
+    ty_status masked_word(uint8_t bits) {
+        if (bits == 0 || static_cast<size_t>(__builtin_popcount(bits)) > cursor_.left())
+            return damaged();
+        return sink_.word(next_, byte_mask(bits), cursor_.masked(bits));
+    }
+
+    ty_status tokens(uint8_t head) {
+        uint64_t count = 0;
+        if (!cursor_.count(head, &count))
+            return damaged();
+        for (; count; count--) {
+            if (cursor_.at == cursor_.end)
+                return damaged();
+            uint8_t token = *cursor_.at++;
+            uint64_t distance = token >> 4;
+            if (distance > record_near_max) {
+                if (!cursor_.varint(&distance) || distance >= record_word_limit)
+                    return damaged();
+                distance += record_near_max + 1;
+            }
+            if (!reach(distance))
+                return damaged();
+            if (ty_status status = token_word(token & 15))
+                return status;
+            next_++;
+        }
+        return TY_OK;
+    }
+
+    ty_status token_word(unsigned kind) {
+        if (kind == token_zero)
+            return sink_.word(next_, UINT64_MAX, 0);
+        if (kind == token_masked) {
+            if (cursor_.at == cursor_.end)
+                return damaged();
+            return masked_word(*cursor_.at++);
+        }
+        token_field field = token_fields[kind];
+        if (field.bytes > cursor_.left())
+            return damaged();
+        uint64_t low = low_bytes(field.bytes);
+        uint64_t value = cursor_.load(cursor_.at) & low;
+        cursor_.at += field.bytes;
+        return sink_.word(next_, low << (8 * field.start), value << (8 * field.start));
+    }
+
+    // A block's place; false: not there, or out of the scope.
+    bool place(uint64_t *word) {
+        uint64_t folded = 0;
+        if (!cursor_.varint(&folded))
+            return false;
+        last_block_ += folded >> 1 ^ (~(folded & 1) + 1);
+        *word = last_block_;
+        return holds(*word, 1);
+    }
+    bool size(record_operation *read) {
+        return cursor_.varint(&read->size) && read->size <= (scope_.end - read->word) * sizeof(uint64_t);
+    }
+    bool bytes(record_operation *read) {
+        uint64_t count = 0;
+        if (!cursor_.varint(&count) || count > cursor_.left() || count > UINT32_MAX)
+            return false;
+        read->bytes = cursor_.at;
+        read->byte_count = static_cast<uint32_t>(count);
+        cursor_.at += count;
+        return true;
+    }
+
+    ty_status operation(uint8_t kind) {
+        if (kind == record_part_starts) {
+            next_ = last_block_ = 0;
+            return TY_OK;
+        }
+        record_operation read{};
+        bool sound = false;
+        read.null_address = kind == record_root_removed;
+        read.kind = read.null_address ? operation_kind::root : static_cast<operation_kind>(kind);
+        switch (read.kind) {
+        case operation_kind::alloc:
+        case operation_kind::resize:
+            sound = place(&read.word) && size(&read);
+            break;
+        case operation_kind::free:
+            sound = place(&read.word);
+            break;
+        case operation_kind::root:
+            sound = (read.null_address || place(&read.word)) && bytes(&read);
+            break;
+        case operation_kind::procedure:
+            sound = cursor_.varint(&read.procedure) && bytes(&read);
+            break;
+        }
+        return sound ? sink_.operation(read) : damaged();
+    }
+
+    record_cursor cursor_;
+    record_scope scope_;
+    Sink &sink_;
+    uint64_t next_ = 0;       // the word behind the last one
+    uint64_t last_block_ = 0; // of the last operation
+    bool damaged_ = false;
+};
+
+template <class Sink>
+ty_status record_decode(const uint8_t *bytes, size_t size, record_scope scope, Sink &sink) {
+    uint8_t copy[2 * sizeof(uint64_t)] = {};
+    if (size < sizeof(uint64_t)) { // so that eight bytes before the end can be read
+        if (size)
+            memcpy(copy + sizeof(uint64_t), bytes, size);
+        bytes = copy + sizeof(uint64_t);
+    }
+    record_decoder<Sink> decoder(bytes, size, scope, sink);
+    ty_status status = decoder.run();
+    return decoder.is_damaged() ? record_damaged(static_cast<uint64_t>(decoder.at() - bytes)) : status;
+}
+
+} // namespace taiyen
