@@ -13,19 +13,6 @@ namespace {
 constexpr uintptr_t base_alignment = uintptr_t{1} << 30; // places for new heaps are so far apart
 constexpr int place_attempts = 64;
 
-// Opens PATH-creating for this process alone. What a crash left there was never acknowledged.
-ty_status open_creation_file(image &im, const char *path) {
-    ty_status status = im.backing.open(path, TY_OPEN_WRITE | TY_OPEN_CREATE);
-    if (status == TY_E_EXISTS) {
-        if ((status = im.backing.open(path, TY_OPEN_WRITE)))
-            return status;
-        if (!(status = im.backing.lock(true)))
-            status = im.backing.set_size(0);
-        return status;
-    }
-    return status ? status : im.backing.lock(true);
-}
-
 // Whether the heap's name is taken: looked at again once PATH-creating is locked, since its previous owner may have
 // finished meanwhile.
 ty_status check_name_free(const image &im) {
@@ -136,7 +123,7 @@ ty_status create_files(image &im, const ty_open_options &options) {
     char *creation_path = path_with(im.image_path, creation_suffix);
     if (!creation_path)
         return TY_E_MEMORY;
-    ty_status status = open_creation_file(im, creation_path);
+    ty_status status = im.backing.open_for_creation(creation_path);
     if (!status && !(status = check_name_free(im))) {
         if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
             !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&

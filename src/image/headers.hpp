@@ -5,7 +5,6 @@
 
 #include "../heap/heap.hpp"
 #include "image_layout.hpp"
-#include "storage_file.hpp"
 
 namespace taiyen {
 

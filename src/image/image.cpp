@@ -32,18 +32,6 @@ ty_status report_error(const ty_error &error) {
     return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
 }
 
-char *path_with(const char *path, const char *suffix) {
-    size_t length = strlen(path), suffix_length = strlen(suffix);
-    char *text = static_cast<char *>(malloc(length + suffix_length + 1));
-    if (!text) {
-        (void)ty_status(failure(TY_E_MEMORY, "keep the name of a file").at(path));
-        return nullptr;
-    }
-    memcpy(text, path, length);
-    memcpy(text + length, suffix, suffix_length + 1);
-    return text;
-}
-
 ty_kind image_kind(ty_heap *heap) {
     const image *im = image_of(heap);
     return im ? im->kind : TY_VOLATILE;

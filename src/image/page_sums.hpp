@@ -3,7 +3,6 @@
 
 #include "../os/os.hpp"
 #include "image_layout.hpp"
-#include "storage_file.hpp"
 
 namespace taiyen {
 

@@ -1,8 +1,10 @@
 // The façade of the os layer: the only code that calls the operating system.
 #pragma once
 
+#include "checksum.hpp"
 #include "failure.hpp"
 #include "page_set.hpp"
+#include "storage_file.hpp"
 #include "thread.hpp"
 #include "topology.hpp"
 #include "tracker.hpp"

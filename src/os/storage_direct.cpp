@@ -16,6 +16,7 @@ struct ty_file {
     int fd = -1;
     bool writable = false;
     std::atomic<bool> direct = false;
+    std::atomic<bool> writes_durably = true; // until the kernel refuses it
     taiyen::os::write_queue queue;
     // As it was opened, for error texts; it lies behind this struct.
     const char *path() const { return reinterpret_cast<const char *>(this + 1); }
@@ -235,6 +236,28 @@ ty_status direct_flush(void *, ty_file *file) {
     return result == 0 ? TY_OK : file_failure("flush the file", file->path(), UINT64_MAX, errno);
 }
 
+// What one write with O_DSYNC does in one step (one request with FUA, where the disk has it), else a write and a flush.
+ty_status direct_write_durable(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
+    ty_status status = check_aligned("write", file, offset, buffer, bytes);
+    size_t done = 0;
+    while (status == TY_OK && done < bytes && file->writes_durably.load(std::memory_order_relaxed)) {
+        const char *rest = static_cast<const char *>(buffer) + done;
+        ssize_t put = sys::pwrite_durable(file->fd, rest, bytes - done, offset + done);
+        if (put > 0)
+            done += static_cast<size_t>(put);
+        else if (put == 0)
+            status = file_failure("write", file->path(), offset + done, EIO);
+        else if (is_unsupported(errno))
+            file->writes_durably.store(false, std::memory_order_relaxed);
+        else if (errno != EINTR && !fall_back(file, errno))
+            status = file_failure("write", file->path(), offset + done, errno);
+    }
+    if (status != TY_OK || done == bytes)
+        return status;
+    status = direct_write(context, file, offset + done, static_cast<const char *>(buffer) + done, bytes - done);
+    return status != TY_OK ? status : direct_flush(context, file);
+}
+
 ty_status direct_get_size(void *, ty_file *file, uint64_t *size_bytes) {
     struct stat status;
     if (sys::fstat(file->fd, &status) != 0)
@@ -411,27 +434,11 @@ ty_status direct_flush_directory(void *, const char *path) {
 }
 
 constexpr ty_storage direct_storage = {
-    sizeof(ty_storage),
-    nullptr,
-    direct_open,
-    direct_close,
-    direct_read,
-    direct_write,
-    direct_flush,
-    direct_get_size,
-    direct_set_size,
-    direct_allocate,
-    direct_punch,
-    direct_next_data,
-    direct_map,
-    direct_unmap,
-    direct_write_back,
-    direct_lock,
-    direct_rename,
-    direct_remove,
-    direct_flush_directory,
-    direct_write_many,
-    nullptr,
+    sizeof(ty_storage),   nullptr,          direct_open,     direct_close,           direct_read,
+    direct_write,         direct_flush,     direct_get_size, direct_set_size,        direct_allocate,
+    direct_punch,         direct_next_data, direct_map,      direct_unmap,           direct_write_back,
+    direct_lock,          direct_rename,    direct_remove,   direct_flush_directory, direct_write_many,
+    direct_write_durable,
 };
 
 } // namespace

@@ -7,8 +7,10 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -17,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace taiyen::os::sys {
@@ -32,6 +35,7 @@ enum class call : uint8_t {
     read,
     pread,
     pwrite,
+    pwrite_durable,
     lseek,
     fcntl,
     fstat,
@@ -105,6 +109,10 @@ inline ssize_t pread(int fd, void *buffer, size_t bytes, uint64_t offset) {
 inline ssize_t pwrite(int fd, const void *buffer, size_t bytes, uint64_t offset) {
     return refused(call::pwrite) ? -1 : ::pwrite(fd, buffer, bytes, static_cast<off_t>(offset));
 }
+inline ssize_t pwrite_durable(int fd, const void *buffer, size_t bytes, uint64_t offset) {
+    iovec part{const_cast<void *>(buffer), bytes};
+    return refused(call::pwrite_durable) ? -1 : ::pwritev2(fd, &part, 1, static_cast<off_t>(offset), RWF_DSYNC);
+}
 inline off_t lseek(int fd, uint64_t offset, int whence) {
     return refused(call::lseek) ? -1 : ::lseek(fd, static_cast<off_t>(offset), whence);
 }
@@ -151,6 +159,13 @@ inline int thread_create(pthread_t *thread, void *(*main)(void *), void *argumen
 }
 inline int membarrier(int command) {
     return refused(call::membarrier) ? -1 : static_cast<int>(::syscall(SYS_membarrier, command, 0u, 0));
+}
+// A wait may end for no reason, and waking cannot fail: their results say nothing.
+inline void futex_wait(const uint32_t *word, uint32_t value, const timespec *timeout) {
+    ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, nullptr, 0);
+}
+inline void futex_wake(const uint32_t *word, int threads) {
+    ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
 }
 inline ssize_t getrandom(void *bytes, size_t count) {
     return refused(call::getrandom) ? -1 : ::getrandom(bytes, count, 0);

@@ -5,6 +5,7 @@
 #include "syscalls.hpp"
 
 #include <atomic>
+#include <climits>
 #include <ctime>
 #include <unistd.h>
 
@@ -73,6 +74,25 @@ void condition::wait(mutex &m) {
 
 void condition::notify_all() {
     pthread_cond_broadcast(&condition_);
+}
+
+static const uint32_t *address_of(const std::atomic<uint32_t> &word) {
+    static_assert(sizeof word == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free);
+    return reinterpret_cast<const uint32_t *>(&word);
+}
+
+void wait_on(const std::atomic<uint32_t> &word, uint32_t value, uint64_t timeout_ns) {
+    constexpr uint64_t second = 1000000000;
+    timespec timeout{static_cast<time_t>(timeout_ns / second), static_cast<long>(timeout_ns % second)};
+    sys::futex_wait(address_of(word), value, timeout_ns == wait_for_ever ? nullptr : &timeout);
+}
+
+void wake_one(const std::atomic<uint32_t> &word) {
+    sys::futex_wake(address_of(word), 1);
+}
+
+void wake_all(const std::atomic<uint32_t> &word) {
+    sys::futex_wake(address_of(word), INT_MAX);
 }
 
 ty_status thread::start(void *(*main)(void *), void *argument) {

@@ -2,6 +2,7 @@
 // order.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <pthread.h>
 #include <sched.h>
@@ -18,8 +19,9 @@ enum class lock_rank : uint8_t {
     span_class = 5, // spans of one size class of a heap
     pages = 6,      // page runs of a heap
     journal = 7,    // work queue between a snapshot and the background thread
-    storage = 8,    // inside a storage implementation
-    tracker = 9,    // the ranges that the signal tracker watches
+    log = 8,        // a log's buffers
+    storage = 9,    // inside a storage implementation
+    tracker = 10,   // the ranges that the signal tracker watches
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.
@@ -56,6 +58,14 @@ public:
 private:
     pthread_cond_t condition_ = PTHREAD_COND_INITIALIZER;
 };
+
+// Waiting for a word to change, in the kernel (futex); for what a condition is too slow or too large for. A wait ends
+// when the word is not `value` (which is looked at under the kernel's lock, so no wake is missed by whoever changes the
+// word first), when it is woken, after the timeout, or for no reason: the caller looks again.
+inline constexpr uint64_t wait_for_ever = UINT64_MAX;
+void wait_on(const std::atomic<uint32_t> &word, uint32_t value, uint64_t timeout_ns = wait_for_ever);
+void wake_one(const std::atomic<uint32_t> &word);
+void wake_all(const std::atomic<uint32_t> &word);
 
 class thread {
 public:

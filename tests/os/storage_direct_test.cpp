@@ -1,6 +1,7 @@
 // Goal: the built-in storage does what taiyen/storage.h promises, on real files, and says what is wrong.
 // Method: each function of the table on files in a temporary folder; contents are compared with a model in memory.
 #include "src/os/os.hpp"
+#include "src/os/syscalls.hpp"
 #include "tests/os/temporary_folder.hpp"
 
 #include <algorithm>
@@ -109,6 +110,29 @@ TEST_F(storage_direct, what_is_written_is_read) {
     EXPECT_EQ(disk.punch(disk.context, again, 0, block), TY_E_PERMISSION);
     EXPECT_EQ(disk.lock(disk.context, again, true), TY_E_PERMISSION);
     close(again);
+}
+
+TEST_F(storage_direct, a_durable_write_arrives_also_where_the_kernel_has_no_such_thing) {
+    ty_file *file = make(folder.file("a.ty"), 8, 'x');
+    aligned_buffer source(2 * block), target(8 * block);
+    for (sys::fault_hook hook : {sys::fault_hook(nullptr), sys::fault_hook([](sys::call which) {
+                                     return which == sys::call::pwrite_durable ? EOPNOTSUPP : 0;
+                                 })}) {
+        memset(source.data, hook ? 'z' : 'y', source.bytes);
+        sys::hook = hook;
+        ty_status status = disk.write_durable(disk.context, file, 3 * block, source.data, source.bytes);
+        sys::hook = nullptr;
+        ASSERT_EQ(status, TY_OK) << ty_error_text();
+        ASSERT_EQ(read(file, 0, target.data, target.bytes), TY_OK);
+        EXPECT_EQ(memcmp(target.data + 3 * block, source.data, source.bytes), 0);
+        EXPECT_EQ(target.data[3 * block - 1], 'x');
+        EXPECT_EQ(target.data[5 * block], 'x');
+    }
+    EXPECT_EQ(disk.write_durable(disk.context, file, 1, source.data, block), TY_E_ARGUMENT);
+    close(file);
+    ASSERT_EQ(open(folder.file("a.ty"), 0, &file), TY_OK);
+    EXPECT_NE(disk.write_durable(disk.context, file, 0, source.data, block), TY_OK);
+    close(file);
 }
 
 TEST_F(storage_direct, many_writes_at_once_all_arrive) {

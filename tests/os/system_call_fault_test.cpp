@@ -132,6 +132,7 @@ ty_status use_storage(const std::string &path) {
                 step(disk.allocate(disk.context, file, 0, 8 * block)) &&
                 step(disk.write(disk.context, file, block, buffer, sizeof buffer)) &&
                 step(disk.write_many(disk.context, file, writes, 3)) && step(disk.flush(disk.context, file)) &&
+                step(disk.write_durable(disk.context, file, 2 * block, buffer, 2 * block)) &&
                 step(disk.read(disk.context, file, 11 * block, buffer, block)) &&
                 step(disk.read(disk.context, file, block, buffer, sizeof buffer)) &&
                 step(disk.punch(disk.context, file, 2 * block, block)) &&

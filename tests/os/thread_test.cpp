@@ -140,3 +140,39 @@ TEST(thread, the_process_barrier_works_where_it_is_said_to) {
     for (int i = 0; i < 100; i++)
         process_barrier();
 }
+
+namespace {
+
+// Two threads take turns on a word; a missed wake hangs the test.
+struct turns {
+    std::atomic<uint32_t> word{0};
+    unsigned played = 0; // by whose turn it is
+};
+
+void play(turns &state, uint32_t me) {
+    for (unsigned i = 0; i < 1000; i++) {
+        for (uint32_t seen; (seen = state.word.load(std::memory_order_acquire)) % 2 != me;)
+            wait_on(state.word, seen);
+        state.played++;
+        state.word.fetch_add(1, std::memory_order_release);
+        me ? wake_one(state.word) : wake_all(state.word);
+    }
+}
+
+} // namespace
+
+TEST(thread, a_word_wakes_who_waits_for_it) {
+    turns state;
+    thread second;
+    ASSERT_EQ(second.start(
+                  [](void *argument) -> void * {
+                      play(*static_cast<turns *>(argument), 1);
+                      return nullptr;
+                  },
+                  &state),
+              TY_OK);
+    play(state, 0);
+    second.join();
+    EXPECT_EQ(state.played, 2000u);
+    wait_on(state.word, 2000, 1); // ends without a wake
+}

@@ -5,6 +5,10 @@
 
 namespace taiyen {
 
+// path + suffix, in malloc's memory; NULL with the detail set when there is none.
+char *path_with(const char *path, const char *suffix);
+inline constexpr const char *creation_suffix = "-creating"; // a file that is being created
+
 struct storage_file {
     const ty_storage *storage = nullptr;
     ty_file *file = nullptr;
@@ -15,6 +19,8 @@ struct storage_file {
         path = name;
         return storage->open(storage->context, name, flags, &file);
     }
+    // Opens PATH-creating for this process alone, empty. What a crash left there was never acknowledged.
+    ty_status open_for_creation(const char *name);
     void close() {
         if (file)
             storage->close(storage->context, file);
@@ -33,6 +39,12 @@ struct storage_file {
             if (ty_status status = write(writes[i].offset, writes[i].buffer, writes[i].bytes))
                 return status;
         return TY_OK;
+    }
+    ty_status write_durable(uint64_t offset, const void *buffer, size_t bytes) const {
+        if (storage->write_durable)
+            return storage->write_durable(storage->context, file, offset, buffer, bytes);
+        ty_status status = write(offset, buffer, bytes);
+        return status ? status : flush();
     }
     ty_status flush() const { return storage->flush(storage->context, file); }
     ty_status get_size(uint64_t *bytes) const { return storage->get_size(storage->context, file, bytes); }

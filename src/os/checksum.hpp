@@ -1,0 +1,12 @@
+// 64-bit XXH3 checksums (xxHash, header-only).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace taiyen {
+
+// 0 stands for "unknown", so no checksum is 0.
+uint64_t checksum(const void *bytes, size_t count, uint64_t seed = 0);
+
+} // namespace taiyen
