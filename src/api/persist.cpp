@@ -79,7 +79,7 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
         return status;
     if (ty_status status = choose_storage(known.storage, call, &known.storage))
         return status;
-    return image_open(path, known, heap, report);
+    return image_open(path, known, nullptr, heap, report);
 }
 
 ty_status ty_close(ty_heap *heap) {
@@ -87,7 +87,7 @@ ty_status ty_close(ty_heap *heap) {
         return TY_OK;
     if (ty_status status = check_in_files(heap, "close a heap"))
         return status;
-    return image_close(heap);
+    return image_close(heap, nullptr);
 }
 
 ty_status ty_discard(ty_heap *heap) {
@@ -102,7 +102,7 @@ ty_status ty_snapshot(ty_heap *heap) {
     if (ty_status status = check_in_files(heap, "take a snapshot"))
         return status;
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(heap, &epoch))
+    if (ty_status status = image_snapshot_start(heap, nullptr, &epoch))
         return status;
     return image_snapshot_wait(heap, epoch);
 }
@@ -113,7 +113,7 @@ ty_status ty_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return status;
     if (ty_status status = check_pointer(epoch, call, "the place for the epoch"))
         return status;
-    return image_snapshot_start(heap, epoch);
+    return image_snapshot_start(heap, nullptr, epoch);
 }
 
 ty_status ty_snapshot_wait(ty_heap *heap, uint64_t epoch) {
@@ -174,7 +174,7 @@ ty_status ty_read_info(const char *path, const ty_storage *storage, ty_info *inf
         return status;
     ty_info known{};
     known.struct_size = sizeof known;
-    if (ty_status status = image_read_info(path, *used, &known))
+    if (ty_status status = image_read_info(path, *used, &known, nullptr))
         return status;
     copy_output(&known, sizeof known, info);
     return TY_OK;

@@ -143,6 +143,7 @@ ty_status apply_until(image &im, const batch *first, const batch *last) {
         header.epoch = last->epoch;
         header.nonce = last->nonce;
         header.journal_next = last->end;
+        set_mark(header, last->mark);
     }
     {
         os::lock_guard guard(im.work);
@@ -182,7 +183,7 @@ ty_status image_work(ty_heap *heap) {
     image &im = *image_of(heap);
     if (ty_status status = check_writer(im, "do background work"))
         return status;
-    if (im.kind != TY_SNAPSHOT)
+    if (!has_journal(im.kind))
         return TY_OK;
     os::lock_guard guard(im.work);
     while (im.writer.open && im.writer.sealed) { // what was started counts as work, too

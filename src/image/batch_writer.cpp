@@ -75,6 +75,7 @@ void batch_durable(image &im) {
     batch_writer &writer = im.writer;
     batch *b = writer.target;
     b->end = writer.position;
+    b->mark = im.durable_mark = writer.mark;
     im.unapplied.append(b);
     im.durable_epoch = b->epoch;
     im.durable_nonce = b->nonce;
@@ -150,6 +151,11 @@ ty_status publish_chunk(image &im, size_t slot, uint32_t count, bool last) {
     header->index = writer.filled;
     header->flags = last ? chunk_last_1 : 0;
     header->batch_pages = last ? b.copies.count + count : 0;
+    if (last) {
+        header->log_position = writer.mark.position;
+        header->log_session = writer.mark.session;
+        header->log_sequence = writer.mark.sequence;
+    }
     writer.ring.slots[slot] = {slot_state::filled, writer.position, b.copies.count, count};
     for (uint32_t i = 0; i < count; ++i)
         b.copies.items[b.copies.count++] = {header->entries[i].page, 0, writer.position + chunk_bytes(i)};

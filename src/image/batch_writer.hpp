@@ -54,6 +54,7 @@ struct batch_writer {
     uint64_t previous_nonce;
     uint64_t attempt;
     uint64_t position; // in the journal, of the next chunk
+    image_mark mark;   // of the epoch; known when its last pages are
     uint32_t filled;   // chunks handed on
     uint32_t claimed;  // chunks that a thread has taken to write
     uint32_t written;

@@ -85,14 +85,23 @@ ty_status punch_free_pages(image &im) {
     return TY_OK;
 }
 
-ty_status mark_closed(image &im) {
+// settled: of a heap with a log, whose last snapshot holds all that is in it.
+ty_status mark_closed(image &im, bool settled) {
     im.header.current.state = uint32_t(image_state::closed);
+    im.header.current.log_settled = settled;
     im.header.current.durable_epoch = im.durable_epoch;
     ty_status status = write_header(im.backing, im.header);
     if (!status)
         status = flush_image(im.backing, im.header);
-    if (status)
+    if (status) {
         im.header.current.state = uint32_t(image_state::open);
+        im.header.current.log_settled = 0;
+        if (settled) { // the disk may hold what it said it did not write; as far as it plays along
+            ty_error error = keep_error();
+            (void)mark_open(im);
+            return report_error(error);
+        }
+    }
     return status;
 }
 
@@ -100,20 +109,20 @@ ty_status mark_closed(image &im) {
 // can be done again.
 ty_status settle_files(image &im) {
     if (im.kind == TY_ARCHIVE)
-        return mark_closed(im);
+        return mark_closed(im, false);
     ty_status status = apply_batches(im);
     if (!status)
         status = punch_free_pages(im);
     if (!status && !(status = im.journal.set_size(page_bytes)))
         im.writer.allocated_end = page_bytes;
-    return status ? status : mark_closed(im);
+    return status ? status : mark_closed(im, im.kind == TY_TRANSACTIONAL);
 }
 
-ty_status final_snapshot(image &im) {
+ty_status final_snapshot(image &im, const image_mark *mark) {
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(im.heap, &epoch))
+    if (ty_status status = image_snapshot_start(im.heap, mark, &epoch))
         return status;
-    return im.kind == TY_SNAPSHOT ? image_snapshot_wait(im.heap, epoch) : TY_OK;
+    return has_journal(im.kind) ? image_snapshot_wait(im.heap, epoch) : TY_OK;
 }
 
 ty_status teardown_after(image *im, ty_status status) {
@@ -124,13 +133,13 @@ ty_status teardown_after(image *im, ty_status status) {
 
 } // namespace
 
-ty_status image_close(ty_heap *heap) {
+ty_status image_close(ty_heap *heap, const image_mark *mark) {
     image *im = image_of(heap);
     if (im->fork.forked())
         return check_writer(*im, "close a heap");
     if (im->read_only)
         return teardown_after(im, TY_OK);
-    if (ty_status status = final_snapshot(*im))
+    if (ty_status status = final_snapshot(*im, mark))
         return status;
     worker_stop(*im);
     if (settle_files(*im)) {
@@ -148,7 +157,7 @@ ty_status image_discard(ty_heap *heap) {
         return teardown_after(im, TY_OK);
     worker_stop(*im);
     // Closed in order, as far as the disk plays along; an archive heap's memory may be on the disk half-way.
-    return teardown_after(im, im->kind == TY_ARCHIVE ? TY_OK : mark_closed(*im));
+    return teardown_after(im, im->kind == TY_ARCHIVE ? TY_OK : mark_closed(*im, false));
 }
 
 void image_teardown(image *im) {

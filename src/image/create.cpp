@@ -104,7 +104,29 @@ ty_status create_journal(image &im) {
     return status ? status : storage->flush_directory(storage->context, im.journal_path);
 }
 
-ty_status create_files(image &im, const ty_open_options &options) {
+namespace {
+
+// The log of the layer above comes last before the header: whatever fails or crashes before the image has its name, it
+// is a log of no heap, and holds nothing.
+ty_status ask_for_log(image &im, const image_open_hook *hook) {
+    if (im.kind != TY_TRANSACTIONAL)
+        return TY_OK;
+    image_header_1 &header = im.header.current;
+    uint64_t log_identity = 0;
+    if (hook)
+        if (ty_status status = hook->check(hook->context, log_of(header, {}), true, &log_identity))
+            return status;
+    if (!log_identity)
+        return failure(TY_E_UNSUPPORTED, "create a heap with a log, without a log")
+            .at(im.image_path)
+            .remedy("create it through the transaction layer");
+    set_log(header, log_identity);
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook) {
     image_header_1 &header = im.header.current;
     header.magic = image_magic_1;
     header.version = image_version_1;
@@ -127,8 +149,9 @@ ty_status create_files(image &im, const ty_open_options &options) {
     if (!status && !(status = check_name_free(im))) {
         if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
             !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&
-            !(status = flush_image(im.backing, im.header)) && !(status = write_header_twice(im.backing, im.header)) &&
-            !(status = im.kind == TY_SNAPSHOT ? create_journal(im) : TY_OK) &&
+            !(status = flush_image(im.backing, im.header)) &&
+            !(status = has_journal(im.kind) ? create_journal(im) : TY_OK) && !(status = ask_for_log(im, hook)) &&
+            !(status = write_header_twice(im.backing, im.header)) &&
             !(status = storage->rename(storage->context, creation_path, im.image_path)))
             status = storage->flush_directory(storage->context, im.image_path);
         im.backing.path = im.image_path;

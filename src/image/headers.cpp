@@ -21,8 +21,10 @@ slot_content judge_slot(const image_header_1 &header) {
 const char *wrong_field(const image_header_1 &header) {
     if (header.page_bytes != page_bytes)
         return "page size";
-    if (header.kind != TY_ARCHIVE && header.kind != TY_SNAPSHOT)
+    if (header.kind != TY_ARCHIVE && !has_journal(ty_kind(header.kind)))
         return "kind";
+    if ((header.log_identity != 0) != (header.kind == TY_TRANSACTIONAL))
+        return "log's identity";
     if (header.state != uint32_t(image_state::closed) && header.state != uint32_t(image_state::open))
         return "state";
     if (header.limit_bytes < heap_granule_bytes || header.limit_bytes > heap_limit_max ||

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../heap/heap.hpp"
+#include "image.hpp"
 #include "image_layout.hpp"
 
 namespace taiyen {
@@ -12,6 +13,20 @@ struct header_state {
     image_header_1 current{}; // as last written or read
     bool in_doubt = false;    // written, and the image not flushed since
 };
+
+// Which kinds have a journal.
+inline bool has_journal(ty_kind kind) {
+    return kind == TY_SNAPSHOT || kind == TY_TRANSACTIONAL;
+}
+
+inline image_mark mark_of(const image_header_1 &header) {
+    return {header.log_position, header.log_session, header.log_sequence};
+}
+inline void set_mark(image_header_1 &header, const image_mark &mark) {
+    header.log_position = mark.position;
+    header.log_session = mark.session;
+    header.log_sequence = mark.sequence;
+}
 
 // Reads both slots and takes the newer valid one; checks everything in it against its bounds and the file's size.
 // *repaired: one slot was unreadable. Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.

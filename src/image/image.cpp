@@ -79,7 +79,7 @@ ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
     size_t released = 0;
     if (ty_status status = heap_purge(heap, &released))
         return status;
-    if (im.kind == TY_SNAPSHOT) {
+    if (has_journal(im.kind)) {
         // Only what no batch holds any more is in the image for certain.
         if (ty_status status = image_work(heap))
             return status;

@@ -7,11 +7,47 @@
 
 namespace taiyen {
 
-// The functions of persist.h, with arguments checked by the caller.
-ty_status image_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report);
-ty_status image_close(ty_heap *heap);
+// What an image keeps for a log that a higher layer has: which log it is, and where a snapshot stands in it. The image
+// hands it back as it was given.
+struct image_mark {
+    uint64_t position;
+    uint64_t session;
+    uint64_t sequence;
+};
+struct image_log {
+    uint8_t heap_identity[16];
+    uint64_t log_identity; // 0: this heap has no log
+    image_mark mark;       // of the epoch that is restored
+    bool closed;           // in order: nothing stands behind the mark
+};
+
+// For a layer above that takes part in an open. check: everything of the heap's own files is known to be sound, and
+// nothing has been changed; a failure refuses the open. *log_identity is what the header says; what the callback leaves
+// there the header will say (0: none; then the kind becomes TY_SNAPSHOT, else TY_TRANSACTIONAL), durably, when the open
+// returns; of another log than before, the mark is its beginning, with the sequence going on. A read-only open changes
+// nothing. created: the heap is being made (asked for TY_TRANSACTIONAL only); log tells the identity that it will have,
+// and the image is not there under its name yet.
+struct image_open_hook {
+    void *context;
+    ty_status (*check)(void *context, const image_log &log, bool created, uint64_t *log_identity);
+};
+
+// A heap with a log that is open read-only can be written to in memory until image_freeze, so that its log can be
+// replayed. *heap is replaced.
+ty_status image_freeze(ty_heap **heap);
+
+// The functions of persist.h, with arguments checked by the caller. hook may be NULL: then a heap with a log is
+// refused.
+ty_status image_open(const char *path, const ty_open_options &options, const image_open_hook *hook, ty_heap **heap,
+                     ty_report *report);
+// The header becomes that of a heap without a log, durably. The newest snapshot is durable and holds everything.
+ty_status image_detach_log(ty_heap *heap);
+// mark: as for a snapshot, of the last one. Nothing stands in the log behind it.
+ty_status image_close(ty_heap *heap, const image_mark *mark);
 ty_status image_discard(ty_heap *heap);
-ty_status image_snapshot_start(ty_heap *heap, uint64_t *epoch);
+// mark: of the log, where the snapshot stands in it; NULL: where the last durable one does. A snapshot with another
+// mark than that one is written even if no page is dirty.
+ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, uint64_t *epoch);
 ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch);
 ty_status image_preflush(ty_heap *heap, size_t limit_pages);
 ty_status image_work(ty_heap *heap);
@@ -20,7 +56,8 @@ ty_status image_purge(ty_heap *heap, size_t *released_bytes);
 ty_status image_dirty_count(ty_heap *heap, uint64_t *pages);
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
-ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info);
+// log may be NULL.
+ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log);
 ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
                       ty_problem_callback *problem, void *context);
 ty_kind image_kind(ty_heap *heap); // TY_VOLATILE for a heap without an image

@@ -38,7 +38,7 @@ struct image_header_1 {
     uint32_t kind;  // ty_kind
     uint32_t state; // image_state
     uint32_t classes;
-    uint32_t reserved_0;
+    uint32_t log_settled; // 1: the heap was closed with nothing in its log behind the mark
     uint64_t created_unix_s;
     uint64_t epoch;         // what the image holds
     uint64_t durable_epoch; // had been acknowledged when this header was written
@@ -47,14 +47,18 @@ struct image_header_1 {
     uint64_t sums_offset;   // of the page checksums
     uint64_t clear_offset;  // a range still to be punched (0 bytes: none)
     uint64_t clear_bytes;
-    uint64_t log_position; // of the transaction log; 0 without one
+    uint64_t log_position; // of the transaction log, where `epoch` stands in it; 0 without one
     uint64_t owner_process;
-    uint8_t reserved[328];
+    uint64_t log_identity; // 0 without one
+    uint64_t log_session;
+    uint64_t log_sequence;
+    uint8_t reserved[304];
     uint64_t checksum; // of all bytes before it
 };
 static_assert(sizeof(image_header_1) == 512);
 static_assert(offsetof(image_header_1, identity) == 40);
 static_assert(offsetof(image_header_1, epoch) == 104);
+static_assert(offsetof(image_header_1, log_identity) == 176);
 static_assert(offsetof(image_header_1, checksum) == 504);
 
 // One sector of the page checksums: 63 pages. 0: unknown, or never written. All zeros: a sector never written.
@@ -111,13 +115,16 @@ struct chunk_header_1 {
     uint64_t attempt;        // of the same epoch by the same process: the higher one counts
     uint32_t index;          // of the chunk in its batch
     uint32_t flags;
-    uint64_t batch_pages; // in the last chunk: pages of the whole batch
-    uint64_t log_position;
-    uint8_t reserved[32];
+    uint64_t batch_pages;  // in the last chunk: pages of the whole batch
+    uint64_t log_position; // in the last chunk: where the epoch stands in the transaction log
+    uint64_t log_session;
+    uint64_t log_sequence;
+    uint8_t reserved[16];
     uint64_t checksum; // of the whole header page with this field zero
     chunk_entry_1 entries[chunk_pages_1];
 };
 static_assert(sizeof(chunk_header_1) == page_bytes);
+static_assert(offsetof(chunk_header_1, log_position) == 80);
 static_assert(offsetof(chunk_header_1, entries) == 128);
 
 constexpr uint64_t chunk_bytes(uint64_t pages) {

@@ -52,6 +52,7 @@ struct image {
     batch_list unapplied;
     uint64_t durable_epoch;
     uint64_t durable_nonce;
+    image_mark durable_mark;
     uint64_t journal_end; // of the newest complete batch
     bool applying;
     bool apply_wanted;
@@ -111,7 +112,15 @@ void worker_stop(image &im);
 ty_status archive_snapshot(image &im, uint64_t *epoch);
 heap_owner archive_owner(image &im);
 
+// ---- log_part.cpp: what the image keeps for a layer with a log
+
+// The header in memory becomes that of a heap with this log, of which nothing was read yet, or of none (0).
+void set_log(image_header_1 &header, uint64_t log_identity);
+
 // ---- open.cpp, close.cpp
+
+// The header says that the heap is open. Before anything is built on that it is durable, where that matters.
+ty_status mark_open(image &im);
 
 heap_owner snapshot_owner(image &im);
 void image_teardown(image *im); // gives everything up, whatever is there; writes nothing

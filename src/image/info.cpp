@@ -29,6 +29,7 @@ void take_header(const image_header_1 &header, ty_info *info) {
     info->image_epoch = info->epoch = header.epoch;
     info->closed = header.state == uint32_t(image_state::closed);
     info->created_unix_s = header.created_unix_s;
+    info->log_identity = header.log_identity;
 }
 
 // What an open would do. Problems of the journal are told, not returned: the image's parameters are still of use.
@@ -62,7 +63,7 @@ void foretell(const storage_file &image, const image_header_1 &header, bool jour
 
 } // namespace
 
-ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info) {
+ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log) {
     size_t struct_size = info->struct_size;
     *info = {};
     info->struct_size = struct_size;
@@ -82,7 +83,7 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     journal_scan scan;
     char *journal_path = path_with(path, journal_suffix);
     bool missing = false;
-    if (journal_path && info->kind == TY_SNAPSHOT) {
+    if (journal_path && has_journal(info->kind)) {
         status = journal.open(journal_path, 0);
         missing = status == TY_E_NOT_FOUND;
         if (missing)
@@ -96,6 +97,11 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     info->batch_pages = scan.batches.pages();
     if (scan.batches.last)
         info->epoch = scan.batches.last->epoch;
+    image_log restored = log_of(header, scan.batches);
+    info->log_position = restored.mark.position;
+    info->log_sequence = restored.mark.sequence;
+    if (log)
+        *log = restored;
     foretell(image, header, missing, info->in_use ? TY_OK : status, scan, info);
     scan.batches.clear();
     free(journal_path);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../os/os.hpp"
+#include "image.hpp"
 #include "image_layout.hpp"
 
 namespace taiyen {
@@ -29,6 +30,7 @@ struct batch {
     uint64_t nonce = 0;
     uint64_t start = 0;
     uint64_t end = 0;
+    image_mark mark{};
     page_copies copies; // in order of offset; a later copy of a page wins
 };
 batch *batch_create();
@@ -73,6 +75,9 @@ struct journal_scan {
 // than the image's is TY_E_MISMATCH. Nothing is written.
 ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], journal_position from,
                        uint64_t durable_epoch, uint64_t page_limit, journal_scan *scan);
+
+// What a layer with a log needs to know of the epoch that header and batches restore.
+image_log log_of(const image_header_1 &header, const batch_list &batches);
 
 // Reads a batch's pages from the journal piece by piece, checks each page once more, and hands it on.
 // Errors: TY_E_DAMAGED, TY_E_IO, and what the sink returns.

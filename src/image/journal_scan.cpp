@@ -99,6 +99,7 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
         offset += chunk_bytes(header.count);
         if (header.flags & chunk_last_1) {
             result->end = b->end = offset;
+            b->mark = {header.log_position, header.log_session, header.log_sequence};
             if (pages_whole && header.batch_pages == b->copies.count) {
                 result->found = b;
                 return TY_OK;

@@ -21,6 +21,8 @@ struct opening {
     journal_scan scan;
     bool journal_missing = false;
     uint64_t started_ns = os::now_ns();
+    const image_open_hook *hook = nullptr;
+    uint64_t log_identity = 0; // that the header is to have
     ~opening() { scan.batches.clear(); }
 };
 
@@ -111,9 +113,9 @@ ty_status attach_journal(image &im, opening &state) {
         return status;
     header.kind = uint32_t(TY_SNAPSHOT);
     header.journal_next = journal_front_1;
+    set_log(header, state.log_identity);
     if (ty_status status = write_header_twice(im.backing, im.header))
         return status;
-    im.kind = TY_SNAPSHOT;
     state.report.attached = true;
     return TY_OK;
 }
@@ -130,7 +132,7 @@ ty_status map_heap(image &im, opening &state) {
     const image_header_1 &header = im.header.current;
     bool restores = state.scan.batches.count != 0;
     uint32_t flags = im.kind == TY_ARCHIVE && !im.read_only ? TY_MAP_SHARED : 0;
-    if (!im.read_only || restores)
+    if (!im.read_only || restores || im.kind == TY_TRANSACTIONAL) // its log is replayed: image_freeze protects it
         flags |= TY_MAP_WRITE;
     void *base = reinterpret_cast<void *>(header.base);
     if (ty_status status = im.backing.map(base, header.limit_bytes, image_pages_offset_1, flags))
@@ -140,7 +142,7 @@ ty_status map_heap(image &im, opening &state) {
     for (const batch *b = state.scan.batches.first; b; b = b->next)
         if (ty_status status = read_batch(im.journal, *b, {&im, copy_to_heap}))
             return status;
-    if (im.read_only && restores)
+    if (im.read_only && restores && im.kind != TY_TRANSACTIONAL)
         return os::protect(im.base, im.mapped_bytes, false);
     return TY_OK;
 }
@@ -177,7 +179,7 @@ ty_status open_files(image &im, opening &state) {
     im.kind = ty_kind(header.kind);
     bool closed = header.state == uint32_t(image_state::closed);
     state.report.maybe_inconsistent = im.kind == TY_ARCHIVE && !closed;
-    if (im.kind == TY_SNAPSHOT)
+    if (has_journal(im.kind))
         if (ty_status status = read_journal(im, state))
             return status;
     state.report.found = judge_files(header, state.scan);
@@ -206,17 +208,33 @@ ty_status probe_heap(image &im, opening &state) {
     return im.backing.unmap(base, im.mapped_bytes);
 }
 
+// A heap with a log is opened by a layer that knows logs, once the heap's own files are known to be sound.
+ty_status ask_for_log(const image &im, opening &state) {
+    const image_header_1 &header = im.header.current;
+    state.log_identity = header.log_identity;
+    if (state.hook)
+        return state.hook->check(state.hook->context, log_of(header, state.scan.batches), false, &state.log_identity);
+    if (header.kind != TY_TRANSACTIONAL)
+        return TY_OK;
+    return failure(TY_E_UNSUPPORTED, "open a heap that has a log as one that has none")
+        .at(im.image_path)
+        .remedy("open it through the transaction layer");
+}
+
 // Changes of the files that the open asks for, or that an earlier one left unfinished.
 ty_status change_files(image &im, opening &state) {
     if (im.read_only)
-        return TY_OK;
+        return ask_for_log(im, state);
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
     if (ty_status status = probe_address(im, limit_bytes))
         return status;
-    bool attaches = im.kind == TY_ARCHIVE && state.options.kind == TY_SNAPSHOT;
-    if (attaches || limit_bytes > im.header.current.limit_bytes)
+    bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind);
+    bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.kind != TY_TRANSACTIONAL;
+    if (attaches || may_take_log || limit_bytes > im.header.current.limit_bytes)
         if (ty_status status = probe_heap(im, state))
             return status;
+    if (ty_status status = ask_for_log(im, state))
+        return status;
     if (ty_status status = settle_journal(im, state.scan.batches))
         return status;
     if (ty_status status = settle_image(im, state.report.header_repaired))
@@ -226,6 +244,12 @@ ty_status change_files(image &im, opening &state) {
     if (attaches)
         if (ty_status status = attach_journal(im, state))
             return status;
+    if (im.header.current.log_identity != state.log_identity) {
+        set_log(im.header.current, state.log_identity);
+        if (ty_status status = write_header_twice(im.backing, im.header))
+            return status;
+    }
+    im.kind = ty_kind(im.header.current.kind);
     if (state.journal_missing) {
         if (ty_status status = create_journal(im))
             return status;
@@ -237,16 +261,6 @@ ty_status change_files(image &im, opening &state) {
         state.report.raised = true;
     }
     return TY_OK;
-}
-
-ty_status mark_open(image &im) {
-    im.header.current.state = uint32_t(image_state::open);
-    im.header.current.owner_process = os::process_id();
-    if (ty_status status = write_header(im.backing, im.header))
-        return status;
-    // An archive's pages may reach the disk at any moment from now on: the mark must be there before them. A snapshot
-    // heap loses nothing but the report's accuracy.
-    return im.kind == TY_ARCHIVE ? flush_image(im.backing, im.header) : TY_OK;
 }
 
 // The heap's memory holds what is committed; what is written from now on is dirty.
@@ -271,7 +285,8 @@ ty_status start_tracking(image &im, ty_tracking tracking) {
 ty_status start_heap(image &im, opening &state) {
     memcpy(im.identity, im.header.current.identity, sizeof im.identity);
     heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : snapshot_owner(im);
-    if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, !im.read_only, &im.heap))
+    bool writable = !im.read_only || im.kind == TY_TRANSACTIONAL; // until image_freeze
+    if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
         return status;
     heap_set_attachment(im.heap, &im);
     if (ty_status status = prepare_memory(im))
@@ -282,7 +297,7 @@ ty_status start_heap(image &im, opening &state) {
         return TY_OK;
     if (ty_status status = mark_open(im))
         return status;
-    if (im.kind != TY_SNAPSHOT)
+    if (!has_journal(im.kind))
         return TY_OK;
     if (ty_status status = start_tracking(im, state.options.tracking))
         return status;
@@ -302,9 +317,9 @@ ty_status raise_heap(image &im) {
     if (ty_status status = heap_raise(im.heap, im.mapped_bytes))
         return status;
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(im.heap, &epoch))
+    if (ty_status status = image_snapshot_start(im.heap, nullptr, &epoch))
         return status;
-    return im.kind == TY_SNAPSHOT ? image_snapshot_wait(im.heap, epoch) : TY_OK;
+    return has_journal(im.kind) ? image_snapshot_wait(im.heap, epoch) : TY_OK;
 }
 
 const char *found_text(ty_found found) {
@@ -350,7 +365,7 @@ ty_status create(image &im, opening &state) {
         state.options.limit_bytes = heap_limit_default;
     state.report.found = TY_FOUND_NOTHING;
     state.report.created = true;
-    return create_files(im, state.options);
+    return create_files(im, state.options, state.hook);
 }
 
 ty_status open_or_create(image &im, opening &state) {
@@ -375,6 +390,7 @@ void take_over_batches(image &im, opening &state) {
     im.durable_epoch = newest ? newest->epoch : header.epoch;
     state.report.epoch = im.durable_epoch; // a raise goes on to an epoch of its own
     im.durable_nonce = newest ? newest->nonce : header.nonce;
+    im.durable_mark = newest ? newest->mark : mark_of(header);
     im.journal_end = newest ? newest->end : header.journal_next;
     im.unapplied = state.scan.batches;
     im.apply_wanted = newest != nullptr;
@@ -382,6 +398,17 @@ void take_over_batches(image &im, opening &state) {
 }
 
 } // namespace
+
+ty_status mark_open(image &im) {
+    im.header.current.state = uint32_t(image_state::open);
+    im.header.current.log_settled = 0;
+    im.header.current.owner_process = os::process_id();
+    if (ty_status status = write_header(im.backing, im.header))
+        return status;
+    // An archive's pages may reach the disk at any moment from now on: the mark must be there before them. So may the
+    // log's first commit, after which a missing log is a loss. A snapshot heap loses nothing but the report's accuracy.
+    return im.kind == TY_SNAPSHOT ? TY_OK : flush_image(im.backing, im.header);
+}
 
 heap_owner snapshot_owner(image &im) {
     heap_owner owner{};
@@ -391,8 +418,10 @@ heap_owner snapshot_owner(image &im) {
     return owner;
 }
 
-ty_status image_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report) {
+ty_status image_open(const char *path, const ty_open_options &given, const image_open_hook *hook, ty_heap **heap,
+                     ty_report *report) {
     opening state;
+    state.hook = hook;
     state.options = with_defaults(given);
     image *im = image_create(path, state.options);
     if (!im)

@@ -6,8 +6,8 @@
 namespace taiyen {
 
 // create.cpp: makes the files of a new heap and leaves them open, locked, mapped and formatted in `im` (I6).
-// TY_E_EXISTS: somebody else was faster.
-ty_status create_files(image &im, const ty_open_options &options);
+// TY_E_EXISTS: somebody else was faster. hook may be NULL.
+ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook);
 
 // create.cpp: makes a journal that holds nothing, in place of none or of one that holds nothing.
 ty_status create_journal(image &im);

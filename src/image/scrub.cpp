@@ -143,7 +143,7 @@ ty_status scrub_files(storage_file &image, storage_file &journal, const char *jo
         scrub.report("one of the image's two headers is damaged; the other one serves, and the next snapshot mends it");
     journal_scan scan;
     ty_status status = TY_OK;
-    if (header.kind == TY_SNAPSHOT)
+    if (has_journal(ty_kind(header.kind)))
         status = scan_for_scrub(journal, journal_path, header, &scan, scrub);
     if (!status && !(status = scrub.start(scan)))
         status = scrub.run();

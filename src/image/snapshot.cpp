@@ -2,6 +2,7 @@
 #include "image_runtime.hpp"
 
 #include <cstdlib>
+#include <cstring>
 
 namespace taiyen {
 namespace {
@@ -63,14 +64,17 @@ ty_status collect(image &im, uint64_t limit, page_list *list) {
     return select_pages(im.heap, im.dirty, limit, list);
 }
 
-// The batch for the pages of the list; whatever fails, they stay dirty. Under control.
-ty_status write_batch(image &im, const page_list &list, bool last, uint64_t started_ns, uint64_t *epoch) {
+// The batch for the pages of the list; whatever fails, they stay dirty. last: it is complete with them, and its mark.
+// Under control.
+ty_status write_batch(image &im, const page_list &list, const image_mark *last, uint64_t started_ns, uint64_t *epoch) {
     if (!im.writer.open) // opened and sealed under control only
         if (ty_status status = writer_open(im, last ? list.count : 0))
             return status;
     im.writer.started_ns = started_ns;
+    if (last)
+        im.writer.mark = *last;
     *epoch = im.writer.target->epoch;
-    ty_status status = writer_add(im, list.pages, list.count, last);
+    ty_status status = writer_add(im, list.pages, list.count, last != nullptr);
     if (status)
         writer_abandon(im);
     return status;
@@ -108,7 +112,7 @@ void settle_outcome(image &im) {
         im.in_flight.clear(); // I4
 }
 
-ty_status image_snapshot_start(ty_heap *heap, uint64_t *epoch) {
+ty_status image_snapshot_start(ty_heap *heap, const image_mark *given, uint64_t *epoch) {
     image &im = *image_of(heap);
     uint64_t started_ns = os::now_ns();
     if (ty_status status = check_writer(im, "take a snapshot"))
@@ -120,12 +124,13 @@ ty_status image_snapshot_start(ty_heap *heap, uint64_t *epoch) {
     settle_outcome(im);
     if (ty_status status = keep_journal_bounded(im))
         return status;
+    image_mark mark = given ? *given : im.durable_mark; // no batch is under way
     page_list list;
     heap_pause(heap);
     ty_status status = collect(im, UINT64_MAX, &list);
-    bool anything = list.count || im.writer.open;
+    bool anything = list.count || im.writer.open || memcmp(&mark, &im.durable_mark, sizeof mark);
     if (!status && anything)
-        status = write_batch(im, list, true, started_ns, epoch);
+        status = write_batch(im, list, &mark, started_ns, epoch);
     heap_resume(heap);
     if (status)
         return status;
@@ -171,7 +176,7 @@ ty_status image_preflush(ty_heap *heap, size_t limit_pages) {
     uint64_t started_ns = os::now_ns();
     if (ty_status status = check_writer(im, "preflush"))
         return status;
-    if (im.kind != TY_SNAPSHOT)
+    if (!has_journal(im.kind))
         return failure(TY_E_UNSUPPORTED, "preflush an archive heap").remedy("only snapshot heaps have a journal");
     os::lock_guard guard(im.control);
     finish_in_flight(im);
@@ -185,7 +190,7 @@ ty_status image_preflush(ty_heap *heap, size_t limit_pages) {
     // The pages are protected: who writes to one from now on makes it dirty again, whatever the copy caught.
     uint64_t epoch = 0;
     if (!status && list.count)
-        status = write_batch(im, list, false, started_ns, &epoch);
+        status = write_batch(im, list, nullptr, started_ns, &epoch);
     if (!status && im.thread_count == 0)
         while (writer_help(im)) // nobody else does it before the next snapshot; a failure shows there
             ;
@@ -208,7 +213,7 @@ ty_status waiting_pages(const image &im, os::page_set &pages) {
 
 // The pages that are dirty now, those of free runs included; for a read-only heap, the ones that wait.
 ty_status pages_now(image &im, const char *operation, os::page_set &pages) {
-    if (im.read_only && im.kind == TY_SNAPSHOT)
+    if (im.read_only && has_journal(im.kind))
         return waiting_pages(im, pages);
     if (ty_status status = check_writer(im, operation))
         return status;

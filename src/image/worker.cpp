@@ -30,7 +30,7 @@ void *worker_main(void *argument) {
 } // namespace
 
 ty_status worker_start(image &im) {
-    if (im.background == TY_BACKGROUND_CALLS || im.kind != TY_SNAPSHOT)
+    if (im.background == TY_BACKGROUND_CALLS || !has_journal(im.kind))
         return TY_OK;
     im.stopping = false;
     while (im.thread_count < image::thread_max) {

@@ -1,0 +1,70 @@
+// What the image keeps for a layer that has a log: which log, and where each epoch stands in it.
+#include "image_runtime.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+
+void set_log(image_header_1 &header, uint64_t log_identity) {
+    header.kind = uint32_t(log_identity ? TY_TRANSACTIONAL : TY_SNAPSHOT);
+    header.log_identity = log_identity;
+    header.log_settled = log_identity != 0; // nothing stands in it yet
+    // A log begins at position 0. Transactions that the heap holds already keep their numbers while it has logs.
+    set_mark(header, {0, 0, log_identity ? header.log_sequence : 0});
+}
+
+image_log log_of(const image_header_1 &header, const batch_list &batches) {
+    image_log log{};
+    memcpy(log.heap_identity, header.identity, sizeof log.heap_identity);
+    log.log_identity = header.log_identity;
+    log.mark = batches.last ? batches.last->mark : mark_of(header);
+    log.closed = header.state == uint32_t(image_state::closed) && header.log_settled && !batches.last;
+    return log;
+}
+
+ty_status image_detach_log(ty_heap *heap) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_writer(im, "detach a log"))
+        return status;
+    // A batch that the image does not hold yet would bring its mark along.
+    if (ty_status status = apply_batches(im))
+        return status;
+    os::lock_guard control_guard(im.control);
+    {
+        os::lock_guard guard(im.work);
+        while (im.applying)
+            im.changed.wait(im.work);
+        im.applying = true; // the header is ours
+    }
+    image_header_1 before = im.header.current;
+    set_log(im.header.current, 0);
+    ty_status status = write_header_twice(im.backing, im.header);
+    if (status) { // one slot may say so and be durable, and be believed: then the log is of no consequence to it
+        uint64_t number = im.header.current.number;
+        im.header.current = before;
+        im.header.current.number = number;
+    }
+    os::lock_guard guard(im.work);
+    im.applying = false;
+    if (!status) {
+        im.kind = TY_SNAPSHOT;
+        im.durable_mark = {};
+    }
+    im.changed.notify_all();
+    return status;
+}
+
+ty_status image_freeze(ty_heap **heap) {
+    image &im = *image_of(*heap);
+    heap_detach(im.heap);
+    im.heap = nullptr;
+    if (ty_status status = os::protect(im.base, im.mapped_bytes, false))
+        return status;
+    if (ty_status status = heap_attach(im.base, im.mapped_bytes, heap_owner{}, false, &im.heap))
+        return status;
+    heap_set_attachment(im.heap, &im);
+    *heap = im.heap;
+    return TY_OK;
+}
+
+} // namespace taiyen
