@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t gather_words = 64;
 constexpr size_t block_words = 4;    // compared at once in long ranges
-constexpr uint32_t run_words = 16;   // from which a run is an item of its own: its head is smaller than so many tokens
+constexpr size_t run_words = 16;     // from which a run is an item of its own: its head is smaller than so many tokens
 constexpr unsigned full_bytes = 6;   // a word with so many changed bytes is as cheap whole
 constexpr size_t scribble_bytes = 8; // behind what is written: whole words are stored, and the place moved on by less
 
@@ -41,11 +41,15 @@ constexpr std::array<mask_shape, 256> make_shapes() {
 }
 constexpr std::array<mask_shape, 256> shapes = make_shapes();
 
+// The top bit of each byte that is zero.
+uint64_t bytes_that_are_zero(uint64_t difference) {
+    constexpr uint64_t sevens = 0x7f7f7f7f7f7f7f7f;
+    return ~(((difference & sevens) + sevens) | difference | sevens);
+}
+
 // A bit for each byte that is not zero.
 uint8_t bits_of_changed_bytes(uint64_t difference) {
-    constexpr uint64_t sevens = 0x7f7f7f7f7f7f7f7f;
-    uint64_t high = (((difference & sevens) + sevens) | difference) & ~sevens; // the top bit of each such byte
-    return static_cast<uint8_t>(((high >> 7) * 0x0102040810204080) >> 56);
+    return static_cast<uint8_t>(~(((bytes_that_are_zero(difference) >> 7) * 0x0102040810204080) >> 56));
 }
 
 unsigned bytes_of_bits(uint64_t bits) {
@@ -60,11 +64,24 @@ unsigned varint_bytes(uint64_t value) {
     return (width_of(value | 1) + 6) / 7;
 }
 
-uint8_t *put_varint(uint8_t *at, uint64_t value) {
+uint8_t *put_long_varint(uint8_t *at, uint64_t value) {
     for (; value >= 0x80; value >>= 7)
         *at++ = static_cast<uint8_t>(value | 0x80);
     *at++ = static_cast<uint8_t>(value);
     return at;
+}
+
+// Up to eight bytes without a branch for each: groups of 7 bits are moved apart, by halves.
+uint8_t *put_varint(uint8_t *at, uint64_t value) {
+    if (value >> 56)
+        return put_long_varint(at, value);
+    unsigned bytes = varint_bytes(value);
+    value = (value & 0x000000000fffffff) | (value & 0x00fffffff0000000) << 4;
+    value = (value & 0x00003fff00003fff) | (value & 0x0fffc0000fffc000) << 2;
+    value = (value & 0x007f007f007f007f) | (value & 0x3f803f803f803f80) << 1;
+    value |= 0x0080808080808080 & ((uint64_t{1} << (8 * (bytes - 1))) - 1);
+    memcpy(at, &value, sizeof value);
+    return at + bytes;
 }
 
 uint8_t *put_low_bytes(uint8_t *at, uint64_t value, unsigned bytes) {
@@ -88,7 +105,7 @@ uint8_t *put_head(uint8_t *at, unsigned item, uint64_t count) {
 
 // The words of one item, and what is known of them.
 struct gathered {
-    size_t count = 0;
+    size_t count;
     uint64_t place[gather_words]; // word number, then the distance: from the word behind the one before
     uint64_t value[gather_words];
     uint64_t difference[gather_words];
@@ -155,7 +172,8 @@ item_choice choose(gathered &g, uint64_t next) {
 }
 
 uint8_t *put_tokens(uint8_t *at, const gathered &g) {
-    for (size_t i = 0; i < g.count; i++) {
+    const size_t count = g.count; // a register: what `at` writes could be anything
+    for (size_t i = 0; i < count; i++) {
         uint64_t value = g.value[i], distance = g.place[i];
         bool near = distance <= record_near_max;
         uint8_t kind = value ? shapes[g.mask[i]].token : token_zero;
@@ -172,12 +190,13 @@ uint8_t *put_tokens(uint8_t *at, const gathered &g) {
     return at;
 }
 
-uint8_t *put_distances(uint8_t *at, const gathered &g, const item_choice &chosen) {
+uint8_t *put_distances(uint8_t *at, const gathered &g, item_choice chosen) {
+    const size_t count = g.count; // a register: what `at` writes could be anything
     if (chosen.first_apart)
         at = put_varint(at, g.place[0]);
     uint64_t pending = 0; // fewer than 8 bits between two words
     unsigned bits = 0;
-    for (size_t i = chosen.first_apart; i < g.count; i++) {
+    for (size_t i = chosen.first_apart; i < count; i++) {
         pending |= g.place[i] << bits;
         bits += chosen.width;
         at = put_low_bytes(at, pending, bits / 8);
@@ -187,28 +206,30 @@ uint8_t *put_distances(uint8_t *at, const gathered &g, const item_choice &chosen
     return put_low_bytes(at, pending, bits != 0);
 }
 
-uint8_t *put_values(uint8_t *at, const gathered &g, const item_choice &chosen) {
+uint8_t *put_values(uint8_t *at, const gathered &g, item_choice chosen) {
+    const size_t count = g.count; // a register: what `at` writes could be anything
     if (chosen.item <= static_cast<unsigned>(record_item::all_bytes)) {
-        for (size_t i = 0; i < g.count; i++)
+        for (size_t i = 0; i < count; i++)
             at = put_low_bytes(at, g.value[i], chosen.item);
     } else if (chosen.item == static_cast<unsigned>(record_item::one_mask)) {
-        for (size_t i = 0; i < g.count; i++)
+        for (size_t i = 0; i < count; i++)
             at = put_masked(at, g.value[i], chosen.mask);
     } else {
-        for (size_t i = 0; i < g.count; i++)
+        for (size_t i = 0; i < count; i++)
             at = put_masked(at, g.value[i], g.mask[i]);
     }
     return at;
 }
 
-// Writes what was gathered.
-void flush(encoder &e) {
+// Writes what was gathered; returns 0, the count of what is gathered then.
+size_t flush(encoder &e, size_t count) {
     gathered &g = e.words;
-    if (g.count == 0)
-        return;
-    uint64_t behind = g.place[g.count - 1] + 1;
+    if (count == 0)
+        return 0;
+    g.count = count;
+    uint64_t behind = g.place[count - 1] + 1;
     item_choice chosen = choose(g, e.next);
-    uint8_t *at = put_head(e.at, chosen.item, g.count);
+    uint8_t *at = put_head(e.at, chosen.item, count);
     if (chosen.item == static_cast<unsigned>(record_item::tokens)) {
         at = put_tokens(at, g);
     } else {
@@ -217,55 +238,73 @@ void flush(encoder &e) {
             *at++ = chosen.mask;
         at = put_distances(at, g, chosen);
         if (chosen.item == static_cast<unsigned>(record_item::masks)) {
-            memcpy(at, g.mask, g.count);
-            at += g.count;
+            memcpy(at, g.mask, count);
+            at += count;
         }
         at = put_values(at, g, chosen);
     }
     e.at = at;
     e.next = behind;
-    g.count = 0;
+    return 0;
 }
 
 // A range, read without a branch for what it has: nothing before is one zero, and whole is a difference in all bits.
 struct range_view {
     explicit range_view(const word_range &range)
-        : now(range.now), before(range.before ? range.before : &zero), step(range.before ? 1 : 0),
+        : now(range.now), before(range.before ? range.before : &zero), kept(range.before ? SIZE_MAX : 0),
           forced(range.whole ? UINT64_MAX : 0) {}
-    uint64_t difference(size_t i) const { return (now[i] ^ before[i * step]) | forced; }
+    uint64_t difference(size_t i) const { return (now[i] ^ before[i & kept]) | forced; }
 
     static constexpr uint64_t zero = 0;
     const uint64_t *now;
     const uint64_t *before;
-    size_t step;
+    size_t kept; // of an index
     uint64_t forced;
 };
 
-void gather(gathered &g, uint64_t word, uint64_t value, uint64_t difference) {
-    g.place[g.count] = word;
-    g.value[g.count] = value;
-    g.difference[g.count] = difference;
-    g.count += difference != 0;
+// Returns how many are gathered: a register, where a member would be stored and loaded for each word.
+size_t gather(gathered &g, size_t count, uint64_t word, uint64_t value, uint64_t difference) {
+    g.place[count] = word;
+    g.value[count] = value;
+    g.difference[count] = difference;
+    return count + (difference != 0);
 }
 
-bool is_full(uint64_t difference) {
-    return shapes[bits_of_changed_bytes(difference)].changed >= full_bytes;
-}
+// What a few words have in common, without a branch for each.
+struct block {
+    static_assert(block_words == 4);
+    block(const range_view &view, size_t i) {
+        add(view.now[i], view.difference(i));
+        add(view.now[i + 1], view.difference(i + 1));
+        add(view.now[i + 2], view.difference(i + 2));
+        add(view.now[i + 3], view.difference(i + 3));
+    }
+    static bool nothing(const range_view &view, size_t i) {
+        return (view.difference(i) | view.difference(i + 1) | view.difference(i + 2) | view.difference(i + 3)) == 0;
+    }
+    void add(uint64_t value, uint64_t difference) {
+        uint64_t unchanged = bytes_that_are_zero(difference);
+        values |= value;
+        partly |= (unchanged & (unchanged - 1)) | (value == 0);
+        same |= difference == 0;
+    }
+    bool full() const { return partly == 0; } // of each word at most one byte is unchanged
+    bool cleared() const { return values == 0 && !same; }
+
+    uint64_t values = 0;
+    uint64_t partly = 0;
+    bool same = false;
+};
 
 // Where the run of words to be logged whole ends that reached i: a word that is cheaper otherwise ends it only if it
 // is unchanged, or the next is cheaper too.
 size_t full_run_end(const range_view &view, size_t i, size_t count) {
-    auto cheaper = [&](size_t k) { return view.now[k] == 0 || !is_full(view.difference(k)); };
+    auto cheaper = [&](size_t k) {
+        return view.now[k] == 0 || shapes[bits_of_changed_bytes(view.difference(k))].changed < full_bytes;
+    };
     for (;; i++) {
-        for (; i + block_words <= count; i += block_words) {
-            uint64_t partly = 0; // has a bit where a byte of a difference, or a word, may be zero
-            for (size_t k = i; k < i + block_words; k++) {
-                uint64_t difference = view.difference(k);
-                partly |= ((difference - 0x0101010101010101) & ~difference & 0x8080808080808080) | (view.now[k] == 0);
-            }
-            if (partly)
-                break;
-        }
+        while (i + block_words <= count && block(view, i).full())
+            i += block_words;
         if (i == count || view.difference(i) == 0 || (cheaper(i) && (i + 1 == count || cheaper(i + 1))))
             return i;
     }
@@ -299,54 +338,50 @@ void put_zero_run(encoder &e, const word_range &range, size_t from, size_t to) {
     }
 }
 
-// The words of a short range, or of a long one's rest.
-void gather_short(encoder &e, const word_range &range, size_t from) {
+// The words of a short range, or of a long one's rest. `count` are gathered; returns how many are then.
+size_t gather_short(encoder &e, size_t count, const word_range &range, size_t from) {
     range_view view(range);
     for (size_t i = from; i < range.count; i++) {
-        if (e.words.count == gather_words)
-            flush(e);
-        gather(e.words, range.first + i, view.now[i], view.difference(i));
+        if (count == gather_words)
+            count = flush(e, count);
+        count = gather(e.words, count, range.first + i, view.now[i], view.difference(i));
     }
+    return count;
 }
 
-void gather_long(encoder &e, const word_range &range) {
+size_t gather_long(encoder &e, size_t count, const word_range &range) {
     range_view view(range);
-    uint32_t full = 0, zero = 0; // how many of the last words gathered were
+    size_t full = 0, cleared = 0; // so many of the last words gathered were, in blocks
     size_t i = 0;
     while (i + block_words <= range.count) {
-        uint64_t any = 0;
-        for (size_t k = i; k < i + block_words; k++)
-            any |= view.difference(k);
-        if (any == 0) {
+        if (block::nothing(view, i)) {
             i += block_words;
-            full = zero = 0;
+            full = cleared = 0;
             continue;
         }
-        if (e.words.count > gather_words - block_words) {
-            flush(e);
-            full = zero = 0;
+        if (count > gather_words - block_words) {
+            count = flush(e, count);
+            full = cleared = 0;
         }
-        for (size_t end = i + block_words; i < end; i++) {
-            uint64_t value = view.now[i], difference = view.difference(i);
-            gather(e.words, range.first + i, value, difference);
-            full = value && is_full(difference) ? full + 1 : 0;
-            zero = !value && difference ? zero + 1 : 0;
+        block next(view, i);
+        for (size_t end = i + block_words; i < end; i++)
+            count = gather(e.words, count, range.first + i, view.now[i], view.difference(i));
+        full = next.full() ? full + block_words : 0;
+        cleared = next.cleared() ? cleared + block_words : 0;
+        if (full + cleared < run_words) // one of them is 0
+            continue;
+        count = flush(e, count - run_words);
+        size_t from = i - run_words;
+        if (full) {
+            i = full_run_end(view, i, range.count);
+            put_full_run(e, range, from, i);
+        } else {
+            i = zero_run_end(view, i, range.count);
+            put_zero_run(e, range, from, i);
         }
-        if (uint32_t run = full > zero ? full : zero; run >= run_words) {
-            e.words.count -= run;
-            flush(e);
-            size_t from = i - run;
-            if (full) {
-                i = full_run_end(view, i, range.count);
-                put_full_run(e, range, from, i);
-            } else {
-                i = zero_run_end(view, i, range.count);
-                put_zero_run(e, range, from, i);
-            }
-            full = zero = 0;
-        }
+        full = cleared = 0;
     }
-    gather_short(e, range, i);
+    return gather_short(e, count, range, i);
 }
 
 uint8_t *put_bytes(uint8_t *at, const void *bytes, uint32_t count) {
@@ -407,13 +442,12 @@ size_t record_encode(const record_part &part, bool first, uint8_t *out) {
     uint64_t last = 0;
     for (size_t i = 0; i < part.operation_count; i++)
         e.at = put_operation(e.at, part.operations[i], &last);
+    size_t count = 0;
     for (size_t i = 0; i < part.range_count; i++) {
-        if (part.ranges[i].count < run_words)
-            gather_short(e, part.ranges[i], 0);
-        else
-            gather_long(e, part.ranges[i]);
+        const word_range &range = part.ranges[i];
+        count = range.count < run_words ? gather_short(e, count, range, 0) : gather_long(e, count, range);
     }
-    flush(e);
+    flush(e, count);
     return e.at == start ? 0 : static_cast<size_t>(e.at - out);
 }
 

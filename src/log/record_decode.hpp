@@ -4,6 +4,8 @@
 #include "record.hpp"
 #include "record_form.hpp"
 
+#include <bit>
+
 namespace taiyen {
 
 [[gnu::cold]] ty_status record_damaged(uint64_t offset);
@@ -24,7 +26,23 @@ struct record_cursor {
         return value >> (4 * beyond) >> (4 * beyond);
     }
 
+    // Up to eight bytes without a branch for each: groups of 7 bits are moved together, by halves.
     bool varint(uint64_t *value) {
+        uint64_t read = load(at);
+        uint64_t ends = ~read & 0x8080808080808080;
+        if (ends == 0)
+            return long_varint(value);
+        auto bytes = static_cast<size_t>(std::countr_zero(ends) / 8 + 1);
+        if (bytes > left())
+            return false;
+        read &= (ends ^ (ends - 1)) & 0x7f7f7f7f7f7f7f7f;
+        read = (read & 0x007f007f007f007f) | (read & 0x7f007f007f007f00) >> 1;
+        read = (read & 0x00003fff00003fff) | (read & 0x3fff00003fff0000) >> 2;
+        *value = (read & 0x000000000fffffff) | (read & 0x0fffffff00000000) >> 4;
+        at += bytes;
+        return true;
+    }
+    [[gnu::noinline]] bool long_varint(uint64_t *value) {
         uint64_t read = 0;
         for (unsigned shift = 0; shift < 64 && at != end; shift += 7) {
             uint8_t byte = *at++;
@@ -45,15 +63,20 @@ struct record_cursor {
         return (*value || varint(value)) && *value;
     }
 
-    // The bytes of the mask; the caller knows that they are there.
+    // The bytes of the mask, which are there: as many as bytes_of_mask.
     uint64_t masked(uint8_t mask) {
-        uint64_t value = 0;
+        uint64_t from = load(at), value = 0;
+        at += bytes_of_mask(mask);
         for (unsigned i = 0; i < 8; i++) {
-            unsigned set = (mask >> i) & 1;
-            value |= set ? uint64_t{*at} << (8 * i) : 0;
-            at += set;
+            uint64_t set = (mask >> i) & 1;
+            value |= (from & 0xff & (0 - set)) << (8 * i);
+            from >>= 8 * set;
         }
         return value;
+    }
+    static size_t bytes_of_mask(uint8_t mask) {
+        constexpr uint64_t ones = 0x0101010101010101;
+        return (byte_mask(mask) & ones) * ones >> 56;
     }
 };
 
@@ -102,11 +125,9 @@ private:
     }
 
     // Moves on to a word at a distance from the next one; false: out of the scope.
-    bool reach(uint64_t distance, uint64_t words = 1) {
-        if (distance >= record_word_limit)
-            return false;
-        next_ += distance; // both below 2^56
-        return holds(next_, words);
+    bool reach(uint64_t *next, uint64_t distance) const {
+        *next += distance; // neither is more than 2^56
+        return distance < record_word_limit && *next >= scope_.first && *next < scope_.end;
     }
     bool holds(uint64_t word, uint64_t words) const {
         return word >= scope_.first && word < scope_.end && words <= scope_.end - word;
@@ -156,30 +177,35 @@ private:
         uint64_t first;
     };
 
-    // Calls value(i, place) for each word.
+    // Calls value(cursor, word, index) for each word. What the sink stores could be anything, so all that moves is in
+    // registers here, and in tokens().
     template <class Value>
-    ty_status each(const row &r, Value value) {
-        uint64_t bit = 0, field = (uint64_t{1} << r.width) - 1;
+    ty_status each(const row &given, Value value) {
+        const row r = given;
+        record_cursor cursor = cursor_;
+        uint64_t next = next_, bit = 0, field = (uint64_t{1} << r.width) - 1;
         for (uint64_t i = 0; i < r.count; i++) {
             uint64_t distance = r.first;
             if (i != 0 || !r.apart) {
-                distance = cursor_.load(r.distances + bit / 8) >> (bit % 8) & field;
+                distance = cursor.load(r.distances + bit / 8) >> (bit % 8) & field;
                 bit += r.width;
             }
-            if (!reach(distance))
+            if (!reach(&next, distance))
                 return damaged();
-            if (ty_status status = value(i))
+            if (ty_status status = value(cursor, next, i))
                 return status;
-            next_++;
+            next++;
         }
+        cursor_ = cursor;
+        next_ = next;
         return TY_OK;
     }
 
     ty_status run_of_words(unsigned item, uint64_t first, uint64_t count) {
-        if (!reach(first, count))
-            return damaged();
         uint64_t word = next_;
-        next_ += count;
+        if (!reach(&word, first) || !holds(word, count))
+            return damaged();
+        next_ = word + count;
         if (item == 0)
             return sink_.zeros(word, count);
         if (count > cursor_.left() / sizeof(uint64_t))
@@ -193,19 +219,20 @@ private:
         if (bytes * r.count > cursor_.left())
             return damaged();
         uint64_t low = low_bytes(bytes), mask = bytes ? low : UINT64_MAX;
-        return each(r, [&](uint64_t) {
-            uint64_t value = cursor_.load(cursor_.at) & low;
-            cursor_.at += bytes;
-            return sink_.word(next_, mask, value);
+        return each(r, [&](record_cursor &cursor, uint64_t word, uint64_t) {
+            uint64_t value = cursor.load(cursor.at) & low;
+            cursor.at += bytes;
+            return sink_.word(word, mask, value);
         });
     }
 
     ty_status masked_alike(const row &r, uint8_t bits) {
         uint64_t mask = byte_mask(bits);
-        unsigned bytes = static_cast<unsigned>(__builtin_popcount(bits));
-        if (bytes * r.count > cursor_.left())
+        if (cursor_.bytes_of_mask(bits) * r.count > cursor_.left())
             return damaged();
-        return each(r, [&](uint64_t) { return sink_.word(next_, mask, cursor_.masked(bits)); });
+        return each(r, [&](record_cursor &cursor, uint64_t word, uint64_t) {
+            return sink_.word(word, mask, cursor.masked(bits));
+        });
     }
 
     ty_status masks(const row &r) {
@@ -213,53 +240,58 @@ private:
         if (r.count > cursor_.left())
             return damaged();
         cursor_.at += r.count;
-        return each(r, [&](uint64_t i) { return masked_word(masks[i]); });
+        return each(
+            r, [&](record_cursor &cursor, uint64_t word, uint64_t i) { return masked_word(cursor, word, masks[i]); });
     }
 
-    ty_status masked_word(uint8_t bits) {
-        if (bits == 0 || static_cast<size_t>(__builtin_popcount(bits)) > cursor_.left())
+    ty_status masked_word(record_cursor &cursor, uint64_t word, uint8_t bits) {
+        if (bits == 0 || cursor.bytes_of_mask(bits) > cursor.left())
             return damaged();
-        return sink_.word(next_, byte_mask(bits), cursor_.masked(bits));
+        return sink_.word(word, byte_mask(bits), cursor.masked(bits));
     }
 
     ty_status tokens(uint8_t head) {
         uint64_t count = 0;
         if (!cursor_.count(head, &count))
             return damaged();
+        record_cursor cursor = cursor_;
+        uint64_t next = next_;
         for (; count; count--) {
-            if (cursor_.at == cursor_.end)
+            if (cursor.at == cursor.end)
                 return damaged();
-            uint8_t token = *cursor_.at++;
+            uint8_t token = *cursor.at++;
             uint64_t distance = token >> 4;
             if (distance > record_near_max) {
-                if (!cursor_.varint(&distance) || distance >= record_word_limit)
+                if (!cursor.varint(&distance) || distance >= record_word_limit)
                     return damaged();
                 distance += record_near_max + 1;
             }
-            if (!reach(distance))
+            if (!reach(&next, distance))
                 return damaged();
-            if (ty_status status = token_word(token & 15))
+            if (ty_status status = token_word(cursor, next, token & 15))
                 return status;
-            next_++;
+            next++;
         }
+        cursor_ = cursor;
+        next_ = next;
         return TY_OK;
     }
 
-    ty_status token_word(unsigned kind) {
-        if (kind == token_zero)
-            return sink_.word(next_, UINT64_MAX, 0);
+    ty_status token_word(record_cursor &cursor, uint64_t word, unsigned kind) {
         if (kind == token_masked) {
-            if (cursor_.at == cursor_.end)
+            if (cursor.at == cursor.end)
                 return damaged();
-            return masked_word(*cursor_.at++);
+            uint8_t bits = *cursor.at++;
+            return masked_word(cursor, word, bits);
         }
         token_field field = token_fields[kind];
-        if (field.bytes > cursor_.left())
+        if (field.bytes > cursor.left())
             return damaged();
         uint64_t low = low_bytes(field.bytes);
-        uint64_t value = cursor_.load(cursor_.at) & low;
-        cursor_.at += field.bytes;
-        return sink_.word(next_, low << (8 * field.start), value << (8 * field.start));
+        uint64_t value = cursor.load(cursor.at) & low;
+        cursor.at += field.bytes;
+        uint64_t mask = kind == token_zero ? UINT64_MAX : low << (8 * field.start);
+        return sink_.word(word, mask, value << (8 * field.start));
     }
 
     // A block's place; false: not there, or out of the scope.
