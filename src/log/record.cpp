@@ -5,16 +5,20 @@
 #include "record_decode.hpp"
 #include "record_form.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <cstring>
 
 namespace taiyen {
 namespace {
 
 constexpr size_t gather_words = 64;
-constexpr size_t block_words = 4;    // compared at once in long ranges
-constexpr size_t run_words = 16;     // from which a run is an item of its own: its head is smaller than so many tokens
-constexpr unsigned full_bytes = 6;   // a word with so many changed bytes is as cheap whole
-constexpr size_t scribble_bytes = 8; // behind what is written: whole words are stored, and the place moved on by less
+constexpr size_t block_words = 4;     // compared at once in long ranges
+constexpr size_t run_words = 16;      // from which a run is an item of its own: its head is smaller than so many tokens
+constexpr size_t copied_words = 4096; // at once, while the cache still holds what was compared
+constexpr unsigned full_bytes = 6;    // a word with so many changed bytes is as cheap whole
+constexpr size_t scribble_bytes = 8;  // behind what is written: whole words are stored, and the place moved on by less
 
 struct mask_shape {
     uint8_t token; // kind
@@ -248,14 +252,34 @@ size_t flush(encoder &e, size_t count) {
     return 0;
 }
 
-// A range, read without a branch for what it has: nothing before is one zero, and whole is a difference in all bits.
+// Two words at once: every 64-bit processor has such registers, and the compiler does without where one has not.
+using pair = uint64_t __attribute__((vector_size(16)));
+using pair_bytes = uint8_t __attribute__((vector_size(16)));
+
+pair load_pair(const uint64_t *words) {
+    pair loaded;
+    memcpy(&loaded, words, sizeof loaded);
+    return loaded;
+}
+pair where_zero(pair words) {
+    return reinterpret_cast<pair>(words == 0);
+}
+pair where_byte_zero(pair words) {
+    return reinterpret_cast<pair>(reinterpret_cast<pair_bytes>(words) == 0);
+}
+bool any(pair words) {
+    return (words[0] | words[1]) != 0;
+}
+
+// A range, read without a branch for what it has: nothing before is zeros, and whole is a difference in all bits.
 struct range_view {
     explicit range_view(const word_range &range)
-        : now(range.now), before(range.before ? range.before : &zero), kept(range.before ? SIZE_MAX : 0),
+        : now(range.now), before(range.before ? range.before : zeros), kept(range.before ? SIZE_MAX : 0),
           forced(range.whole ? UINT64_MAX : 0) {}
     uint64_t difference(size_t i) const { return (now[i] ^ before[i & kept]) | forced; }
+    pair differences(size_t i) const { return (load_pair(now + i) ^ load_pair(before + (i & kept))) | forced; }
 
-    static constexpr uint64_t zero = 0;
+    static constexpr uint64_t zeros[2] = {};
     const uint64_t *now;
     const uint64_t *before;
     size_t kept; // of an index
@@ -270,30 +294,27 @@ size_t gather(gathered &g, size_t count, uint64_t word, uint64_t value, uint64_t
     return count + (difference != 0);
 }
 
-// What a few words have in common, without a branch for each.
+// What four words have in common, without a branch for each.
 struct block {
     static_assert(block_words == 4);
-    block(const range_view &view, size_t i) {
-        add(view.now[i], view.difference(i));
-        add(view.now[i + 1], view.difference(i + 1));
-        add(view.now[i + 2], view.difference(i + 2));
-        add(view.now[i + 3], view.difference(i + 3));
-    }
-    static bool nothing(const range_view &view, size_t i) {
-        return (view.difference(i) | view.difference(i + 1) | view.difference(i + 2) | view.difference(i + 3)) == 0;
-    }
-    void add(uint64_t value, uint64_t difference) {
-        uint64_t unchanged = bytes_that_are_zero(difference);
-        values |= value;
-        partly |= (unchanged & (unchanged - 1)) | (value == 0);
-        same |= difference == 0;
-    }
-    bool full() const { return partly == 0; } // of each word at most one byte is unchanged
-    bool cleared() const { return values == 0 && !same; }
+    block(const range_view &view, size_t i)
+        : values{load_pair(view.now + i), load_pair(view.now + i + 2)}, differences{view.differences(i),
+                                                                                    view.differences(i + 2)} {}
 
-    uint64_t values = 0;
-    uint64_t partly = 0;
-    bool same = false;
+    bool nothing() const { return !any(differences[0] | differences[1]); }
+    // Of each word at most one byte is unchanged, and none is zero.
+    bool full() const {
+        pair first = where_byte_zero(differences[0]) & 0x8080808080808080;
+        pair second = where_byte_zero(differences[1]) & 0x8080808080808080;
+        pair unchanged = (first & (first - 1)) | (second & (second - 1));
+        return !any(unchanged | where_zero(values[0]) | where_zero(values[1]));
+    }
+    bool cleared() const {
+        return !any(values[0] | values[1] | where_zero(differences[0]) | where_zero(differences[1]));
+    }
+
+    pair values[2];
+    pair differences[2];
 };
 
 // Where the run of words to be logged whole ends that reached i: a word that is cheaper otherwise ends it only if it
@@ -332,7 +353,7 @@ void put_full_run(encoder &e, const word_range &range, size_t from, size_t to) {
 
 void put_zero_run(encoder &e, const word_range &range, size_t from, size_t to) {
     while (from < to) {
-        size_t n = to - from < record_zero_words_max ? to - from : record_zero_words_max;
+        size_t n = std::min<size_t>(to - from, record_zero_words_max);
         put_run(e, 0, range.first + from, n);
         from += n;
     }
@@ -354,7 +375,8 @@ size_t gather_long(encoder &e, size_t count, const word_range &range) {
     size_t full = 0, cleared = 0; // so many of the last words gathered were, in blocks
     size_t i = 0;
     while (i + block_words <= range.count) {
-        if (block::nothing(view, i)) {
+        block next(view, i);
+        if (next.nothing()) {
             i += block_words;
             full = cleared = 0;
             continue;
@@ -363,7 +385,6 @@ size_t gather_long(encoder &e, size_t count, const word_range &range) {
             count = flush(e, count);
             full = cleared = 0;
         }
-        block next(view, i);
         for (size_t end = i + block_words; i < end; i++)
             count = gather(e.words, count, range.first + i, view.now[i], view.difference(i));
         full = next.full() ? full + block_words : 0;
@@ -373,7 +394,7 @@ size_t gather_long(encoder &e, size_t count, const word_range &range) {
         count = flush(e, count - run_words);
         size_t from = i - run_words;
         if (full) {
-            i = full_run_end(view, i, range.count);
+            i = full_run_end(view, i, std::min<size_t>(range.count, from + copied_words));
             put_full_run(e, range, from, i);
         } else {
             i = zero_run_end(view, i, range.count);

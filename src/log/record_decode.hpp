@@ -5,6 +5,7 @@
 #include "record_form.hpp"
 
 #include <bit>
+#include <cstring>
 
 namespace taiyen {
 

@@ -1,10 +1,7 @@
 // The form of a record, shared by its writer and its reader. docs/design/log.md tells it under "Records".
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 namespace taiyen {
 
@@ -48,8 +45,8 @@ constexpr uint64_t low_bytes(unsigned n) {
 
 // From a bit for each byte to the bytes' bits.
 constexpr uint64_t byte_mask(uint8_t bits) {
-    uint64_t spread = (bits * uint64_t{0x0101010101010101}) & 0x8040201008040201;         // bit i alone in byte i
-    return ((((spread + 0x7f7f7f7f7f7f7f7f) | spread) & 0x8080808080808080) >> 7) * 0xff; // see bits_of_changed_bytes
+    uint64_t spread = (bits * uint64_t{0x0101010101010101}) & 0x8040201008040201; // bit i alone in byte i
+    return ((((spread + 0x7f7f7f7f7f7f7f7f) | spread) & 0x8080808080808080) >> 7) * 0xff;
 }
 
 } // namespace taiyen
