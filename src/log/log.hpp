@@ -21,6 +21,9 @@ struct log_mark {
 struct file_sink; // a ty_log_sink over a ty_storage file
 ty_status file_sink_create(const char *path, uint64_t size_bytes, const ty_storage &storage, ty_log_sink **sink);
 ty_status file_sink_open(const char *path, bool writable, const ty_storage &storage, ty_log_sink **sink);
+ty_status memory_sink_create(void *memory, uint64_t size_bytes, bool write_back, uint32_t write_latency_ns,
+                             ty_log_sink **sink);
+ty_status tee_sink_create(const ty_log_sink *first, const ty_log_sink *second, ty_log_sink **sink);
 void sink_destroy(ty_log_sink *sink);
 
 // ---- Making and checking a log
@@ -48,7 +51,8 @@ struct log_reader {
     ty_status (*record)(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size);
 };
 struct log_contents {
-    log_mark end; // behind the last valid frame
+    log_mark end;  // behind the last valid frame
+    log_mark tail; // records behind its sequence are not known to be durable; reading from here gives them (L4)
     uint64_t frames;
     uint64_t records;
     uint64_t record_bytes;
@@ -66,6 +70,7 @@ struct log_options {
     log_mark start; // a snapshot stands there: nothing before it is needed
     log_mark end;   // where log_scan from `start` ended; start == end for an empty log. New frames follow in a session
                     // of their own
+    log_mark tail;  // of that scan
     bool thread;    // a thread of the library writes what nobody waits for; else appenders and waiters do
 };
 ty_status log_start(const log_options &options, log **made);

@@ -9,6 +9,10 @@ namespace taiyen {
 inline constexpr uint64_t log_magic_1 = 0x676c6e6579696154; // "Taiyenlg"
 inline constexpr uint32_t log_version_1 = 1;
 
+inline constexpr uint32_t log_block_bytes_min_1 = 64;
+inline constexpr uint32_t log_block_bytes_max_1 = 65536;
+inline constexpr uint64_t log_ring_bytes_min_1 = uint64_t{8} * log_block_bytes_max_1;
+
 // At offset 0 of the sink, in blocks of its own; written when the log is made, and never again.
 struct log_header_1 {
     uint64_t magic;
@@ -25,26 +29,36 @@ struct log_header_1 {
 };
 static_assert(sizeof(log_header_1) == 128);
 
-// What a write of the log starts with, at the start of a block; the payload follows without a gap. The position, the
-// session and the log's identity are not stored: the checksum is seeded with them (frame_seed), so a frame is valid at
-// one place, in one session, of one log only. That makes it small, and stale frames invalid.
+// What a write of the log starts with, at the start of a block; the payload follows without a gap. The position where
+// the frame before it ended, the session and the log's identity are not stored: they are in the checksum (frame.hpp),
+// so a frame is valid behind one frame, in one session, of one log only. That makes it small, and stale frames invalid.
 struct frame_header_1 {
-    uint32_t checksum_low; // 64-bit XXH3 of `shape` and the payload
+    uint32_t checksum_low; // of `shape` and the payload
     uint32_t checksum_high;
-    // bits 0-22 payload bytes, 23-29 unstable: how many frames before this one were not known to be stable when it was
-    // sealed, 30 session start, 31 zero
+    // bits 0-22 payload bytes, 23-29 unstable: how many frames before this one were not known to be stable when its
+    // write began, 30 session start, 31 zero
     uint32_t shape;
 };
 static_assert(sizeof(frame_header_1) == 12);
 inline constexpr uint32_t frame_payload_max_1 = (1u << 23) - 1;
 inline constexpr uint32_t frame_unstable_max_1 = 127;
+inline constexpr uint32_t frame_session_start_1 = 1u << 30;
+
+// How far behind a gap a frame can be whose write had begun when the one in the gap was not known to be stable: so many
+// frames, the first of them in the gap, of so many bytes each, or of that part of the ring where it is small.
+inline constexpr uint32_t frames_unstable_1 = 4;
+inline constexpr uint32_t frame_bytes_max_1 = 4u << 20; // with its header
+inline constexpr uint32_t frames_in_ring_min_1 = 8;
+static_assert(frame_bytes_max_1 <= frame_payload_max_1 && frames_unstable_1 <= frame_unstable_max_1);
 
 // The payload of a frame that starts a session: this alone. It is sealed with session 0.
 struct session_start_1 {
     uint64_t session;          // random; not 0
     uint64_t previous_session; // that the frames before it, or the snapshot it continues, belong to
-    uint64_t sequence;         // of the last transaction before it
+    uint64_t sequence;         // of the last transaction before those that follow
+    uint64_t turn; // 1: the writer goes on at the ring's front. 0: it begins (an open, or a snapshot in place
+                   // of a write): nothing is in flight, and up to `sequence` all is durable (L4)
 };
-static_assert(sizeof(session_start_1) == 24);
+static_assert(sizeof(session_start_1) == 32);
 
 } // namespace taiyen

@@ -1,6 +1,7 @@
 // The façade of the os layer: the only code that calls the operating system.
 #pragma once
 
+#include "cache_lines.hpp"
 #include "checksum.hpp"
 #include "failure.hpp"
 #include "page_set.hpp"

@@ -1,0 +1,46 @@
+#include "frame.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// Odd, so that multiplying by it can be undone. A flipped bit of a checksum thereby gives a position far from any that
+// can be.
+constexpr uint64_t spread = 0x9e3779b97f4a7c15;
+
+constexpr uint64_t inverse_of(uint64_t odd) {
+    uint64_t inverse = odd;
+    for (int i = 0; i < 6; ++i) // each step doubles the bits that are right
+        inverse *= 2 - odd * inverse;
+    return inverse;
+}
+constexpr uint64_t unspread = inverse_of(spread);
+static_assert(spread * unspread == 1);
+
+uint64_t frame_hash(uint64_t log, uint64_t session, const uint8_t *frame, uint32_t payload_bytes) {
+    constexpr size_t summed = offsetof(frame_header_1, shape);
+    uint64_t seed = log + session * spread;
+    return checksum(frame + summed, sizeof(frame_header_1) - summed + payload_bytes, seed);
+}
+
+} // namespace
+
+ring_geometry geometry_of(const log_header_1 &header) {
+    uint64_t part = header.ring_bytes / frames_in_ring_min_1 / header.block_bytes * header.block_bytes;
+    uint32_t most = part < frame_bytes_max_1 ? static_cast<uint32_t>(part) : frame_bytes_max_1;
+    return {header.block_bytes, most, header.ring_offset, header.ring_bytes};
+}
+
+uint64_t frame_checksum(uint64_t log, uint64_t session, uint64_t from, const uint8_t *frame, uint32_t payload_bytes) {
+    return frame_hash(log, session, frame, payload_bytes) ^ from * spread;
+}
+
+uint64_t frame_from(uint64_t log, uint64_t session, const uint8_t *frame, uint32_t payload_bytes) {
+    frame_header_1 header;
+    memcpy(&header, frame, sizeof header);
+    uint64_t stored = uint64_t{header.checksum_high} << 32 | header.checksum_low;
+    return (stored ^ frame_hash(log, session, frame, payload_bytes)) * unspread;
+}
+
+} // namespace taiyen
