@@ -10,3 +10,4 @@
 #include "topology.hpp"
 #include "tracker.hpp"
 #include "vm.hpp"
+#include "write_guard.hpp"

@@ -21,7 +21,7 @@ enum class lock_rank : uint8_t {
     journal = 7,    // work queue between a snapshot and the background thread
     log = 8,        // a log's buffers
     storage = 9,    // inside a storage implementation
-    tracker = 10,   // the ranges that the signal tracker watches
+    tracker = 10,   // the ranges whose write faults are handled
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

@@ -1,6 +1,7 @@
 // The two ways to find written pages, behind tracker.hpp.
 #pragma once
 
+#include "fault_handler.hpp"
 #include "page_set.hpp"
 #include "tracker.hpp"
 #include "vm.hpp"
@@ -37,9 +38,9 @@ void stop(range *tracked);
 ty_status collect(range *tracked, page_set &into);
 void query(range *tracked, page_set &into);
 
-// How many pieces may be writable among protected ones, in the whole process; each costs two mappings. 0: a quarter of
-// what the system allows, so that half of the mappings are left to the program. A test can shrink it.
-void set_piece_budget(uint64_t pieces);
+// Notes pages as written; async-signal-safe. Who makes pages of a tracked range writable calls it before, between
+// faults::enter and faults::leave of the tracker's node.
+void note(const faults::watch &node, const void *address, size_t bytes);
 
 } // namespace signal_tracker
 } // namespace taiyen::os

@@ -2,8 +2,8 @@
 // methods, over private file mappings and over anonymous memory.
 // Method: random writes and reads against a set of pages; racing writers against a copy that is kept up to date from
 // the collected pages alone, as a snapshot is.
+#include "src/os/fault_handler.hpp"
 #include "src/os/os.hpp"
-#include "src/os/tracker_methods.hpp"
 #include "tests/os/temporary_folder.hpp"
 
 #include <algorithm>
@@ -418,7 +418,7 @@ TEST(tracker_kernel, a_range_that_was_mapped_anew_is_an_error_and_no_write_is_fo
 // Pieces get coarser as the budget of mappings is used up: nothing is missed, and the mappings stay within bounds.
 TEST(tracker_signal, pieces_get_coarser_before_mappings_run_out) {
     constexpr uint64_t pages = 1 << 17, budget = 64;
-    signal_tracker::set_piece_budget(budget);
+    faults::set_run_budget(budget);
     region memory(backing::anonymous, pages);
     tracker dirty;
     page_set found;
@@ -454,7 +454,7 @@ TEST(tracker_signal, pieces_get_coarser_before_mappings_run_out) {
     }
     dirty.stop();
     found.destroy();
-    signal_tracker::set_piece_budget(0);
+    faults::set_run_budget(0);
 }
 
 // The death tests run in a process of their own, where the handler is installed anew.
