@@ -150,7 +150,8 @@ bool overlaps(layer where, uintptr_t base, uintptr_t end) {
 ty_status check_free(layer where, uintptr_t base, uintptr_t end) {
     if (overlaps(where, base, end))
         return failure(TY_E_BUSY, "watch the writes to the memory at %p: somebody does already",
-                       reinterpret_cast<void *>(base));
+                       reinterpret_cast<void *>(base))
+            .remedy("stop the tracker or guard that watches it");
     if (where == layer::tracker && overlaps(layer::guard, base, end))
         return failure(TY_E_BUSY, "track the written pages of the memory at %p: it is guarded",
                        reinterpret_cast<void *>(base))
@@ -226,7 +227,8 @@ ty_status find(layer where, const void *base, size_t bytes, watch **found) {
             node->end.load(std::memory_order_relaxed) >= start + bytes)
             *found = node;
     if (*found == nullptr && overlaps(where, start, start + bytes))
-        return failure(TY_E_ARGUMENT, "watch the writes to the memory at %p: a part of it is tracked apart", base);
+        return failure(TY_E_ARGUMENT, "watch the writes to the memory at %p: a part of it is tracked apart", base)
+            .remedy("guard memory that lies in one tracked range, or in none");
     return TY_OK;
 }
 

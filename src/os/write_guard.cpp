@@ -114,17 +114,16 @@ void clear_all(guard_state &g) {
         clear_agreed(g, piece);
 }
 
-// Extends the pieces up to the nearest writable run, so that they need no mapping of their own; false: there is none.
-bool extend_to_nearest(const guard_state &g, piece_range &pieces) {
+// Extends the pieces up to the nearest writable run, if there is one, so that they need no mapping of their own.
+void extend_to_nearest(const guard_state &g, piece_range &pieces) {
     uint64_t before = last_agreed_before(g, pieces.first);
     uint64_t after = first_agreed_from(g, pieces.end);
     if (before == none && after == none)
-        return false;
+        return;
     if (after == none || (before != none && pieces.first - before <= after - pieces.end))
         pieces.first = before + 1;
     else
         pieces.end = after;
-    return true;
 }
 
 void stay_within_budget(const guard_state &g, piece_range &pieces) {
@@ -146,11 +145,12 @@ bool ask_owner(guard_state &g, piece_range pieces, first_write write) {
 
 enum class result { done, refused, no_mapping };
 
-// Agreed pieces may be protected all the same: the tracker beneath has collected, or the kernel refused before.
+// Agreed pieces may be protected all the same: the tracker beneath has collected, or the kernel refused before. Where
+// it refuses, it is asked once more, for what needs no mapping if it can be.
 result make_writable(guard_state &g, piece_range pieces, const first_write &write) {
     if (g.armed)
         stay_within_budget(g, pieces);
-    for (bool extended = false;; extended = true) {
+    for (bool again = false;; again = true) {
         if (g.armed && !ask_owner(g, pieces, write))
             return result::refused;
         page_part part = memory_of(g, pieces);
@@ -158,8 +158,9 @@ result make_writable(guard_state &g, piece_range pieces, const first_write &writ
             signal_tracker::note(*g.beneath, part.address, part.bytes);
         if (sys::mprotect(part.address, part.bytes, PROT_READ | PROT_WRITE) == 0)
             return result::done;
-        if (extended || !g.armed || !extend_to_nearest(g, pieces))
+        if (again)
             return result::no_mapping;
+        extend_to_nearest(g, pieces);
     }
 }
 
@@ -344,7 +345,8 @@ ty_status write_guard::touch(const void *address, size_t bytes) {
     while (!try_touch(g, pieces, address, &what))
         yield();
     if (what == result::refused)
-        return failure(TY_E_BUSY, "make %zu bytes at %p writable: the owner of the memory refuses", bytes, address);
+        return failure(TY_E_BUSY, "make %zu bytes at %p writable: the owner of the memory refuses", bytes, address)
+            .remedy("write to fewer places in one transaction");
     if (what == result::no_mapping)
         return failure(TY_E_MEMORY, "make %zu bytes at %p writable: too many mappings", bytes, address)
             .remedy("write to fewer places in one transaction, or raise sysctl vm.max_map_count");

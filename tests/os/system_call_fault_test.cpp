@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <taiyen/storage.h>
+#include <vector>
 
 using namespace taiyen::os;
 
@@ -157,6 +158,58 @@ ty_status use_storage(const std::string &path) {
     return status;
 }
 
+// Three pieces of 16 pages are written and protected again. The owner was called for what is written, whatever fails.
+ty_status use_guard(char *memory, uint64_t pages) {
+    static std::set<uint64_t> called;
+    called.clear();
+    write_guard guard;
+    ty_status status = guard.start(
+        memory, pages, 16,
+        [](void *, const first_write &write) {
+            called.insert(write.piece);
+            return write_answer::allow;
+        },
+        nullptr);
+    if (status != TY_OK)
+        return status;
+    status = guard.arm();
+    if (status == TY_OK) {
+        for (uint64_t piece : {1, 3, 200})
+            memory[piece * 16 * page_bytes] = 1;
+        EXPECT_TRUE(called.contains(1) && called.contains(3) && called.contains(200));
+        std::vector<uint64_t> pieces(called.begin(), called.end());
+        ty_status again = guard.protect(pieces.data(), pieces.size());
+        status = again;
+        if (again != TY_OK) {
+            EXPECT_EQ(guard.protect(pieces.data(), pieces.size()), TY_OK);
+        }
+        called.clear();
+        memory[3 * 16 * page_bytes] = 1;
+        EXPECT_TRUE(called.contains(3));
+        ty_status touched = guard.touch(memory + 100 * 16 * page_bytes, 1);
+        EXPECT_TRUE(called.contains(100));
+        ty_status freed = guard.disarm();
+        status = status != TY_OK ? status : touched != TY_OK ? touched : freed;
+    }
+    guard.stop();
+    called.clear();
+    memory[5 * 16 * page_bytes] = 1;
+    EXPECT_TRUE(called.empty());
+    return status;
+}
+
+ty_status use_guard() {
+    constexpr uint64_t pages = 5000;
+    void *memory;
+    ty_status status = reserve(persistent_zone().low, pages * page_bytes, 0, &memory);
+    if (status != TY_OK)
+        return status;
+    ::mprotect(memory, pages * page_bytes, PROT_READ | PROT_WRITE);
+    status = use_guard(static_cast<char *>(memory), pages);
+    ::munmap(memory, pages * page_bytes);
+    return status;
+}
+
 ty_status use_tracker(tracker_method method) {
     constexpr uint64_t pages = 5000;
     void *memory;
@@ -258,6 +311,11 @@ TEST(system_call_fault, tracker_by_signal_and_automatic) {
         "signal", [] { return use_tracker(tracker_method::signal); }, ENOMEM);
     fail_each_call(
         "automatic", [] { return use_tracker(tracker_method::automatic); }, EPERM);
+}
+
+TEST(system_call_fault, guard) {
+    fail_each_call(
+        "guard", [] { return use_guard(); }, ENOMEM);
 }
 
 TEST(system_call_fault, memory) {
