@@ -38,8 +38,7 @@ public:
         self.calls++;
         self.last = write;
         self.doubled += self.called[write.piece].exchange(true) ? 1 : 0;
-        size_t offset = write.piece * self.piece_bytes;
-        memcpy(self.twins.data() + offset, self.memory_.base + offset, self.bytes_of(write.piece));
+        self.keep_twin(write.piece * self.piece_bytes, self.bytes_of(write.piece));
         self.inside = false;
         return write_answer::allow;
     }
@@ -55,6 +54,14 @@ public:
     }
 
 private:
+    // Word by word: ThreadSanitizer knows nothing of the protection that keeps other threads' writes out meanwhile.
+    void keep_twin(size_t offset, size_t bytes) {
+        for (size_t at = offset; at < offset + bytes; at += sizeof(uint64_t)) {
+            uint64_t word = memory_.word(0, at / sizeof(uint64_t)).load(std::memory_order_relaxed);
+            memcpy(twins.data() + at, &word, sizeof word);
+        }
+    }
+
     const region &memory_;
 
 public:
@@ -367,14 +374,17 @@ TEST_P(guarding, a_terabyte_costs_what_is_written) {
     if (tracked())
         if (dirty.start(memory->base, pages, by_kernel() ? tracker_method::kernel : tracker_method::signal) != TY_OK)
             GTEST_SKIP() << ty_error_text();
-    static std::set<uint64_t> called;
-    called.clear();
-    auto note = [](void *, const first_write &write) {
-        called.insert(write.piece);
+    struct notes {
+        size_t count = 0;
+        std::vector<uint64_t> pieces = std::vector<uint64_t>(2000);
+    } called;
+    auto note = [](void *context, const first_write &write) {
+        notes &to = *static_cast<notes *>(context);
+        to.pieces[to.count++] = write.piece;
         return write_answer::allow;
     };
     size_t before = page_table_kb();
-    ASSERT_EQ(guard.start(memory->base, pages, GetParam().piece_pages, note, nullptr), TY_OK);
+    ASSERT_EQ(guard.start(memory->base, pages, GetParam().piece_pages, note, &called), TY_OK);
     ASSERT_EQ(guard.arm(), TY_OK);
     std::set<uint64_t> model;
     for (uint64_t i = 0; i < 1000; i++) {
@@ -382,13 +392,15 @@ TEST_P(guarding, a_terabyte_costs_what_is_written) {
         memory->touch(page);
         model.insert(page / GetParam().piece_pages);
     }
-    EXPECT_EQ(called, model);
-    std::vector<uint64_t> pieces(called.begin(), called.end());
-    protect(pieces);
-    called.clear();
+    called.pieces.resize(called.count);
+    EXPECT_EQ(called.pieces, std::vector<uint64_t>(model.begin(), model.end()));
+    protect(called.pieces);
+    called.count = 0;
     memory->touch(1000);
-    EXPECT_EQ(called, std::set<uint64_t>{1000 / GetParam().piece_pages});
+    EXPECT_EQ(called.count, 1u);
+    EXPECT_EQ(called.pieces[0], 1000 / GetParam().piece_pages);
     ASSERT_EQ(guard.disarm(), TY_OK);
+    guard.stop();                                   // while its notes are there
     EXPECT_LT(page_table_kb() - before, 20u << 10); // three tables a page
 }
 
@@ -542,6 +554,9 @@ TEST(write_guard, two_threads_that_write_one_piece_at_once_are_one_call) {
 
 // A signal handler of the very thread that is inside touch writes to guarded memory: it must wait, not turn for ever.
 TEST(write_guard, a_signal_that_comes_while_the_owner_is_called_waits) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer runs handlers later, with page faults blocked: writing to guarded memory kills";
+#endif
     static region *memory;
     region place(backing::anonymous, 64);
     memory = &place;
