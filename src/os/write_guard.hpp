@@ -41,8 +41,8 @@ struct guard_state;
 
 class write_guard {
 public:
-    // See docs/design/os.md for what pieces of other sizes cost.
-    static constexpr uint64_t default_piece_pages = segment_bytes / page_bytes;
+    // What costs least where writes are scattered; see docs/design/os.md for other sizes.
+    static constexpr uint64_t default_piece_pages = 1;
 
     // The range is mapped, readable and writable; nothing is protected yet. Writes one word of each mapping in it to
     // what it is. A tracker of the range is started before and stopped after it; nobody writes to the range meanwhile.
