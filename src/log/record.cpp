@@ -18,7 +18,8 @@ constexpr size_t block_words = 4;     // compared at once in long ranges
 constexpr size_t run_words = 16;      // from which a run is an item of its own: its head is smaller than so many tokens
 constexpr size_t copied_words = 4096; // at once, while the cache still holds what was compared
 constexpr unsigned full_bytes = 6;    // a word with so many changed bytes is as cheap whole
-constexpr size_t scribble_bytes = 8;  // behind what is written: whole words are stored, and the place moved on by less
+// Whole words are stored, and the place moved on by less. The nine bytes for each word hold that already: a margin.
+constexpr size_t scribble_bytes = 8;
 
 struct mask_shape {
     uint8_t token; // kind
