@@ -205,6 +205,31 @@ void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
     return block;
 }
 
+void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *bytes) {
+    if (alignment != 0 && !std::has_single_bit(alignment))
+        return no_block(
+            failure(TY_E_ARGUMENT, "allocate with an alignment of %zu", alignment).remedy("give a power of two"));
+    if (!heap->writable)
+        return no_block(not_writable("allocate", heap));
+    uint32_t size_class = UINT32_MAX;
+    if (alignment > 8)
+        size_class = aligned_class(heap, size, alignment);
+    else if (size <= heap->small_max)
+        size_class = heap->class_of[(size + 7) / 8];
+    operation work(heap);
+    if (work.cache() == nullptr)
+        return nullptr;
+    if (size_class != UINT32_MAX) {
+        *bytes = heap->classes[size_class].block_bytes;
+        void *block = take_small(work.cache(), size_class);
+        return block != nullptr ? memset(block, 0, *bytes) : nullptr;
+    }
+    if (size <= heap->small_max) // a run of a small block's size could not be told from one
+        size = heap->small_max + 1;
+    *bytes = (size + page_bytes - 1) / page_bytes * page_bytes;
+    return take_run(heap, size, alignment, true);
+}
+
 ty_status heap_free(void *block) {
     __builtin_prefetch(block); // it is soon allocated again; this neither writes nor faults
     thread_cache *cache = cache_for(block);

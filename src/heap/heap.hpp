@@ -46,6 +46,12 @@ ty_status heap_raise(ty_heap *heap, size_t limit_bytes);
 
 void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed); // alignment 0: natural
 ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size);
+// All of the block is zeroed, and *bytes is what it can hold; heap_alloc_at makes the same block of the address and
+// *bytes, whatever the alignment was.
+void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *bytes);
+// What the block that starts at address can hold, and whether it is a run of pages, which a resize can shrink and grow
+// in place. Else TY_E_ARGUMENT, the failure of a call named by verb.
+ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, size_t *bytes, bool *run);
 void *heap_resize(void *block, size_t size);
 ty_status heap_resize_in_place(void *block, size_t size);
 ty_status heap_free(void *block);
@@ -74,6 +80,10 @@ page_area heap_area_at(ty_heap *heap, uint64_t page);
 ty_status heap_root_set(ty_heap *heap, const char *name, void *address);
 void *heap_root(ty_heap *heap, const char *name);
 ty_status heap_each_root(ty_heap *heap, ty_root_callback *callback, void *context);
+
+// One block that a higher layer keeps for itself in the heap, found again after an attach. NULL: none.
+void heap_set_service_root(ty_heap *heap, void *address);
+void *heap_service_root(const ty_heap *heap);
 
 void *heap_base(const ty_heap *heap);
 size_t heap_limit(const ty_heap *heap);

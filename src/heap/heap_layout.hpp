@@ -38,7 +38,9 @@ struct heap_header {
     uint32_t tree_root;          // H3; 0: no free run
     uint32_t class_table;        // a ty_class_table
     uint32_t class_count;
-    uint32_t zero[111];
+    uint32_t zero;
+    uint64_t service_root; // offset of a block that a higher layer keeps for itself; 0: none
+    uint32_t zero_to_classes[108];
     size_class_record classes[size_class_count_max];
     uint8_t zero_to_end[2560];
 };
@@ -75,6 +77,7 @@ inline constexpr size_t heap_header_bytes_v1 = 4096;
 inline constexpr size_t heap_classes_offset_v1 = 512;
 inline constexpr size_t heap_top_offset_v1 = 48;
 inline constexpr size_t heap_tree_root_offset_v1 = 56;
+inline constexpr size_t heap_service_root_offset_v1 = 72;
 inline constexpr size_t heap_roots_bytes_v1 = 4096;
 inline constexpr size_t root_record_bytes_v1 = 56;
 inline constexpr size_t page_descriptor_bytes_v1 = 16;
@@ -83,6 +86,7 @@ static_assert(sizeof(heap_header) == heap_header_bytes_v1);
 static_assert(offsetof(heap_header, limit_bytes) == 16 && offsetof(heap_header, descriptors_offset) == 24);
 static_assert(offsetof(heap_header, top_page) == heap_top_offset_v1);
 static_assert(offsetof(heap_header, tree_root) == heap_tree_root_offset_v1);
+static_assert(offsetof(heap_header, service_root) == heap_service_root_offset_v1);
 static_assert(offsetof(heap_header, classes) == heap_classes_offset_v1);
 static_assert(sizeof(size_class_record) == 8);
 static_assert(sizeof(heap_roots) == heap_roots_bytes_v1 && sizeof(root_record) == root_record_bytes_v1);

@@ -95,6 +95,18 @@ size_t heap_usable_size(const void *address) {
     return find_start("look at", heap, address, &block) == TY_OK ? block.bytes : 0;
 }
 
+ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, size_t *bytes, bool *run) {
+    if (heap_at(address) != heap)
+        return not_a_block(verb, nullptr, address);
+    live_block block;
+    operation work(heap);
+    if (ty_status status = find_start(verb, heap, address, &block); status != TY_OK)
+        return status;
+    *bytes = block.bytes;
+    *run = !block.small;
+    return TY_OK;
+}
+
 ty_heap *heap_of(const void *address) {
     return heap_at(address);
 }

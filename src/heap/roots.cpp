@@ -83,6 +83,18 @@ ty_status heap_each_root(ty_heap *heap, ty_root_callback *callback, void *contex
     return TY_OK;
 }
 
+void heap_set_service_root(ty_heap *heap, void *address) {
+    operation work(heap); // not while a snapshot copies the header
+    heap->header->service_root = address != nullptr ? offset_in(heap, address) : 0;
+}
+
+// An offset that leads out of the blocks is damage; it reads as none.
+void *heap_service_root(const ty_heap *heap) {
+    uint64_t offset = heap->header->service_root;
+    bool inside = offset >= first_user_page * page_bytes && offset < heap->first_table_page * page_bytes;
+    return inside ? heap->base + offset : nullptr;
+}
+
 void *heap_base(const ty_heap *heap) {
     return heap->base;
 }

@@ -12,16 +12,18 @@ namespace taiyen::os {
 
 // In the order in which they may be taken.
 enum class lock_rank : uint8_t {
-    registry = 1,   // the list of open heaps
-    image = 2,      // one snapshot, apply or close at a time on a heap
-    caches = 3,     // the table of heaps by address, and the list of threads' caches
-    gate = 4,       // the heap's gate: who pauses the allocators
-    span_class = 5, // spans of one size class of a heap
-    pages = 6,      // page runs of a heap
-    journal = 7,    // work queue between a snapshot and the background thread
-    log = 8,        // a log's buffers
-    storage = 9,    // inside a storage implementation
-    tracker = 10,   // the ranges whose write faults are handled
+    registry = 1,     // the list of open heaps
+    reservations = 2, // reserved blocks of a transactional heap
+    image = 3,        // one snapshot, apply or close at a time on a heap
+    caches = 4,       // the table of heaps by address, and the list of threads' caches
+    gate = 5,         // the heap's gate: who pauses the allocators
+    span_class = 6,   // spans of one size class of a heap
+    pages = 7,        // page runs of a heap
+    journal = 8,      // work queue between a snapshot and the background thread
+    log = 9,          // a log's buffers
+    storage = 10,     // inside a storage implementation
+    tracker = 11,     // the ranges whose write faults are handled
+    procedures = 12,  // the process's table of procedures
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.
@@ -75,6 +77,13 @@ public:
 private:
     pthread_t thread_{};
 };
+
+// In a loop that looks at a word: leaves the core's other thread more of it.
+inline void pause_briefly() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
 
 uint64_t now_ns(); // monotonic
 uint64_t unix_time_s();

@@ -3,12 +3,17 @@
 
 #include "../image/image.hpp"
 #include "../log/log.hpp"
+#include <atomic>
 #include <taiyen/txn.h>
 
 namespace taiyen {
 
 // How many transactional heaps are open in this process: for the plain calls, which look no further while it is 0.
-bool any_transactional();
+// Kept by open.cpp and close.cpp.
+extern constinit std::atomic<uint32_t> transactional_heaps;
+inline bool any_transactional() {
+    return transactional_heaps.load(std::memory_order_relaxed) != 0;
+}
 // Whether the heap is one.
 bool is_transactional(ty_heap *heap);
 
@@ -31,8 +36,10 @@ ty_txn *txn_current(ty_heap *heap);
 ty_heap *txn_heap(const ty_txn *txn);
 ty_status txn_declare(ty_txn *txn, const void *address, size_t bytes);
 void *txn_alloc(ty_txn *txn, size_t size, size_t alignment);
+ty_status txn_alloc_at(ty_txn *txn, void *address, size_t size);
 ty_status txn_free(ty_txn *txn, void *block);
 void *txn_resize(ty_txn *txn, void *block, size_t size);
+ty_status txn_resize_in_place(ty_txn *txn, void *block, size_t size);
 ty_status txn_root_set(ty_txn *txn, const char *name, void *address);
 void *txn_reserve(ty_heap *heap, size_t size);
 ty_status txn_cancel(void *block);

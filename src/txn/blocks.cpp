@@ -1,0 +1,306 @@
+// Blocks and roots in a transaction: allocating at once, freeing and shrinking after the commit, and taking it back.
+#include "transaction.hpp"
+
+namespace taiyen {
+namespace {
+
+void *none(ty_status) {
+    return nullptr; // the detail is set
+}
+
+ty_status freed_already(const char *call, const void *block) {
+    return failure(TY_E_ARGUMENT, "%s %p: the transaction has freed it already", call, block)
+        .remedy("free a block once");
+}
+
+touched_block *find_touched(ty_txn *txn, uint64_t word) {
+    uint32_t number = txn->block_numbers.find(word);
+    return number != word_table::none ? txn->blocks.begin() + number : nullptr;
+}
+
+ty_status touch(ty_txn *txn, const touched_block &block) {
+    if (ty_status status = txn->blocks.push(block))
+        return status;
+    ty_status status = txn->block_numbers.insert(block.word, static_cast<uint32_t>(txn->blocks.count - 1));
+    if (status != TY_OK)
+        txn->blocks.count--;
+    return status;
+}
+
+void forget(ty_txn *txn, touched_block *block) {
+    txn->block_numbers.erase(block->word);
+    const touched_block &last = txn->blocks.end()[-1];
+    if (block != &last) {
+        *block = last;
+        txn->block_numbers.change(block->word, static_cast<uint32_t>(block - txn->blocks.begin()));
+    }
+    txn->blocks.count--;
+}
+
+// The block that the program hands in, noted from now on. Refuses what is none of its to change.
+ty_status touch_live(ty_txn *txn, const char *call, void *address, touched_block **block) {
+    txn_runtime &rt = *txn->rt;
+    size_t bytes;
+    bool run;
+    uint64_t word = word_at(rt, address);
+    bool aligned = reinterpret_cast<uintptr_t>(address) % 8 == 0;
+    if (aligned && heap_of(address) == rt.heap && (*block = find_touched(txn, word)) != nullptr)
+        return (*block)->words_wanted != 0 ? TY_OK : freed_already(call, address);
+    if (ty_status status = heap_block_at(rt.heap, call, address, &bytes, &run))
+        return status;
+    if (ty_status status = check_not_reserved(rt, call, address))
+        return status;
+    uint64_t words = bytes / 8;
+    if (ty_status status = touch(txn, {word, words, words, words, words, 0, false}))
+        return status;
+    *block = txn->blocks.end() - 1;
+    return TY_OK;
+}
+
+void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
+    const txn_runtime &rt = *txn->rt;
+    size_t bytes;
+    void *block = heap_alloc_whole(rt.heap, size, alignment, &bytes);
+    if (block == nullptr)
+        return nullptr;
+    uint64_t words = bytes / 8;
+    touched_block noted{word_at(rt, block), words, 0, 0, words, txn->ranges.stamp(), false};
+    if (ty_status status = touch(txn, noted)) {
+        static_cast<void>(heap_free(block)); // it was just made
+        return none(status);
+    }
+    return block;
+}
+
+// A block of this transaction that nothing else knows of goes at once; any other after the commit.
+ty_status free_touched(ty_txn *txn, touched_block *block) {
+    uint64_t end = block->word + block->words;
+    bool at_once =
+        block->own() && block->words_logged == 0 && !txn->ranges.may_touch(block->declared, block->word, end);
+    if (!at_once) {
+        block->words_wanted = 0;
+        return TY_OK;
+    }
+    void *address = address_of(*txn->rt, block->word);
+    forget(txn, block);
+    return heap_free(address);
+}
+
+// Makes the block larger where it is. TY_E_MEMORY: there is no room.
+ty_status grow_in_place(ty_txn *txn, touched_block *block, size_t size) {
+    const txn_runtime &rt = *txn->rt;
+    char *address = address_of(rt, block->word);
+    size_t bytes;
+    bool run;
+    if (ty_status status = heap_resize_in_place(address, size))
+        return status;
+    if (ty_status status = heap_block_at(rt.heap, "resize", address, &bytes, &run))
+        return status;
+    memset(address + block->words * 8, 0, bytes - block->words * 8);
+    block->words = block->words_wanted = bytes / 8;
+    return TY_OK;
+}
+
+// In place, as far as the block's memory reaches.
+void resize_within(touched_block *block, size_t size, bool run) {
+    uint64_t pages = size == 0 ? 1 : (size + os::page_bytes - 1) / os::page_bytes;
+    if (run)
+        block->words_wanted = pages * (os::page_bytes / 8);
+}
+
+ty_status resize_touched_in_place(ty_txn *txn, void *address, size_t size) {
+    constexpr const char *call = "resize";
+    touched_block *block;
+    size_t bytes;
+    bool run;
+    if (ty_status status = check_owner(txn, "resize a block"))
+        return status;
+    if (ty_status status = touch_live(txn, call, address, &block))
+        return status;
+    if (size > block->words * 8)
+        return grow_in_place(txn, block, size);
+    if (ty_status status = heap_block_at(txn->rt->heap, call, address, &bytes, &run))
+        return status;
+    resize_within(block, size, run);
+    return TY_OK;
+}
+
+ty_status rollback_block(ty_txn *txn, const touched_block &block) {
+    void *address = address_of(*txn->rt, block.word);
+    if (block.published) {
+        reserved_put_back(*txn->rt, block.word);
+        return TY_OK;
+    }
+    if (block.own())
+        return heap_free(address);
+    return block.words > block.words_before ? heap_resize_in_place(address, block.words_before * 8) : TY_OK;
+}
+
+ty_status rollback_roots(ty_txn *txn) {
+    ty_status outcome = TY_OK;
+    for (bool removals : {true, false}) // removals first, so that there is room for the others
+        for (const touched_root &root : txn->roots)
+            if (root.now != root.before && (root.before == nullptr) == removals)
+                if (ty_status status = heap_root_set(txn->rt->heap, root.name, root.before))
+                    outcome = status;
+    return outcome;
+}
+
+} // namespace
+
+void *txn_alloc(ty_txn *txn, size_t size, size_t alignment) {
+    if (ty_status status = check_owner(txn, "allocate a block"))
+        return none(status);
+    return alloc_touched(txn, size, alignment);
+}
+
+ty_status txn_alloc_at(ty_txn *txn, void *address, size_t size) {
+    constexpr const char *call = "allocate a block at an address";
+    const txn_runtime &rt = *txn->rt;
+    size_t bytes;
+    bool run;
+    if (ty_status status = check_owner(txn, call))
+        return status;
+    if (ty_status status = heap_alloc_at(rt.heap, address, size))
+        return status;
+    ty_status status = heap_block_at(rt.heap, call, address, &bytes, &run);
+    if (status == TY_OK) {
+        memset(address, 0, bytes);
+        status = touch(txn, {word_at(rt, address), bytes / 8, 0, 0, bytes / 8, txn->ranges.stamp(), false});
+    }
+    if (status != TY_OK)
+        static_cast<void>(heap_free(address)); // it was just made
+    return status;
+}
+
+ty_status txn_free(ty_txn *txn, void *address) {
+    touched_block *block;
+    if (ty_status status = check_owner(txn, "free a block"))
+        return status;
+    if (ty_status status = touch_live(txn, "free", address, &block))
+        return status;
+    return free_touched(txn, block);
+}
+
+ty_status txn_resize_in_place(ty_txn *txn, void *address, size_t size) {
+    return resize_touched_in_place(txn, address, size);
+}
+
+void *txn_resize(ty_txn *txn, void *address, size_t size) {
+    ty_status status = resize_touched_in_place(txn, address, size);
+    if (status == TY_OK)
+        return address;
+    if (status != TY_E_MEMORY)
+        return nullptr;
+    void *moved = alloc_touched(txn, size, 0);
+    if (moved == nullptr)
+        return nullptr;
+    touched_block *block = find_touched(txn, word_at(*txn->rt, address));
+    memcpy(moved, address, block->words * 8); // it was to grow: all of it fits
+    return free_touched(txn, block) == TY_OK ? moved : nullptr;
+}
+
+ty_status txn_root_set(ty_txn *txn, const char *name, void *address) {
+    if (ty_status status = check_owner(txn, "set a root"))
+        return status;
+    if (reinterpret_cast<uintptr_t>(address) % 8 != 0)
+        return failure(TY_E_ARGUMENT, "set the root \"%s\" to %p in a transaction", name, address)
+            .remedy("give an address that is a multiple of 8, as those of blocks are");
+    touched_root *root = nullptr;
+    for (touched_root &each : txn->roots)
+        if (strcmp(each.name, name) == 0)
+            root = &each;
+    void *before = root != nullptr ? root->now : heap_root(txn->rt->heap, name);
+    if (root == nullptr) {
+        touched_root noted{{}, before, before, before};
+        memcpy(noted.name, name, strnlen(name, sizeof noted.name - 1));
+        if (ty_status status = txn->roots.push(noted))
+            return status;
+        root = txn->roots.end() - 1;
+    }
+    if (ty_status status = heap_root_set(txn->rt->heap, name, address))
+        return status;
+    root->now = address;
+    return TY_OK;
+}
+
+ty_status txn_publish(ty_txn *txn, void *const *blocks, size_t count) {
+    txn_runtime &rt = *txn->rt;
+    if (ty_status status = check_owner(txn, "publish reserved blocks"))
+        return status;
+    if (ty_status status = reserved_take(rt, blocks, count))
+        return status;
+    ty_status status = TY_OK;
+    size_t done = 0;
+    for (; status == TY_OK && done < count; done++) {
+        size_t bytes;
+        bool run;
+        status = heap_block_at(rt.heap, "publish", blocks[done], &bytes, &run);
+        if (status == TY_OK)
+            status = touch(txn, {word_at(rt, blocks[done]), bytes / 8, 0, 0, bytes / 8, 0, true});
+    }
+    if (status == TY_OK)
+        return TY_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (i + 1 < done)
+            forget(txn, find_touched(txn, word_at(rt, blocks[i])));
+        reserved_put_back(rt, word_at(rt, blocks[i]));
+    }
+    return status;
+}
+
+ty_status blocks_settle(ty_txn *txn, bool shrink) {
+    txn_runtime &rt = *txn->rt;
+    ty_status outcome = TY_OK;
+    for (const touched_block &block : txn->blocks) {
+        void *address = address_of(rt, block.word);
+        ty_status status = TY_OK;
+        bool listed = block.published || (!shrink && block.words_wanted == 0);
+        if (listed) // before another thread can reserve its place
+            reserved_forget(rt, block.word);
+        if (block.words_wanted == 0)
+            status = heap_free(address);
+        else if (block.words_wanted < block.words && shrink)
+            status = heap_resize_in_place(address, block.words_wanted * 8);
+        if (status != TY_OK)
+            outcome = status;
+    }
+    return outcome;
+}
+
+ty_status blocks_rollback(ty_txn *txn) {
+    ty_status outcome = TY_OK;
+    for (size_t i = txn->blocks.count; i > 0; i--)
+        if (ty_status status = rollback_block(txn, txn->blocks.begin()[i - 1]))
+            outcome = status;
+    ty_status roots = rollback_roots(txn);
+    return outcome != TY_OK ? outcome : roots;
+}
+
+ty_status blocks_list(ty_txn *txn) {
+    txn_runtime &rt = *txn->rt;
+    for (const touched_block &block : txn->blocks) {
+        ty_status status = TY_OK;
+        if (block.words_wanted == 0 && !block.published)
+            status = reserved_list(rt, block.word);
+        else if (block.published && block.words_wanted != 0)
+            reserved_hide(rt, block.word);
+        if (status != TY_OK) {
+            blocks_unlist(txn);
+            return status;
+        }
+    }
+    return TY_OK;
+}
+
+void blocks_unlist(ty_txn *txn) {
+    txn_runtime &rt = *txn->rt;
+    for (const touched_block &block : txn->blocks) {
+        if (block.words_wanted == 0 && !block.published)
+            reserved_unlist(rt, block.word);
+        else if (block.published && block.words_wanted != 0)
+            reserved_show(rt, block.word);
+    }
+}
+
+} // namespace taiyen

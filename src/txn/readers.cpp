@@ -1,0 +1,165 @@
+// Read sections of the heap and of objects.
+#include "transaction.hpp"
+
+#include <new>
+
+namespace taiyen {
+
+struct object_locks {
+    static constexpr unsigned count_bits = 8;
+    struct alignas(64) line {
+        txn_gate gate;
+    };
+    line lines[size_t{1} << count_bits];
+
+    txn_gate &of(const void *object) {
+        return lines[reinterpret_cast<uintptr_t>(object) * 0x9e3779b97f4a7c15 >> (64 - count_bits)].gate;
+    }
+};
+
+namespace {
+
+// What the thread has open on one heap.
+struct section {
+    const txn_runtime *rt;
+    uint32_t depth;   // of nested sections
+    txn_gate *object; // NULL: none
+};
+constexpr unsigned sections_max = 16;
+thread_local section sections[sections_max];
+thread_local unsigned section_count;
+
+section *find_section(const txn_runtime &rt) {
+    for (unsigned i = 0; i < section_count; i++)
+        if (sections[i].rt == &rt)
+            return &sections[i];
+    return nullptr;
+}
+
+void drop_if_over(section *s) {
+    if (s->depth == 0 && s->object == nullptr)
+        *s = sections[--section_count];
+}
+
+ty_status open_section(txn_runtime *rt, const char *call, section **found) {
+    if (rt == nullptr || rt->txn == nullptr)
+        return failure(TY_E_ARGUMENT, "%s: the heap is not transactional, or open for reading only", call)
+            .remedy("a heap that nobody writes to needs no read sections");
+    if (rt->txn->owner.load(std::memory_order_relaxed) == this_thread())
+        return failure(TY_E_ARGUMENT, "%s: this thread's own transaction is under way", call)
+            .remedy("within it just read: nobody else writes");
+    if (rt->txn->fork.forked())
+        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
+            .remedy("open the heap in the process that reads it");
+    *found = find_section(*rt);
+    if (*found != nullptr)
+        return TY_OK;
+    if (section_count == sections_max)
+        return failure(TY_E_MEMORY, "%s: this thread has sections open on %u heaps", call, sections_max)
+            .remedy("end some of them first");
+    *found = &sections[section_count];
+    return TY_OK;
+}
+
+// The thread's section that open_section found becomes known.
+void keep_section(txn_runtime *rt, section *s) {
+    if (s == &sections[section_count]) {
+        *s = {rt, 0, nullptr};
+        section_count++;
+    }
+}
+
+} // namespace
+
+bool in_section(const txn_runtime &rt) {
+    return section_count != 0 && find_section(rt) != nullptr;
+}
+
+ty_status objects_create(txn_runtime &rt) {
+    void *memory;
+    if (ty_status status = os::map_memory(sizeof(object_locks), os::memory_hint::none, &memory))
+        return status;
+    rt.objects = ::new (memory) object_locks{};
+    return TY_OK;
+}
+
+void objects_destroy(txn_runtime &rt) {
+    if (rt.objects != nullptr)
+        os::unmap_memory(rt.objects, sizeof(object_locks));
+    rt.objects = nullptr;
+}
+
+ty_status txn_read_begin(ty_heap *heap) {
+    txn_runtime *rt = runtime_of(heap);
+    section *s;
+    if (ty_status status = open_section(rt, "begin a read section", &s))
+        return status;
+    bool known = s != &sections[section_count];
+    bool nested = known && s->depth != 0;
+    // A transaction may wait for the object, and this thread would wait for the transaction.
+    if (known && !nested)
+        return failure(TY_E_ARGUMENT, "begin a read section: this thread has one of an object open on the heap")
+            .remedy("begin the heap's section first, or end the object's");
+    if (!nested)
+        rt->gate.lock_shared();
+    keep_section(rt, s);
+    s->depth++;
+    return TY_OK;
+}
+
+void txn_read_end(ty_heap *heap) {
+    txn_runtime *rt = runtime_of(heap);
+    section *s = rt != nullptr ? find_section(*rt) : nullptr;
+    if (s == nullptr || s->depth == 0 || --s->depth != 0)
+        return;
+    drop_if_over(s);
+    rt->gate.unlock_shared();
+}
+
+ty_status txn_object_read_begin(ty_heap *heap, const void *object) {
+    constexpr const char *call = "begin an object's read section";
+    txn_runtime *rt = runtime_of(heap);
+    section *s;
+    if (ty_status status = open_section(rt, call, &s))
+        return status;
+    if (s != &sections[section_count] && s->object != nullptr)
+        return failure(TY_E_ARGUMENT, "%s: this thread has one open on the heap", call)
+            .remedy("end it first, or use a read section of the heap");
+    txn_gate &gate = rt->objects->of(object);
+    gate.lock_shared();
+    keep_section(rt, s);
+    s->object = &gate;
+    return TY_OK;
+}
+
+void txn_object_read_end(ty_heap *heap, const void *object) {
+    txn_runtime *rt = runtime_of(heap);
+    section *s = rt != nullptr ? find_section(*rt) : nullptr;
+    if (s == nullptr || s->object != &rt->objects->of(object))
+        return;
+    txn_gate *gate = s->object;
+    s->object = nullptr;
+    drop_if_over(s);
+    gate->unlock_shared();
+}
+
+ty_status txn_lock_object(ty_txn *txn, const void *object) {
+    if (ty_status status = check_owner(txn, "lock an object"))
+        return status;
+    txn_gate &gate = txn->rt->objects->of(object);
+    for (txn_gate *held : txn->objects)
+        if (held == &gate)
+            return TY_OK;
+    if (ty_status status = txn->objects.push(&gate))
+        return status;
+    gate.lock();
+    return TY_OK;
+}
+
+void objects_unlock(ty_txn *txn) {
+    for (txn_gate *gate : txn->objects)
+        gate->unlock();
+    txn->objects.count = 0;
+}
+
+} // namespace taiyen

@@ -1,0 +1,348 @@
+// Reserved blocks, and the list of them that lies in the heap (X3).
+//
+// The list is a chain of blocks from the heap's service root; they are never freed. Each place holds the word number of
+// a block that is allocated in the heap's tables and must not be after a recovery, or 0.
+#include "transaction.hpp"
+
+#include <new>
+
+namespace taiyen {
+namespace {
+
+constexpr size_t list_block_bytes = 4000; // a size class, and not a page: a list of one page wastes nothing
+constexpr size_t list_places = list_block_bytes / 8 - 2;
+constexpr uint64_t list_magic = 0x7672657365727354; // "Tsreserv"
+
+struct list_block {
+    uint64_t magic;
+    uint64_t next; // word number of the next one; 0: the last
+    uint64_t places[list_places];
+};
+static_assert(sizeof(list_block) == list_block_bytes);
+
+enum class reserved_state : uint8_t {
+    reserved,
+    published, // by the transaction under way
+    leaving,   // a transaction frees it, and a snapshot that holds that transaction is under way
+    of_list,   // a block of the list itself
+};
+
+struct reservation {
+    uint64_t word;   // 0: not in use
+    uint64_t *place; // in the list; NULL for a block of the list
+    reserved_state state;
+    uint32_t next_free; // number of the next one that is not in use
+};
+
+constexpr uint32_t no_number = word_table::none;
+
+} // namespace
+
+struct reservations {
+    os::mutex lock{os::lock_rank::reservations};
+    word_table numbers; // from here: guarded by lock
+    txn_array<reservation> entries;
+    uint32_t first_free;
+    txn_array<uint64_t *> free_places;
+    list_block *last; // of the list; NULL: there is none
+    uint64_t count;   // of reserved and published blocks
+};
+
+namespace {
+
+reservation *find(reservations &r, uint64_t word) {
+    uint32_t number = r.numbers.find(word);
+    return number != no_number ? r.entries.begin() + number : nullptr;
+}
+
+ty_status enter(reservations &r, uint64_t word, uint64_t *place, reserved_state state) {
+    uint32_t number = r.first_free;
+    if (number == no_number) {
+        if (ty_status status = r.entries.push({0, nullptr, state, no_number}))
+            return status;
+        number = static_cast<uint32_t>(r.entries.count - 1);
+        r.entries.begin()[number].next_free = r.first_free;
+        r.first_free = number;
+    }
+    if (ty_status status = r.numbers.insert(word, number))
+        return status;
+    reservation &entry = r.entries.begin()[number];
+    r.first_free = entry.next_free;
+    entry = {word, place, state, no_number};
+    return TY_OK;
+}
+
+// Its place in the list is empty from now on, and free for another.
+void leave(reservations &r, reservation *entry) {
+    *entry->place = 0;
+    r.free_places.push(entry->place); // there is room: it came from there
+    r.numbers.erase(entry->word);
+    uint32_t number = static_cast<uint32_t>(entry - r.entries.begin());
+    *entry = {0, nullptr, reserved_state::reserved, r.first_free};
+    r.first_free = number;
+}
+
+ty_status add_places(reservations &r, list_block *block) {
+    for (uint64_t &place : block->places)
+        if (ty_status status = r.free_places.push(&place))
+            return status;
+    return TY_OK;
+}
+
+ty_status grow_list(txn_runtime &rt) {
+    reservations &r = *rt.reserved;
+    size_t bytes;
+    void *memory = heap_alloc_whole(rt.heap, sizeof(list_block), 0, &bytes);
+    if (memory == nullptr)
+        return TY_E_MEMORY;
+    list_block *block = ::new (memory) list_block{};
+    block->magic = list_magic;
+    ty_status status = r.free_places.memory.provide((r.free_places.count + list_places) * sizeof(uint64_t *));
+    if (status == TY_OK)
+        status = enter(r, word_at(rt, block), nullptr, reserved_state::of_list);
+    if (status != TY_OK) {
+        static_cast<void>(heap_free(memory)); // it was just made
+        return status;
+    }
+    if (r.last != nullptr)
+        r.last->next = word_at(rt, block);
+    else
+        heap_set_service_root(rt.heap, block);
+    r.last = block;
+    return add_places(r, block);
+}
+
+// A place in the list, not yet written; *place stays among the free ones until take_place.
+ty_status find_place(txn_runtime &rt, uint64_t **place) {
+    reservations &r = *rt.reserved;
+    if (r.free_places.count == 0)
+        if (ty_status status = grow_list(rt))
+            return status;
+    *place = r.free_places.end()[-1];
+    return TY_OK;
+}
+
+ty_status enter_listed(txn_runtime &rt, uint64_t word, reserved_state state) {
+    reservations &r = *rt.reserved;
+    uint64_t *place;
+    if (ty_status status = find_place(rt, &place))
+        return status;
+    if (ty_status status = enter(r, word, place, state))
+        return status;
+    r.free_places.count--;
+    *place = word;
+    return TY_OK;
+}
+
+ty_status not_reserved(const char *call, const void *block) {
+    return failure(TY_E_ARGUMENT, "%s %p: it is not a reserved block", call, block)
+        .remedy("hand in what ty_reserve returned, until it is published or cancelled");
+}
+
+ty_status damaged_list(const txn_runtime &rt) {
+    return failure(TY_E_DAMAGED, "read the list of reserved blocks of the heap at %p", static_cast<void *>(rt.base))
+        .remedy("restore the heap from a backup");
+}
+
+reservation *find_reserved(txn_runtime &rt, const void *block) {
+    if (heap_of(block) != rt.heap || reinterpret_cast<uintptr_t>(block) % 8 != 0)
+        return nullptr;
+    reservation *entry = find(*rt.reserved, word_at(rt, block));
+    return entry != nullptr && entry->state == reserved_state::reserved ? entry : nullptr;
+}
+
+ty_status read_list_block(txn_runtime &rt, void *address, list_block **found) {
+    ty_block block;
+    if (reinterpret_cast<uintptr_t>(address) % 8 != 0 || heap_block_of(address, &block) != TY_OK ||
+        block.address != address || block.size_bytes < sizeof(list_block))
+        return damaged_list(rt);
+    *found = static_cast<list_block *>(address);
+    return (*found)->magic == list_magic ? TY_OK : damaged_list(rt);
+}
+
+// Frees what the block lists.
+ty_status free_listed(txn_runtime &rt, list_block *block) {
+    for (uint64_t &place : block->places) {
+        if (place == 0)
+            continue;
+        if (place < rt.user_first_word || place >= rt.user_end_word)
+            return damaged_list(rt);
+        if (heap_free(address_of(rt, place)) != TY_OK)
+            return damaged_list(rt);
+        place = 0;
+    }
+    return TY_OK;
+}
+
+ty_status check_writable(txn_runtime *rt, const char *call) {
+    if (rt == nullptr)
+        return failure(TY_E_ARGUMENT, "%s: the heap is not transactional", call)
+            .remedy("open it with the kind TY_TRANSACTIONAL");
+    if (rt->log == nullptr)
+        return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
+    if (rt->txn->fork.forked())
+        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
+            .remedy("open the heap in the process that changes it");
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status reservations_create(txn_runtime &rt) {
+    void *memory;
+    if (ty_status status = os::map_memory(sizeof(reservations), os::memory_hint::none, &memory))
+        return status;
+    reservations *r = rt.reserved = ::new (memory) reservations{};
+    r->first_free = no_number;
+    ty_status status = r->numbers.create(heap_limit(rt.heap) / 8);
+    for (area *each : {&r->entries.memory, &r->free_places.memory})
+        if (status == TY_OK)
+            status = each->create(size_t{16} << 30);
+    if (status != TY_OK)
+        reservations_destroy(rt);
+    return status;
+}
+
+void reservations_destroy(txn_runtime &rt) {
+    reservations *r = rt.reserved;
+    if (r == nullptr)
+        return;
+    r->numbers.destroy();
+    r->entries.memory.destroy();
+    r->free_places.memory.destroy();
+    os::unmap_memory(r, sizeof *r);
+    rt.reserved = nullptr;
+}
+
+ty_status reservations_recover(txn_runtime &rt) {
+    reservations &r = *rt.reserved;
+    os::lock_guard guard(r.lock);
+    void *address = heap_service_root(rt.heap);
+    while (address != nullptr) {
+        list_block *block = nullptr;
+        if (ty_status status = read_list_block(rt, address, &block))
+            return status;
+        if (find(r, word_at(rt, block)) != nullptr)
+            return damaged_list(rt); // a ring
+        if (ty_status status = free_listed(rt, block))
+            return status;
+        if (ty_status status = enter(r, word_at(rt, block), nullptr, reserved_state::of_list))
+            return status;
+        if (ty_status status = add_places(r, block))
+            return status;
+        r.last = block;
+        if (block->next >= rt.user_end_word)
+            return damaged_list(rt);
+        address = block->next != 0 ? address_of(rt, block->next) : nullptr;
+    }
+    return TY_OK;
+}
+
+void reservations_lock(txn_runtime &rt) {
+    rt.reserved->lock.lock();
+}
+
+void reservations_unlock(txn_runtime &rt) {
+    rt.reserved->lock.unlock();
+}
+
+void *txn_reserve(ty_heap *heap, size_t size) {
+    txn_runtime *rt = runtime_of(heap);
+    if (check_writable(rt, "reserve a block") != TY_OK)
+        return nullptr;
+    os::lock_guard guard(rt->reserved->lock);
+    size_t bytes;
+    void *block = heap_alloc_whole(heap, size, 0, &bytes);
+    if (block == nullptr)
+        return nullptr;
+    if (enter_listed(*rt, word_at(*rt, block), reserved_state::reserved) != TY_OK) {
+        static_cast<void>(heap_free(block)); // it was just made
+        return nullptr;
+    }
+    rt->reserved->count++;
+    return block;
+}
+
+ty_status txn_cancel(void *block) {
+    constexpr const char *call = "cancel the reservation of";
+    ty_heap *heap = heap_of(block);
+    txn_runtime *rt = heap != nullptr ? runtime_of(heap) : nullptr;
+    if (rt == nullptr)
+        return not_reserved(call, block);
+    if (ty_status status = check_writable(rt, "cancel a reservation"))
+        return status;
+    reservations &r = *rt->reserved;
+    os::lock_guard guard(r.lock);
+    reservation *entry = find_reserved(*rt, block);
+    if (entry == nullptr)
+        return not_reserved(call, block);
+    leave(r, entry);
+    r.count--;
+    return heap_free(block);
+}
+
+ty_status check_not_reserved(txn_runtime &rt, const char *call, const void *block) {
+    reservations &r = *rt.reserved;
+    os::lock_guard guard(r.lock);
+    if (r.numbers.count() == 0 || find(r, word_at(rt, block)) == nullptr)
+        return TY_OK;
+    return failure(TY_E_ARGUMENT, "%s %p: it is reserved, and no part of the heap yet", call, block)
+        .remedy("publish it first, or use ty_cancel");
+}
+
+ty_status reserved_take(txn_runtime &rt, void *const *blocks, size_t count) {
+    reservations &r = *rt.reserved;
+    os::lock_guard guard(r.lock);
+    for (size_t i = 0; i < count; i++) {
+        reservation *entry = find_reserved(rt, blocks[i]);
+        if (entry == nullptr) {
+            while (i > 0)
+                find(r, word_at(rt, blocks[--i]))->state = reserved_state::reserved;
+            return not_reserved("publish", blocks[i]);
+        }
+        entry->state = reserved_state::published;
+    }
+    return TY_OK;
+}
+
+void reserved_put_back(txn_runtime &rt, uint64_t word) {
+    os::lock_guard guard(rt.reserved->lock);
+    find(*rt.reserved, word)->state = reserved_state::reserved;
+}
+
+void reserved_forget(txn_runtime &rt, uint64_t word) {
+    reservations &r = *rt.reserved;
+    os::lock_guard guard(r.lock);
+    reservation *entry = find(r, word);
+    if (entry->state == reserved_state::published)
+        r.count--;
+    leave(r, entry);
+}
+
+ty_status reserved_list(txn_runtime &rt, uint64_t word) {
+    os::lock_guard guard(rt.reserved->lock);
+    return enter_listed(rt, word, reserved_state::leaving);
+}
+
+void reserved_unlist(txn_runtime &rt, uint64_t word) {
+    os::lock_guard guard(rt.reserved->lock);
+    if (reservation *entry = find(*rt.reserved, word))
+        leave(*rt.reserved, entry);
+}
+
+void reserved_hide(txn_runtime &rt, uint64_t word) {
+    os::lock_guard guard(rt.reserved->lock);
+    *find(*rt.reserved, word)->place = 0;
+}
+
+void reserved_show(txn_runtime &rt, uint64_t word) {
+    os::lock_guard guard(rt.reserved->lock);
+    *find(*rt.reserved, word)->place = word;
+}
+
+uint64_t reserved_count(txn_runtime &rt) {
+    os::lock_guard guard(rt.reserved->lock);
+    return rt.reserved->count;
+}
+
+} // namespace taiyen

@@ -1,0 +1,356 @@
+// Transactions from their begin to their end. docs/design/txn.md, "What a transaction does when".
+#include "transaction.hpp"
+
+#include <new>
+
+namespace taiyen {
+namespace {
+
+constexpr size_t kept_bytes = size_t{4} << 20; // of each array, from one transaction to the next
+
+template <class T>
+void clear(txn_array<T> &array) {
+    if (array.count * sizeof(T) > kept_bytes) [[unlikely]]
+        array.memory.trim(kept_bytes);
+    array.count = 0;
+}
+
+void clear_blocks(ty_txn *txn) {
+    for (const touched_block &block : txn->blocks)
+        txn->block_numbers.erase(block.word);
+    clear(txn->blocks);
+}
+
+// The transaction is over: its memory is ready for the next one, and the gate open.
+void finish(ty_txn *txn) {
+    if (txn->blocks.count != 0)
+        clear_blocks(txn);
+    if (txn->objects.count != 0)
+        objects_unlock(txn);
+    txn->ranges.reset();
+    clear(txn->roots);
+    clear(txn->rollbacks);
+    clear(txn->payloads);
+    clear(txn->parts);
+    txn->has_procedure = false;
+    txn->owner.store(0, std::memory_order_relaxed);
+    txn->rt->gate.unlock();
+}
+
+// What can be written to, as far as the heap has been used.
+void set_bounds(ty_txn *txn) {
+    uint64_t used = heap_used_bytes(txn->rt->heap) / 8;
+    uint64_t end = used < txn->rt->user_end_word ? used : txn->rt->user_end_word;
+    txn->ranges.set_bounds(txn->rt->user_first_word, end);
+}
+
+ty_status refuse_begin(const txn_runtime &rt) {
+    constexpr const char *call = "begin a transaction";
+    if (rt.log == nullptr)
+        return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
+    if (rt.txn->fork.forked())
+        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
+            .remedy("open the heap in the process that changes it");
+    if (rt.txn->owner.load(std::memory_order_relaxed) == this_thread())
+        return failure(TY_E_ARGUMENT, "%s: this thread has one under way on the heap", call)
+            .remedy("commit it or roll it back first; ty_current_txn returns it");
+    if (in_section(rt))
+        return failure(TY_E_ARGUMENT, "%s: this thread has a read section open on the heap", call)
+            .remedy("end it first: the transaction would wait for it for ever");
+    return TY_OK;
+}
+
+ty_status busy() {
+    return failure(TY_E_BUSY, "begin a transaction: another one is under way, or readers are in the heap")
+        .remedy("try again, or leave no_wait out");
+}
+
+// Encodes the part and those before it where the log wants it; *sequence is 0 where nothing has changed.
+ty_status append_in_place(ty_txn *txn, const record_part &part, size_t bound, uint64_t *sequence) {
+    taiyen::log *log = txn->rt->log;
+    uint8_t *place;
+    if (ty_status status = log_append_begin(log, bound, &place))
+        return status;
+    size_t before = txn->parts.count;
+    if (before != 0)
+        memcpy(place, txn->parts.begin(), before);
+    size_t bytes = before + record_encode(part, before == 0, place + before);
+    *sequence = log_append_end(log, bytes);
+    if (bytes == 0)
+        *sequence = 0;
+    txn->rt->stats.record_bytes += bytes;
+    return TY_OK;
+}
+
+// Most of what is declared may not have changed: a record that could be too long is encoded aside first.
+ty_status append_encoded(ty_txn *txn, const record_part &part, size_t bound, uint64_t *sequence) {
+    taiyen::log *log = txn->rt->log;
+    if (ty_status status = txn->encoded.provide(bound))
+        return status;
+    uint8_t *record = txn->encoded.as<uint8_t>();
+    size_t before = txn->parts.count;
+    if (before != 0)
+        memcpy(record, txn->parts.begin(), before);
+    size_t bytes = before + record_encode(part, before == 0, record + before);
+    *sequence = 0;
+    uint8_t *place;
+    ty_status status = TY_OK;
+    if (bytes != 0 && (status = log_append_begin(log, bytes, &place)) == TY_OK) {
+        memcpy(place, record, bytes);
+        *sequence = log_append_end(log, bytes);
+        txn->rt->stats.record_bytes += bytes;
+    }
+    if (bound > kept_bytes)
+        txn->encoded.trim(kept_bytes);
+    return status;
+}
+
+// A snapshot holds the transaction in place of a record. X6: on failure everything is as it was.
+ty_status commit_by_snapshot(ty_txn *txn, uint64_t *sequence) {
+    if (ty_status status = blocks_list(txn))
+        return status;
+    if (ty_status status = snapshot_instead(*txn->rt, true, sequence)) {
+        blocks_unlist(txn);
+        return status;
+    }
+    return TY_OK;
+}
+
+bool nothing_done(const ty_txn *txn) {
+    return txn->ranges.empty() && txn->blocks.count == 0 && txn->roots.count == 0 && !txn->has_procedure;
+}
+
+struct committed {
+    uint64_t sequence; // 0: nothing had changed, until commit_unstable makes it the last one before
+    bool by_snapshot;
+};
+
+// Up to where the transaction can't be taken back any more. Fails as X6 says.
+ty_status publish_changes(ty_txn *txn, committed *done) {
+    *done = {0, false};
+    if (nothing_done(txn))
+        return TY_OK;
+    record_part part;
+    if (ty_status status = part_collect(txn, true, &part))
+        return status;
+    size_t bound = txn->parts.count + record_bound(part);
+    bool long_record = bound > log_record_max(txn->rt->log);
+    ty_status status = long_record ? append_encoded(txn, part, bound, &done->sequence)
+                                   : append_in_place(txn, part, bound, &done->sequence);
+    if (status == TY_E_SPACE || (status != TY_OK && log_broken(txn->rt->log))) {
+        done->by_snapshot = true;
+        status = commit_by_snapshot(txn, &done->sequence);
+    }
+    if (status == TY_OK && done->sequence != 0) {
+        txn->rt->stats.transactions++;
+        txn->rt->stats.entries += part.range_count + part.operation_count;
+    }
+    return status;
+}
+
+ty_status commit_unstable(ty_txn *txn, committed *done) {
+    if (ty_status status = publish_changes(txn, done))
+        return status;
+    bool sound = txn->blocks.count == 0 || blocks_settle(txn, !done->by_snapshot) == TY_OK;
+    if (done->sequence != 0)
+        snapshots_after_commit(*txn->rt);
+    else
+        done->sequence = log_last(txn->rt->log);
+    finish(txn);
+    // The detail is that of the heap's refusal.
+    return sound ? TY_OK : TY_E_DAMAGED;
+}
+
+} // namespace
+
+ty_status not_in_transaction(const ty_txn *txn, const char *call) {
+    if (txn->owner.load(std::memory_order_relaxed) == 0)
+        return failure(TY_E_ARGUMENT, "%s: the transaction has ended", call).remedy("begin another one");
+    return failure(TY_E_ARGUMENT, "%s: the transaction is another thread's", call)
+        .remedy("use a transaction only in the thread that began it");
+}
+
+ty_status transaction_create(txn_runtime &rt) {
+    void *memory;
+    if (ty_status status = os::map_memory(sizeof(ty_txn), os::memory_hint::none, &memory))
+        return status;
+    ty_txn *txn = rt.txn = ::new (memory) ty_txn{};
+    txn->rt = &rt;
+    uint64_t words = heap_limit(rt.heap) / 8;
+    ty_status status = txn->fork.start();
+    if (status == TY_OK)
+        status = txn->ranges.create(rt.base, words);
+    if (status == TY_OK)
+        status = txn->block_numbers.create(words);
+    area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
+                     &txn->objects.memory,  &txn->parts.memory, &txn->words.memory,     &txn->operations.memory,
+                     &txn->overlays.memory, &txn->encoded};
+    for (area *each : areas)
+        if (status == TY_OK)
+            status = each->create(size_t{16} << 30);
+    if (status == TY_OK)
+        status = objects_create(rt);
+    if (status != TY_OK)
+        transaction_destroy(rt);
+    return status;
+}
+
+void transaction_destroy(txn_runtime &rt) {
+    ty_txn *txn = rt.txn;
+    if (txn == nullptr)
+        return;
+    objects_destroy(rt);
+    area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
+                     &txn->objects.memory,  &txn->parts.memory, &txn->words.memory,     &txn->operations.memory,
+                     &txn->overlays.memory, &txn->encoded};
+    for (area *each : areas)
+        each->destroy();
+    txn->block_numbers.destroy();
+    txn->ranges.destroy();
+    txn->fork.stop();
+    os::unmap_memory(txn, sizeof(ty_txn));
+    rt.txn = nullptr;
+}
+
+ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun) {
+    txn_runtime *rt = runtime_of(heap);
+    if (rt == nullptr)
+        return failure(TY_E_ARGUMENT, "begin a transaction: the heap is not transactional")
+            .remedy("open it with the kind TY_TRANSACTIONAL");
+    if (ty_status status = refuse_begin(*rt))
+        return status;
+    ty_store_mode stores = options.stores == TY_STORES_DEFAULT ? rt->stores : options.stores;
+    if (stores == TY_STORES_AUTOMATIC)
+        return failure(TY_E_UNSUPPORTED, "begin a transaction that finds its stores by itself")
+            .remedy("declare them: TY_STORES_DECLARED");
+    if (!options.no_wait)
+        rt->gate.lock();
+    else if (!rt->gate.try_lock())
+        return busy();
+    ty_txn *txn = rt->txn;
+    txn->free_later = options.free_later;
+    set_bounds(txn);
+    txn->owner.store(this_thread(), std::memory_order_relaxed);
+    *begun = txn;
+    return TY_OK;
+}
+
+ty_txn *txn_current(ty_heap *heap) {
+    txn_runtime *rt = runtime_of(heap);
+    if (rt == nullptr || rt->txn == nullptr)
+        return nullptr;
+    return rt->txn->owner.load(std::memory_order_relaxed) == this_thread() ? rt->txn : nullptr;
+}
+
+ty_heap *txn_heap(const ty_txn *txn) {
+    return txn->rt->heap;
+}
+
+ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t bytes, word_span *words) {
+    *words = {0, 0};
+    if (bytes == 0)
+        return TY_OK;
+    set_bounds(txn); // allocations of this transaction and reservations may have raised them
+    const txn_runtime &rt = *txn->rt;
+    uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(rt.base);
+    uint64_t low = rt.user_first_word * 8;
+    uint64_t high = heap_used_bytes(rt.heap) < rt.user_end_word * 8 ? heap_used_bytes(rt.heap) : rt.user_end_word * 8;
+    if (offset < low || offset >= high || bytes > high - offset)
+        return failure(TY_E_ARGUMENT, "%s: %zu bytes at %p do not lie in the heap's blocks", call, bytes, address)
+            .remedy("hand in the address of a part of a block of the transaction's heap");
+    words->first = offset / 8;
+    words->count = (offset + bytes + 7) / 8 - words->first;
+    return TY_OK;
+}
+
+[[gnu::noinline]] static ty_status declare_otherwise(ty_txn *txn, const void *address, size_t bytes) {
+    constexpr const char *call = "declare a range";
+    word_span words;
+    if (ty_status status = check_owner(txn, call))
+        return status;
+    if (ty_status status = words_of(txn, call, address, bytes, &words))
+        return status;
+    return words.count != 0 ? txn->ranges.add(words.first, words.count) : TY_OK;
+}
+
+ty_status txn_declare(ty_txn *txn, const void *address, size_t bytes) {
+    if (txn->owner.load(std::memory_order_relaxed) == this_thread() && txn->ranges.add_word(address, bytes)) [[likely]]
+        return TY_OK;
+    return declare_otherwise(txn, address, bytes);
+}
+
+ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence) {
+    committed done;
+    if (ty_status status = check_owner(txn, "commit"))
+        return status;
+    if (ty_status status = commit_unstable(txn, &done))
+        return status;
+    if (sequence != nullptr)
+        *sequence = done.sequence;
+    return TY_OK;
+}
+
+ty_status txn_commit(ty_txn *txn) {
+    committed done;
+    if (ty_status status = check_owner(txn, "commit"))
+        return status;
+    txn_runtime &rt = *txn->rt;
+    if (ty_status status = commit_unstable(txn, &done))
+        return status;
+    return done.by_snapshot ? TY_OK : make_stable(rt, done.sequence);
+}
+
+ty_status txn_rollback(ty_txn *txn) {
+    if (ty_status status = check_owner(txn, "roll back"))
+        return status;
+    ty_status memory = memory_rollback(txn);
+    ty_status blocks = blocks_rollback(txn);
+    txn->rt->stats.rollbacks++;
+    finish(txn);
+    return memory != TY_OK ? memory : blocks;
+}
+
+ty_status txn_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable) {
+    txn_runtime *rt = runtime_of(heap);
+    constexpr const char *call = "tell whether a transaction is stable";
+    if (rt == nullptr || rt->log == nullptr)
+        return failure(TY_E_ARGUMENT, "%s: the heap is not transactional, or open for reading only", call)
+            .remedy("open it for writing with the kind TY_TRANSACTIONAL");
+    uint64_t last = log_last(rt->log);
+    if (sequence > last)
+        return failure(TY_E_ARGUMENT, "%s: none has the number %llu yet", call,
+                       static_cast<unsigned long long>(sequence))
+            .remedy("hand in what ty_commit_async gave; the last one is %llu", static_cast<unsigned long long>(last));
+    uint64_t wanted = sequence != 0 ? sequence : last;
+    if (wait)
+        if (ty_status status = make_stable(*rt, wanted))
+            return status;
+    *stable = log_stable(rt->log) >= wanted;
+    return TY_OK;
+}
+
+ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
+    txn_runtime *rt = runtime_of(heap);
+    if (rt == nullptr || rt->log == nullptr)
+        return failure(TY_E_ARGUMENT, "get transaction statistics: the heap is not transactional, or open for reading "
+                                      "only")
+            .remedy("open it for writing with the kind TY_TRANSACTIONAL");
+    bool own = rt->txn->owner.load(std::memory_order_relaxed) == this_thread();
+    if (!own)
+        rt->gate.lock_shared();
+    *stats = rt->stats;
+    if (!own)
+        rt->gate.unlock_shared();
+    log_figures figures = log_get_figures(rt->log);
+    stats->struct_size = sizeof *stats;
+    stats->log_bytes = figures.bytes;
+    stats->log_frames = figures.frames;
+    stats->used_log_bytes = figures.used_bytes;
+    stats->size_log_bytes = figures.ring_bytes;
+    stats->sequence = log_last(rt->log);
+    stats->stable_sequence = log_stable(rt->log);
+    stats->reserved_blocks = reserved_count(*rt);
+    return TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,36 @@
+// A hash table from a block's word number to a number. Open addressing, no tombstones.
+#pragma once
+
+#include "area.hpp"
+
+namespace taiyen {
+
+class word_table {
+public:
+    ty_status create(size_t most_entries);
+    void destroy() { slots_.destroy(); }
+
+    static constexpr uint32_t none = UINT32_MAX;
+    uint32_t find(uint64_t word) const; // none: not there
+    // The word is not there. Expected: TY_E_MEMORY.
+    ty_status insert(uint64_t word, uint32_t value);
+    void change(uint64_t word, uint32_t value); // the word is there, as for erase
+    void erase(uint64_t word);
+    size_t count() const { return count_; }
+
+private:
+    struct slot {
+        uint64_t word; // 0: empty; no block has word 0
+        uint64_t value;
+    };
+    size_t home(uint64_t word) const { return word * 0x9e3779b97f4a7c15 >> shift_; }
+    size_t place(uint64_t word) const; // its slot, or the empty one where it would be
+    ty_status grow();
+
+    area slots_;
+    size_t count_;
+    size_t capacity_; // a power of two, at least twice the count
+    unsigned shift_;
+};
+
+} // namespace taiyen
