@@ -18,10 +18,20 @@ constexpr uint64_t inverse_of(uint64_t odd) {
 constexpr uint64_t unspread = inverse_of(spread);
 static_assert(spread * unspread == 1);
 
-uint64_t frame_hash(uint64_t log, uint64_t session, const uint8_t *frame, uint32_t payload_bytes) {
+uint64_t frame_hash(uint64_t log, const uint8_t *frame, uint32_t payload_bytes) {
     constexpr size_t summed = offsetof(frame_header_1, shape);
-    uint64_t seed = log + session * spread;
-    return checksum(frame + summed, sizeof(frame_header_1) - summed + payload_bytes, seed);
+    return checksum(frame + summed, sizeof(frame_header_1) - summed + payload_bytes, log);
+}
+
+// What is left of the stored checksum without the hash.
+uint64_t frame_rest(uint64_t log, const uint8_t *frame, uint32_t payload_bytes) {
+    frame_header_1 header;
+    memcpy(&header, frame, sizeof header);
+    return (uint64_t{header.checksum_high} << 32 | header.checksum_low) ^ frame_hash(log, frame, payload_bytes);
+}
+
+uint64_t with_check(uint64_t log, uint32_t number) {
+    return checksum(&number, sizeof number, log) << 32 | number;
 }
 
 } // namespace
@@ -33,14 +43,27 @@ ring_geometry geometry_of(const log_header_1 &header) {
 }
 
 uint64_t frame_checksum(uint64_t log, uint64_t session, uint64_t from, const uint8_t *frame, uint32_t payload_bytes) {
-    return frame_hash(log, session, frame, payload_bytes) ^ from * spread;
+    return frame_hash(log, frame, payload_bytes) ^ session ^ from * spread;
 }
 
 uint64_t frame_from(uint64_t log, uint64_t session, const uint8_t *frame, uint32_t payload_bytes) {
-    frame_header_1 header;
-    memcpy(&header, frame, sizeof header);
-    uint64_t stored = uint64_t{header.checksum_high} << 32 | header.checksum_low;
-    return (stored ^ frame_hash(log, session, frame, payload_bytes)) * unspread;
+    return (frame_rest(log, frame, payload_bytes) ^ session) * unspread;
+}
+
+uint64_t frame_session(uint64_t log, uint64_t from, const uint8_t *frame, uint32_t payload_bytes) {
+    return frame_rest(log, frame, payload_bytes) ^ from * spread;
+}
+
+uint64_t make_session(uint64_t log) {
+    uint32_t number = 0;
+    while (number == 0)
+        os::random_bytes(&number, sizeof number);
+    return with_check(log, number);
+}
+
+bool is_session(uint64_t log, uint64_t session) {
+    const auto number = static_cast<uint32_t>(session);
+    return number != 0 && session == with_check(log, number);
 }
 
 } // namespace taiyen

@@ -27,11 +27,17 @@ inline uint64_t next_front(const ring_geometry &ring, uint64_t position) {
     return (position + ring.bytes - 1) / ring.bytes * ring.bytes;
 }
 
-// The checksum of a frame is a hash of its bytes, seeded with the log and the session, xor a word that stands for the
-// position `from` where the frame before it ended. The reader turns it round: from what position on does this frame
-// follow? frame: the header, with its shape set, and the payload behind it.
+// The checksum of a frame is a hash of its bytes, seeded with the log's number, xor the session's, xor a word that
+// stands for the position `from` where the frame before it ended. Two of the three being known, the reader works out
+// the third: from what position on a frame of this session follows, or of what session is one that follows there.
+// frame: the header, with its shape set, and the payload behind it.
 uint64_t frame_checksum(uint64_t log, uint64_t session, uint64_t from, const uint8_t *frame, uint32_t payload_bytes);
 uint64_t frame_from(uint64_t log, uint64_t session, const uint8_t *frame, uint32_t payload_bytes);
+uint64_t frame_session(uint64_t log, uint64_t from, const uint8_t *frame, uint32_t payload_bytes);
+
+// The number of a session is half random and half a check of the other half, so that it is known when it is seen.
+uint64_t make_session(uint64_t log);
+bool is_session(uint64_t log, uint64_t session);
 
 // In a frame's payload each record is preceded by its length, seven bits a byte, the lowest first (LEB128).
 inline constexpr size_t length_bytes_max = 4;

@@ -86,8 +86,9 @@ ty_status log_append_begin(log *l, size_t bytes, uint8_t **place);
 uint64_t log_append_end(log *l, size_t bytes);
 size_t log_record_max(const log *l); // half the buffer
 
-// Waits until all records up to `sequence` are stable; writes them itself where nobody else does. A failed write leaves
-// the log *broken*: TY_E_IO (or what the sink said) here and from every append, until log_continue.
+// Waits until all records up to `sequence`, as far as they are appended, are stable; writes them itself where nobody
+// else does. A failed write leaves the log *broken*: TY_E_IO (or what the sink said) here and from every append, until
+// log_continue.
 ty_status log_wait(log *l, uint64_t sequence);
 uint64_t log_stable(log *l); // the last stable sequence
 uint64_t log_last(log *l);   // the last appended one

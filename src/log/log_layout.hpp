@@ -53,7 +53,7 @@ static_assert(frame_bytes_max_1 <= frame_payload_max_1 && frames_unstable_1 <= f
 
 // The payload of a frame that starts a session: this alone. It is sealed with session 0.
 struct session_start_1 {
-    uint64_t session;          // random; not 0
+    uint64_t session;          // half random, half a check (frame.hpp)
     uint64_t previous_session; // that the frames before it, or the snapshot it continues, belong to
     uint64_t sequence;         // of the last transaction before those that follow
     uint64_t turn; // 1: the writer goes on at the ring's front. 0: it begins (an open, or a snapshot in place

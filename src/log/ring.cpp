@@ -322,17 +322,10 @@ bool has_room_for_session(const log *l) {
     return l->repeated.size + frames * (sizeof(frame_header_1) + l->ring.block_bytes) + skipped <= free;
 }
 
-uint64_t random_number() {
-    uint64_t number = 0;
-    while (number == 0)
-        os::random_bytes(&number, sizeof number);
-    return number;
-}
-
 // A slot is free.
 void begin_session(log *l, uint64_t sequence) {
     slot &s = gather(l);
-    session_start_1 start{random_number(), l->session, sequence, l->turn_pending};
+    session_start_1 start{make_session(l->identity), l->session, sequence, l->turn_pending};
     memcpy(s.memory + sizeof(frame_header_1), &start, sizeof start);
     s.session_start = true;
     s.payload = sizeof start;
@@ -605,6 +598,8 @@ uint64_t log_append_end(log *l, size_t bytes) {
 }
 
 ty_status log_wait(log *l, uint64_t sequence) {
+    const uint64_t last = l->last.load(std::memory_order_acquire);
+    sequence = sequence < last ? sequence : last;
     while (l->stable.load(std::memory_order_acquire) < sequence) {
         l->lock.lock();
         if (l->stable.load(std::memory_order_relaxed) >= sequence) {

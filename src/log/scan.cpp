@@ -6,6 +6,7 @@
 namespace taiyen {
 namespace {
 
+constexpr uint64_t any_session = 1;                    // is none, but not 0
 constexpr size_t first_read_bytes = size_t{256} << 10; // then twice as much each time,
 constexpr size_t read_bytes_max = size_t{4} << 20;     // up to this
 
@@ -75,7 +76,11 @@ private:
     ty_status take_records(const found_frame &frame);
     void note_boundary(const found_frame &frame);
     ty_status check_turn(const found_frame &frame, uint64_t reach) const;
-    ty_status look_behind_gap(found_frame *frame, bool *found);
+    ty_status look_behind_gap(uint64_t session, found_frame *frame, bool *found);
+    ty_status session_at(uint64_t position, uint64_t *session);
+    // As many frames as can be in flight, and what was left free before the ring's end.
+    uint64_t reach_of(uint64_t gap) const { return gap + uint64_t{frames_unstable_1 + 1} * ring_.frame_bytes_max; }
+    ty_status end_or_damage(found_frame *frame, bool *found);
     ty_status damaged(const char *what, uint64_t position) const;
 
     const char *name_;
@@ -157,7 +162,7 @@ ty_status scanner::take_session_start(const found_frame &frame) {
     const session_start_1 start = start_in(frame);
     if (start.sequence > contents_.end.sequence)
         return damaged("what follows continues transactions that are missing", position_);
-    if (start.session == 0)
+    if (!is_session(log_, start.session))
         return damaged("a session has no number", position_);
     session_ = start.session;
     counted_ = start.sequence;
@@ -220,14 +225,12 @@ ty_status scanner::check_turn(const found_frame &frame, uint64_t reach) const {
     return later ? damaged("it was overwritten after a snapshot that is missing", position_) : TY_OK;
 }
 
-// L6. What lies behind the place where no frame follows, as far as frames can lie that were in flight with the one
-// missing. A session start there that continues no more than what was read goes on (L4).
-ty_status scanner::look_behind_gap(found_frame *frame, bool *found) {
-    *found = false;
+// L6. Goes through what lies behind the place where no frame follows, as far as frames can lie that were in flight with
+// the one missing. A session start there that continues no more than what was read goes on (L4).
+ty_status scanner::look_behind_gap(uint64_t session, found_frame *frame, bool *found) {
     bool was_stable = false;
     unsigned behind = 0;
-    uint64_t session = session_;
-    uint64_t reach = position_ + uint64_t{frames_unstable_1 + 1} * ring_.frame_bytes_max;
+    const uint64_t reach = reach_of(position_);
     for (uint64_t at = position_, step; at < reach; at += step) {
         step = ring_.block_bytes;
         if (ty_status status = look_at(at % ring_.bytes, session, frame))
@@ -244,11 +247,38 @@ ty_status scanner::look_behind_gap(found_frame *frame, bool *found) {
         session = frame->session_start ? start_in(*frame).session : session;
         step = frame->bytes;
     }
-    if (was_stable)
-        return damaged("frames that were written are not there, and later ones are", position_);
-    if (ty_status status = look_at(0, session, frame))
+    return was_stable ? damaged("frames that were written are not there, and later ones are", position_) : TY_OK;
+}
+
+// The session of a frame that follows at a position, if it is one at all; else 0.
+ty_status scanner::session_at(uint64_t position, uint64_t *session) {
+    found_frame frame;
+    if (ty_status status = look_at(position % ring_.bytes, any_session, &frame))
         return status;
-    return check_turn(*frame, reach);
+    *session = 0;
+    if (frame.payload && !frame.session_start) {
+        uint64_t it = frame_session(log_, position, frame.payload - sizeof(frame_header_1), frame.payload_bytes);
+        *session = is_session(log_, it) ? it : 0;
+    }
+    return TY_OK;
+}
+
+// What is missing may be a session's start: then it took one block, and frames of a session unknown so far follow it.
+ty_status scanner::end_or_damage(found_frame *frame, bool *found) {
+    uint64_t sessions[3] = {session_, 0, 0};
+    uint64_t front = next_front(ring_, position_);
+    if (ty_status status = session_at(position_ + ring_.block_bytes, &sessions[1]))
+        return status;
+    if (ty_status status = session_at(front + ring_.block_bytes, &sessions[2]))
+        return status;
+    *found = false;
+    for (unsigned i = 0; i < 3; ++i)
+        if (i == 0 || sessions[i])
+            if (ty_status status = look_behind_gap(sessions[i], frame, found); status || *found)
+                return status;
+    if (ty_status status = look_at(0, session_, frame))
+        return status;
+    return check_turn(*frame, reach_of(position_));
 }
 
 ty_status scanner::run(log_mark from) {
@@ -264,7 +294,7 @@ ty_status scanner::run(log_mark from) {
         bool found = false;
         ty_status status = next_frame(&frame, &found);
         if (!status && !found)
-            status = look_behind_gap(&frame, &found);
+            status = end_or_damage(&frame, &found);
         if (status || !found)
             return status;
         if ((status = take(frame)))

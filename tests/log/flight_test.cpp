@@ -1,0 +1,240 @@
+// Goal: with several writes in flight, that end in any order or fail, no record is acknowledged too early, a reader
+// finds a prefix whatever subset arrived, and damage before what was acknowledged is told from a crash (L2, L3, L6).
+// Method: a sink that holds every write until the test lets it end.
+#include "support.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+class held_sink {
+public:
+    explicit held_sink(memory_log &over) : over_(over) {
+        table = *over.sink();
+        table.context = this;
+        table.write = [](void *context, uint64_t offset, const void *buffer, size_t bytes) {
+            return static_cast<held_sink *>(context)->write(offset, buffer, bytes);
+        };
+        table.read = [](void *context, uint64_t offset, void *buffer, size_t bytes) {
+            const ty_log_sink *below = static_cast<held_sink *>(context)->over_.sink();
+            return below->read(below->context, offset, buffer, bytes);
+        };
+    }
+
+    struct held_write {
+        uint64_t offset;
+        std::string bytes;
+        ty_status result = TY_OK;
+        bool ended = false;
+    };
+    // Waits until so many writes have begun in all.
+    void wait_for_begun(size_t count) {
+        std::unique_lock guard(mutex_);
+        changed_.wait(guard, [&] { return writes_.size() >= count; });
+    }
+    size_t begun() {
+        std::lock_guard guard(mutex_);
+        return writes_.size();
+    }
+    held_write get(size_t number) {
+        std::lock_guard guard(mutex_);
+        return *writes_[number];
+    }
+    void end(size_t number, ty_status result = TY_OK) {
+        std::lock_guard guard(mutex_);
+        held_write &one = *writes_[number];
+        if (result == TY_OK)
+            memcpy(over_.data() + one.offset, one.bytes.data(), one.bytes.size());
+        one.result = result;
+        one.ended = true;
+        changed_.notify_all();
+    }
+    void let_all_pass() {
+        std::lock_guard guard(mutex_);
+        pass_ = true;
+        changed_.notify_all();
+    }
+
+    ty_log_sink table;
+
+private:
+    ty_status write(uint64_t offset, const void *buffer, size_t bytes) {
+        std::unique_lock guard(mutex_);
+        auto one = std::make_shared<held_write>();
+        one->offset = offset;
+        one->bytes.assign(static_cast<const char *>(buffer), bytes);
+        writes_.push_back(one);
+        changed_.notify_all();
+        changed_.wait(guard, [&] { return one->ended || pass_; });
+        if (!one->ended)
+            memcpy(over_.data() + offset, one->bytes.data(), bytes);
+        return one->result;
+    }
+
+    memory_log &over_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<std::shared_ptr<held_write>> writes_;
+    bool pass_ = false;
+};
+
+// Threads that each append a record and wait for it, one after the other having begun its write.
+class flight {
+public:
+    explicit flight(size_t frames, size_t size = 100) : sink(memory), log_(start_log(&sink.table)) {
+        memory_before.copy_from(memory);
+        for (size_t i = 0; i < frames; ++i) {
+            records.push_back(record_of(i, size));
+            EXPECT_OK(append(log_.get(), records.back()));
+            threads_.emplace_back([this, i] {
+                status[i] = log_wait(log_.get(), i + 1);
+                done[i] = true;
+            });
+            // The first append writes its session's start too; the next one begins when the writer before is at work.
+            sink.wait_for_begun(std::min<size_t>(i + 1, frames_unstable_1));
+        }
+    }
+    ~flight() {
+        sink.let_all_pass();
+        join();
+    }
+    void join() {
+        for (std::thread &one : threads_)
+            if (one.joinable())
+                one.join();
+    }
+    taiyen::log *get() { return log_.get(); }
+
+    memory_log memory, memory_before;
+    held_sink sink;
+    std::vector<std::string> records;
+    std::atomic<ty_status> status[16] = {};
+    std::atomic<bool> done[16] = {};
+
+private:
+    log_owner log_;
+    std::vector<std::thread> threads_;
+};
+
+// The first write is the session's start; the thread of the first record begins it, and waits.
+TEST(flight_test, a_record_is_stable_only_with_all_before_it) { // L2
+    flight f(4);
+    // In flight: the start, by the thread of record 1, and the frames of others. Ended out of order, newest first.
+    size_t begun = f.sink.begun();
+    ASSERT_EQ(size_t{frames_unstable_1}, begun);
+    for (size_t n = begun; n-- > 1;) {
+        f.sink.end(n);
+        EXPECT_EQ(0u, log_stable(f.get()));
+        for (bool told : {f.done[0].load(), f.done[1].load(), f.done[2].load(), f.done[3].load()})
+            EXPECT_FALSE(told);
+        reading read = read_log(*f.memory.sink());
+        EXPECT_OK(read.status);
+        EXPECT_EQ(0u, read.records.size());
+    }
+    f.sink.let_all_pass();
+    f.join();
+    EXPECT_EQ(4u, log_stable(f.get()));
+    EXPECT_EQ(f.records, read_log(*f.memory.sink()).records);
+}
+
+TEST(flight_test, no_more_are_in_flight_than_a_reader_looks_for) { // L6
+    flight f(9);
+    EXPECT_EQ(size_t{frames_unstable_1}, f.sink.begun());
+    for (size_t n = frames_unstable_1; n-- > 1;)
+        f.sink.end(n); // they wait for the first, and still count
+    std::this_thread::yield();
+    EXPECT_EQ(size_t{frames_unstable_1}, f.sink.begun());
+}
+
+// Whatever subset of the writes in flight arrives, the reader finds those without a gap, and no damage.
+TEST(flight_test, any_subset_of_what_is_in_flight_may_arrive) { // L6
+    flight f(6);
+    size_t begun = f.sink.begun();
+    for (unsigned subset = 0; subset < 1u << begun; ++subset) {
+        memory_log after;
+        after.copy_from(f.memory_before);
+        for (size_t n = 0; n < begun; ++n)
+            if (subset >> n & 1) {
+                held_sink::held_write one = f.sink.get(n);
+                memcpy(after.data() + one.offset, one.bytes.data(), one.bytes.size());
+            }
+        reading read = read_log(*after.sink());
+        ASSERT_OK(read.status);
+        size_t whole = 0;
+        while (subset >> whole & 1)
+            ++whole;
+        EXPECT_EQ(whole, read.contents.frames) << subset;
+        // Whoever goes on from there is read, and nothing of what was left out.
+        std::vector<std::string> expected = read.records;
+        log_owner next(start_behind(after.sink(), {}, read));
+        for (int i = 0; i < 7; ++i) {
+            expected.push_back(record_of(1000 + i, 100));
+            ASSERT_OK(append(next.get(), expected.back()));
+            ASSERT_OK(log_wait(next.get(), expected.size()));
+            reading again = read_log(*after.sink());
+            ASSERT_OK(again.status);
+            ASSERT_EQ(expected, again.records) << subset;
+        }
+    }
+}
+
+TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_behind) {
+    flight f(6);
+    f.sink.end(0);
+    f.sink.end(1, TY_E_SPACE);
+    f.sink.let_all_pass();
+    f.join();
+    EXPECT_TRUE(log_broken(f.get()));
+    uint64_t stable = log_stable(f.get());
+    for (size_t i = 0; i < 6; ++i)
+        EXPECT_EQ(i < stable ? TY_OK : TY_E_SPACE, f.status[i].load()) << i;
+    EXPECT_LT(stable, 6u);
+    EXPECT_EQ(TY_E_SPACE, append(f.get(), "more"));
+    EXPECT_EQ(TY_E_SPACE, log_wait(f.get(), 6));
+    log_mark mark = log_mark_now(f.get());
+    EXPECT_EQ(6u, mark.sequence);
+    log_continue(f.get(), mark);
+    EXPECT_OK(log_wait(f.get(), 6));
+    ASSERT_OK(append(f.get(), "after"));
+    EXPECT_OK(log_wait(f.get(), 7));
+    EXPECT_EQ(std::vector<std::string>{"after"}, read_log(*f.memory.sink(), mark).records);
+}
+
+// L6. A frame that was acknowledged and is damaged is told from one that never arrived, as soon as later ones show it.
+TEST(flight_test, damage_is_told_from_a_crash) {
+    memory_log in;
+    log_owner l(start_log(in.sink()));
+    std::vector<uint64_t> ends{0};
+    std::vector<std::string> model;
+    for (int i = 0; i < 12; ++i) {
+        model.push_back(record_of(i, 50 + i * 37));
+        ASSERT_OK(append(l.get(), model.back()));
+        ASSERT_OK(log_wait(l.get(), model.size()));
+        ends.push_back(log_mark_now(l.get()).position);
+    }
+    log_header_1 header;
+    ASSERT_OK(log_check(*in.sink(), log_path, nullptr, &header));
+    for (size_t frame = 0; frame < model.size(); ++frame) {
+        uint64_t end = frame == 0 ? 64 : ends[frame + 1]; // of frame 0 the session's start
+        for (uint64_t at = frame == 0 ? 0 : ends[frame]; at < end; at += 5) {
+            memory_log copy;
+            copy.copy_from(in);
+            copy.data()[header.ring_offset + at] ^= 1 << at % 8;
+            reading read = read_log(*copy.sink());
+            if (read.status == TY_OK && read.records == model)
+                continue; // a byte of padding
+            bool last = frame + 1 == model.size();
+            EXPECT_EQ(last ? TY_OK : TY_E_DAMAGED, read.status) << frame << " " << at;
+            EXPECT_EQ(model.size() - 1, last ? read.records.size() : model.size() - 1);
+        }
+    }
+}
+
+} // namespace
