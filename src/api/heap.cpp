@@ -40,7 +40,7 @@ ty_status ty_heap_destroy(ty_heap *heap) {
 void *ty_alloc(ty_heap *heap, size_t size) {
     if (!heap) [[unlikely]]
         return none(check_heap(heap, "allocate a block"));
-    return heap_alloc(heap, size, 0, false);
+    return heap_alloc(heap, size);
 }
 
 void *ty_alloc_zeroed(ty_heap *heap, size_t size) {
@@ -81,8 +81,6 @@ ty_status ty_resize_in_place(void *block, size_t size) {
 }
 
 ty_status ty_free(void *block) {
-    if (!block) [[unlikely]]
-        return TY_OK;
     return heap_free(block);
 }
 

@@ -15,16 +15,36 @@ void *no_block(ty_status) {
     return nullptr; // the detail is set
 }
 
-// Takes a block from the cached word. The thread has entered.
-inline void *take_small(thread_cache *cache, uint32_t size_class) {
-    class_cache &entry = cache->classes[size_class];
-    if (entry.free == 0 && !refill(cache, size_class)) [[unlikely]]
-        return nullptr;
+// Takes the block that was freed last.
+[[gnu::always_inline]] inline void *take_freed(const ty_heap *heap, class_cache &entry) {
+    const freed_block *freed = entry.freed--;
+    span_state &state = heap->states[freed->number];
+    state.used++;
+    std::atomic<uint64_t> &word = state.bits[freed->index / 64];
+    word.store(word.load(std::memory_order_relaxed) | uint64_t{1} << freed->index % 64, std::memory_order_relaxed);
+    return freed->block;
+}
+
+// Takes a block from the cached word, which has one.
+[[gnu::always_inline]] inline void *take_from_word(class_cache &entry) {
     uint64_t free = entry.free;
     uint64_t bit = free & -free;
     entry.free = free ^ bit;
     entry.word->store(entry.word->load(std::memory_order_relaxed) | bit, std::memory_order_relaxed);
     return entry.blocks + static_cast<unsigned>(__builtin_ctzll(free)) * entry.block_bytes;
+}
+
+void *take_small(thread_cache *cache, uint32_t size_class) {
+    class_cache &entry = cache->classes[size_class];
+    if (!is_bottom(entry.freed))
+        return take_freed(cache->heap, entry);
+    return entry.free != 0 || refill(cache, size_class) ? take_from_word(entry) : nullptr;
+}
+
+[[gnu::noinline]] void *alloc_slowly(thread_cache *cache, uint32_t size_class) {
+    void *block = take_small(cache, size_class);
+    leave(cache);
+    return block;
 }
 
 // Zeroes a run's pages but those that were never used.
@@ -91,36 +111,30 @@ ty_status free_run(ty_heap *heap, uint64_t page, const void *block) {
     return is_block ? TY_OK : not_a_block("free", heap, block);
 }
 
-// The owner's free. False: it is something else, and nothing has changed.
-[[gnu::always_inline]] inline bool free_own(thread_cache *cache, const void *block) {
-    ty_heap *heap = cache->heap;
-    uint64_t offset = offset_in(heap, block);
-    uint64_t page = offset / page_bytes;
-    if (page >= top_of(heap)) [[unlikely]]
-        return false;
-    uint32_t number = number_of(heap, page);
-    span_state &state = heap->states[number]; // number 0, of what is not a known span, has no owner
-    if (state.owner.load(std::memory_order_relaxed) != cache || state.queued.load(std::memory_order_relaxed))
-        [[unlikely]]
-        return false;
-    uint32_t in_span = static_cast<uint32_t>(offset - uint64_t{state.head} * page_bytes);
-    uint32_t index = static_cast<uint32_t>(uint64_t{in_span} * state.reciprocal >> 32);
-    if (index * state.block_bytes != in_span || index >= state.blocks) [[unlikely]]
-        return false;
-    std::atomic<uint64_t> &word = bitmap_of(heap, state.head)[index / 64];
-    uint64_t bits = word.load(std::memory_order_relaxed);
-    uint64_t bit = uint64_t{1} << index % 64;
-    if (!(bits & bit)) [[unlikely]]
-        return false;
-    word.store(bits & ~bit, std::memory_order_relaxed);
-    class_cache &entry = cache->classes[state.size_class];
-    if (number == entry.current && &word == entry.word) {
-        entry.free |= bit; // back into the cached word: still warm, and first to be taken again
-        return true;
+enum class own_free { refused, done, noticed };
+
+// The owner's free of what is at an offset within the heap. Refused: it is something else, and nothing has changed.
+// Noticed: after_free has more to do.
+[[gnu::always_inline]] inline own_free free_own(thread_cache *cache, const void *block, uint64_t offset,
+                                                uint32_t *number) {
+    const ty_heap *heap = cache->heap;
+    *number = number_of(heap, offset / page_bytes);
+    span_state &state = heap->states[*number]; // number 0, of what is not a known span, has no owner
+    class_cache *entry = state.entry.load(std::memory_order_relaxed);
+    if (!is_part_of(cache, entry)) [[unlikely]]
+        return own_free::refused;
+    place_in_span place = find_place(state.reciprocal, offset & state.span_mask);
+    std::atomic<uint64_t> &word = state.bits[place.index / 64];
+    uint64_t bits = word.load(std::memory_order_relaxed); // past the last block they are clear (H5)
+    if (!place.exact || !(bits >> place.index % 64 & 1)) [[unlikely]]
+        return own_free::refused;
+    word.store(bits ^ uint64_t{1} << place.index % 64, std::memory_order_relaxed);
+    freed_block *freed = entry->freed + 1;
+    if (!is_bottom(freed)) [[likely]] {
+        *freed = {static_cast<char *>(const_cast<void *>(block)), *number, place.index};
+        entry->freed = freed;
     }
-    if (--state.used == state.notice) [[unlikely]]
-        after_free(cache, number);
-    return true;
+    return --state.used == state.notice ? own_free::noticed : own_free::done;
 }
 
 } // namespace
@@ -146,12 +160,18 @@ void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alig
 }
 
 ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
-    if (cache != nullptr && free_own(cache, block))
-        return TY_OK;
     uint64_t offset = offset_in(heap, block);
     uint64_t page = offset / page_bytes;
     if (page < first_user_page || page >= top_of(heap))
         return not_a_block("free", heap, block);
+    if (cache != nullptr) {
+        uint32_t number;
+        own_free result = free_own(cache, block, offset, &number);
+        if (result == own_free::noticed)
+            after_free(cache, number);
+        if (result != own_free::refused)
+            return TY_OK;
+    }
     const page_descriptor &descriptor = heap->descriptors[page];
     if (descriptor.kind != page_span)
         return free_run(heap, page, block);
@@ -191,16 +211,38 @@ namespace {
     return free_entered(heap, work.cache(), block);
 }
 
+[[gnu::noinline]] ty_status free_noticed(thread_cache *cache, uint32_t number) {
+    after_free(cache, number);
+    leave(cache);
+    return TY_OK;
+}
+
+[[gnu::noinline]] ty_status free_elsewhere(void *block) {
+    return find_cache(block) ? heap_free(block) : free_otherwise(block);
+}
+
 } // namespace
 
 void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
+    if (alignment == 0 && !zeroed)
+        return heap_alloc(heap, size);
+    return alloc_otherwise(heap, size, alignment, zeroed);
+}
+
+// This and heap_free call only functions that they end with, so that they need no stack.
+void *heap_alloc(ty_heap *heap, size_t size) {
     thread_cache *cache = cache_at(heap->slot);
-    if (size > heap->small_max || alignment != 0 || cache == nullptr) [[unlikely]]
-        return alloc_otherwise(heap, size, alignment, zeroed);
-    enter(cache);
-    void *block = take_small(cache, heap->class_of[(size + 7) / 8]);
-    if (zeroed && block != nullptr)
-        memset(block, 0, size); // before a snapshot can see the block
+    if (size > heap->small_max || cache == nullptr || !try_enter(cache)) [[unlikely]]
+        return alloc_otherwise(heap, size, 0, false);
+    uint32_t size_class = heap->class_of[(size + 7) / 8];
+    class_cache &entry = cache->classes[size_class];
+    void *block;
+    if (!is_bottom(entry.freed)) [[likely]]
+        block = take_freed(heap, entry);
+    else if (entry.free != 0)
+        block = take_from_word(entry);
+    else
+        return alloc_slowly(cache, size_class);
     leave(cache);
     return block;
 }
@@ -232,13 +274,19 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
 
 ty_status heap_free(void *block) {
     __builtin_prefetch(block); // it is soon allocated again; this neither writes nor faults
-    thread_cache *cache = cache_for(block);
-    if (cache == nullptr) [[unlikely]]
+    const thread_table *table = own_table;
+    uint64_t offset = reinterpret_cast<uintptr_t>(block) - table->recent_base.load(std::memory_order_relaxed);
+    if (offset >= table->recent_bytes.load(std::memory_order_relaxed)) [[unlikely]]
+        return free_elsewhere(block);
+    thread_cache *cache = table->recent.load(std::memory_order_relaxed);
+    if (!try_enter(cache)) [[unlikely]]
         return free_otherwise(block);
-    enter(cache);
-    bool done = free_own(cache, block);
+    uint32_t number;
+    own_free result = free_own(cache, block, offset, &number);
+    if (result == own_free::noticed) [[unlikely]]
+        return free_noticed(cache, number);
     leave(cache);
-    return done ? TY_OK : free_otherwise(block);
+    return result == own_free::done ? TY_OK : free_otherwise(block);
 }
 
 ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size) {

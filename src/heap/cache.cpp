@@ -105,15 +105,16 @@ ty_status make_table() {
 
 constinit thread_local thread_table *own_table = &no_caches;
 
-thread_cache *find_cache(const void *address) {
+bool find_cache(const void *address) {
     thread_cache *cache = cache_at(slot_of(address));
-    if (cache != nullptr) {
-        own_table->recent_bytes.store(0, std::memory_order_relaxed);
-        own_table->recent.store(cache, std::memory_order_relaxed);
-        own_table->recent_base.store(reinterpret_cast<uintptr_t>(cache->heap->base), std::memory_order_relaxed);
-        own_table->recent_bytes.store(cache->heap->limit_bytes, std::memory_order_relaxed);
-    }
-    return cache;
+    if (cache == nullptr)
+        return false;
+    uintptr_t base = reinterpret_cast<uintptr_t>(cache->heap->base);
+    own_table->recent_bytes.store(0, std::memory_order_relaxed);
+    own_table->recent.store(cache, std::memory_order_relaxed);
+    own_table->recent_base.store(base, std::memory_order_relaxed);
+    own_table->recent_bytes.store(cache->heap->limit_bytes, std::memory_order_relaxed);
+    return reinterpret_cast<uintptr_t>(address) - base < cache->heap->limit_bytes;
 }
 
 thread_cache *cache_of(ty_heap *heap) {
@@ -123,9 +124,11 @@ thread_cache *cache_of(ty_heap *heap) {
     void *memory;
     if (make_table() != TY_OK || os::map_memory(sizeof(thread_cache), os::memory_hint::none, &memory) != TY_OK)
         return nullptr;
-    thread_cache *cache = new (memory) thread_cache{};
+    thread_cache *cache = new (memory) thread_cache; // without {}: that would touch all of it
     cache->heap = heap;
     cache->table = own_table;
+    for (uint32_t c = 0; c < heap->class_count; c++)
+        cache->classes[c].freed = &cache->freed[c].bottom;
     cache->next_in_thread = own_table->first;
     own_table->first = cache;
     own_table->caches[heap->slot].store(cache, std::memory_order_relaxed);

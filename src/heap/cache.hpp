@@ -28,31 +28,31 @@ inline thread_cache *cache_at(uint16_t slot) {
     return own_table->caches[slot].load(std::memory_order_relaxed);
 }
 
-thread_cache *find_cache(const void *address); // and makes it the recent one
-
-// This thread's cache of the heap that an address may lie in, if there is one.
-inline thread_cache *cache_for(const void *address) {
-    const thread_table *table = own_table;
-    uintptr_t offset = reinterpret_cast<uintptr_t>(address) - table->recent_base.load(std::memory_order_relaxed);
-    if (offset < table->recent_bytes.load(std::memory_order_relaxed)) [[likely]]
-        return table->recent.load(std::memory_order_relaxed);
-    return find_cache(address);
-}
+// Makes this thread's cache of the heap that an address lies in the recent one; false: there is none.
+bool find_cache(const void *address);
 
 // Makes this thread's cache of a heap, unless it has one; NULL with the error detail set for want of memory.
 thread_cache *cache_of(ty_heap *heap);
 
 void enter_slowly(thread_cache *cache);
 
-inline void enter(thread_cache *cache) {
-    cache->busy.store(1, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (cache->gate.load(std::memory_order_acquire) != 0) [[unlikely]]
-        enter_slowly(cache);
-}
-
 inline void leave(thread_cache *cache) {
     cache->busy.store(0, std::memory_order_release);
+}
+
+// False: the thread has not entered; that needs more.
+inline bool try_enter(thread_cache *cache) {
+    cache->busy.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (cache->gate.load(std::memory_order_acquire) == 0) [[likely]]
+        return true;
+    leave(cache);
+    return false;
+}
+
+inline void enter(thread_cache *cache) {
+    if (!try_enter(cache)) [[unlikely]]
+        enter_slowly(cache);
 }
 
 // Work on a heap by a thread that may have no cache. Without one it holds the gate's lock meanwhile.

@@ -9,8 +9,7 @@ namespace taiyen {
 // The largest block of a class. Larger requests are runs of pages.
 inline constexpr uint32_t small_bytes_max = 32768;
 
-// A class as the fast path needs it. The block index of an offset in a span is offset * reciprocal >> 32: exact, since
-// offsets are below 2^16 and the reciprocal is rounded up. A class that does not exist has no blocks.
+// A class as the fast path needs it. A class that does not exist has no blocks.
 struct class_info {
     uint32_t block_bytes;
     uint32_t reciprocal;
@@ -31,8 +30,16 @@ constexpr class_info make_class_info(size_class_record record) {
             static_cast<uint8_t>((blocks + 63) / 64)};
 }
 
-inline uint32_t block_index(const class_info &info, uint32_t offset_in_span) {
-    return static_cast<uint32_t>(uint64_t{offset_in_span} * info.reciprocal >> 32);
+// The block that holds an offset in a span, and whether it starts there. The offset over the block size, in units of
+// 2^-32; never too small, since the reciprocal is rounded up, and too large by less than one reciprocal, since offsets
+// are below 2^16: so the whole part is exact, and the fraction is below one reciprocal just at the start of a block.
+struct place_in_span {
+    uint32_t index;
+    bool exact;
+};
+inline place_in_span find_place(uint32_t reciprocal, uint64_t offset_in_span) {
+    uint64_t quotient = offset_in_span * reciprocal;
+    return {static_cast<uint32_t>(quotient >> 32), static_cast<uint32_t>(quotient) < reciprocal};
 }
 
 // Bits of a span's bitmap word that stand for blocks (H5).

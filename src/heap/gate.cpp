@@ -12,6 +12,8 @@ void lock_open_gate(ty_heap *heap) {
 
 void enter_slowly(thread_cache *cache) {
     for (;;) {
+        cache->busy.store(1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
         uint32_t gate = cache->gate.load(std::memory_order_acquire);
         if (gate == gate_fence) {
             // Store and load in one order for all: both sides use sequentially consistent operations here.
@@ -23,8 +25,6 @@ void enter_slowly(thread_cache *cache) {
         cache->busy.store(0, std::memory_order_release);
         lock_open_gate(cache->heap);
         cache->heap->gate_lock.unlock();
-        cache->busy.store(1, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
     }
 }
 

@@ -44,6 +44,7 @@ void heap_detach(ty_heap *heap);
 // zeros. Externally serialised.
 ty_status heap_raise(ty_heap *heap, size_t limit_bytes);
 
+void *heap_alloc(ty_heap *heap, size_t size);
 void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed); // alignment 0: natural
 ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size);
 // All of the block is zeroed, and *bytes is what it can hold; heap_alloc_at makes the same block of the address and

@@ -9,6 +9,7 @@
 
 namespace taiyen {
 
+struct class_cache;
 struct thread_cache;
 struct thread_table;
 
@@ -25,34 +26,59 @@ struct span_bins {
 // Guarded by the class's lock, but used, notice, next, prev and bin belong to the owner while there is one.
 struct alignas(64) span_state {
     std::atomic<thread_cache *> owner; // changes under the class's lock; may be compared without it
-    uint32_t used;                     // blocks that are allocated or in the owner's cached word
-    uint32_t notice;                   // an owner's free that makes `used` this has more to do
-    uint32_t head;                     // page; 0: the number is not in use
-    uint32_t block_bytes;              // of its class, as are the next ones
-    uint32_t reciprocal;
-    uint16_t blocks;
+    // The owner's cache of the class. NULL without an owner, and while the span is in the owner's remote queue. Changes
+    // under the class's lock; may be compared without it.
+    std::atomic<class_cache *> entry;
+    std::atomic<uint64_t> *bits; // its bitmap
+    uint32_t used;               // blocks that are allocated or in the owner's cached word
+    uint32_t notice;             // an owner's free that makes `used` this has more to do
+    uint32_t head;               // page; 0: the number is not in use
+    uint32_t reciprocal;         // of its class, as are the next two
+    uint16_t span_mask;
     uint8_t size_class;
     uint8_t bin;
     uint32_t next; // in its bin, or among unused numbers
     uint32_t prev;
     uint32_t next_owned; // among the spans of its owner
     uint32_t prev_owned;
-    uint32_t remote_next;     // in the queue of spans that other threads freed into
-    std::atomic<bool> queued; // in its owner's remote queue; changes under the class's lock
+    uint32_t remote_next; // in the queue of spans that other threads freed into
 };
 static_assert(sizeof(span_state) == 64);
+inline bool in_remote_queue(const span_state &state) {
+    return state.owner.load(std::memory_order_relaxed) != nullptr &&
+           state.entry.load(std::memory_order_relaxed) == nullptr;
+}
 inline constexpr uint32_t notice_never = UINT32_MAX;
 
-// What a thread's cache holds of one class: the free blocks of one word of its current span's bitmap, from which it
-// takes blocks. The word itself is the truth (H5): these blocks are free there until they are taken.
+// Blocks of a class that a thread freed in spans of its own, to be allocated first and last in, first out: they and
+// what tells of them are still cached. They are free in the truth and in all counts.
+struct freed_block {
+    char *block;
+    uint32_t number; // of its span
+    uint32_t index;  // in it
+};
+inline constexpr uint32_t freed_blocks_max = 31;
+struct alignas((freed_blocks_max + 1) * sizeof(freed_block)) freed_blocks {
+    freed_block bottom; // not a block: what an empty stack's top is
+    freed_block stack[freed_blocks_max];
+};
+static_assert(sizeof(freed_blocks) == alignof(freed_blocks));
+inline bool is_bottom(const freed_block *place) {
+    return reinterpret_cast<uintptr_t>(place) % alignof(freed_blocks) == 0;
+}
+
+// What a thread's cache holds of one class: blocks that it freed last; and the free blocks of one word of its current
+// span's bitmap, from which it takes blocks. The word itself is the truth (H5): these blocks are free there until they
+// are taken.
 struct alignas(64) class_cache {
-    uint64_t free;
-    std::atomic<uint64_t> *word;
-    char *blocks; // of the word's first bit
-    uint32_t block_bytes;
-    uint32_t current; // the span's number, as in the lists; 0: none
-    uint32_t owned;   // all spans that it owns
-    span_bins bins;   // those with free blocks, but the current one
+    freed_block *freed = nullptr; // the last one
+    uint64_t free = 0;
+    std::atomic<uint64_t> *word = nullptr;
+    char *blocks = nullptr; // of the word's first bit
+    uint32_t block_bytes = 0;
+    uint32_t current = 0; // the span's number, as in the lists; 0: none
+    uint32_t owned = 0;   // all spans that it owns
+    span_bins bins{};     // those with free blocks, but the current one
 };
 static_assert(sizeof(class_cache) == 64);
 
@@ -60,16 +86,20 @@ inline constexpr uint32_t gate_shut = 1;
 inline constexpr uint32_t gate_fence = 2; // there is no process barrier: the fast path needs its own fence
 
 struct alignas(64) thread_cache {
-    std::atomic<uint32_t> busy; // 1 while its thread works on the heap
-    std::atomic<uint32_t> gate; // written under the heap's gate lock
-    ty_heap *heap;
-    thread_cache *next_in_heap;   // guarded by the heap's gate lock
-    thread_cache *next_in_thread; // guarded by the caches lock, as is table
-    thread_table *table;
+    std::atomic<uint32_t> busy{0}; // 1 while its thread works on the heap
+    std::atomic<uint32_t> gate{0}; // written under the heap's gate lock
+    ty_heap *heap = nullptr;
+    thread_cache *next_in_heap = nullptr;   // guarded by the heap's gate lock
+    thread_cache *next_in_thread = nullptr; // guarded by the caches lock, as is table
+    thread_table *table = nullptr;
     class_cache classes[size_class_count_max];
+    freed_blocks freed[size_class_count_max]; // by class; not touched before a block is freed
     // Heads of the spans that other threads freed into; guarded by the class's lock, may be compared with 0 without it.
-    alignas(64) std::atomic<uint32_t> remote[size_class_count_max];
+    alignas(64) std::atomic<uint32_t> remote[size_class_count_max]{};
 };
+inline bool is_part_of(const thread_cache *cache, const class_cache *entry) {
+    return reinterpret_cast<uintptr_t>(entry) - reinterpret_cast<uintptr_t>(cache) < sizeof(thread_cache);
+}
 
 struct alignas(64) class_spans {
     os::mutex lock{os::lock_rank::span_class};

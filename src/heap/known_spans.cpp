@@ -21,9 +21,9 @@ uint32_t make_number(ty_heap *heap, uint32_t size_class, uint32_t head, uint32_t
     span_state &state = heap->states[number];
     state.used = used;
     state.head = head;
-    state.block_bytes = info.block_bytes;
+    state.bits = bitmap_of(heap, head);
     state.reciprocal = info.reciprocal;
-    state.blocks = info.blocks;
+    state.span_mask = static_cast<uint16_t>(info.span_mask);
     state.size_class = static_cast<uint8_t>(size_class);
     state.bin = no_bin;
     set_numbers(heap, head, info.pages, number);

@@ -9,6 +9,17 @@ uint32_t room(const class_info &info) {
     return info.blocks < 32 ? 1u : info.blocks / 16u;
 }
 
+// The blocks of a span that is given away are not the cache's to take any more.
+void forget_freed(thread_cache *cache, uint32_t size_class, uint32_t number) {
+    class_cache &entry = cache->classes[size_class];
+    freed_block *kept = &cache->freed[size_class].bottom;
+    for (const freed_block *freed = kept + 1; freed <= entry.freed; freed++) {
+        if (freed->number != number)
+            *++kept = *freed;
+    }
+    entry.freed = kept;
+}
+
 constexpr uint8_t nearly_full_bin = partial_bins - 1;
 
 // At most 1/4 free, 1/2, or more; nearly full.
@@ -70,6 +81,7 @@ void own_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     span_state *states = cache->heap->states;
     uint32_t &first = cache->classes[size_class].owned;
     states[number].owner.store(cache, std::memory_order_relaxed);
+    states[number].entry.store(&cache->classes[size_class], std::memory_order_relaxed);
     states[number].prev_owned = 0;
     states[number].next_owned = first;
     if (first != 0)
@@ -86,7 +98,9 @@ void disown_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
         cache->classes[size_class].owned = state.next_owned;
     if (state.next_owned != 0)
         states[state.next_owned].prev_owned = state.prev_owned;
+    forget_freed(cache, size_class, number);
     states[number].owner.store(nullptr, std::memory_order_relaxed);
+    states[number].entry.store(nullptr, std::memory_order_relaxed);
 }
 
 } // namespace taiyen

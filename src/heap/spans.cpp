@@ -12,7 +12,7 @@ constexpr uint32_t sweep_areas = 64;
 // Puts the free blocks of a word of the current span into the cache: the next that has any, round and round.
 bool next_word(const ty_heap *heap, const class_info &info, class_cache &entry) {
     span_state &state = heap->states[entry.current];
-    std::atomic<uint64_t> *words = bitmap_of(heap, state.head);
+    std::atomic<uint64_t> *words = state.bits;
     auto last = static_cast<size_t>(entry.word - words); // of another span: out of bounds, and the search starts at 0
     uint32_t from = last < info.words ? static_cast<uint32_t>(last) + 1 : 0;
     for (uint32_t n = 0; n < info.words; n++) {
@@ -63,9 +63,9 @@ void settle_remote(thread_cache *cache, uint32_t size_class) {
     while (number != 0) {
         span_state &state = heap->states[number];
         uint32_t next = state.remote_next;
-        state.queued.store(false, std::memory_order_relaxed);
+        state.entry.store(&entry, std::memory_order_relaxed);
         uint64_t *remote = remote_of(heap, state.head);
-        std::atomic<uint64_t> *words = bitmap_of(heap, state.head);
+        std::atomic<uint64_t> *words = state.bits;
         for (uint32_t i = 0; i < info.words; i++) {
             uint64_t word = words[i].load(std::memory_order_relaxed);
             state.used -= count_bits(word & remote[i]);
@@ -192,7 +192,7 @@ void after_free(thread_cache *cache, uint32_t number) {
     if (heap->states[number].used == 0) {
         os::lock_guard guard(lock_of(heap, size_class));
         // Somebody else may just have freed into it, for the second time: then it is in the queue.
-        if (heap->states[number].queued.load(std::memory_order_relaxed))
+        if (in_remote_queue(heap->states[number]))
             return settle_remote(cache, size_class);
         if (release_span(heap, number) == TY_OK)
             return;
@@ -202,10 +202,8 @@ void after_free(thread_cache *cache, uint32_t number) {
 
 small_block small_block_at(const ty_heap *heap, uint32_t size_class, uint64_t offset) {
     const class_info &info = heap->classes[size_class];
-    uint32_t in_span = static_cast<uint32_t>(offset) & info.span_mask;
-    uint32_t index = block_index(info, in_span);
-    return {size_class, head_of_span(info, offset / page_bytes), index,
-            index < info.blocks && index * info.block_bytes == in_span};
+    place_in_span place = find_place(info.reciprocal, offset & info.span_mask);
+    return {size_class, head_of_span(info, offset / page_bytes), place.index, place.index < info.blocks && place.exact};
 }
 
 bool is_allocated(const ty_heap *heap, const small_block &block) {
@@ -223,8 +221,8 @@ static bool free_remotely(ty_heap *heap, thread_cache *owner, uint32_t number, u
     if (remote & bit)
         return false;
     remote |= bit;
-    if (!state.queued.load(std::memory_order_relaxed)) {
-        state.queued.store(true, std::memory_order_relaxed);
+    if (!in_remote_queue(state)) {
+        state.entry.store(nullptr, std::memory_order_relaxed);
         state.remote_next = owner->remote[state.size_class].load(std::memory_order_relaxed);
         owner->remote[state.size_class].store(number, std::memory_order_relaxed);
     }
@@ -243,7 +241,7 @@ ty_status free_unowned(ty_heap *heap, const thread_cache *cache, const small_blo
     if (number == 0)
         return tables_damaged("the span is wrong", heap, block.head);
     thread_cache *owner = heap->states[number].owner.load(std::memory_order_relaxed);
-    if (owner != nullptr && owner == cache && heap->states[number].queued.load(std::memory_order_relaxed))
+    if (owner != nullptr && owner == cache && in_remote_queue(heap->states[number]))
         settle_remote(owner, block.size_class); // the block may be freed already, by another thread
     if (number_of(heap, block.head) != number || !is_allocated(heap, block))
         return TY_OK;
@@ -285,6 +283,7 @@ void settle_cache(thread_cache *cache, bool give_up) {
     ty_heap *heap = cache->heap;
     for (uint32_t size_class = 0; size_class < heap->class_count; size_class++) {
         class_cache &entry = cache->classes[size_class];
+        entry.freed = &cache->freed[size_class].bottom;
         bool queued = cache->remote[size_class].load(std::memory_order_relaxed) != 0;
         if (entry.current == 0 && !queued && (!give_up || entry.owned == 0))
             continue;

@@ -42,6 +42,11 @@ TEST(heap_call, refused_pointers_are_described) {
     EXPECT_TRUE(said(heap_free(small + 8), "inside a free block"));
     EXPECT_EQ(heap_free(run), TY_OK);
     EXPECT_TRUE(said(heap_free(run), "in a free run"));
+    char *first = allocate(memory.heap, 320); // of 102 in 8 pages, where a 103rd one would start but not end
+    EXPECT_EQ((first - memory.base) % (8 * static_cast<ptrdiff_t>(page_bytes)), 0);
+    EXPECT_TRUE(said(heap_free(first + 102 * 320), "inside a free block"));
+    EXPECT_TRUE(said(heap_free(first + 320), "freed already"));
+    EXPECT_EQ(heap_free(first), TY_OK);
     EXPECT_EQ(heap_resize(small, 10), nullptr);
     EXPECT_EQ(heap_resize_in_place(small, 10), TY_E_ARGUMENT);
     EXPECT_EQ(heap_usable_size(small), 0u);
@@ -92,6 +97,52 @@ TEST(heap_call, alloc_at) {
     EXPECT_EQ(heap_free(run), TY_OK);
     EXPECT_EQ(heap_free(block), TY_OK);
     EXPECT_EQ(heap_free(block + 64), TY_OK);
+    EXPECT_EQ(problems_of(memory.heap), "");
+}
+
+// What a thread frees it allocates again first, so that programs work on cached memory.
+TEST(heap_call, a_freed_block_is_the_next_to_be_allocated) {
+    memory_heap memory(TY_CLASSES_LINE);
+    std::vector<char *> blocks;
+    for (int i = 0; i < 1000; i++)
+        blocks.push_back(allocate(memory.heap, 100));
+    for (int i : {700, 20, 999})
+        EXPECT_EQ(heap_free(blocks[static_cast<size_t>(i)]), TY_OK);
+    for (int i : {999, 20, 700})
+        EXPECT_EQ(allocate(memory.heap, 100), blocks[static_cast<size_t>(i)]);
+    EXPECT_EQ(problems_of(memory.heap), "");
+}
+
+// The blocks freed last are remembered. Once their span is given back they must be forgotten: its pages may be another
+// block's.
+TEST(heap_call, freed_blocks_of_a_span_that_was_given_back_are_not_allocated) {
+    memory_heap memory(TY_CLASSES_LINE);
+    const size_t in_span = 64; // of 64 bytes
+    std::vector<char *> blocks;
+    for (size_t i = 0; i < 4 * in_span; i++)
+        blocks.push_back(allocate(memory.heap, 64));
+    EXPECT_EQ(heap_free(blocks[0]), TY_OK); // of another span: stays remembered
+    for (size_t i = in_span; i < 2 * in_span; i++)
+        EXPECT_EQ(heap_free(blocks[i]), TY_OK);
+    char *run = allocate(memory.heap, page_bytes);
+    ASSERT_EQ(run, blocks[in_span]) << "the span was given back";
+    for (size_t i = 0; i < 2 * in_span; i++) {
+        char *block = allocate(memory.heap, 64);
+        EXPECT_TRUE(block < run || block >= run + page_bytes) << i;
+    }
+    EXPECT_EQ(problems_of(memory.heap), "");
+}
+
+// alloc_at may take a block that its thread has just freed.
+TEST(heap_call, a_freed_block_that_alloc_at_took_is_not_allocated_again) {
+    memory_heap memory(TY_CLASSES_LINE);
+    char *block = allocate(memory.heap, 64);
+    char *other = allocate(memory.heap, 64);
+    EXPECT_EQ(heap_free(block), TY_OK);
+    EXPECT_EQ(heap_alloc_at(memory.heap, block, 64), TY_OK) << ty_error_text();
+    for (int i = 0; i < 200; i++)
+        ASSERT_NE(allocate(memory.heap, 64), block);
+    EXPECT_EQ(heap_free(other), TY_OK);
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 

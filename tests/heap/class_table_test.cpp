@@ -4,6 +4,7 @@
 // the promises name.
 #include "heap_fixture.hpp"
 #include "src/heap/class_tables.hpp"
+#include <algorithm>
 
 namespace taiyen::test {
 namespace {
@@ -26,8 +27,27 @@ TEST_P(heap_classes_of, block_index_is_exact) {
     uint32_t count = fill_class_table(GetParam(), classes);
     for (uint32_t i = 0; i < count; i++) {
         class_info info = make_class_info(classes[i]);
-        for (uint32_t offset = 0; offset <= info.span_mask; offset++)
-            ASSERT_EQ(block_index(info, offset), offset / info.block_bytes) << info.block_bytes << " at " << offset;
+        for (uint32_t offset = 0; offset <= info.span_mask; offset++) {
+            place_in_span place = find_place(info.reciprocal, offset);
+            ASSERT_EQ(place.index, offset / info.block_bytes) << info.block_bytes << " at " << offset;
+            ASSERT_EQ(place.exact, offset % info.block_bytes == 0) << info.block_bytes << " at " << offset;
+        }
+    }
+}
+
+// The table comes from the heap's header, which may hold any.
+TEST(heap_classes, block_index_is_exact_for_all_sizes) {
+    for (uint32_t bytes = 8; bytes <= small_bytes_max; bytes += 8) {
+        class_info info = make_class_info({bytes, span_pages_max});
+        for (uint32_t index = 0; index * bytes <= info.span_mask; index++) {
+            uint32_t start = index * bytes;
+            place_in_span first = find_place(info.reciprocal, start);
+            place_in_span second = find_place(info.reciprocal, start + 1);
+            place_in_span last = find_place(info.reciprocal, std::min(start + bytes - 1, info.span_mask));
+            ASSERT_TRUE(first.index == index && second.index == index && last.index == index)
+                << bytes << " at " << start;
+            ASSERT_TRUE(first.exact && !second.exact && !last.exact) << bytes << " at " << start;
+        }
     }
 }
 
