@@ -7,6 +7,7 @@ JOBS ?= $(shell nproc)
 CRASH_STATES ?= 20000
 CRASH_SEEDS ?= 1 2 3
 FUZZ_SECONDS ?= 60
+packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_record
 
 .DEFAULT_GOAL := help
@@ -22,7 +23,7 @@ build_preset = @cmake --preset $(1) >build/$(1)-configure.log 2>&1 || { cat buil
 	&& cmake --build --preset $(1) --parallel $(JOBS)
 
 build: ## Build everything: programs in build/release/bin, libraries in build/release/lib
-	@scripts/setup build
+	@scripts/setup $(packages_for)
 	@mkdir -p build
 	$(call build_preset,release)
 
@@ -33,6 +34,7 @@ test: build ## Build, then run all tests
 	@scripts/setup test
 	@ctest --preset release --parallel $(JOBS) --no-tests=error
 
+bench: packages_for := bench
 bench: build ## All measurements, as a table and in build/bench.json
 	@$(BIN)/taiyen-bench all --json build/bench.json
 

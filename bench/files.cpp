@@ -75,6 +75,13 @@ void warm_cache(const std::string &path) {
     close(file);
 }
 
+void settle_disk(const std::string &folder) {
+    int opened = open_or_throw(folder, O_RDONLY | O_DIRECTORY);
+    if (syncfs(opened) != 0)
+        fail_system("cannot flush a file system");
+    close(opened);
+}
+
 void remove_heap(const std::string &path) {
     for (const char *suffix : {"", "-journal", "-new"})
         if (unlink((path + suffix).c_str()) != 0 && errno != ENOENT)

@@ -17,6 +17,9 @@ void drop_cache(const std::string &path);
 // Reads all data of a file (not its holes) into the page cache.
 void warm_cache(const std::string &path);
 
+// Waits until everything written to the file system of this folder is on the disk, so that it disturbs nobody later on.
+void settle_disk(const std::string &folder);
+
 void remove_heap(const std::string &path);
 
 // Writes one buffer to a file that was written before: direct, 1 MB a write, and one flush.

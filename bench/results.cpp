@@ -74,7 +74,11 @@ void results::missing(const std::string &subject, const std::string &why) {
 }
 
 void results::bar(const std::string &what, double value, double limit) {
-    bars_.push_back({what, value, limit});
+    bars_.push_back({what, value, limit, false});
+}
+
+void results::bar_at_least(const std::string &what, double value, double limit) {
+    bars_.push_back({what, value, limit, true});
 }
 
 const results::series *results::find(const std::string &case_name, const std::string &subject,
@@ -139,11 +143,14 @@ void results::print(FILE *to) const {
     for (const std::string &text : notes_)
         std::fprintf(to, "  %s\n", text.c_str());
     std::vector<row> lines;
-    for (const bar_line &each : bars_)
-        lines.push_back({std::isnan(each.value)     ? "not measured"
-                         : each.value <= each.limit ? "met"
-                                                    : "not met",
-                         each.what, figure(each.value), "at most " + figure(each.limit)});
+    for (const bar_line &each : bars_) {
+        bool met = each.at_least ? each.value >= each.limit : each.value <= each.limit;
+        lines.push_back({std::isnan(each.value) ? "not measured"
+                         : met                  ? "met"
+                                                : "not met",
+                         each.what, figure(each.value),
+                         (each.at_least ? "at least " : "at most ") + figure(each.limit)});
+    }
     if (!lines.empty())
         std::fprintf(to, "  bars:\n");
     print_columns(to, lines, 2);

@@ -24,6 +24,8 @@ public:
     void note(const std::string &text) { notes_.push_back(text); }
     // A bar that the project has set itself; met when value <= limit. NaN: not measured.
     void bar(const std::string &what, double value, double limit);
+    // The same, met when value >= limit.
+    void bar_at_least(const std::string &what, double value, double limit);
 
     // The median; NaN if there is no sample.
     double median(const std::string &case_name, const std::string &subject, const std::string &metric) const;
@@ -43,6 +45,7 @@ private:
     struct bar_line {
         std::string what;
         double value, limit;
+        bool at_least;
     };
 
     const series *find(const std::string &case_name, const std::string &subject, const std::string &metric) const;

@@ -10,10 +10,10 @@
 // of the bytes asked for. The kernel counts resident pages in batches of 32 a processor: an error of up to 2 %.
 #include "churn_cases.hpp"
 #include "process.hpp"
+#include "shared_library.hpp"
 
 #include <cmath>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <limits>
 
 namespace bench {
@@ -36,14 +36,10 @@ struct mimalloc_allocator {
     static inline void *(*resize)(void *, size_t) = nullptr;
 
     static void start() {
-        void *library = dlopen("libmimalloc.so.2", RTLD_NOW | RTLD_LOCAL);
-        if (!library)
-            throw unavailable(dlerror());
-        alloc = reinterpret_cast<void *(*)(size_t)>(dlsym(library, "mi_malloc"));
-        free = reinterpret_cast<void (*)(void *)>(dlsym(library, "mi_free"));
-        resize = reinterpret_cast<void *(*)(void *, size_t)>(dlsym(library, "mi_realloc"));
-        if (!alloc || !free || !resize)
-            throw unavailable("libmimalloc.so.2 lacks a function");
+        shared_library library("libmimalloc.so.2");
+        alloc = library.function<void *(*)(size_t)>("mi_malloc");
+        free = library.function<void (*)(void *)>("mi_free");
+        resize = library.function<void *(*)(void *, size_t)>("mi_realloc");
     }
     static double availability() { return not_known; }
 };

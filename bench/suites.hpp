@@ -9,7 +9,8 @@ namespace bench {
     SUITE(churn)                                                                                                       \
     SUITE(dirty)                                                                                                       \
     SUITE(snapshot)                                                                                                    \
-    SUITE(open)
+    SUITE(open)                                                                                                        \
+    SUITE(commit)
 
 class session;
 

@@ -1,0 +1,392 @@
+// What a transaction costs: taiyen, stores that others have made, and the limits of the machine.
+//
+// Words: a transaction adds 1 to each of 6 random words of 8 bytes. In taiyen's heap, in libpmemobj's pool and in raw
+// memory they lie in 1 GB. The other stores keep a record a word, of an eighth as many words, since some would take
+// minutes to be filled with all: that is in their favour, with fewer levels, and better cached.
+// Churn: a transaction removes a record of 16 to 256 bytes, adds another, and looks at a third, among 100,000.
+// kill-reopen: a process commits words without waiting for the disk and is killed in the middle of it; the reopen is
+// timed until its first transaction is committed, and transactions that are gone are counted.
+//
+// Why the comparison is fair: every turn of a subject is a process of its own that opens the store, warms it up,
+// measures, and closes it in order; then the disk is waited for, so that nothing of it is left to disturb the next
+// subject. Subjects take turns. Each peer is set up as its documentation recommends for this job (commit_NAME.cpp says
+// how), and what is in doubt is decided in the peer's favour. raw writes one block a transaction, as taiyen does.
+// In the relaxed cases every 32nd transaction is timed, so that clocks do not count.
+#include "churn_cases.hpp"
+#include "commit_store.hpp"
+#include "files.hpp"
+#include "kernel_probe.hpp"
+#include "process.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <latch>
+#include <optional>
+#include <semaphore>
+#include <utility>
+
+namespace bench {
+
+namespace {
+
+constexpr size_t live_records = 100000;
+constexpr size_t kill_transactions = 100000;
+constexpr double record_bytes = 16; // of a word, as address and value
+
+enum class who { all, self_only };
+
+struct word_case {
+    const char *name;
+    size_t threads;
+    bool sync;
+    who subjects = who::all;
+    bool automatic = false;
+    bool pairs = false; // two words a page: three pages a transaction
+    table_values values = table_values::counters;
+};
+constexpr word_case word_cases[] = {
+    {"sync-1", 1, true},
+    {"sync-4", 4, true},
+    {"sync-16", 16, true},
+    {"async-1", 1, false},
+    {"async-4", 4, false},
+    {"auto-1", 1, false, who::self_only, true, true},
+    {"declared-1", 1, false, who::self_only, false, true},
+    {"bytes-counter", 1, false, who::self_only},
+    {"bytes-random", 1, false, who::self_only, false, false, table_values::random},
+};
+
+bool is_about_bytes(const word_case &which) {
+    return std::string(which.name).starts_with("bytes-");
+}
+
+// What transactions took.
+struct lap {
+    size_t transactions = 0;
+    double ns = 0;          // from the start of the clock
+    std::vector<double> us; // of those that were timed by themselves
+};
+
+template <typename Transaction>
+lap run_until(double ns, const stopwatch &watch, size_t stride, Transaction transact) {
+    lap lap;
+    do {
+        for (size_t untimed = 1; untimed < stride; untimed++)
+            transact();
+        double before = watch.ns();
+        transact();
+        lap.ns = watch.ns();
+        lap.us.push_back((lap.ns - before) / 1e3);
+        lap.transactions += stride;
+    } while (lap.ns < ns);
+    return lap;
+}
+
+// Draws words from a thread's share of the table.
+class word_picker {
+public:
+    word_picker(size_t words, size_t shares, size_t share, bool pairs)
+        : random_(share + 1), first_(words / shares * share), words_(words / shares), pairs_(pairs) {}
+
+    word_set pick() {
+        word_set words;
+        for (size_t at = 0; at < words.size(); at++)
+            words[at] = pairs_ && at % 2 == 1 ? words[at - 1] ^ (1 + random_.below(page_words - 1))
+                                              : first_ + random_.below(words_);
+        return words;
+    }
+
+private:
+    static constexpr size_t page_words = page_bytes / sizeof(uint64_t);
+    random_source random_;
+    size_t first_, words_;
+    bool pairs_;
+};
+
+size_t stride_of(bool sync) {
+    return sync ? 1 : 32;
+}
+
+// Transactions of all threads, side by side.
+lap run_threads(commit_store &store, const word_case &which, size_t words, double ns) {
+    std::vector<lap> laps(which.threads);
+    std::vector<std::exception_ptr> failures(which.threads);
+    std::latch start(static_cast<ptrdiff_t>(which.threads + 1));
+    std::optional<stopwatch> watch; // set before the start
+    std::vector<std::thread> threads;
+    for (size_t index = 0; index < which.threads; index++)
+        threads.emplace_back([&, index] {
+            word_picker picker(words, which.threads, index, which.pairs);
+            start.arrive_and_wait();
+            try {
+                laps[index] = run_until(ns, *watch, stride_of(which.sync), [&] { store.add_one(picker.pick()); });
+            } catch (...) {
+                failures[index] = std::current_exception();
+            }
+        });
+    watch.emplace();
+    start.count_down();
+    for (std::thread &each : threads)
+        each.join();
+    for (const std::exception_ptr &each : failures)
+        if (each)
+            std::rethrow_exception(each);
+    lap all;
+    for (const lap &each : laps) {
+        all.transactions += each.transactions;
+        all.ns = std::max(all.ns, each.ns);
+        all.us.insert(all.us.end(), each.us.begin(), each.us.end());
+    }
+    return all;
+}
+
+struct figures {
+    double per_s = 0, p50_us = 0, p99_us = 0, log_bytes = 0;
+};
+
+double quantile(std::vector<double> &values, double part) {
+    auto at = values.begin() + static_cast<ptrdiff_t>(part * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+}
+
+figures figures_of(lap lap, double log_bytes) {
+    double transactions = static_cast<double>(lap.transactions);
+    return {.per_s = transactions / lap.ns * 1e9,
+            .p50_us = quantile(lap.us, 0.5),
+            .p99_us = quantile(lap.us, 0.99),
+            .log_bytes = log_bytes / transactions};
+}
+
+class stage {
+public:
+    explicit stage(session &session) : session_(session) {}
+
+    void run_words(const store_kind &kind, const word_case &which) {
+        store_settings settings = prepare(kind, table_content::words);
+        settings.sync = which.sync;
+        settings.automatic = which.automatic;
+        settings.values = which.values;
+        add(which.name, kind.name, is_about_bytes(which), measure(kind, settings, [&](commit_store &store, double ns) {
+                return run_threads(store, which, settings.count, ns);
+            }));
+    }
+
+    void run_churn(const store_kind &kind, const char *name, bool sync) {
+        store_settings settings = prepare(kind, table_content::records);
+        settings.sync = sync;
+        std::vector<uint64_t> keys;
+        add(name, kind.name, false, measure(kind, settings, [&](commit_store &store, double ns) {
+                if (keys.empty())
+                    keys = live_keys(store, settings.count);
+                return run_churn_until(ns, store, keys, stride_of(sync));
+            }));
+    }
+
+    void run_kill(const store_kind &kind) {
+        store_settings settings = prepare(kind, table_content::words);
+        settings.sync = false;
+        write_file(session_.path("kill-counts"), page_bytes);
+        mapping shared = mapping::of_file(session_.path("kill-counts"), 0, page_bytes, true);
+        auto *counts = new (shared.data()) kill_counts;
+        size_t target = session_.work(kill_transactions);
+        target += random_source(++kills_).below(target / 4 + 1);
+        in_killed_child([&] { commit_until_killed(kind, settings, *counts, target); });
+        std::vector<double> seen = in_child([&] { return reopen(kind, settings); });
+        settle_disk(settings.path);
+        double committed = static_cast<double>(counts->before + counts->committed.load());
+        if (seen.at(1) > committed + 1)
+            throw std::runtime_error(std::string(kind.name) + " has more transactions than were committed");
+        session_.out().add("kill-reopen", kind.name, "reopen_ms", "ms", seen.at(0));
+        session_.out().add("kill-reopen", kind.name, "lost_txn", "count", std::max(committed - seen.at(1), 0.0));
+    }
+
+private:
+    struct kill_counts {
+        uint64_t before = 0;                // word 0 when the process began
+        std::atomic<uint64_t> committed{0}; // written by the process that is killed, read after its death
+    };
+
+    // Makes and fills the table if this is the first use of it.
+    store_settings prepare(const store_kind &kind, table_content content) {
+        bool words = content == table_content::words;
+        store_settings settings = {.path = session_.path(std::string(kind.name) + (words ? "-words" : "-records")),
+                                   .content = content,
+                                   .count = session_.scaled(words ? kind.words : live_records),
+                                   .sync = false};
+        if (std::filesystem::exists(settings.path))
+            return settings;
+        std::filesystem::create_directory(settings.path);
+        in_child([&] {
+            std::unique_ptr<commit_store> store = kind.make(settings);
+            store->open();
+            store->fill();
+            return std::vector<double>();
+        });
+        settle_disk(settings.path);
+        return settings;
+    }
+
+    double measured_ns(double full_s) const {
+        return full_s * 1e9 / (session_.options().quick ? 5 : 1) / static_cast<double>(session_.options().divisor);
+    }
+
+    template <typename Work>
+    figures measure(const store_kind &kind, const store_settings &settings, Work work) {
+        std::vector<double> all = in_child([&] {
+            std::unique_ptr<commit_store> store = kind.make(settings);
+            store->open();
+            store->warm_up();
+            work(*store, measured_ns(0.5));
+            double before = store->log_bytes();
+            lap lap = work(*store, measured_ns(2));
+            figures got = figures_of(std::move(lap), store->log_bytes() - before);
+            store.reset();
+            return std::vector<double>{got.per_s, got.p50_us, got.p99_us, got.log_bytes};
+        });
+        settle_disk(settings.path);
+        return {all.at(0), all.at(1), all.at(2), all.at(3)};
+    }
+
+    void add(const std::string &name, const char *subject, bool bytes_only, const figures &figures) {
+        results &out = session_.out();
+        if (!bytes_only) {
+            out.add(name, subject, "txn_per_s", "1/s", figures.per_s);
+            out.add(name, subject, "p50_us", "us", figures.p50_us);
+            out.add(name, subject, "p99_us", "us", figures.p99_us);
+        }
+        if (!std::isnan(figures.log_bytes))
+            out.add(name, subject, "log_bytes_per_txn", "bytes", figures.log_bytes);
+    }
+
+    // A record in slot n has the key n or n + count: a replaced one takes the other.
+    static std::vector<uint64_t> live_keys(commit_store &store, size_t count) {
+        std::vector<uint64_t> keys(count);
+        char copy[most_record_bytes];
+        for (uint64_t slot = 0; slot < count; slot++)
+            keys[slot] = store.read(slot, copy) > 0 ? slot : slot + count;
+        return keys;
+    }
+
+    static lap run_churn_until(double ns, commit_store &store, std::vector<uint64_t> &keys, size_t stride) {
+        random_source random(1);
+        size_table sizes(least_record_bytes, most_record_bytes, 2);
+        return run_until(ns, stopwatch(), stride, [&] {
+            size_t slot = random.below(keys.size());
+            size_t other = (slot + 1 + random.below(keys.size() - 1)) % keys.size();
+            uint64_t made = keys[slot] < keys.size() ? keys[slot] + keys.size() : keys[slot] - keys.size();
+            uint64_t removed = std::exchange(keys[slot], made);
+            store.churn({.remove = removed, .insert = made, .look_up = keys[other], .bytes = sizes.pick(random)});
+        });
+    }
+
+    // Returns when enough is committed, while another thread goes on committing: the kill meets it anywhere.
+    static void commit_until_killed(const store_kind &kind, const store_settings &settings, kill_counts &counts,
+                                    size_t target) {
+        commit_store *store = kind.make(settings).release(); // it is never closed
+        store->open();
+        store->read(0, {reinterpret_cast<char *>(&counts.before), sizeof counts.before});
+        static std::binary_semaphore enough(0);
+        std::thread([&counts, store, target, words = settings.count] {
+            word_picker picker(words, 1, 0, false);
+            for (;;) {
+                word_set chosen = picker.pick();
+                for (uint64_t &each : chosen)
+                    each = std::max<uint64_t>(each, 1);
+                chosen[0] = 0; // this word counts the transactions, so it is in each of them once
+                store->add_one(chosen);
+                // Relaxed: the reader waits for the death of this process.
+                if (counts.committed.fetch_add(1, std::memory_order_relaxed) + 1 == target)
+                    enough.release();
+            }
+        }).detach();
+        enough.acquire();
+    }
+
+    // Milliseconds, and what word 0 was.
+    static std::vector<double> reopen(const store_kind &kind, const store_settings &settings) {
+        std::unique_ptr<commit_store> store = kind.make(settings);
+        stopwatch watch;
+        store->open();
+        store->add_one({0, 1, 2, 3, 4, 5});
+        double ms = watch.ms();
+        uint64_t count = 0;
+        store->read(0, {reinterpret_cast<char *>(&count), sizeof count});
+        return {ms, static_cast<double>(count - 1)};
+    }
+
+    session &session_;
+    uint64_t kills_ = 0;
+};
+
+template <typename Run>
+std::vector<session::subject> subjects_of(const std::vector<store_kind> &kinds, Run run) {
+    std::vector<session::subject> subjects;
+    for (const store_kind &kind : kinds)
+        subjects.push_back({kind.name, [run, &kind] { run(kind); }});
+    return subjects;
+}
+
+void run(session &session) {
+    stage stage(session);
+    std::vector<store_kind> stores = store_kinds(), all = stores, own;
+    all.insert(all.begin(), raw_kind);
+    std::copy_if(stores.begin(), stores.end(), std::back_inserter(own),
+                 [](const store_kind &kind) { return std::string(kind.name) == self; });
+    size_t times = session.repetitions(3);
+    for (const word_case &which : word_cases)
+        session.interleave(which.name, times,
+                           subjects_of(which.subjects == who::all ? all : own,
+                                       [&](const store_kind &kind) { stage.run_words(kind, which); }));
+    for (const char *name : {"bytes-counter", "bytes-random"})
+        session.out().add(name, "records", "log_bytes_per_txn", "bytes", record_bytes * std::size(word_set()));
+    for (bool sync : {true, false}) {
+        const char *name = sync ? "churn-sync" : "churn-async";
+        session.interleave(name, times, subjects_of(stores, [&stage, name, sync](const store_kind &kind) {
+                               stage.run_churn(kind, name, sync);
+                           }));
+    }
+    session.interleave("kill-reopen", times,
+                       subjects_of(stores, [&](const store_kind &kind) { stage.run_kill(kind); }));
+    session.out().note("6 random 8-byte words a transaction. raw: direct synchronous overwrites of one block; relaxed: "
+                       "the same words in plain memory. records: 16 bytes a word, address and value.");
+    session.out().note("Relaxed, libpmemobj flushes processor caches only; the others write to the page cache. "
+                       "log_bytes_per_txn is what each says that it has written to its log.");
+}
+
+// The highest rate of these in a case; NaN if there is none.
+double best(const results &out, const std::string &name, std::initializer_list<const char *> subjects) {
+    double best = std::numeric_limits<double>::quiet_NaN();
+    for (const char *subject : subjects)
+        best = std::fmax(best, out.median(name, subject, "txn_per_s")); // fmax leaves a NaN out
+    return best;
+}
+
+void judge(session &session) {
+    results &out = session.out();
+    auto rate = [&](const char *name) { return out.median(name, self, "txn_per_s"); };
+    auto over_peers = [&](const char *name) {
+        return rate(name) / best(out, name, {"lmdb", "sqlite", "rocksdb", "bdb", "libpmemobj"});
+    };
+    out.bar_at_least("sync-1: rate over raw", out.ratio("sync-1", "txn_per_s", self, "raw"), 0.92);
+    out.bar_at_least("sync-1: rate over the best peer", over_peers("sync-1"), 1.2);
+    out.bar_at_least("sync-16: rate over sync-1", rate("sync-16") / rate("sync-1"), 10);
+    out.bar_at_least("sync-16: rate over the best peer", over_peers("sync-16"), 3);
+    out.bar_at_least("async-1: rate over raw", out.ratio("async-1", "txn_per_s", self, "raw"), 0.3);
+    out.bar_at_least("async-1: rate over the best of lmdb, bdb, rocksdb",
+                     rate("async-1") / best(out, "async-1", {"lmdb", "bdb", "rocksdb"}), 20);
+    out.bar_at_least("async-1: rate over libpmemobj", out.ratio("async-1", "txn_per_s", self, "libpmemobj"), 5);
+    out.bar("bytes-counter: log bytes over records", out.ratio("bytes-counter", "log_bytes_per_txn", self, "records"),
+            0.45);
+    out.bar("bytes-random: log bytes over records", out.ratio("bytes-random", "log_bytes_per_txn", self, "records"),
+            0.75);
+    out.bar("auto-1: microseconds more than declared-1",
+            out.median("auto-1", self, "p50_us") - out.median("declared-1", self, "p50_us"), 60);
+}
+
+} // namespace
+
+extern const suite commit_suite;
+const suite commit_suite = {"commit", "transactions of 6 words, churn, and a kill, beside other stores", run, judge};
+
+} // namespace bench
