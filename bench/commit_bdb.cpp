@@ -1,9 +1,9 @@
 // Berkeley DB 5.3: pages with a write-ahead log of changes; concurrent committers share a flush by themselves.
 //
 // Words are a queue, its table of fixed-size records by number, which locks records and not pages; small records are a
-// B-tree. The cache holds the whole table, the log's buffer is 16 MB, and log files are written once when they are made
-// (DB_LOG_ZERO), so that synchronous commits overwrite. The environment is private to the process: no shared memory
-// files. Keys are taken in order, so that there are no deadlocks to look for.
+// B-tree. The cache holds the whole table, the log's buffer is 8 MB, and for synchronous commits log files are written
+// once when they are made (DB_LOG_ZERO), so that commits overwrite. The environment is private to the process: no
+// shared memory files. Keys are taken in order, so that there are no deadlocks to look for.
 #include "commit_store.hpp"
 #include "shared_library.hpp"
 
@@ -39,11 +39,11 @@ public:
     void open() override {
         must(api_.db_env_create(&env_, 0), "cannot make an environment");
         must(env_->set_cachesize(env_, 2, 0, 1), "cannot set the cache");
-        must(env_->set_lg_bsize(env_, 16u << 20), "cannot set the log's buffer");
-        must(env_->set_lg_max(env_, 128u << 20), "cannot set the log's size");
+        must(env_->set_lg_bsize(env_, 8u << 20), "cannot set the log's buffer");
+        must(env_->set_lg_max(env_, 32u << 20), "cannot set the log's size");
         must(env_->set_flags(env_, settings_.sync ? 0 : DB_TXN_NOSYNC, 1), "cannot set flags");
         must(env_->log_set_config(env_, DB_LOG_AUTO_REMOVE, 1), "cannot set up the log");
-        must(env_->log_set_config(env_, DB_LOG_ZERO, 1), "cannot set up the log");
+        must(env_->log_set_config(env_, DB_LOG_ZERO, settings_.sync), "cannot set up the log");
         constexpr uint32_t parts = DB_INIT_LOCK | DB_INIT_LOG | DB_INIT_MPOOL | DB_INIT_TXN;
         constexpr uint32_t how = DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_THREAD;
         must(env_->open(env_, settings_.path.c_str(), parts | how, 0600), "cannot open an environment");

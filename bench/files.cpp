@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
 #include <unistd.h>
 
 namespace bench {
@@ -75,11 +76,14 @@ void warm_cache(const std::string &path) {
     close(file);
 }
 
-void settle_disk(const std::string &folder) {
-    int opened = open_or_throw(folder, O_RDONLY | O_DIRECTORY);
-    if (syncfs(opened) != 0)
-        fail_system("cannot flush a file system");
-    close(opened);
+void flush_folder(const std::string &folder) {
+    for (const std::filesystem::directory_entry &each : std::filesystem::recursive_directory_iterator(folder)) {
+        if (!each.is_regular_file())
+            continue;
+        int file = open_or_throw(each.path(), O_RDONLY);
+        flush_file(file);
+        close(file);
+    }
 }
 
 void remove_heap(const std::string &path) {

@@ -17,8 +17,8 @@ void drop_cache(const std::string &path);
 // Reads all data of a file (not its holes) into the page cache.
 void warm_cache(const std::string &path);
 
-// Waits until everything written to the file system of this folder is on the disk, so that it disturbs nobody later on.
-void settle_disk(const std::string &folder);
+// Flushes all files in this folder, so that what was written disturbs nobody later on.
+void flush_folder(const std::string &folder);
 
 void remove_heap(const std::string &path);
 

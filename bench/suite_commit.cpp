@@ -8,7 +8,7 @@
 // timed until its first transaction is committed, and transactions that are gone are counted.
 //
 // Why the comparison is fair: every turn of a subject is a process of its own that opens the store, warms it up,
-// measures, and closes it in order; then the disk is waited for, so that nothing of it is left to disturb the next
+// measures, and closes it in order; then its files are flushed, so that nothing of it is left to disturb the next
 // subject. Subjects take turns. Each peer is set up as its documentation recommends for this job (commit_NAME.cpp says
 // how), and what is in doubt is decided in the peer's favour. raw writes one block a transaction, as taiyen does.
 // In the relaxed cases every 32nd transaction is timed, so that clocks do not count.
@@ -193,7 +193,7 @@ public:
         target += random_source(++kills_).below(target / 4 + 1);
         in_killed_child([&] { commit_until_killed(kind, settings, *counts, target); });
         std::vector<double> seen = in_child([&] { return reopen(kind, settings); });
-        settle_disk(settings.path);
+        flush_folder(settings.path);
         double committed = static_cast<double>(counts->before + counts->committed.load());
         if (seen.at(1) > committed + 1)
             throw std::runtime_error(std::string(kind.name) + " has more transactions than were committed");
@@ -223,7 +223,7 @@ private:
             store->fill();
             return std::vector<double>();
         });
-        settle_disk(settings.path);
+        flush_folder(settings.path);
         return settings;
     }
 
@@ -244,7 +244,7 @@ private:
             store.reset();
             return std::vector<double>{got.per_s, got.p50_us, got.p99_us, got.log_bytes};
         });
-        settle_disk(settings.path);
+        flush_folder(settings.path);
         return {all.at(0), all.at(1), all.at(2), all.at(3)};
     }
 
