@@ -26,15 +26,6 @@ struct bdb_library {
 class bdb_store : public commit_store {
 public:
     explicit bdb_store(const store_settings &settings) : settings_(settings) {}
-    ~bdb_store() override {
-        if (table_)
-            table_->close(table_, 0);
-        if (!env_)
-            return;
-        if (opened_)
-            env_->txn_checkpoint(env_, 0, 0, DB_FORCE); // else the next open goes through the whole log
-        env_->close(env_, 0);
-    }
 
     void open() override {
         must(api_.db_env_create(&env_, 0), "cannot make an environment");
@@ -47,7 +38,6 @@ public:
         constexpr uint32_t parts = DB_INIT_LOCK | DB_INIT_LOG | DB_INIT_MPOOL | DB_INIT_TXN;
         constexpr uint32_t how = DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_THREAD;
         must(env_->open(env_, settings_.path.c_str(), parts | how, 0600), "cannot open an environment");
-        opened_ = true;
         must(api_.db_create(&table_, env_, 0), "cannot make a table");
         if (words())
             must(table_->set_re_len(table_, sizeof(uint64_t)), "cannot set the record's size");
@@ -56,6 +46,12 @@ public:
         uint32_t mode = DB_THREAD | (there ? DB_AUTO_COMMIT : DB_CREATE);
         must(table_->open(table_, nullptr, "table", nullptr, words() ? DB_QUEUE : DB_BTREE, mode, 0600),
              "cannot open a table");
+    }
+
+    void close() override {
+        must(table_->close(table_, 0), "cannot close a table");
+        must(env_->txn_checkpoint(env_, 0, 0, DB_FORCE), "cannot take a checkpoint"); // else the log is replayed
+        must(env_->close(env_, 0), "cannot close an environment");
     }
 
     void fill() override {
@@ -179,7 +175,6 @@ private:
     store_settings settings_;
     DB_ENV *env_ = nullptr;
     DB *table_ = nullptr;
-    bool opened_ = false;
 };
 
 } // namespace

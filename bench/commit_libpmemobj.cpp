@@ -43,10 +43,6 @@ const store_settings &choose_write_back(const store_settings &settings) {
 class pmemobj_store : public commit_store {
 public:
     explicit pmemobj_store(const store_settings &settings) : settings_(choose_write_back(settings)) {}
-    ~pmemobj_store() override {
-        if (pool_)
-            api_.pmemobj_close(pool_);
-    }
 
     void open() override {
         std::string path = settings_.path + "/pool";
@@ -61,6 +57,8 @@ public:
         identity_ = root.pool_uuid_lo;
         table_ = static_cast<uint64_t *>(at(root.off));
     }
+
+    void close() override { api_.pmemobj_close(pool_); }
 
     void fill() override {
         constexpr uint64_t batch = 1000;

@@ -34,12 +34,6 @@ struct lmdb_library {
 class lmdb_store : public commit_store {
 public:
     explicit lmdb_store(const store_settings &settings) : settings_(settings) {}
-    ~lmdb_store() override {
-        if (!env_)
-            return;
-        api_.mdb_env_sync(env_, 1);
-        api_.mdb_env_close(env_);
-    }
 
     void open() override {
         must(api_.mdb_env_create(&env_), "cannot make an environment");
@@ -49,6 +43,11 @@ public:
         transaction txn(*this);
         must(api_.mdb_dbi_open(txn.get(), nullptr, MDB_INTEGERKEY | MDB_CREATE, &table_), "cannot open a table");
         txn.commit();
+    }
+
+    void close() override {
+        must(api_.mdb_env_sync(env_, 1), "cannot flush");
+        api_.mdb_env_close(env_);
     }
 
     void fill() override {

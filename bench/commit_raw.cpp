@@ -20,10 +20,6 @@ public:
     explicit raw_store(const store_settings &settings)
         : settings_(settings), path_(settings.path + "/log"),
           memory_(mapping::touched_memory(settings.sync ? page_bytes : settings.count * sizeof(uint64_t))) {}
-    ~raw_store() override {
-        if (file_ >= 0)
-            close(file_);
-    }
 
     void open() override {
         if (!settings_.sync)
@@ -31,6 +27,11 @@ public:
         file_ = ::open(path_.c_str(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC);
         if (file_ < 0)
             throw unavailable("the file system refuses direct I/O");
+    }
+
+    void close() override {
+        if (file_ >= 0 && ::close(file_) != 0)
+            fail_system("cannot close a file");
     }
 
     void fill() override { write_file(path_, log_blocks * page_bytes); }

@@ -56,8 +56,6 @@ class rocksdb_store : public commit_store {
 public:
     explicit rocksdb_store(const store_settings &settings) : settings_(settings) {}
     ~rocksdb_store() override {
-        if (database_)
-            api_.rocksdb_close(database_);
         api_.rocksdb_writeoptions_destroy(write_);
         api_.rocksdb_writeoptions_destroy(load_);
         api_.rocksdb_readoptions_destroy(read_);
@@ -77,6 +75,8 @@ public:
         database_ = api_.rocksdb_open(options_, settings_.path.c_str(), error.place());
         error.check("cannot open");
     }
+
+    void close() override { api_.rocksdb_close(database_); }
 
     void fill() override {
         constexpr uint64_t batch_keys = 1000;

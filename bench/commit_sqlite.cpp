@@ -35,11 +35,6 @@ struct sqlite_library {
 class sqlite_store : public commit_store {
 public:
     explicit sqlite_store(const store_settings &settings) : settings_(settings) {}
-    ~sqlite_store() override {
-        for (sqlite3_stmt *each : {begin_, commit_, add_, insert_, remove_, find_})
-            api_.sqlite3_finalize(each);
-        api_.sqlite3_close(database_);
-    }
 
     void open() override {
         int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -55,6 +50,12 @@ public:
         insert_ = prepare("INSERT INTO t VALUES (?, ?)");
         remove_ = prepare("DELETE FROM t WHERE k = ?");
         find_ = prepare("SELECT v FROM t WHERE k = ?");
+    }
+
+    void close() override {
+        for (sqlite3_stmt *each : {begin_, commit_, add_, insert_, remove_, find_})
+            must(api_.sqlite3_finalize(each));
+        must(api_.sqlite3_close(database_));
     }
 
     void fill() override {

@@ -35,16 +35,17 @@ struct store_settings {
     table_values values = table_values::counters; // taiyen only: random values instead of added ones
 };
 
-// One object a process at a time: constructed (the peer's library is loaded), opened, used, destroyed (closed in
-// order). Every failure is thrown.
+// One object a process at a time: constructed (the peer's library is loaded), opened, used, closed in order.
+// Every failure is thrown, and ends the process: what is open then is left as it is.
 class commit_store {
 public:
     virtual ~commit_store() = default;
 
     // Opens what `fill` made, after whatever happened to the process that used it last; else makes an empty table.
     virtual void open() = 0;
-    // Words of value 0, or records of different sizes. Durable when the store is closed.
+    // Words of value 0, or records of different sizes. Durable when it is closed.
     virtual void fill() = 0;
+    virtual void close() = 0;
     // Brings files and caches to the state of a store that has been at work for a while.
     virtual void warm_up() {}
     // One transaction. Called by many threads.

@@ -221,6 +221,7 @@ private:
             std::unique_ptr<commit_store> store = kind.make(settings);
             store->open();
             store->fill();
+            store->close();
             return std::vector<double>();
         });
         flush_folder(settings.path);
@@ -241,7 +242,7 @@ private:
             double before = store->log_bytes();
             lap lap = work(*store, measured_ns(2));
             figures got = figures_of(std::move(lap), store->log_bytes() - before);
-            store.reset();
+            store->close();
             return std::vector<double>{got.per_s, got.p50_us, got.p99_us, got.log_bytes};
         });
         flush_folder(settings.path);
@@ -312,6 +313,7 @@ private:
         double ms = watch.ms();
         uint64_t count = 0;
         store->read(0, {reinterpret_cast<char *>(&count), sizeof count});
+        store->close();
         return {ms, static_cast<double>(count - 1)};
     }
 
