@@ -1,11 +1,13 @@
-// The functions of persist.h.
-#include "../image/image.hpp"
+// The functions of persist.h, and those of txn.h and log.h that are about files.
+#include "../txn/txn.hpp"
 #include "arguments.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;
 
 namespace {
+
+constexpr size_t log_bytes_max = size_t{1} << 40;
 
 // Which heaps a call is for, and what it says to others.
 ty_status check_in_files(ty_heap *heap, const char *call) {
@@ -25,7 +27,7 @@ ty_status check_snapshot_heap(ty_heap *heap, const char *call) {
     if (ty_status status = check_heap(heap, call))
         return status;
     const ty_kind kind = image_kind(heap);
-    if (kind != TY_SNAPSHOT)
+    if (kind != TY_SNAPSHOT && kind != TY_TRANSACTIONAL)
         return failure(TY_E_UNSUPPORTED, "%s: it is %s heap", call, name_of(kind))
             .remedy("only snapshot heaps can do this; open the heap with kind TY_SNAPSHOT");
     return TY_OK;
@@ -38,10 +40,25 @@ ty_status check_choice(int value, int last, const char *call, const char *field)
     return TY_OK;
 }
 
+ty_status check_log_options(const ty_open_options &options, const char *call) {
+    if (options.log_path)
+        if (ty_status status = check_path(options.log_path, call, "the option log_path"))
+            return status;
+    if (options.log_bytes && (options.log_bytes < TY_LOG_BYTES_MIN || options.log_bytes > log_bytes_max))
+        return failure(TY_E_ARGUMENT, "%s: log_bytes is %zu", call, options.log_bytes)
+            .remedy("give %u bytes or more, or 0 for the default", TY_LOG_BYTES_MIN);
+    const ty_log_sink *sink = options.log;
+    if (sink && (sink->struct_size < sizeof *sink || sink->struct_size > struct_size_max || !sink->read ||
+                 !sink->write || sink->size_bytes < TY_LOG_BYTES_MIN))
+        return failure(TY_E_ARGUMENT, "%s: the option log is not a sink", call)
+            .remedy("set struct_size, the functions read and write, and a size of %u bytes or more", TY_LOG_BYTES_MIN);
+    return TY_OK;
+}
+
 ty_status check_open_options(const ty_open_options &options, const char *call) {
     if (ty_status status = check_choice(number_of(options.mode), TY_OPEN_READ_ONLY, call, "mode"))
         return status;
-    if (ty_status status = check_choice(number_of(options.kind), TY_SNAPSHOT, call, "kind"))
+    if (ty_status status = check_choice(number_of(options.kind), TY_TRANSACTIONAL, call, "kind"))
         return status;
     if (ty_status status = check_choice(number_of(options.tracking), TY_TRACK_SIGNAL, call, "tracking"))
         return status;
@@ -52,14 +69,26 @@ ty_status check_open_options(const ty_open_options &options, const char *call) {
     if (ty_status status = check_new_heap(options.limit_bytes, options.base, number_of(options.classes), call))
         return status;
     if (options.journal_path)
-        return check_path(options.journal_path, call, "the option journal_path");
-    return TY_OK;
+        if (ty_status status = check_path(options.journal_path, call, "the option journal_path"))
+            return status;
+    return check_log_options(options, call);
 }
 
 // The storage that a call is to use: the caller's, checked, or the built-in one.
 ty_status choose_storage(const ty_storage *given, const char *call, const ty_storage **storage) {
     *storage = given ? given : ty_storage_default();
     return given ? check_storage(given, call) : TY_OK;
+}
+
+// The caller's options, checked; NULL: all defaults.
+ty_status take_open_options(const ty_open_options *options, const char *call, ty_open_options *known) {
+    if (options)
+        if (ty_status status =
+                copy_options(options, known, sizeof *known, call, "ty_open_options", "TY_OPEN_OPTIONS_INIT"))
+            return status;
+    if (ty_status status = check_open_options(*known, call))
+        return status;
+    return choose_storage(known->storage, call, &known->storage);
 }
 
 } // namespace
@@ -71,15 +100,21 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
         return status;
     if (ty_status status = check_pointer(heap, call, "the place for the heap"))
         return status;
-    if (options)
-        if (ty_status status =
-                copy_options(options, &known, sizeof known, call, "ty_open_options", "TY_OPEN_OPTIONS_INIT"))
-            return status;
-    if (ty_status status = check_open_options(known, call))
+    if (ty_status status = take_open_options(options, call, &known))
         return status;
-    if (ty_status status = choose_storage(known.storage, call, &known.storage))
+    return txn_open(path, known, heap, report);
+}
+
+ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *report) {
+    constexpr const char *call = "rebuild a heap";
+    ty_open_options known = TY_OPEN_OPTIONS_INIT;
+    if (ty_status status = check_pointer(heap, call, "the place of the heap"))
         return status;
-    return image_open(path, known, nullptr, heap, report);
+    if (ty_status status = check_in_files(*heap, call))
+        return status;
+    if (ty_status status = take_open_options(options, call, &known))
+        return status;
+    return txn_rebuild(heap, known, report);
 }
 
 ty_status ty_close(ty_heap *heap) {
@@ -87,7 +122,7 @@ ty_status ty_close(ty_heap *heap) {
         return TY_OK;
     if (ty_status status = check_in_files(heap, "close a heap"))
         return status;
-    return image_close(heap, nullptr);
+    return txn_close(heap);
 }
 
 ty_status ty_discard(ty_heap *heap) {
@@ -95,16 +130,16 @@ ty_status ty_discard(ty_heap *heap) {
         return TY_OK;
     if (ty_status status = check_in_files(heap, "discard a heap"))
         return status;
-    return image_discard(heap);
+    return txn_discard(heap);
 }
 
 ty_status ty_snapshot(ty_heap *heap) {
     if (ty_status status = check_in_files(heap, "take a snapshot"))
         return status;
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(heap, nullptr, &epoch))
+    if (ty_status status = txn_snapshot_start(heap, &epoch))
         return status;
-    return image_snapshot_wait(heap, epoch);
+    return txn_snapshot_wait(heap, epoch);
 }
 
 ty_status ty_snapshot_start(ty_heap *heap, uint64_t *epoch) {
@@ -113,13 +148,13 @@ ty_status ty_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return status;
     if (ty_status status = check_pointer(epoch, call, "the place for the epoch"))
         return status;
-    return image_snapshot_start(heap, nullptr, epoch);
+    return txn_snapshot_start(heap, epoch);
 }
 
 ty_status ty_snapshot_wait(ty_heap *heap, uint64_t epoch) {
     if (ty_status status = check_in_files(heap, "wait for a snapshot"))
         return status;
-    return image_snapshot_wait(heap, epoch);
+    return txn_snapshot_wait(heap, epoch);
 }
 
 ty_status ty_preflush(ty_heap *heap, size_t limit_pages) {
@@ -131,7 +166,7 @@ ty_status ty_preflush(ty_heap *heap, size_t limit_pages) {
 ty_status ty_work(ty_heap *heap) {
     if (ty_status status = check_in_files(heap, "apply a heap's batches"))
         return status;
-    return image_work(heap);
+    return txn_work(heap);
 }
 
 ty_status ty_work_status(ty_heap *heap) {
@@ -213,4 +248,29 @@ ty_status ty_scrub(const char *path, const ty_storage *storage, ty_progress_call
     if (ty_status status = choose_storage(storage, call, &used))
         return status;
     return image_scrub(path, *used, progress, problem, context);
+}
+
+ty_status ty_log_read(const char *heap_path, const char *log_path, const ty_storage *storage, ty_log_info *info,
+                      ty_log_entry_callback *callback, void *context) {
+    constexpr const char *call = "read a log";
+    const ty_storage *used = nullptr;
+    if (!heap_path && !log_path)
+        return check_path(heap_path, call, "the path");
+    if (heap_path)
+        if (ty_status status = check_path(heap_path, call, "the path"))
+            return status;
+    if (log_path)
+        if (ty_status status = check_path(log_path, call, "the log's path"))
+            return status;
+    if (ty_status status = choose_storage(storage, call, &used))
+        return status;
+    if (info)
+        if (ty_status status = check_output(info, call, "ty_log_info"))
+            return status;
+    ty_log_info known{};
+    known.struct_size = sizeof known;
+    ty_status status = txn_log_read(heap_path, log_path, *used, &known, callback, context);
+    if (info && !status)
+        copy_output(&known, sizeof known, info);
+    return status;
 }

@@ -289,9 +289,7 @@ ty_status heap_free(void *block) {
     return result == own_free::done ? TY_OK : free_otherwise(block);
 }
 
-ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size) {
-    if (!heap->writable)
-        return not_writable("allocate", heap);
+ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size) {
     uint64_t offset = offset_in(heap, address);
     uint64_t bytes = size == 0 ? 1 : size;
     bool inside = offset >= first_user_page * page_bytes && offset < heap->first_table_page * page_bytes &&
@@ -311,7 +309,6 @@ ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size) {
     if (!possible)
         return failure(TY_E_ARGUMENT, "allocate at %p: no block of %zu bytes can start there", address, size)
             .remedy("use an address that an allocation of this size has returned");
-    pause_guard paused(heap); // spans may have owners, who change them without locks
     if (small)
         return take_small_at(heap, size_class, offset);
     page_run run{static_cast<uint32_t>(offset / page_bytes),
@@ -321,6 +318,13 @@ ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size) {
     if (status == TY_OK)
         heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
     return status;
+}
+
+ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size) {
+    if (!heap->writable)
+        return not_writable("allocate", heap);
+    pause_guard paused(heap); // spans may have owners, who change them without locks
+    return alloc_at_paused(heap, address, size);
 }
 
 } // namespace taiyen

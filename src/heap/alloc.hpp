@@ -8,6 +8,9 @@ namespace taiyen {
 void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
 // cache may be NULL: then the gate's lock is held.
 ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block);
+// For a paused heap whose spans have no owners or settled ones.
+ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size);
+ty_status resize_paused(ty_heap *heap, void *address, size_t size, size_t *bytes_before, size_t *bytes);
 ty_status not_writable(const char *verb, const ty_heap *heap);
 
 } // namespace taiyen

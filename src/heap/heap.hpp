@@ -70,6 +70,24 @@ ty_status heap_purge(ty_heap *heap, size_t *released_bytes);
 void heap_pause(ty_heap *heap);
 void heap_resume(ty_heap *heap);
 
+// A row of changes at given addresses, one after the other, by one thread that has the heap to itself: what recovery
+// does. From begin to end the heap is paused and no span has an owner, so each change costs as little as it can. Blocks
+// and what a resize adds are zeroed. Any address in the heap may be given: what cannot be is TY_E_ARGUMENT,
+// TY_E_EXISTS, TY_E_MEMORY or TY_E_DAMAGED, and changes nothing.
+void heap_restore_begin(ty_heap *heap);
+void heap_restore_end(ty_heap *heap);
+ty_status heap_restore_alloc(ty_heap *heap, void *address, size_t size);
+ty_status heap_restore_free(ty_heap *heap, void *block);
+ty_status heap_restore_resize(ty_heap *heap, void *block, size_t size);
+ty_status heap_restore_root(ty_heap *heap, const char *name, void *address);
+
+// The words of 8 bytes, counted from the base, that blocks can lie in.
+struct heap_words {
+    uint64_t first;
+    uint64_t end;
+};
+heap_words heap_block_words(const ty_heap *heap);
+
 // The stretch that a page lies in, so that a snapshot can leave out free pages. Paused heaps only.
 struct page_area {
     uint64_t first;

@@ -49,6 +49,18 @@ ty_status start_resize(const void *address, ty_heap **heap) {
 
 } // namespace
 
+ty_status resize_paused(ty_heap *heap, void *address, size_t size, size_t *bytes_before, size_t *bytes) {
+    live_block block;
+    if (ty_status status = find_start("resize", heap, address, &block); status != TY_OK)
+        return status;
+    *bytes_before = block.bytes;
+    if (ty_status status = resize_entered(heap, block, size); status != TY_OK)
+        return status;
+    ty_status status = find_start("resize", heap, address, &block);
+    *bytes = block.bytes;
+    return status;
+}
+
 ty_status heap_resize_in_place(void *address, size_t size) {
     ty_heap *heap;
     live_block block;

@@ -51,9 +51,7 @@ ty_status set_root(ty_heap *heap, const char *name, void *address) {
     return TY_OK;
 }
 
-} // namespace
-
-ty_status heap_root_set(ty_heap *heap, const char *name, void *address) {
+ty_status check_root(const ty_heap *heap, const char *name, void *address) {
     size_t length = strnlen(name, sizeof(root_record::name));
     if (length == 0 || length == sizeof(root_record::name))
         return failure(TY_E_ARGUMENT, "set a root").remedy("its name must have 1 to %u bytes", TY_ROOT_NAME_MAX);
@@ -62,7 +60,22 @@ ty_status heap_root_set(ty_heap *heap, const char *name, void *address) {
     if (!heap->writable)
         return failure(TY_E_PERMISSION, "set the root \"%s\": the heap is open for reading only", name)
             .remedy("open it for writing");
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status heap_root_set(ty_heap *heap, const char *name, void *address) {
+    if (ty_status status = check_root(heap, name, address); status != TY_OK)
+        return status;
     operation work(heap);
+    os::lock_guard guard(heap->pages_lock);
+    return set_root(heap, name, address);
+}
+
+ty_status heap_restore_root(ty_heap *heap, const char *name, void *address) {
+    if (ty_status status = check_root(heap, name, address); status != TY_OK)
+        return status;
     os::lock_guard guard(heap->pages_lock);
     return set_root(heap, name, address);
 }

@@ -32,6 +32,19 @@ ty_status report_error(const ty_error &error) {
     return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
 }
 
+void image_set_upper(ty_heap *heap, void *upper) {
+    image_of(heap)->upper = upper;
+}
+
+void *image_upper(ty_heap *heap) {
+    const image *im = image_of(heap);
+    return im ? im->upper : nullptr;
+}
+
+const char *image_path(ty_heap *heap) {
+    return image_of(heap)->image_path;
+}
+
 ty_kind image_kind(ty_heap *heap) {
     const image *im = image_of(heap);
     return im ? im->kind : TY_VOLATILE;

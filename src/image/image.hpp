@@ -16,6 +16,7 @@ struct image_mark {
 };
 struct image_log {
     uint8_t heap_identity[16];
+    uint64_t limit_bytes;
     uint64_t log_identity; // 0: this heap has no log
     image_mark mark;       // of the epoch that is restored
     bool closed;           // in order: nothing stands behind the mark
@@ -60,6 +61,10 @@ ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
 ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log);
 ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
                       ty_problem_callback *problem, void *context);
+// What a layer above keeps with the heap; NULL at first.
+void image_set_upper(ty_heap *heap, void *upper);
+void *image_upper(ty_heap *heap);
+const char *image_path(ty_heap *heap);
 ty_kind image_kind(ty_heap *heap); // TY_VOLATILE for a heap without an image
 uint64_t image_epoch(ty_heap *heap);
 

@@ -37,6 +37,7 @@ struct image {
     heap_stretch fresh[heap_unused_max]; // anonymous memory, not the file: never used when the heap was opened
     size_t fresh_count;
     os::fork_guard fork;
+    void *upper; // the layer above's
 
     header_state header; // written at open, by the applier, and at close
 

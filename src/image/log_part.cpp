@@ -16,6 +16,7 @@ void set_log(image_header_1 &header, uint64_t log_identity) {
 image_log log_of(const image_header_1 &header, const batch_list &batches) {
     image_log log{};
     memcpy(log.heap_identity, header.identity, sizeof log.heap_identity);
+    log.limit_bytes = header.limit_bytes;
     log.log_identity = header.log_identity;
     log.mark = batches.last ? batches.last->mark : mark_of(header);
     log.closed = header.state == uint32_t(image_state::closed) && header.log_settled && !batches.last;

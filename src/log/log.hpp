@@ -3,7 +3,8 @@
 #pragma once
 
 #include "../os/os.hpp"
-#include "record.hpp"
+#include "log_layout.hpp"
+#include "record_decode.hpp"
 #include <taiyen/log.h>
 #include <taiyen/storage.h>
 
@@ -37,7 +38,6 @@ struct log_identity {
 ty_status log_format(const ty_log_sink &sink, const log_identity &identity);
 // Reads it. Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH (of another heap, or another log of this one). identity
 // NULL: any. found may be NULL.
-struct log_header_1;
 ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_1 *found);
 
 // ---- Reading

@@ -13,17 +13,18 @@ namespace taiyen::os {
 // In the order in which they may be taken.
 enum class lock_rank : uint8_t {
     registry = 1,     // the list of open heaps
-    reservations = 2, // reserved blocks of a transactional heap
-    image = 3,        // one snapshot, apply or close at a time on a heap
-    caches = 4,       // the table of heaps by address, and the list of threads' caches
-    gate = 5,         // the heap's gate: who pauses the allocators
-    span_class = 6,   // spans of one size class of a heap
-    pages = 7,        // page runs of a heap
-    journal = 8,      // work queue between a snapshot and the background thread
-    log = 9,          // a log's buffers
-    storage = 10,     // inside a storage implementation
-    tracker = 11,     // the ranges whose write faults are handled
-    procedures = 12,  // the process's table of procedures
+    snapshots = 2,    // who takes a snapshot of a transactional heap
+    reservations = 3, // reserved blocks of a transactional heap
+    image = 4,        // one snapshot, apply or close at a time on a heap
+    caches = 5,       // the table of heaps by address, and the list of threads' caches
+    gate = 6,         // the heap's gate: who pauses the allocators
+    span_class = 7,   // spans of one size class of a heap
+    pages = 8,        // page runs of a heap
+    journal = 9,      // work queue between a snapshot and the background thread
+    log = 10,         // a log's buffers
+    storage = 11,     // inside a storage implementation
+    tracker = 12,     // the ranges whose write faults are handled
+    procedures = 13,  // the process's table of procedures
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

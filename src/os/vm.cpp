@@ -164,6 +164,11 @@ void advise_random(void *address, size_t bytes) {
     sys::madvise(address, bytes, MADV_RANDOM);
 }
 
+void populate(void *address, size_t bytes) {
+    constexpr int populate_write = 23; // MADV_POPULATE_WRITE, Linux 5.14
+    sys::madvise(address, bytes, populate_write);
+}
+
 ty_status decommit(void *address, size_t bytes) {
     if (sys::madvise(address, bytes, MADV_DONTNEED) != 0)
         return memory_failure("give back", address, bytes);

@@ -52,6 +52,10 @@ ty_status protect(void *address, size_t bytes, bool writable);
 // Asks for huge pages in the part of the range that whole ones fill. A wish: ignored where the kernel cannot.
 void advise_huge(void *address, size_t bytes);
 
+// Does what first writes to all pages of a range would do, at once: memory is found and what is mapped there is copied.
+// A wish: what the kernel cannot do the writes will.
+void populate(void *address, size_t bytes);
+
 // Puts anonymous memory in the place of whatever is mapped there, readable and writable; it reads as zeros.
 // Expected: TY_E_MEMORY.
 ty_status replace_with_memory(void *address, size_t bytes);

@@ -258,7 +258,9 @@ ty_status blocks_settle(ty_txn *txn, bool shrink) {
         bool listed = block.published || (!shrink && block.words_wanted == 0);
         if (listed) // before another thread can reserve its place
             reserved_forget(rt, block.word);
-        if (block.words_wanted == 0)
+        if (block.words_wanted == 0 && txn->free_later)
+            snapshots_free_later(rt, address);
+        else if (block.words_wanted == 0)
             status = heap_free(address);
         else if (block.words_wanted < block.words && shrink)
             status = heap_resize_in_place(address, block.words_wanted * 8);

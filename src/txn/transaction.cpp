@@ -350,6 +350,7 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
     stats->sequence = log_last(rt->log);
     stats->stable_sequence = log_stable(rt->log);
     stats->reserved_blocks = reserved_count(*rt);
+    snapshots_add_stats(*rt, stats);
     return TY_OK;
 }
 

@@ -18,7 +18,8 @@ struct txn_runtime {
     uint64_t user_first_word; // what records may name (X5)
     uint64_t user_end_word;
     taiyen::log *log;
-    ty_log_sink *own_sink; // made by the open, NULL for the user's
+    const ty_log_sink *sink; // what the log is kept on
+    ty_log_sink *own_sink;   // the same, if the open made it; NULL for the user's
     char *log_path;
     ty_store_mode stores;
     bool check_stores;
@@ -36,9 +37,14 @@ struct txn_runtime {
     struct object_locks *objects;       // readers.cpp
     struct snapshot_service *snapshots; // snapshots.cpp
     struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
+
+    os::fork_guard fork;
+    bool txn_forked() const { return fork.forked(); } // in a child of the process that opened the heap
 };
 
 txn_runtime *runtime_of(ty_heap *heap); // NULL: not a transactional heap
+// Gives up everything but the heap, whatever is there; writes nothing, and what is not stable is gone.
+void runtime_destroy(txn_runtime &rt);
 
 // ---- transaction.cpp (and the files beside it): made and given up with the runtime
 ty_status transaction_create(txn_runtime &rt);
@@ -55,13 +61,20 @@ void reservations_unlock(txn_runtime &rt);
 
 // ---- snapshots.cpp
 ty_status snapshots_create(txn_runtime &rt); // starts the thread, if any
-void snapshots_destroy(txn_runtime &rt);     // ends it
+// Ends the thread. A transaction that is under way is given up: the heap must be, too.
+void snapshots_stop(txn_runtime &rt);
+void snapshots_destroy(txn_runtime &rt);
+ty_status snapshots_free_all(txn_runtime &rt); // what was left for later
+void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats);
 // After each commit, with the gate held: a few loads; wakes the thread when a snapshot is due (without threads, takes
 // it).
 void snapshots_after_commit(txn_runtime &rt);
 // A snapshot in place of a log write, with the gate held, durable when it returns TY_OK. holds_transaction: it holds
 // one transaction that the log does not; then *sequence is its. On failure everything is as it was.
 ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *sequence);
+// A block that a transaction freed with free_later: is freed before the next snapshot, by the library's thread if there
+// is one. With the gate held, after the append.
+void snapshots_free_later(txn_runtime &rt, void *block);
 // Waits until the sequence is stable; mends a broken log by a snapshot. Without the gate held.
 ty_status make_stable(txn_runtime &rt, uint64_t sequence);
 

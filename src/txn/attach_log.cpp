@@ -1,0 +1,118 @@
+// The log as a file or a sink: found, made, replaced. docs/design/txn.md, "Open, attach, detach, close".
+#include "open_steps.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t log_bytes_default = uint64_t{256} << 20;
+constexpr const char *sink_name = "(the program's log)";
+
+// The transactions of a log from its beginning. A ring that was written round does not read from there: used.
+bool holds_nothing(const ty_log_sink &sink, const char *name, const log_header_1 &header) {
+    log_identity identity{};
+    memcpy(identity.heap, header.heap_identity, sizeof identity.heap);
+    identity.log = header.log_identity;
+    log_contents contents{};
+    return log_scan(sink, name, identity, {}, {}, &contents) == TY_OK && contents.frames == 0;
+}
+
+ty_status refuse_stray(const log_place &place, const char *what) {
+    return failure(TY_E_MISMATCH, "make a log: there is %s", what)
+        .at(place.path)
+        .remedy("move it away, or name another place with log_path");
+}
+
+// Nothing that a heap may need is written over: only what is this heap's own, or was never used.
+ty_status check_replaceable(const log_place &place, const log_identity &identity) {
+    log_header_1 header;
+    ty_status status = log_check(*place.sink, place.path, nullptr, &header);
+    if (status == TY_E_FORMAT)
+        return place.options->log ? TY_OK : refuse_stray(place, "a file that is not a log");
+    if (status)
+        return status;
+    if (!memcmp(header.heap_identity, identity.heap, sizeof identity.heap))
+        return TY_OK;
+    return holds_nothing(*place.sink, place.path, header) ? TY_OK : refuse_stray(place, "a log of another heap");
+}
+
+// The file under another name, then under its own.
+ty_status make_file(log_place &place, const log_identity &identity) {
+    const ty_open_options &options = *place.options;
+    const ty_storage &storage = *options.storage;
+    char *creation_path = path_with(place.path, creation_suffix);
+    if (!creation_path)
+        return TY_E_MEMORY;
+    uint64_t bytes = options.log_bytes ? options.log_bytes : log_bytes_default;
+    ty_log_sink *sink = nullptr;
+    ty_status status = file_sink_create(creation_path, bytes / TY_STORAGE_BLOCK * TY_STORAGE_BLOCK, storage, &sink);
+    if (!status && !(status = log_format(*sink, identity)))
+        status = storage.rename(storage.context, creation_path, place.path);
+    if (status && sink) {
+        ty_error error;
+        ty_error_detail(&error);
+        (void)storage.remove(storage.context, creation_path); // the disk may be gone
+        (void)ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+    }
+    sink_destroy(sink);
+    free(creation_path);
+    if (!status)
+        status = storage.flush_directory(storage.context, place.path);
+    return status ? status : place_open(place, true);
+}
+
+} // namespace
+
+ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options) {
+    place = {&options, nullptr, nullptr, nullptr};
+    place.path = options.log        ? path_with(sink_name, "")
+                 : options.log_path ? path_with(options.log_path, "")
+                                    : path_with(heap_path, log_suffix);
+    return place.path ? TY_OK : TY_E_MEMORY;
+}
+
+void place_destroy(log_place &place) {
+    sink_destroy(place.own);
+    free(place.path);
+    place = {};
+}
+
+ty_status place_open(log_place &place, bool writable) {
+    if (!place.options->log) {
+        if (ty_status status = file_sink_open(place.path, writable, *place.options->storage, &place.own))
+            return status;
+        place.sink = place.own;
+        return TY_OK;
+    }
+    place.sink = place.options->log;
+    ty_status status = log_check(*place.sink, place.path, nullptr, nullptr);
+    return status == TY_E_FORMAT ? TY_E_NOT_FOUND : status;
+}
+
+ty_status place_make(log_place &place, const log_identity &identity) {
+    ty_status status = place.sink ? TY_OK : place_open(place, true);
+    if (status == TY_E_NOT_FOUND)
+        status = TY_OK;
+    else if (!status)
+        status = check_replaceable(place, identity);
+    if (status)
+        return status;
+    if (place.options->log)
+        return log_format(*place.sink, identity);
+    sink_destroy(place.own);
+    place.sink = place.own = nullptr;
+    return make_file(place, identity);
+}
+
+bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity) {
+    log_header_1 header;
+    if (log_check(*place.sink, place.path, nullptr, &header) ||
+        memcmp(header.heap_identity, heap.heap, sizeof heap.heap) || !holds_nothing(*place.sink, place.path, header))
+        return false;
+    *log_identity = header.log_identity;
+    return true;
+}
+
+} // namespace taiyen

@@ -1,0 +1,301 @@
+// Opening heaps of every kind that has files: those with a log are brought to its end. docs/design/txn.md, "Open,
+// attach, detach, close".
+#include "open_steps.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace taiyen {
+
+constinit std::atomic<uint32_t> transactional_heaps{0};
+
+namespace {
+
+// What an open learns on its way.
+struct opening {
+    ty_open_options options;
+    const char *heap_path;
+    uint64_t started_ns = os::now_ns();
+    log_place place{};
+    log_identity identity{};
+    log_mark from{};
+    replay_plan plan{};
+    bool attached = false;
+    bool recreated = false;
+    bool detaches = false;
+    bool made = false; // the log's file: it is of no use if the open fails
+    uint64_t replay_ns = 0;
+
+    bool read_only() const { return options.mode == TY_OPEN_READ_ONLY; }
+    ~opening() {
+        plan.pages.destroy();
+        place_destroy(place);
+    }
+};
+
+ty_status make_log(opening &state, uint64_t *log_identity) {
+    os::random_bytes(&state.identity.log, sizeof state.identity.log);
+    state.identity.log |= 1; // not 0
+    if (ty_status status = place_make(state.place, state.identity))
+        return status;
+    state.made = !state.options.log;
+    *log_identity = state.identity.log;
+    return TY_OK;
+}
+
+ty_status refuse_missing(const opening &state) {
+    return failure(TY_E_NOT_FOUND, "open a heap without its log: there may be transactions in it")
+        .at(state.place.path)
+        .remedy("put the log back, or name it with log_path");
+}
+
+// The heap was closed in order, and its log is not there, or is one that an open had made when it died before the
+// header named it.
+ty_status replace_log(opening &state, bool missing, uint64_t *log_identity) {
+    if (state.read_only()) {
+        place_destroy(state.place); // nothing to read
+        return TY_OK;
+    }
+    state.recreated = true;
+    if (missing)
+        return make_log(state, log_identity);
+    state.identity.log = *log_identity;
+    return TY_OK;
+}
+
+// The log of a heap that has one: what stands in it is known, or the open is refused.
+ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity) {
+    ty_status status = place_open(state.place, !state.read_only());
+    bool missing = status == TY_E_NOT_FOUND;
+    if (!status)
+        status = log_check(*state.place.sink, state.place.path, &state.identity, nullptr);
+    uint64_t other = 0;
+    bool unused = status == TY_E_MISMATCH && told.closed && place_is_unused(state.place, state.identity, &other);
+    if (missing && !told.closed)
+        return refuse_missing(state);
+    if (missing || unused) {
+        if (unused && !state.read_only())
+            *log_identity = other;
+        state.from = {0, 0, told.mark.sequence};
+        state.plan.contents.end = state.plan.contents.tail = state.from;
+        return replace_log(state, missing, log_identity);
+    }
+    if (status)
+        return status;
+    state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
+    return replay_scan(state.place, state.identity, state.from, told.limit_bytes, &state.plan);
+}
+
+ty_status check_log(void *context, const image_log &told, bool created, uint64_t *log_identity) {
+    auto &state = *static_cast<opening *>(context);
+    memcpy(state.identity.heap, told.heap_identity, sizeof state.identity.heap);
+    state.identity.log = told.log_identity;
+    state.from = mark_of(told.mark);
+    state.plan.contents.end = state.plan.contents.tail = state.from;
+    if (told.log_identity)
+        return find_log(state, told, log_identity);
+    if (state.options.kind != TY_TRANSACTIONAL || state.read_only())
+        return TY_OK;
+    state.attached = !created;
+    return make_log(state, log_identity);
+}
+
+txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
+    void *memory = nullptr;
+    if (os::map_memory(sizeof(txn_runtime), os::memory_hint::none, &memory))
+        return nullptr;
+    auto *rt = new (memory) txn_runtime{};
+    const ty_open_options &options = state.options;
+    heap_words words = heap_block_words(heap);
+    rt->heap = heap;
+    rt->base = static_cast<char *>(heap_base(heap));
+    rt->user_first_word = words.first;
+    rt->user_end_word = words.end;
+    rt->stores = options.automatic ? TY_STORES_AUTOMATIC : TY_STORES_DECLARED;
+    rt->check_stores = options.check_stores;
+    rt->threads = options.background == TY_BACKGROUND_THREAD;
+    rt->stray_store = options.stray_store;
+    rt->stray_store_context = options.stray_store_context;
+    rt->snapshot_dirty_bytes = options.snapshot_dirty_bytes;
+    rt->snapshot_interval_ms = options.snapshot_interval_ms;
+    image_set_upper(heap, rt);
+    transactional_heaps.fetch_add(1, std::memory_order_relaxed);
+    return rt;
+}
+
+// The heap's memory is that of the log's end.
+ty_status restore(opening &state, txn_runtime &rt) {
+    if (ty_status status = rt.fork.start())
+        return status;
+    if (ty_status status = reservations_create(rt))
+        return status;
+    if (ty_status status = transaction_create(rt))
+        return status;
+    if (ty_status status = reservations_recover(rt))
+        return status;
+    uint64_t started_ns = os::now_ns();
+    if (ty_status status = replay_run(rt, state.place, state.identity, state.from, state.plan))
+        return status;
+    state.replay_ns = os::now_ns() - started_ns;
+    rt.stats.replay_ns = state.replay_ns;
+    rt.stats.replayed_transactions = state.plan.contents.records;
+    rt.stats.replayed_bytes = state.plan.contents.record_bytes;
+    return TY_OK;
+}
+
+ty_status start_log(opening &state, txn_runtime &rt) {
+    log_options options{};
+    options.sink = state.place.sink;
+    options.name = state.place.path;
+    options.identity = state.identity;
+    options.start = state.from;
+    options.end = state.plan.contents.end;
+    options.tail = state.plan.contents.tail;
+    options.thread = rt.threads;
+    if (ty_status status = log_start(options, &rt.log))
+        return status;
+    rt.sink = state.place.sink;
+    rt.own_sink = state.place.own;
+    rt.log_path = state.place.path;
+    state.place = {};
+    return snapshots_create(rt);
+}
+
+// Everything is in a snapshot before the header says that there is no log; only then does the log go.
+ty_status detach(opening &state, txn_runtime &rt) {
+    image_mark end = mark_of(state.plan.contents.end);
+    uint64_t epoch = 0;
+    if (ty_status status = image_snapshot_start(rt.heap, &end, &epoch))
+        return status;
+    if (ty_status status = image_snapshot_wait(rt.heap, epoch))
+        return status;
+    if (ty_status status = image_detach_log(rt.heap))
+        return status;
+    const ty_storage &storage = *state.options.storage;
+    if (!state.options.log)
+        (void)storage.remove(storage.context, state.place.path); // one that stays is of no consequence
+    runtime_destroy(rt);
+    return TY_OK;
+}
+
+// From the image's memory to a heap that can be used.
+ty_status finish_open(opening &state, ty_heap **heap) {
+    txn_runtime *rt = runtime_create(state, *heap);
+    if (!rt)
+        return TY_E_MEMORY;
+    if (ty_status status = restore(state, *rt))
+        return status;
+    if (state.detaches)
+        return detach(state, *rt);
+    if (!state.read_only())
+        return start_log(state, *rt);
+    if (ty_status status = image_freeze(heap))
+        return status;
+    rt->heap = *heap;
+    return TY_OK;
+}
+
+void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
+    const log_contents &contents = state.plan.contents;
+    report.kind = image_kind(heap);
+    report.log_attached = state.attached;
+    report.log_detached = state.detaches;
+    report.log_recreated = state.recreated;
+    report.replayed_transactions = contents.records;
+    report.replayed_bytes = contents.record_bytes;
+    report.sequence = contents.end.sequence;
+    report.duration_ns = os::now_ns() - state.started_ns;
+    size_t length = strlen(report.text);
+    snprintf(report.text + length, sizeof report.text - length, "; %llu transactions replayed from the log%s%s%s",
+             (unsigned long long)contents.records, state.attached ? ", which was attached" : "",
+             state.detaches ? ", which was detached" : "",
+             state.recreated ? "; the log was missing, and not needed" : "");
+}
+
+// Whether the log that was made is of no heap, for certain.
+bool no_header_names(const opening &state) {
+    ty_info info{};
+    ty_status status = image_read_info(state.heap_path, *state.options.storage, &info, nullptr);
+    return status == TY_E_NOT_FOUND || (!status && info.log_identity != state.identity.log);
+}
+
+// After a failure: what the open had made, and nobody names.
+void give_up(opening &state, ty_heap *heap) {
+    ty_error error;
+    ty_error_detail(&error);
+    if (heap) {
+        if (txn_runtime *rt = runtime_of(heap))
+            runtime_destroy(*rt);
+        (void)image_discard(heap);
+    }
+    if (state.made && !heap && no_header_names(state)) {
+        sink_destroy(state.place.own);
+        state.place.own = nullptr;
+        const ty_storage &storage = *state.options.storage;
+        (void)storage.remove(storage.context, state.place.path);
+    }
+    (void)ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+
+} // namespace
+
+txn_runtime *runtime_of(ty_heap *heap) {
+    return static_cast<txn_runtime *>(image_upper(heap));
+}
+
+bool is_transactional(ty_heap *heap) {
+    return runtime_of(heap) != nullptr;
+}
+
+void runtime_destroy(txn_runtime &rt) {
+    bool forked = rt.txn_forked(); // threads and locks are the parent's
+    if (!forked) {
+        snapshots_stop(rt);
+        if (rt.log)
+            log_stop(rt.log);
+        if (!rt.own_sink && rt.sink && rt.sink->close)
+            rt.sink->close(rt.sink->context);
+    }
+    snapshots_destroy(rt);
+    sink_destroy(rt.own_sink);
+    free(rt.log_path);
+    transaction_destroy(rt);
+    reservations_destroy(rt);
+    rt.fork.stop();
+    if (rt.heap)
+        image_set_upper(rt.heap, nullptr);
+    transactional_heaps.fetch_sub(1, std::memory_order_relaxed);
+    rt.~txn_runtime();
+    os::unmap_memory(&rt, sizeof rt);
+}
+
+ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report) {
+    opening state{};
+    state.options = options;
+    state.heap_path = path;
+    if (!state.options.storage)
+        state.options.storage = ty_storage_default();
+    if (ty_status status = place_create(state.place, path, state.options))
+        return status;
+    image_open_hook hook{&state, check_log};
+    ty_report told{};
+    ty_heap *opened = nullptr;
+    ty_status status = image_open(path, state.options, &hook, &opened, &told);
+    if (!status && image_kind(opened) == TY_TRANSACTIONAL) {
+        status = finish_open(state, &opened);
+        if (!status)
+            add_to_report(state, opened, told);
+    }
+    if (status) {
+        give_up(state, opened);
+        return status;
+    }
+    if (report)
+        *report = told;
+    *heap = opened;
+    return TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,51 @@
+// The steps of opening a transactional heap, shared by open.cpp, attach_log.cpp, replay.cpp and read_log.cpp.
+#pragma once
+
+#include "txn_runtime.hpp"
+
+namespace taiyen {
+
+inline constexpr const char *log_suffix = "-log";
+
+// Where the log of a heap is kept.
+struct log_place {
+    const ty_open_options *options;
+    char *path;              // of the file, or a name for the user's sink
+    const ty_log_sink *sink; // NULL: not opened, or not there
+    ty_log_sink *own;        // the same, where the open made it
+};
+ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options);
+void place_destroy(log_place &place); // the file is closed, not removed
+
+// ---- attach_log.cpp
+
+// Opens what is there. TY_E_NOT_FOUND: nothing is; for a user's sink, it was never formatted.
+ty_status place_open(log_place &place, bool writable);
+// Makes a log that holds nothing, in place of none, or of one that no heap can need: whole before it has its name.
+ty_status place_make(log_place &place, const log_identity &identity);
+// Whether what is open is another log of the heap that holds nothing: one that an open was about to give it.
+bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity);
+
+// ---- replay.cpp
+
+// What a scan of the whole log finds, before anything is changed.
+struct replay_plan {
+    log_contents contents;
+    os::page_set pages; // that records write to
+    uint64_t words;     // that they do
+};
+// scope: words that records may name, as far as the image's header tells.
+ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, uint64_t limit_bytes,
+                      replay_plan *plan);
+// Brings the heap's memory to the end of what was scanned.
+ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from,
+                     const replay_plan &plan);
+
+inline log_mark mark_of(const image_mark &mark) {
+    return {mark.position, mark.session, mark.sequence};
+}
+inline image_mark mark_of(const log_mark &mark) {
+    return {mark.position, mark.session, mark.sequence};
+}
+
+} // namespace taiyen

@@ -1,0 +1,442 @@
+// Snapshots that a transactional heap takes by itself, and what comes with them: the log's space is released, a broken
+// log is mended, blocks are freed that a commit left for later.
+//
+// `lock` is taken behind the gate, before everything else. Who starts a snapshot holds both: so marks are in the order
+// of epochs. Who mends the log, or takes a snapshot in place of a log write, holds `lock` until the log goes on: nobody
+// else can let it go on meanwhile with an older mark.
+#include "transaction.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace taiyen {
+
+struct snapshot_service {
+    os::mutex lock{os::lock_rank::snapshots};
+    bool pending; // from here: guarded by lock. A snapshot was started whose outcome the log was not told
+    uint64_t pending_epoch;
+    log_mark pending_mark;
+    uint64_t started_ns;       // the last one
+    uint64_t started_sequence; // what it holds
+    void **frees;              // blocks to be freed before the next one
+    size_t free_count;
+    size_t free_capacity;
+    ty_error error; // of one that nobody asked for, until it is told
+    uint64_t forced;
+    uint64_t timed;
+    uint64_t pages;
+    uint64_t dirty_due_ns;   // when the dirty pages are counted again,
+    uint64_t dirty_sequence; // if there are commits since the last time
+
+    uint32_t commits; // from here: by gate. Since the log's filling was looked at
+    uint64_t record_bytes;
+
+    std::atomic<uint32_t> signal;
+    std::atomic<bool> stopping;
+    std::atomic<bool> wanted; // the thread is to look
+    os::thread thread;
+    bool running;
+};
+
+namespace {
+
+constexpr uint32_t look_after_commits = 32;
+constexpr uint64_t look_after_bytes = uint64_t{64} << 10;
+constexpr uint64_t retry_ns = 1'000'000'000;   // after a failure
+constexpr uint64_t dirty_look_ns = 10'000'000; // counting dirty pages: not more often,
+constexpr uint64_t dirty_look_share = 50;      // and not more than this part of the time
+constexpr size_t frees_at_once = 256;          // so that no commit waits for long
+
+ty_error kept_error() {
+    ty_error error;
+    ty_error_detail(&error);
+    return error;
+}
+
+ty_status tell(const ty_error &error) {
+    return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+
+// Whether the calling thread has the gate by a read section of its own.
+class [[nodiscard]] gate_as_reader {
+public:
+    explicit gate_as_reader(txn_runtime &rt) : rt_(rt), taken_(!in_section(rt)) {
+        if (taken_)
+            rt_.gate.lock_shared();
+    }
+    ~gate_as_reader() { open(); }
+    gate_as_reader(const gate_as_reader &) = delete;
+    gate_as_reader &operator=(const gate_as_reader &) = delete;
+    void open() {
+        if (taken_)
+            rt_.gate.unlock_shared();
+        taken_ = false;
+    }
+
+private:
+    txn_runtime &rt_;
+    bool taken_;
+};
+
+// ---- Under lock
+
+void free_some(snapshot_service &s, size_t most) {
+    for (; most && s.free_count; --most)
+        if (heap_free(s.frees[--s.free_count]))
+            s.error = kept_error();
+}
+
+uint64_t pages_written(const txn_runtime &rt) {
+    ty_snapshot_stats stats{};
+    (void)image_get_snapshot_stats(rt.heap, &stats);
+    return stats.pages;
+}
+
+// The pending snapshot is durable: the log is told.
+void settle(txn_runtime &rt, snapshot_service &s) {
+    if (!s.pending || image_epoch(rt.heap) < s.pending_epoch)
+        return;
+    s.pending = false;
+    // Nothing was appended to a broken log since it broke; if nothing was since the mark, the snapshot holds all of it.
+    if (log_broken(rt.log) && log_last(rt.log) == s.pending_mark.sequence)
+        log_continue(rt.log, s.pending_mark);
+    else
+        log_release(rt.log, s.pending_mark);
+}
+
+// X1, X3: with the gate held.
+ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch) {
+    settle(rt, s);
+    free_some(s, SIZE_MAX);
+    reservations_lock(rt);
+    log_mark mark = log_mark_now(rt.log);
+    mark.sequence += beyond_log;
+    image_mark image{mark.position, mark.session, mark.sequence};
+    ty_status status = image_snapshot_start(rt.heap, &image, epoch);
+    reservations_unlock(rt);
+    if (status)
+        return status;
+    s.pending = true;
+    s.pending_epoch = *epoch;
+    s.pending_mark = mark;
+    s.started_ns = os::now_ns();
+    s.started_sequence = mark.sequence;
+    return TY_OK;
+}
+
+// A snapshot after which the log goes on in a session of its own.
+ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, gate_as_reader *gate) {
+    uint64_t epoch = 0, pages = pages_written(rt);
+    ty_status status = start(rt, s, beyond_log, &epoch);
+    if (gate)
+        gate->open();
+    if (!status)
+        status = image_snapshot_wait(rt.heap, epoch);
+    s.pending = false;
+    if (status)
+        return status;
+    log_continue(rt.log, s.pending_mark);
+    s.forced += 1;
+    s.pages += pages_written(rt) - pages;
+    return TY_OK;
+}
+
+// ---- Without lock
+
+// Mends a broken log. What could not be written is in the snapshot then.
+ty_status mend(txn_runtime &rt) {
+    snapshot_service &s = *rt.snapshots;
+    gate_as_reader gate(rt);
+    os::lock_guard guard(s.lock);
+    return log_broken(rt.log) ? start_and_continue(rt, s, 0, &gate) : TY_OK;
+}
+
+ty_status wait_for(txn_runtime &rt, uint64_t epoch) {
+    if (ty_status status = image_snapshot_wait(rt.heap, epoch))
+        return status;
+    os::lock_guard guard(rt.snapshots->lock);
+    settle(rt, *rt.snapshots);
+    return TY_OK;
+}
+
+// One that nobody asked for. gate_held: by a commit.
+ty_status take_timed(txn_runtime &rt, bool gate_held) {
+    snapshot_service &s = *rt.snapshots;
+    uint64_t epoch = 0, before = 0;
+    {
+        os::lock_guard guard(s.lock); // the one before is not waited for with the gate held
+        epoch = s.pending ? s.pending_epoch : 0;
+    }
+    if (epoch && !gate_held)
+        (void)wait_for(rt, epoch); // its failure is told to whoever waits for it
+    if (!gate_held)
+        rt.gate.lock_shared();
+    ty_status status = TY_OK;
+    epoch = 0;
+    if (!s.stopping.load(std::memory_order_relaxed)) { // else the gate may have been left open by a transaction
+        os::lock_guard guard(s.lock);
+        before = pages_written(rt);
+        status = start(rt, s, 0, &epoch);
+    }
+    if (!gate_held)
+        rt.gate.unlock_shared();
+    if (!status && epoch)
+        status = wait_for(rt, epoch);
+    os::lock_guard guard(s.lock);
+    if (status) {
+        s.error = kept_error();
+    } else if (epoch) {
+        s.timed += 1;
+        s.pages += pages_written(rt) - before;
+    }
+    return status;
+}
+
+// ---- When a snapshot is due
+
+bool half_full(const txn_runtime &rt) {
+    log_figures figures = log_get_figures(rt.log);
+    return figures.used_bytes >= figures.ring_bytes / 2;
+}
+
+bool old_enough(const txn_runtime &rt, snapshot_service &s) {
+    if (!rt.snapshot_interval_ms)
+        return false;
+    os::lock_guard guard(s.lock);
+    return log_last(rt.log) != s.started_sequence &&
+           os::now_ns() - s.started_ns >= uint64_t{rt.snapshot_interval_ms} * 1'000'000;
+}
+
+// Counting takes time that grows with the heap, so it is done seldom.
+bool dirty_enough(txn_runtime &rt, snapshot_service &s) {
+    uint64_t now = os::now_ns(), pages = 0;
+    if (!rt.snapshot_dirty_bytes)
+        return false;
+    {
+        os::lock_guard guard(s.lock);
+        if (now < s.dirty_due_ns || log_last(rt.log) == s.dirty_sequence)
+            return false;
+        s.dirty_sequence = log_last(rt.log);
+    }
+    if (image_dirty_count(rt.heap, &pages))
+        return false;
+    uint64_t took = os::now_ns() - now;
+    os::lock_guard guard(s.lock);
+    s.dirty_due_ns = now + took + (took * dirty_look_share > dirty_look_ns ? took * dirty_look_share : dirty_look_ns);
+    return pages * os::page_bytes >= rt.snapshot_dirty_bytes;
+}
+
+bool is_due(txn_runtime &rt) {
+    snapshot_service &s = *rt.snapshots;
+    return half_full(rt) || old_enough(rt, s) || dirty_enough(rt, s);
+}
+
+// How long the thread may sleep without being woken.
+uint64_t sleep_ns(const txn_runtime &rt, snapshot_service &s, bool failed) {
+    uint64_t ns = failed ? retry_ns : os::wait_for_ever;
+    if (rt.snapshot_dirty_bytes) {
+        os::lock_guard guard(s.lock);
+        uint64_t now = os::now_ns(), due = s.dirty_due_ns > now ? s.dirty_due_ns - now : 0;
+        if (log_last(rt.log) != s.dirty_sequence && due < ns)
+            ns = due;
+    }
+    if (rt.snapshot_interval_ms && uint64_t{rt.snapshot_interval_ms} * 1'000'000 < ns)
+        ns = uint64_t{rt.snapshot_interval_ms} * 1'000'000;
+    return ns;
+}
+
+void *thread_main(void *argument) {
+    txn_runtime &rt = *static_cast<txn_runtime *>(argument);
+    snapshot_service &s = *rt.snapshots;
+    for (;;) {
+        uint32_t seen = s.signal.load(std::memory_order_acquire);
+        if (s.stopping.load(std::memory_order_acquire))
+            return nullptr;
+        s.wanted.store(false, std::memory_order_relaxed);
+        bool more, failed = false;
+        {
+            os::lock_guard guard(s.lock);
+            settle(rt, s);
+            free_some(s, frees_at_once);
+            more = s.free_count != 0;
+        }
+        if (is_due(rt))
+            failed = take_timed(rt, false) != TY_OK;
+        if (!more)
+            os::wait_on(s.signal, seen, sleep_ns(rt, s, failed));
+    }
+}
+
+void wake(snapshot_service &s) {
+    if (s.wanted.exchange(true, std::memory_order_relaxed))
+        return; // it was told, and has not looked yet
+    s.signal.fetch_add(1, std::memory_order_release);
+    os::wake_all(s.signal);
+}
+
+// A snapshot would be taken amid the transaction.
+ty_status refuse_in_transaction(const char *call) {
+    return failure(TY_E_ARGUMENT, "%s: this thread has a transaction under way on the heap", call)
+        .remedy("commit it or roll it back first");
+}
+
+} // namespace
+
+ty_status snapshots_create(txn_runtime &rt) {
+    snapshot_service *s = rt.snapshots;
+    if (!s) {
+        void *memory = nullptr;
+        if (ty_status status = os::map_memory(sizeof(snapshot_service), os::memory_hint::none, &memory))
+            return status;
+        s = rt.snapshots = ::new (memory) snapshot_service{};
+        s->started_ns = os::now_ns();
+        s->started_sequence = log_last(rt.log);
+    }
+    s->stopping.store(false, std::memory_order_relaxed);
+    if (!rt.threads)
+        return TY_OK;
+    if (ty_status status = s->thread.start(thread_main, &rt))
+        return status;
+    s->running = true;
+    return TY_OK;
+}
+
+void snapshots_stop(txn_runtime &rt) {
+    snapshot_service *s = rt.snapshots;
+    if (!s)
+        return;
+    s->stopping.store(true, std::memory_order_release);
+    s->signal.fetch_add(1, std::memory_order_release);
+    os::wake_all(s->signal);
+    // One that is under way is given up with the heap; the thread may wait for it.
+    if (rt.txn && rt.txn->owner.exchange(0, std::memory_order_relaxed) != 0)
+        rt.gate.unlock();
+    if (s->running)
+        s->thread.join();
+    s->running = false;
+}
+
+void snapshots_destroy(txn_runtime &rt) {
+    snapshot_service *s = rt.snapshots;
+    if (!s)
+        return;
+    free(s->frees);
+    s->~snapshot_service();
+    os::unmap_memory(s, sizeof *s);
+    rt.snapshots = nullptr;
+}
+
+void snapshots_after_commit(txn_runtime &rt) {
+    snapshot_service &s = *rt.snapshots;
+    if (++s.commits < look_after_commits && rt.stats.record_bytes - s.record_bytes < look_after_bytes)
+        return;
+    s.commits = 0;
+    s.record_bytes = rt.stats.record_bytes;
+    if (rt.threads) {
+        if (rt.snapshot_dirty_bytes || half_full(rt))
+            wake(s);
+    } else if (is_due(rt)) {
+        (void)take_timed(rt, true); // kept, for ty_work
+    }
+}
+
+void snapshots_free_later(txn_runtime &rt, void *block) {
+    snapshot_service &s = *rt.snapshots;
+    bool queued = false;
+    if (rt.threads) {
+        os::lock_guard guard(s.lock);
+        if (s.free_count == s.free_capacity) {
+            size_t wanted = s.free_capacity ? s.free_capacity * 2 : 1024;
+            if (void *grown = realloc(s.frees, wanted * sizeof *s.frees)) {
+                s.frees = static_cast<void **>(grown);
+                s.free_capacity = wanted;
+            }
+        }
+        queued = s.free_count < s.free_capacity;
+        if (queued)
+            s.frees[s.free_count++] = block;
+    }
+    if (queued)
+        wake(s);
+    else if (heap_free(block)) {
+        os::lock_guard guard(s.lock);
+        s.error = kept_error();
+    }
+}
+
+ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *sequence) {
+    snapshot_service &s = *rt.snapshots;
+    os::lock_guard guard(s.lock);
+    if (ty_status status = start_and_continue(rt, s, holds_transaction, nullptr))
+        return status;
+    *sequence = s.pending_mark.sequence;
+    return TY_OK;
+}
+
+ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
+    for (;;) {
+        ty_status status = log_wait(rt.log, sequence);
+        if (!status || log_stable(rt.log) >= sequence)
+            return TY_OK;
+        // Amid a transaction there can be no snapshot.
+        if (!log_broken(rt.log) || txn_current(rt.heap))
+            return status;
+        if ((status = mend(rt)))
+            return status;
+    }
+}
+
+ty_status snapshots_free_all(txn_runtime &rt) {
+    snapshot_service &s = *rt.snapshots;
+    os::lock_guard guard(s.lock);
+    s.error = {};
+    free_some(s, SIZE_MAX);
+    return s.error.status ? tell(s.error) : TY_OK;
+}
+
+void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats) {
+    snapshot_service &s = *rt.snapshots;
+    os::lock_guard guard(s.lock);
+    stats->forced_snapshots = s.forced;
+    stats->timed_snapshots = s.timed;
+    stats->snapshot_pages = s.pages;
+}
+
+ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
+    txn_runtime *rt = runtime_of(heap);
+    if (!rt || !rt->log || rt->txn_forked())
+        return image_snapshot_start(heap, nullptr, epoch);
+    if (txn_current(heap))
+        return refuse_in_transaction("start a snapshot");
+    gate_as_reader gate(*rt);
+    os::lock_guard guard(rt->snapshots->lock);
+    return start(*rt, *rt->snapshots, 0, epoch);
+}
+
+ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch) {
+    txn_runtime *rt = runtime_of(heap);
+    if (!rt || !rt->log || rt->txn_forked())
+        return image_snapshot_wait(heap, epoch);
+    return wait_for(*rt, epoch);
+}
+
+ty_status txn_work(ty_heap *heap) {
+    txn_runtime *rt = runtime_of(heap);
+    if (!rt || !rt->log || rt->txn_forked())
+        return image_work(heap);
+    snapshot_service &s = *rt->snapshots;
+    bool may_wait = !txn_current(heap) && !in_section(*rt);
+    if (!rt->threads && may_wait && is_due(*rt))
+        (void)take_timed(*rt, false);
+    ty_error error{};
+    {
+        os::lock_guard guard(s.lock);
+        free_some(s, SIZE_MAX);
+        error = s.error;
+        s.error = {};
+    }
+    ty_status status = image_work(heap);
+    return !status && error.status ? tell(error) : status;
+}
+
+} // namespace taiyen
