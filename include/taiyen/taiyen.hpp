@@ -4,7 +4,8 @@
 //
 // Vocabulary: `heap` owns an open heap and ends it in its destructor; `heap_view` is a handle that owns nothing and is
 // copied freely. `result<T>` is a value or an `error`. `allocator<T>` and `memory_resource` let containers live in a
-// heap.
+// heap. `transaction` is one under way and rolls back unless it was committed; `read_section` keeps transactions out
+// while it lives.
 //
 // Guarantees: as the C API's, whose functions these call and whose comments hold. Nothing throws but what says so:
 // result::value() of an error throws `exception`, allocators throw std::bad_alloc; without exceptions both end the
@@ -174,6 +175,115 @@ inline void *allocate(ty_heap *heap, std::size_t bytes, std::size_t alignment) n
 
 class heap_view;
 
+struct txn_options : ty_txn_options {
+    txn_options() : ty_txn_options TY_TXN_OPTIONS_INIT {}
+};
+
+// A transaction under way, of the thread that began it. Its destructor rolls it back unless it has ended.
+class transaction {
+public:
+    static result<transaction> begin(ty_heap *heap, const txn_options &options = {}) {
+        ty_txn *begun = nullptr;
+        if (ty_begin(heap, &options, &begun))
+            return error::last();
+        return transaction(begun);
+    }
+    transaction(transaction &&other) noexcept : txn_(std::exchange(other.txn_, nullptr)), heap_(other.heap_) {}
+    transaction &operator=(transaction &&other) noexcept {
+        if (this != &other) {
+            end();
+            txn_ = std::exchange(other.txn_, nullptr);
+            heap_ = other.heap_;
+        }
+        return *this;
+    }
+    ~transaction() { end(); }
+
+    explicit operator bool() const noexcept { return txn_ != nullptr; }
+    ty_txn *get() const noexcept { return txn_; }
+
+    // Says that the objects will be written: txn.declare(a.balance, b.balance).
+    template <class... T>
+    result<void> declare(const T &...objects) const {
+        ty_status status = TY_OK;
+        static_cast<void>(((status = ty_declare(txn_, std::addressof(objects), sizeof(T))) || ...));
+        return result<void>::of(status);
+    }
+    result<void> declare_bytes(const void *address, std::size_t bytes) const {
+        return result<void>::of(ty_declare(txn_, address, bytes));
+    }
+    // Zeroed memory; it need not be declared.
+    result<void *> alloc(std::size_t bytes, std::size_t alignment = 8) const {
+        void *block = detail::naturally_aligned(bytes, alignment) ? ty_txn_alloc(txn_, bytes)
+                                                                  : ty_txn_alloc_aligned(txn_, bytes, alignment);
+        if (!block)
+            return error::last();
+        return block;
+    }
+    result<void> free(void *block) const { return result<void>::of(ty_txn_free(txn_, block)); }
+    result<void *> resize(void *block, std::size_t bytes) const {
+        void *resized = ty_txn_resize(txn_, block, bytes);
+        if (!resized)
+            return error::last();
+        return resized;
+    }
+    result<void> set_root(const char *name, void *address) const {
+        return result<void>::of(ty_txn_root_set(txn_, name, address));
+    }
+    result<void> lock_object(const void *object) const { return result<void>::of(ty_txn_lock_object(txn_, object)); }
+
+    // After a failure the transaction may still be under way, to be tried again or rolled back.
+    result<void> commit() { return ended(ty_commit(txn_)); }
+    // The sequence is for heap_view::stable.
+    result<std::uint64_t> commit_async() {
+        std::uint64_t sequence = 0;
+        if (result<void> outcome = ended(ty_commit_async(txn_, &sequence)); !outcome)
+            return outcome.error();
+        return sequence;
+    }
+    result<void> rollback() { return result<void>::of(ty_rollback(std::exchange(txn_, nullptr))); }
+    // Gives the transaction up to the caller.
+    [[nodiscard]] ty_txn *release() noexcept { return std::exchange(txn_, nullptr); }
+
+private:
+    explicit transaction(ty_txn *begun) noexcept : txn_(begun), heap_(ty_txn_heap(begun)) {}
+    result<void> ended(ty_status status) {
+        result<void> outcome = result<void>::of(status);
+        if (ty_current_txn(heap_) == nullptr)
+            txn_ = nullptr;
+        return outcome;
+    }
+    void end() noexcept {
+        if (txn_)
+            static_cast<void>(rollback());
+    }
+    ty_txn *txn_;
+    ty_heap *heap_;
+};
+
+// Keeps transactions out while it lives: what was committed is seen whole.
+class read_section {
+public:
+    static result<read_section> begin(ty_heap *heap) {
+        if (ty_read_begin(heap))
+            return error::last();
+        return read_section(heap);
+    }
+    read_section(read_section &&other) noexcept : heap_(std::exchange(other.heap_, nullptr)) {}
+    read_section &operator=(read_section &&other) noexcept {
+        std::swap(heap_, other.heap_);
+        return *this;
+    }
+    ~read_section() {
+        if (heap_)
+            ty_read_end(heap_);
+    }
+
+private:
+    explicit read_section(ty_heap *heap) noexcept : heap_(heap) {}
+    ty_heap *heap_;
+};
+
 // Allocates in a heap, for any container. Equal allocators allocate in the same heap. It holds the heap's base, so that
 // containers may live in a persistent heap and be used by the next run of the program.
 template <class T>
@@ -313,6 +423,37 @@ public:
     }
 
     result<void> snapshot() const { return result<void>::of(ty_snapshot(heap_)); }
+    // Calls the function with a transaction (taiyen::transaction &) and commits; the result is that of the commit.
+    // Rolls back instead if the function returns false or a result that is an error (which is then the outcome, for
+    // false TY_OK), or throws. The function may also end the transaction itself.
+    template <class Function>
+    result<void> transact(Function &&function, const txn_options &options = {}) const {
+        result<transaction> begun = transaction::begin(heap_, options);
+        if (!begun)
+            return begun.error();
+        transaction txn = std::move(begun).value();
+        using outcome = std::invoke_result_t<Function &, transaction &>;
+        if constexpr (std::is_void_v<outcome>) {
+            function(txn);
+        } else if constexpr (std::is_same_v<outcome, bool>) {
+            if (!function(txn))
+                return txn ? txn.rollback() : result<void>();
+        } else {
+            if (outcome returned = function(txn); !returned)
+                return returned.error();
+        }
+        return txn ? txn.commit() : result<void>();
+    }
+    result<transaction> begin(const txn_options &options = {}) const { return transaction::begin(heap_, options); }
+    result<read_section> read() const { return read_section::begin(heap_); }
+    // Whether the transaction with that sequence, and all before it, are stable. wait: makes it so. 0: all.
+    result<bool> stable(std::uint64_t sequence, bool wait = false) const {
+        bool answer = false;
+        if (ty_stable(heap_, sequence, wait, &answer))
+            return error::last();
+        return answer;
+    }
+
     result<std::uint64_t> start_snapshot() const {
         std::uint64_t epoch = 0;
         if (ty_snapshot_start(heap_, &epoch))

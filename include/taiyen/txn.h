@@ -80,7 +80,9 @@ TY_API ty_heap *ty_txn_heap(const ty_txn *txn);
 TY_API TY_CHECKED ty_status ty_declare(ty_txn *txn, const void *address, size_t bytes);
 
 /* As ty_alloc_zeroed, ty_free and ty_resize, as part of the transaction: a rollback takes them back. A block allocated
- * in a transaction reads as zeros, and need not be declared in it. A freed block keeps its content until the commit.
+ * in a transaction reads as zeros, and need not be declared in it; the same goes for what a block grows by. A freed
+ * block keeps its content until the commit, and a block that shrinks its size; where the commit is a snapshot in place
+ * of a log write, it stays as large as it was. Addresses of roots are multiples of 8.
  * Errors: as those; TY_E_ARGUMENT also for a block that the transaction has freed already. */
 TY_API void *ty_txn_alloc(ty_txn *txn, size_t size);
 TY_API void *ty_txn_alloc_aligned(ty_txn *txn, size_t size, size_t alignment);
@@ -113,10 +115,12 @@ TY_API TY_CHECKED ty_status ty_register_procedure(uint64_t id, const char *name,
 /* The bytes at address, as they stand at the commit, are logged whole; nothing is kept for a rollback.
  * Errors: TY_E_ARGUMENT, TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_log_data(ty_txn *txn, const void *address, size_t bytes);
-/* Logs that a registered procedure was done; recovery does it again, at this place among the transaction's changes.
+/* Logs a registered procedure; recovery does it, at this place among the transaction's changes. Call it first, then do
+ * what the procedure does: recovery shows it the heap as it is at this call.
  * Errors: TY_E_ARGUMENT (not registered; more than 64 KiB), TY_E_UNSUPPORTED (automatic transactions). */
 TY_API TY_CHECKED ty_status ty_log_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
-/* What a rollback does, in reverse order with everything else: puts bytes back, or runs a procedure. */
+/* What a rollback does: puts bytes back, or runs a procedure; in reverse order with what was declared, and before
+ * blocks and roots are as they were. */
 TY_API TY_CHECKED ty_status ty_on_rollback_data(ty_txn *txn, void *address, const void *old_bytes, size_t bytes);
 TY_API TY_CHECKED ty_status ty_on_rollback_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
 
@@ -148,7 +152,8 @@ TY_API TY_CHECKED ty_status ty_rebuild(ty_heap **heap, const ty_open_options *op
 
 /* A read section: between the two calls no transaction is under way, so what was committed is seen whole. Sections of
  * many threads run side by side; a ty_begin waits for them, and they for the transaction under way. Not within this
- * thread's own transaction (TY_E_ARGUMENT). Sections of one thread nest. Thread-safe. */
+ * thread's own transaction (TY_E_ARGUMENT). Sections of one thread nest; it may have some open on 16 heaps
+ * (TY_E_MEMORY). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_read_begin(ty_heap *heap);
 TY_API void ty_read_end(ty_heap *heap);
 

@@ -1,6 +1,7 @@
 #include "arguments.hpp"
 
 #include "../heap/heap.hpp"
+#include <bit>
 
 namespace taiyen {
 
@@ -92,6 +93,26 @@ ty_status check_new_heap(size_t limit_bytes, const void *base, int classes, cons
     if (classes != TY_CLASSES_LINE && classes != TY_CLASSES_PACKED)
         return failure(TY_E_ARGUMENT, "%s: there is no class table %d", call, classes)
             .remedy("use TY_CLASSES_LINE or TY_CLASSES_PACKED");
+    return TY_OK;
+}
+
+ty_status check_alignment(ty_heap *heap, size_t alignment, const char *call) {
+    if (!std::has_single_bit(alignment) || alignment > heap_limit(heap))
+        return failure(TY_E_ARGUMENT, "%s: the alignment is %zu", call, alignment)
+            .remedy("give a power of two up to the heap's limit of %zu bytes", heap_limit(heap));
+    return TY_OK;
+}
+
+ty_status check_root(ty_heap *heap, const char *name, const void *address, const char *call) {
+    if (ty_status status = check_pointer(name, call, "the name"))
+        return status;
+    const size_t length = strnlen(name, TY_ROOT_NAME_MAX + 1);
+    if (length == 0 || length > TY_ROOT_NAME_MAX)
+        return failure(TY_E_ARGUMENT, "%s with a name that is %s", call, length ? "too long" : "empty")
+            .remedy("give a name of 1 to %u bytes", TY_ROOT_NAME_MAX);
+    if (address && heap_of(address) != heap)
+        return failure(TY_E_ARGUMENT, "%s: %p does not lie in the heap", call, address)
+            .remedy("give the address of a block of this heap, or NULL to remove the root");
     return TY_OK;
 }
 

@@ -38,6 +38,12 @@ ty_status check_path(const char *path, const char *call, const char *what);
 // The fields that tell what a new heap is like.
 ty_status check_new_heap(size_t limit_bytes, const void *base, int classes, const char *call);
 
+// An alignment that a block of the heap can have.
+ty_status check_alignment(ty_heap *heap, size_t alignment, const char *call);
+
+// What a root is to be: its name is whole, its address in the heap or NULL.
+ty_status check_root(ty_heap *heap, const char *name, const void *address, const char *call);
+
 // The number in a field of an enumeration type, which need not be one of its values before it is checked.
 template <class Enum>
 int number_of(const Enum &field) {

@@ -1,8 +1,7 @@
 // The functions of heap.h, and the roots of any kind of heap.
-#include "../image/image.hpp"
+#include "../txn/txn.hpp"
 #include "arguments.hpp"
 #include "volatile.hpp"
-#include <bit>
 #include <cstring>
 #include <taiyen/taiyen.h>
 
@@ -37,15 +36,65 @@ ty_status ty_heap_destroy(ty_heap *heap) {
     return volatile_destroy(heap);
 }
 
+// On transactional heaps the plain calls take part in the thread's transaction. While no such heap is open, all that
+// the others pay is one load.
+namespace {
+
+bool in_transactions(ty_heap *heap) {
+    return any_transactional() && is_transactional(heap);
+}
+
+bool block_in_transactions(const void *block) {
+    if (!any_transactional()) [[likely]]
+        return false;
+    ty_heap *heap = heap_of(block);
+    return heap && is_transactional(heap);
+}
+
+ty_status find_txn(ty_heap *heap, const char *call, ty_txn **txn) {
+    *txn = txn_current(heap);
+    if (*txn)
+        return TY_OK;
+    return failure(TY_E_ARGUMENT, "%s: the heap is transactional, and this thread has no transaction under way", call)
+        .remedy("call it between ty_begin and ty_commit");
+}
+
+[[gnu::noinline]] void *alloc_in_txn(ty_heap *heap, size_t size, size_t alignment) {
+    ty_txn *txn;
+    if (ty_status status = find_txn(heap, "allocate a block", &txn))
+        return none(status);
+    return txn_alloc(txn, size, alignment);
+}
+
+[[gnu::noinline]] void *resize_in_txn(void *block, size_t size) {
+    ty_txn *txn;
+    if (ty_status status = find_txn(heap_of(block), "resize a block", &txn))
+        return none(status);
+    return txn_resize(txn, block, size);
+}
+
+[[gnu::noinline]] ty_status free_in_txn(void *block) {
+    ty_txn *txn;
+    if (ty_status status = find_txn(heap_of(block), "free a block", &txn))
+        return status;
+    return txn_free(txn, block);
+}
+
+} // namespace
+
 void *ty_alloc(ty_heap *heap, size_t size) {
     if (!heap) [[unlikely]]
         return none(check_heap(heap, "allocate a block"));
+    if (in_transactions(heap)) [[unlikely]]
+        return alloc_in_txn(heap, size, 0);
     return heap_alloc(heap, size);
 }
 
 void *ty_alloc_zeroed(ty_heap *heap, size_t size) {
     if (!heap) [[unlikely]]
         return none(check_heap(heap, "allocate a block"));
+    if (in_transactions(heap)) [[unlikely]]
+        return alloc_in_txn(heap, size, 0);
     return heap_alloc(heap, size, 0, true);
 }
 
@@ -53,9 +102,10 @@ void *ty_alloc_aligned(ty_heap *heap, size_t size, size_t alignment) {
     constexpr const char *call = "allocate an aligned block";
     if (ty_status status = check_heap(heap, call))
         return none(status);
-    if (!std::has_single_bit(alignment) || alignment > heap_limit(heap))
-        return none(failure(TY_E_ARGUMENT, "%s: the alignment is %zu", call, alignment)
-                        .remedy("give a power of two up to the heap's limit of %zu bytes", heap_limit(heap)));
+    if (ty_status status = check_alignment(heap, alignment, call))
+        return none(status);
+    if (in_transactions(heap))
+        return alloc_in_txn(heap, size, alignment);
     return heap_alloc(heap, size, alignment, false);
 }
 
@@ -65,22 +115,36 @@ ty_status ty_alloc_at(ty_heap *heap, void *address, size_t size) {
         return status;
     if (ty_status status = check_pointer(address, call, "the address"))
         return status;
-    return heap_alloc_at(heap, address, size);
+    ty_txn *txn;
+    if (!in_transactions(heap))
+        return heap_alloc_at(heap, address, size);
+    if (ty_status status = find_txn(heap, call, &txn))
+        return status;
+    return txn_alloc_at(txn, address, size);
 }
 
 void *ty_resize(void *block, size_t size) {
     if (!block) [[unlikely]]
         return none(check_pointer(block, "resize a block", "the block"));
+    if (block_in_transactions(block)) [[unlikely]]
+        return resize_in_txn(block, size);
     return heap_resize(block, size);
 }
 
 ty_status ty_resize_in_place(void *block, size_t size) {
     if (ty_status status = check_pointer(block, "resize a block", "the block"))
         return status;
-    return heap_resize_in_place(block, size);
+    ty_txn *txn;
+    if (!block_in_transactions(block))
+        return heap_resize_in_place(block, size);
+    if (ty_status status = find_txn(heap_of(block), "resize a block", &txn))
+        return status;
+    return txn_resize_in_place(txn, block, size);
 }
 
 ty_status ty_free(void *block) {
+    if (block_in_transactions(block)) [[unlikely]]
+        return free_in_txn(block);
     return heap_free(block);
 }
 
@@ -168,15 +232,14 @@ ty_status ty_root_set(ty_heap *heap, const char *name, void *address) {
     constexpr const char *call = "set a root";
     if (ty_status status = check_heap(heap, call))
         return status;
-    if (ty_status status = check_pointer(name, call, "the name"))
+    if (ty_status status = check_root(heap, name, address, call))
         return status;
-    const size_t length = strnlen(name, TY_ROOT_NAME_MAX + 1);
-    if (length == 0 || length > TY_ROOT_NAME_MAX)
-        return failure(TY_E_ARGUMENT, "%s with a name that is %s", call, length ? "too long" : "empty")
-            .remedy("give a name of 1 to %u bytes", TY_ROOT_NAME_MAX);
-    if (address && heap_of(address) != heap)
-        return failure(TY_E_ARGUMENT, "%s: %p does not lie in the heap", call, address)
-            .remedy("give the address of a block of this heap, or NULL to remove the root");
+    ty_txn *txn;
+    if (in_transactions(heap)) {
+        if (ty_status status = find_txn(heap, call, &txn))
+            return status;
+        return txn_root_set(txn, name, address);
+    }
     return heap_root_set(heap, name, address);
 }
 
