@@ -1,0 +1,50 @@
+// What the tests of transactions share: a transactional heap on a simulated disk that can crash.
+#pragma once
+
+#include "src/heap/heap.hpp"
+#include "tests/image/support.hpp"
+
+namespace taiyen::test {
+
+class test_heap {
+public:
+    explicit test_heap(ty_class_table classes) {
+        options_ = files_.options();
+        options_.kind = TY_TRANSACTIONAL;
+        options_.classes = classes;
+        options_.log_bytes = size_t{1} << 20; // small, so that snapshots are forced
+        ty_report report{};
+        open(&report);
+    }
+    ~test_heap() { EXPECT_OK(ty_discard(heap_)); }
+
+    ty_heap *get() const { return heap_; }
+    ty_status snapshot() const { return ty_snapshot(heap_); }
+
+    // The process dies and the heap is opened again; the sequence that was restored.
+    uint64_t crash() {
+        EXPECT_OK(ty_discard(heap_));
+        ty_report report{};
+        open(&report);
+        return report.sequence;
+    }
+
+    bool is_run(const void *block) const {
+        size_t bytes;
+        bool run = false;
+        EXPECT_OK(heap_block_at(heap_, "look at", block, &bytes, &run));
+        return run;
+    }
+
+private:
+    void open(ty_report *report) {
+        heap_ = nullptr;
+        EXPECT_OK(ty_open(heap_path, &options_, &heap_, report));
+    }
+
+    disk files_;
+    ty_open_options options_;
+    ty_heap *heap_;
+};
+
+} // namespace taiyen::test
