@@ -48,7 +48,7 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
     if (rt->txn->owner.load(std::memory_order_relaxed) == this_thread())
         return failure(TY_E_ARGUMENT, "%s: this thread's own transaction is under way", call)
             .remedy("within it just read: nobody else writes");
-    if (rt->txn->fork.forked())
+    if (rt->txn_forked())
         return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
             .remedy("open the heap in the process that reads it");
     *found = find_section(*rt);

@@ -180,7 +180,7 @@ ty_status check_writable(txn_runtime *rt, const char *call) {
             .remedy("open it with the kind TY_TRANSACTIONAL");
     if (rt->log == nullptr)
         return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
-    if (rt->txn->fork.forked())
+    if (rt->txn_forked())
         return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
             .remedy("open the heap in the process that changes it");
     return TY_OK;

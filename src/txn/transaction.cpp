@@ -48,7 +48,7 @@ ty_status refuse_begin(const txn_runtime &rt) {
     constexpr const char *call = "begin a transaction";
     if (rt.log == nullptr)
         return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
-    if (rt.txn->fork.forked())
+    if (rt.txn_forked())
         return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
             .remedy("open the heap in the process that changes it");
     if (rt.txn->owner.load(std::memory_order_relaxed) == this_thread())
@@ -177,9 +177,7 @@ ty_status transaction_create(txn_runtime &rt) {
     ty_txn *txn = rt.txn = ::new (memory) ty_txn{};
     txn->rt = &rt;
     uint64_t words = heap_limit(rt.heap) / 8;
-    ty_status status = txn->fork.start();
-    if (status == TY_OK)
-        status = txn->ranges.create(rt.base, words);
+    ty_status status = txn->ranges.create(rt.base, words);
     if (status == TY_OK)
         status = txn->block_numbers.create(words);
     area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
@@ -207,7 +205,6 @@ void transaction_destroy(txn_runtime &rt) {
         each->destroy();
     txn->block_numbers.destroy();
     txn->ranges.destroy();
-    txn->fork.stop();
     os::unmap_memory(txn, sizeof(ty_txn));
     rt.txn = nullptr;
 }
@@ -350,6 +347,7 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
     stats->sequence = log_last(rt->log);
     stats->stable_sequence = log_stable(rt->log);
     stats->reserved_blocks = reserved_count(*rt);
+    snapshots_add_stats(*rt, stats);
     snapshots_add_stats(*rt, stats);
     return TY_OK;
 }

@@ -66,7 +66,6 @@ struct ty_txn {
     taiyen::range_cache ranges;   // from here: the owner's
     taiyen::txn_runtime *rt;
     bool free_later;
-    taiyen::os::fork_guard fork;
 
     taiyen::word_table block_numbers; // by word: in blocks
     taiyen::txn_array<taiyen::touched_block> blocks;
