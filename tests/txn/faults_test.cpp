@@ -1,0 +1,138 @@
+// Goal: whatever operation of the disk fails, once or for ever, and when the disk is full: a status, the heap stays
+// usable, and nothing that was acknowledged is missing. Method: a life of a heap is lived again and again on a
+// simulated disk, each time with another operation failing; what a later open finds is held against the reference.
+#include "files.hpp"
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+// Lives as far as the disk lets it; returns how many transactions were acknowledged.
+uint64_t live(const disk &files, ledger &book, ty_heap **left_open) {
+    ty_heap *heap = nullptr;
+    ty_open_options options = with_log(files);
+    uint64_t acknowledged = 0;
+    auto note = [&](ty_status status) {
+        if (!status)
+            acknowledged = ledger::count(heap);
+    };
+    if (ty_open(heap_path, &options, &heap, nullptr))
+        return 0;
+    book.forget_others(heap);
+    for (int i = 0; i < 12; ++i) {
+        note(book.run(heap));
+        if (i == 4)
+            note(ty_snapshot(heap));
+        if (i == 6)
+            note(ty_work(heap));
+        if (i == 8) {
+            note(book.run(heap, false));
+            bool stable = false;
+            EXPECT_TRUE(ty_stable(heap, 0, true, &stable) != TY_OK || stable);
+            note(stable ? TY_OK : TY_E_IO);
+        }
+    }
+    if (ty_close(heap))
+        *left_open = heap;
+    return acknowledged;
+}
+
+void expect_all_there(const disk &files, ledger &book, uint64_t least) {
+    ty_open_options options = with_log(files, TY_KIND_DEFAULT);
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    book.check(heap, least);
+    book.forget_others(heap);
+    book.history.resize(ledger::count(heap) + 1);
+    ASSERT_OK(book.run(heap));
+    ASSERT_OK(ty_close(heap));
+}
+
+class each_operation : public testing::TestWithParam<bool> {};
+
+TEST_P(each_operation, fails) {
+    uint64_t operations = 0;
+    {
+        disk files;
+        ledger book(9);
+        ty_heap *heap = nullptr;
+        live(files, book, &heap);
+        operations = os::sim_operation_count(files.get(), os::sim_op_any);
+    }
+    ASSERT_GT(operations, 50u);
+    for (uint64_t n = 0; n < operations; ++n) {
+        SCOPED_TRACE(testing::Message() << "operation " << n << " of " << operations);
+        disk files;
+        ledger book(9);
+        ty_heap *heap = nullptr;
+        os::sim_set_fault(files.get(), {os::sim_op_any, n, GetParam(), TY_E_IO});
+        uint64_t acknowledged = live(files, book, &heap);
+        disk copy(files.cut(os::sim_cut::drop_all));
+        os::sim_set_fault(files.get(), {});
+        if (heap) { // still usable
+            EXPECT_OK(book.run(heap));
+            acknowledged = ledger::count(heap);
+            EXPECT_OK(ty_discard(heap));
+            expect_all_there(files, book, acknowledged);
+        } else {
+            expect_all_there(files, book, acknowledged);
+        }
+        if (HasFailure())
+            return;
+    }
+}
+INSTANTIATE_TEST_SUITE_P(faults, each_operation, testing::Values(false, true),
+                         [](const auto &how) { return how.param ? "for_ever" : "once"; });
+
+// Power fails after the fault: what was acknowledged in spite of it must be there.
+TEST(faults_test, a_power_cut_follows) {
+    for (uint64_t n = 0; n < 400; ++n) {
+        SCOPED_TRACE(testing::Message() << "operation " << n);
+        disk files;
+        ledger book(9);
+        ty_heap *heap = nullptr;
+        os::sim_set_fault(files.get(), {os::sim_op_any, n, n % 2 == 1, TY_E_IO});
+        uint64_t acknowledged = live(files, book, &heap);
+        os::sim_cut how = n % 3 == 0 ? os::sim_cut::drop_all : n % 3 == 1 ? os::sim_cut::random : os::sim_cut::keep_all;
+        disk copy(files.cut(how, n + 1));
+        os::sim_set_fault(files.get(), {});
+        if (heap) {
+            EXPECT_OK(ty_discard(heap));
+        }
+        if (acknowledged)
+            expect_all_there(copy, book, acknowledged);
+        if (HasFailure())
+            return;
+    }
+}
+
+// A full disk is told before anything is published; with room again, all goes on.
+TEST(faults_test, a_full_disk) {
+    disk files;
+    ledger book(4);
+    ty_heap *heap = nullptr;
+    ty_open_options options = with_log(files);
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    for (int i = 0; i < 5; ++i)
+        ASSERT_OK(book.run(heap));
+    ASSERT_OK(ty_snapshot(heap));
+    os::sim_set_capacity(files.get(), 1);
+    ty_status status = TY_OK;
+    uint64_t acknowledged = ledger::count(heap);
+    for (int i = 0; i < 600 && !status; ++i) { // the ring overwrites what it has; then a snapshot needs room
+        status = book.run(heap);
+        if (!status)
+            acknowledged = ledger::count(heap);
+    }
+    EXPECT_EQ(TY_E_SPACE, status) << ty_error_text();
+    EXPECT_EQ(acknowledged, ledger::count(heap)) << "what was refused is undone";
+    EXPECT_GT(acknowledged, 100u) << "the log needs no room";
+    EXPECT_EQ(TY_E_SPACE, ty_close(heap));
+    os::sim_set_capacity(files.get(), UINT64_MAX);
+    ASSERT_OK(book.run(heap));
+    ASSERT_OK(ty_close(heap));
+    expect_all_there(files, book, acknowledged + 1);
+}
+
+} // namespace
