@@ -21,8 +21,9 @@ struct died {
         EXPECT_OK(ty_open(heap_path, &options, &heap, nullptr));
         for (int i = 0; i < 12; ++i) {
             EXPECT_OK(book.run(heap));
-            if (i == 5)
+            if (i == 5) {
                 EXPECT_OK(ty_snapshot(heap));
+            }
         }
         count = ledger::count(heap);
         EXPECT_OK(ty_discard(heap));
