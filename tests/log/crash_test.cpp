@@ -32,6 +32,16 @@ public:
     const knowledge &last() const { return known_.back(); }
     const std::vector<knowledge> &known() const { return known_; }
 
+    // Brings the log near the ring's end.
+    void fill(uint64_t bytes) {
+        for (uint64_t filled = 0; filled < bytes; filled += 32768) {
+            records_.push_back(std::string(30000, 'f'));
+            ASSERT_OK(append(log_.get(), records_.back()));
+            ASSERT_OK(log_wait(log_.get(), records_.size()));
+        }
+        release();
+    }
+
     void run(int steps, bool failing) {
         for (int i = 0; i < steps; ++i) {
             if (failing && random_() % 16 == 0)
@@ -149,8 +159,10 @@ void crash_again(const disk_owner &disk, const process &first, const knowledge &
 void explore(uint64_t seed, bool failing) {
     disk_owner disk(os::sim_create());
     create_log(disk.get());
-    uint64_t begun = os::sim_event_count(disk.get());
     process first(disk.get(), {}, {}, {}, seed);
+    if (seed % 2)
+        first.fill(small_log - seed % 5 * 40000 - 80000);
+    uint64_t begun = os::sim_event_count(disk.get());
     first.run(60, failing);
     for (uint64_t event = begun; event <= os::sim_event_count(disk.get()); ++event)
         for (os::sim_cut cut : cuts) {

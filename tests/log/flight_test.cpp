@@ -56,15 +56,20 @@ public:
         one.ended = true;
         changed_.notify_all();
     }
-    void let_all_pass() {
-        std::lock_guard guard(mutex_);
-        pass_ = true;
-        changed_.notify_all();
+    void let_all_pass() { pass(true); }
+    void hold_again() {
+        pass(false);
+        writes_.clear();
     }
 
     ty_log_sink table;
 
 private:
+    void pass(bool all) {
+        std::lock_guard guard(mutex_);
+        pass_ = all;
+        changed_.notify_all();
+    }
     ty_status write(uint64_t offset, const void *buffer, size_t bytes) {
         std::unique_lock guard(mutex_);
         auto one = std::make_shared<held_write>();
@@ -85,19 +90,25 @@ private:
     bool pass_ = false;
 };
 
-// Threads that each append a record and wait for it, one after the other having begun its write.
+// Threads that each append records and wait for them, one thread after the other having begun its write.
 class flight {
 public:
-    explicit flight(size_t frames, size_t size = 100) : sink(memory), log_(start_log(&sink.table)) {
+    // left: so many bytes before the ring's end; 0: at its front, with the session's start as the first write.
+    explicit flight(size_t frames, uint64_t left = 0, size_t size = 100, size_t records_each = 1)
+        : sink(memory), log_(start_log(&sink.table)) {
+        if (left)
+            fill(left);
         memory_before.copy_from(memory);
         for (size_t i = 0; i < frames; ++i) {
-            records.push_back(record_of(i, size));
-            EXPECT_OK(append(log_.get(), records.back()));
-            threads_.emplace_back([this, i] {
-                status[i] = log_wait(log_.get(), i + 1);
+            for (size_t n = 0; n < records_each; ++n) {
+                records.push_back(record_of(records.size(), size));
+                EXPECT_OK(append(log_.get(), records.back()));
+            }
+            threads_.emplace_back([this, i, last = log_last(log_.get())] {
+                status[i] = log_wait(log_.get(), last);
                 done[i] = true;
             });
-            // The first append writes its session's start too; the next one begins when the writer before is at work.
+            // Whoever writes a session's start goes on with its own frame when that is done; the next frame holds both.
             sink.wait_for_begun(std::min<size_t>(i + 1, frames_unstable_1));
         }
     }
@@ -111,17 +122,53 @@ public:
                 one.join();
     }
     taiyen::log *get() { return log_.get(); }
+    // The log as a crash leaves it: of the writes in flight those arrive that the bits say.
+    void crash(unsigned subset, memory_log &to) {
+        to.copy_from(memory_before);
+        for (size_t n = 0; n < sink.begun(); ++n)
+            if (subset >> n & 1)
+                put(n, sink.get(n).bytes, to);
+    }
+    // What an earlier process wrote is lost after all.
+    void lose(size_t write, memory_log &from) {
+        held_sink::held_write one = sink.get(write);
+        put(write, std::string(memory_before.data() + one.offset, one.bytes.size()), from);
+    }
 
     memory_log memory, memory_before;
     held_sink sink;
-    std::vector<std::string> records;
+    log_mark start{};
+    std::vector<std::string> records; // behind start
     std::atomic<ty_status> status[16] = {};
     std::atomic<bool> done[16] = {};
 
 private:
+    void put(size_t write, const std::string &bytes, memory_log &to) {
+        memcpy(to.data() + sink.get(write).offset, bytes.data(), bytes.size());
+    }
+    // One frame after the other until the next one lies there.
+    void fill(uint64_t left) {
+        sink.let_all_pass();
+        log_header_1 header;
+        ASSERT_OK(log_check(*memory.sink(), log_path, nullptr, &header));
+        const uint64_t end = header.ring_bytes - left;
+        for (uint64_t at = header.block_bytes; at < end; at = start.position) { // behind the session's start
+            uint64_t frame = end - at > 60032 ? 30016 : end - at;
+            size_t size = frame - sizeof(frame_header_1) - 3;
+            ASSERT_OK(append(get(), std::string(size >= 16384 ? size : size + 1, 'f')));
+            ASSERT_OK(log_wait(get(), log_last(get())));
+            start = log_mark_now(get());
+        }
+        ASSERT_EQ(end, start.position);
+        log_release(get(), start);
+        sink.hold_again();
+    }
+
     log_owner log_;
     std::vector<std::thread> threads_;
 };
+
+constexpr uint64_t lefts[] = {0, 64, 128, 192, 256, 320, 384, 448};
 
 // The first write is the session's start; the thread of the first record begins it, and waits.
 TEST(flight_test, a_record_is_stable_only_with_all_before_it) { // L2
@@ -153,34 +200,90 @@ TEST(flight_test, no_more_are_in_flight_than_a_reader_looks_for) { // L6
     EXPECT_EQ(size_t{frames_unstable_1}, f.sink.begun());
 }
 
-// Whatever subset of the writes in flight arrives, the reader finds those without a gap, and no damage.
-TEST(flight_test, any_subset_of_what_is_in_flight_may_arrive) { // L6
-    flight f(6);
-    size_t begun = f.sink.begun();
-    for (unsigned subset = 0; subset < 1u << begun; ++subset) {
-        memory_log after;
-        after.copy_from(f.memory_before);
-        for (size_t n = 0; n < begun; ++n)
-            if (subset >> n & 1) {
-                held_sink::held_write one = f.sink.get(n);
-                memcpy(after.data() + one.offset, one.bytes.data(), one.bytes.size());
+// Whatever subset of the writes in flight arrives, the reader finds those without a gap, and no damage. Whoever goes on
+// from there is read, and nothing of what was left out; also when what was read and never acknowledged is lost (L4).
+TEST(flight_test, any_subset_of_what_is_in_flight_may_arrive) { // L4, L6
+    for (uint64_t left : lefts) {
+        flight f(6, left);
+        size_t begun = f.sink.begun();
+        for (unsigned subset = 0; subset < 1u << begun; ++subset) {
+            SCOPED_TRACE(testing::Message() << left << " left, subset " << subset);
+            memory_log after;
+            f.crash(subset, after);
+            reading read = read_log(*after.sink(), f.start);
+            ASSERT_OK(read.status);
+            size_t whole = 0;
+            while (subset >> whole & 1)
+                ++whole;
+            EXPECT_EQ(whole, read.contents.frames);
+            std::vector<std::string> expected = read.records;
+            log_owner next(start_behind(after.sink(), f.start, read));
+            for (uint64_t i = 0; i < 9; ++i) {
+                expected.push_back(record_of(1000 + i, 40)); // a block
+                ASSERT_OK(append(next.get(), expected.back()));
+                ASSERT_OK(log_wait(next.get(), log_last(next.get())));
+                memory_log cut;
+                for (unsigned lost = 0; lost < 1u << whole; ++lost) {
+                    cut.copy_from(after);
+                    for (size_t n = 0; n < whole; ++n)
+                        if (lost >> n & 1)
+                            f.lose(n, cut);
+                    reading again = read_log(*cut.sink(), f.start);
+                    ASSERT_OK(again.status);
+                    ASSERT_EQ(expected, again.records) << "lost " << lost << ", then " << i;
+                }
             }
-        reading read = read_log(*after.sink());
+        }
+    }
+}
+
+// L4. A process dies while it repeats what may not be durable, after any of its writes; the next one repeats it all.
+TEST(flight_test, repeating_may_be_cut_short) {
+    struct mortal_sink {
+        const ty_log_sink *below;
+        unsigned writes_left;
+        static ty_status read(void *context, uint64_t offset, void *buffer, size_t bytes) {
+            const ty_log_sink *below = static_cast<mortal_sink *>(context)->below;
+            return below->read(below->context, offset, buffer, bytes);
+        }
+        static ty_status write(void *context, uint64_t offset, const void *buffer, size_t bytes) {
+            auto &self = *static_cast<mortal_sink *>(context);
+            if (self.writes_left == 0)
+                return TY_OK; // the process is dead, and does not know it
+            --self.writes_left;
+            return self.below->write(self.below->context, offset, buffer, bytes);
+        }
+    };
+    flight f(4, 448, 35000, 2); // four frames of two records each
+    ASSERT_EQ(size_t{frames_unstable_1}, f.sink.begun());
+    for (unsigned writes = 0; writes < 8; ++writes) {
+        SCOPED_TRACE(writes);
+        memory_log after;
+        f.crash(0xf, after);
+        mortal_sink context{after.sink(), writes};
+        ty_log_sink mortal = *after.sink();
+        mortal.context = &context;
+        mortal.read = mortal_sink::read;
+        mortal.write = mortal_sink::write;
+        reading read = read_log(mortal, f.start);
         ASSERT_OK(read.status);
-        size_t whole = 0;
-        while (subset >> whole & 1)
-            ++whole;
-        EXPECT_EQ(whole, read.contents.frames) << subset;
-        // Whoever goes on from there is read, and nothing of what was left out.
-        std::vector<std::string> expected = read.records;
-        log_owner next(start_behind(after.sink(), {}, read));
-        for (int i = 0; i < 7; ++i) {
-            expected.push_back(record_of(1000 + i, 100));
-            ASSERT_OK(append(next.get(), expected.back()));
-            ASSERT_OK(log_wait(next.get(), expected.size()));
-            reading again = read_log(*after.sink());
-            ASSERT_OK(again.status);
-            ASSERT_EQ(expected, again.records) << subset;
+        log_owner second(start_behind(&mortal, f.start, read));
+        ASSERT_OK(append(second.get(), "second"));
+        ASSERT_OK(log_wait(second.get(), log_last(second.get())));
+        reading again = read_log(*after.sink(), f.start);
+        ASSERT_OK(again.status);
+        std::vector<std::string> expected = again.records;
+        ASSERT_GE(expected.size(), read.records.size());
+        log_owner third(start_behind(after.sink(), f.start, again));
+        expected.push_back("third");
+        ASSERT_OK(append(third.get(), "third"));
+        ASSERT_OK(log_wait(third.get(), log_last(third.get())));
+        for (size_t n = 0; n <= f.sink.begun(); ++n) {
+            reading last = read_log(*after.sink(), f.start);
+            ASSERT_OK(last.status);
+            ASSERT_EQ(expected, last.records) << n;
+            if (n < f.sink.begun())
+                f.lose(n, after);
         }
     }
 }

@@ -1,0 +1,191 @@
+// Goal: no log makes its reader crash, hang or read outside of it; of a log whose checksums nobody mended, what is read
+// is what was written, as far as it goes; and whoever goes on behind what was read reads that too. Method: sound logs
+// in memory, of one session or several, with turns; headers and the first bytes of frames change, with their checksums
+// made right again if the input says so.
+#include "fuzz/patches.hpp"
+#include "src/log/frame.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+using namespace taiyen;
+
+namespace {
+
+constexpr uint64_t log_bytes = TY_LOG_BYTES_MIN;
+constexpr size_t scenario_count = 3;
+constexpr size_t region_bytes = 64;
+const log_identity identity = {{7, 7, 7}, 99};
+alignas(64) char memory[log_bytes];
+
+void require(bool held) {
+    if (!held)
+        abort();
+}
+
+struct frame_place {
+    uint64_t position;
+    uint64_t session;
+    uint32_t payload_bytes;
+};
+
+struct sound_log {
+    std::string bytes;
+    log_mark start{};
+    std::vector<std::string> records; // behind start
+    std::vector<frame_place> frames;
+};
+
+struct reading {
+    ty_status status;
+    log_contents contents;
+    std::vector<std::string> records;
+    std::vector<uint64_t> positions;
+};
+
+reading read(const ty_log_sink &sink, log_mark from) {
+    reading result{};
+    log_reader reader{&result, [](void *context, uint64_t, uint64_t position, const uint8_t *bytes, size_t size) {
+                          auto &to = *static_cast<reading *>(context);
+                          to.records.emplace_back(reinterpret_cast<const char *>(bytes), size);
+                          to.positions.push_back(position);
+                          return TY_OK;
+                      }};
+    result.status = log_scan(sink, "fuzzed", identity, from, reader, &result.contents);
+    return result;
+}
+
+void append(log *l, const std::string &record, bool wait) {
+    uint8_t *place = nullptr;
+    ty_status status = log_append_begin(l, record.size(), &place);
+    if (status == TY_E_SPACE) {
+        log_continue(l, log_mark_now(l));
+        status = log_append_begin(l, record.size(), &place);
+    }
+    if (status) // a hostile log may leave no room at all
+        return;
+    memcpy(place, record.data(), record.size());
+    uint64_t sequence = log_append_end(l, record.size());
+    if (wait)
+        require(log_wait(l, sequence) == TY_OK);
+}
+
+log *start(const ty_log_sink &sink, log_mark from, const reading &found) {
+    log *l = nullptr;
+    ty_status status = log_start({&sink, "fuzzed", identity, from, found.contents.end, found.contents.tail, false}, &l);
+    return status ? nullptr : l;
+}
+
+// Several sessions, frames of different sizes, and in one case more than a turn of the ring.
+sound_log make(const ty_log_sink &sink, size_t scenario) {
+    sound_log made;
+    memset(memory, 0, sizeof memory);
+    require(log_format(sink, identity) == TY_OK);
+    size_t rounds = scenario == 2 ? 400 : 30;
+    reading found = read(sink, made.start);
+    log *l = start(sink, made.start, found);
+    for (size_t i = 0; i < rounds; ++i) {
+        append(l, std::string(1 + i * 997 % (scenario == 2 ? 9000 : 700), char('a' + i % 26)), i % 3 == 0);
+        if (scenario == 2 && i % 100 == 99) {
+            made.start = log_mark_now(l);
+            log_release(l, made.start);
+        }
+        if (scenario != 0 && i % 16 == 15) {
+            require(log_wait(l, log_last(l)) == TY_OK);
+            log_stop(l);
+            found = read(sink, made.start);
+            l = start(sink, made.start, found);
+        }
+    }
+    require(log_wait(l, log_last(l)) == TY_OK);
+    log_stop(l);
+    found = read(sink, made.start);
+    require(found.status == TY_OK);
+    made.bytes.assign(memory, sizeof memory);
+    made.records = found.records;
+    found.positions.erase(std::unique(found.positions.begin(), found.positions.end()), found.positions.end());
+    log_header_1 header;
+    memcpy(&header, memory, sizeof header);
+    for (uint64_t position : found.positions) {
+        const auto *frame = reinterpret_cast<uint8_t *>(memory) + header.ring_offset + position % header.ring_bytes;
+        frame_header_1 head;
+        memcpy(&head, frame, sizeof head);
+        uint32_t payload = head.shape & frame_payload_max_1;
+        made.frames.push_back({position, frame_session(identity.log, position, frame, payload), payload});
+    }
+    return made;
+}
+
+const sound_log &scenario(const ty_log_sink &sink, size_t number) {
+    static sound_log logs[scenario_count];
+    if (logs[number].bytes.empty())
+        logs[number] = make(sink, number);
+    return logs[number];
+}
+
+void mend(char *ring, uint64_t ring_bytes, const frame_place &where) {
+    auto *frame = reinterpret_cast<uint8_t *>(ring + where.position % ring_bytes);
+    frame_header_1 head;
+    memcpy(&head, frame, sizeof head);
+    uint64_t left = ring_bytes - where.position % ring_bytes - sizeof head;
+    uint32_t payload = head.shape & frame_payload_max_1;
+    if (payload > left)
+        return;
+    uint64_t session = head.shape & frame_session_start_1 ? 0 : where.session;
+    uint64_t sum = frame_checksum(identity.log, session, where.position, frame, payload);
+    head.checksum_low = static_cast<uint32_t>(sum);
+    head.checksum_high = static_cast<uint32_t>(sum >> 32);
+    memcpy(frame, &head, sizeof head);
+}
+
+// Whether the bytes are as sums say because they were mended: then anything may be read.
+bool damage(const fuzz::input &changes, const sound_log &from) {
+    log_header_1 sound;
+    memcpy(&sound, memory, sizeof sound);
+    char *ring = memory + sound.ring_offset;
+    for (const fuzz::patch &p : changes.patches) {
+        if (p.region == 0) {
+            fuzz::apply(p, memory, sizeof sound);
+            if (changes.flags & 1) {
+                log_header_1 header;
+                memcpy(&header, memory, sizeof header);
+                header.checksum = checksum(&header, offsetof(log_header_1, checksum));
+                memcpy(memory, &header, sizeof header);
+            }
+        } else {
+            const frame_place &frame = from.frames[p.region % from.frames.size()];
+            fuzz::apply(p, ring + frame.position % sound.ring_bytes, region_bytes);
+            if (changes.flags & 2)
+                mend(ring, sound.ring_bytes, frame);
+        }
+    }
+    return changes.flags & 3;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    ty_log_sink *sink = nullptr;
+    require(memory_sink_create(memory, log_bytes, false, 0, &sink) == TY_OK);
+    fuzz::input changes = fuzz::parse(data, size);
+    const sound_log &sound = scenario(*sink, changes.scenario % scenario_count);
+    memcpy(memory, sound.bytes.data(), log_bytes);
+    bool mended = damage(changes, sound);
+    reading found = read(*sink, sound.start);
+    size_t common = std::min(found.records.size(), sound.records.size());
+    bool prefix = found.records.size() <= sound.records.size() &&
+                  std::equal(found.records.begin(), found.records.begin() + ptrdiff_t(common), sound.records.begin());
+    require(mended || prefix);
+    if (found.status == TY_OK)
+        if (log *l = start(*sink, sound.start, found)) {
+            for (int i = 0; i < 4; ++i)
+                append(l, "behind " + std::to_string(i), true);
+            log_mark mark = log_mark_now(l);
+            log_stop(l);
+            reading again = read(*sink, sound.start);
+            require(mended || (again.status == TY_OK && again.contents.end.sequence == mark.sequence));
+        }
+    sink_destroy(sink);
+    return 0;
+}
