@@ -46,10 +46,12 @@ check-asan check-tsan: check-%:
 	$(call build_preset,$*)
 	@ctest --preset $* --parallel $(JOBS) --no-tests=error
 
-crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), and the canary
-	@for seed in $(CRASH_SEEDS); do \
-	  $(BIN)/taiyen-crash snapshot --states $(CRASH_STATES) --seed $$seed || exit 1; done
+crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), failing disks, and the canaries
+	@for seed in $(CRASH_SEEDS); do for mode in snapshot transactional; do \
+	  $(BIN)/taiyen-crash $$mode --states $(CRASH_STATES) --seed $$seed || exit 1; done; done
+	@$(BIN)/taiyen-crash transactional --faults
 	@$(BIN)/taiyen-crash snapshot --canary
+	@$(BIN)/taiyen-crash transactional --canary
 
 fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records
 	@scripts/setup fuzz

@@ -195,8 +195,7 @@ ty_status sim_write(void *context, ty_file *file, uint64_t offset, const void *b
     return write_file(disk, handle_of(file), sim_op_write, offset, buffer, bytes);
 }
 
-ty_status sim_write_durable(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
-    sim_disk &disk = disk_of(context);
+ty_status write_and_settle(sim_disk &disk, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
     lock_guard guard(disk.lock);
     const handle &open = handle_of(file);
     uint64_t number = disk.events.size();
@@ -207,6 +206,17 @@ ty_status sim_write_durable(void *context, ty_file *file, uint64_t offset, const
                                                       : event_kind::settle;
         disk.events.push_back({kind, open.file, number, 0, {}, {}, {}});
     }
+    return status;
+}
+
+ty_status sim_write_durable(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
+    sim_disk &disk = disk_of(context);
+    if (!disk.write_hook) {
+        return write_and_settle(disk, file, offset, buffer, bytes);
+    }
+    disk.write_hook(disk.write_hook_context, false);
+    ty_status status = write_and_settle(disk, file, offset, buffer, bytes);
+    disk.write_hook(disk.write_hook_context, true);
     return status;
 }
 
@@ -462,6 +472,12 @@ void sim_set_capacity(sim_disk *disk, uint64_t bytes) {
 void sim_set_broken_flush(sim_disk *disk, bool broken) {
     lock_guard guard(disk->lock);
     disk->broken_flush = broken;
+}
+
+void sim_set_write_hook(sim_disk *disk, sim_write_hook *hook, void *context) {
+    lock_guard guard(disk->lock);
+    disk->write_hook = hook;
+    disk->write_hook_context = context;
 }
 
 void sim_set_broken_durable_write(sim_disk *disk, bool broken) {

@@ -73,6 +73,11 @@ uint64_t sim_operation_count(const sim_disk *disk, uint32_t operations);
 // TY_E_SPACE; a write then takes the part that fits. A hole takes no space.
 void sim_set_capacity(sim_disk *disk, uint64_t bytes);
 
+// Called by the writing thread before each durable write and after it (done), without the disk's lock: so a test can
+// hold one back until another has overtaken it. NULL: none. Not while a write is under way.
+using sim_write_hook = void(void *context, bool done);
+void sim_set_write_hook(sim_disk *disk, sim_write_hook *hook, void *context);
+
 // The canaries: flushes, or durable writes, return TY_OK and make nothing durable.
 void sim_set_broken_flush(sim_disk *disk, bool broken);
 void sim_set_broken_durable_write(sim_disk *disk, bool broken);

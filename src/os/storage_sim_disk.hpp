@@ -130,6 +130,8 @@ struct sim_disk {
     uint64_t capacity = UINT64_MAX;
     bool broken_flush = false;
     bool broken_durable_write = false;
+    sim_write_hook *write_hook = nullptr; // constant while writes are under way
+    void *write_hook_context = nullptr;
 };
 
 void sim_fill_table(sim_disk *disk);

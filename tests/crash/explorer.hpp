@@ -25,8 +25,24 @@ struct state {
     static std::optional<state> parse(const std::string &text);
 };
 
-// Cuts, recovers, goes on using the heap, closes it and opens it again. `recovery` becomes the trace of all that.
-finding explore(const trace &from, const cut &at, trace &recovery);
+// A promise of the storage that is broken; then the explorer must find losses.
+enum class canary { none, flush, durable_write };
+
+// What differs with the kind of heap under test.
+struct mode {
+    const char *name;
+    canary canaries[2];
+    size_t canary_count;
+    finding (*workload)(uint64_t seed, trace &on);         // sound unless the library fails without any cut
+    finding (*faulted_workload)(uint64_t seed, trace &on); // see faults.hpp
+    // On the disk that a cut left: opens, goes on using the heap, closes it and opens it again.
+    finding (*recover)(const trace &from, const cut &at, trace &recovery);
+};
+extern const mode snapshot_mode;
+extern const mode transactional_mode;
+
+// Cuts and recovers. `recovery` becomes the trace of all that.
+finding explore(const mode &of, const trace &from, const cut &at, trace &recovery);
 
 // What the states of a run were and found.
 struct tally {

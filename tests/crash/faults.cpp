@@ -8,23 +8,32 @@ namespace {
 
 using namespace taiyen::os;
 
-sim_fault random_fault(dice &random) {
-    static constexpr uint32_t kinds[] = {sim_op_any,  sim_op_write,    sim_op_write, sim_op_flush, sim_op_flush,
-                                         sim_op_size, sim_op_allocate, sim_op_punch, sim_op_read,  sim_op_open,
-                                         sim_op_map,  sim_op_lock,     sim_op_names};
+// Of the operations on snapshot heaps.
+const std::vector<uint32_t> &snapshot_operations() {
+    static const std::vector<uint32_t> kinds = {sim_op_any,  sim_op_write,    sim_op_write, sim_op_flush, sim_op_flush,
+                                                sim_op_size, sim_op_allocate, sim_op_punch, sim_op_read,  sim_op_open,
+                                                sim_op_map,  sim_op_lock,     sim_op_names};
+    return kinds;
+}
+
+sim_fault random_fault(const std::vector<uint32_t> &kinds, dice &random) {
     sim_fault fault;
-    fault.operations = kinds[random.below(sizeof kinds / sizeof kinds[0])];
-    fault.after = random.below(fault.operations == sim_op_any || fault.operations == sim_op_write ? 25 : 6);
+    fault.operations = kinds[random.below(kinds.size())];
+    bool frequent =
+        fault.operations == sim_op_any || fault.operations == sim_op_write || fault.operations == sim_op_write_durable;
+    fault.after = random.below(frequent ? 25 : 6);
     fault.forever = random.one_in(2);
     fault.status = random.one_in(2) ? TY_E_SPACE : TY_E_IO;
     return fault;
 }
 
-void make_bad(sim_disk *disk, dice &random) {
+} // namespace
+
+void make_bad(sim_disk *disk, const std::vector<uint32_t> &kinds, dice &random) {
     if (random.one_in(5)) {
         sim_set_capacity(disk, random.below(uint64_t{4} << 20));
     } else {
-        sim_set_fault(disk, random_fault(random));
+        sim_set_fault(disk, random_fault(kinds, random));
     }
 }
 
@@ -32,8 +41,6 @@ void make_good(sim_disk *disk) {
     sim_set_capacity(disk, UINT64_MAX);
     sim_set_fault(disk, {});
 }
-
-} // namespace
 
 finding run_faulted_workload(uint64_t seed, trace &on) {
     dice random(seed);
@@ -45,7 +52,7 @@ finding run_faulted_workload(uint64_t seed, trace &on) {
     session live(on);
     live.tolerate(true);
     if (random.one_in(6)) { // already while it is created
-        make_bad(on.disk.get(), random);
+        make_bad(on.disk.get(), snapshot_operations(), random);
         live.reopen(choice);
         make_good(on.disk.get());
     }
@@ -55,7 +62,7 @@ finding run_faulted_workload(uint64_t seed, trace &on) {
         }
         live.change(random, 20 + random.below(80));
         live.snapshot();
-        make_bad(on.disk.get(), random);
+        make_bad(on.disk.get(), snapshot_operations(), random);
         for (uint64_t steps = 2 + random.below(6); steps > 0 && !live.failed(); --steps) {
             random_step(live, random, choice);
         }

@@ -31,7 +31,8 @@ uint64_t hash_of(node *of) {
     return XXH3_64bits(of->payload(), of->payload_size());
 }
 
-void fill(node *in, uint64_t from, uint64_t bytes, dice &random) {
+void fill(editor &edit, node *in, uint64_t from, uint64_t bytes, dice &random) {
+    edit.announce(in->payload() + from, bytes);
     for (uint64_t i = 0; i < bytes; i += 8) {
         uint64_t value = random.roll();
         std::memcpy(in->payload() + from + i, &value, std::min<uint64_t>(8, bytes - i));
@@ -49,7 +50,7 @@ table *table_of(const content &model) {
 }
 
 // Lets the pointer that leads to the slot's node point to it again, wherever it is now.
-void relink(table *in, uint32_t slot) {
+void relink(editor &edit, table *in, uint32_t slot) {
     uint32_t before = slot;
     while (before > 0 && !in->slots[before - 1]) {
         --before;
@@ -61,9 +62,9 @@ void relink(table *in, uint32_t slot) {
     node *next = after < slot_count ? in->slots[after] : nullptr;
     node *here = in->slots[slot];
     node **link = before > 0 ? &in->slots[before - 1]->next : &in->first;
-    *link = here ? here : next;
+    edit.store(link, here ? here : next);
     if (here) {
-        here->next = next;
+        edit.store(&here->next, next);
     }
 }
 
@@ -83,65 +84,143 @@ void note(content &model, node *changed) {
     }
 }
 
-ty_status make_table(ty_heap *heap, content &model) {
-    auto *made = static_cast<table *>(ty_alloc_zeroed(heap, sizeof(table)));
+ty_status make_table(editor &edit, content &model) {
+    auto *made = static_cast<table *>(edit.alloc_zeroed(sizeof(table)));
     if (!made) {
         return TY_E_MEMORY;
     }
-    made->magic = table_magic;
-    if (ty_status status = ty_root_set(heap, root_name, made)) {
-        ty_free(made);
+    edit.store(&made->magic, table_magic);
+    if (ty_status status = edit.set_root(root_name, made)) {
+        edit.free(made);
         return status;
     }
     model.table = reinterpret_cast<uint64_t>(made);
     return TY_OK;
 }
 
-ty_status add(ty_heap *heap, content &model, uint32_t slot, dice &random) {
+void link_in(editor &edit, content &model, uint32_t slot, node *made) {
+    edit.store(&table_of(model)->slots[slot], made);
+    relink(edit, table_of(model), slot);
+    note(model, made);
+}
+
+ty_status add(editor &edit, content &model, uint32_t slot, dice &random) {
     uint64_t size = random_size(random);
-    auto *made = static_cast<node *>(random.one_in(8) ? ty_alloc_aligned(heap, size, 4096) : ty_alloc(heap, size));
+    auto *made = static_cast<node *>(random.one_in(8) ? edit.alloc_aligned(size, 4096) : edit.alloc(size));
     if (!made) {
         return TY_E_MEMORY;
     }
-    *made = {size, slot, nullptr, 0};
-    fill(made, 0, made->payload_size(), random);
-    table_of(model)->slots[slot] = made;
-    relink(table_of(model), slot);
-    note(model, made);
+    edit.store(made, node{size, slot, nullptr, 0});
+    fill(edit, made, 0, made->payload_size(), random);
+    link_in(edit, model, slot, made);
     return TY_OK;
 }
 
-ty_status drop(content &model, uint32_t slot) {
+void forget_marks(editor &edit, content &model, uint64_t address);
+
+ty_status drop(editor &edit, content &model, uint32_t slot) {
     node *&place = table_of(model)->slots[slot];
     node *old = place;
-    place = nullptr;
-    relink(table_of(model), slot);
+    edit.store(&place, static_cast<node *>(nullptr));
+    relink(edit, table_of(model), slot);
     model.blocks.erase(place_of(model, slot));
-    return ty_free(old);
+    forget_marks(edit, model, reinterpret_cast<uint64_t>(old));
+    return edit.free(old);
 }
 
-ty_status change_size(content &model, uint32_t slot, dice &random) {
+ty_status change_size(editor &edit, content &model, uint32_t slot, dice &random) {
     node *&place = table_of(model)->slots[slot];
     uint64_t old_size = place->size;
     uint64_t size = random_size(random);
-    auto *moved = static_cast<node *>(ty_resize(place, size));
+    auto old = reinterpret_cast<uint64_t>(place);
+    auto *moved = static_cast<node *>(edit.resize(place, size));
     if (!moved) {
         return TY_E_MEMORY;
     }
-    place = moved;
-    moved->size = size;
+    edit.store(&place, moved);
+    edit.store(&moved->size, size);
     if (size > old_size) {
-        fill(moved, old_size - sizeof(node), size - old_size, random);
+        fill(edit, moved, old_size - sizeof(node), size - old_size, random);
     }
-    relink(table_of(model), slot);
+    relink(edit, table_of(model), slot);
     note(model, moved);
+    if (reinterpret_cast<uint64_t>(moved) != old) {
+        forget_marks(edit, model, old);
+    }
     return TY_OK;
 }
 
-void overwrite(content &model, uint32_t slot, dice &random) {
+void overwrite(editor &edit, content &model, uint32_t slot, dice &random) {
     node *in = table_of(model)->slots[slot];
     uint64_t from = random.below(in->payload_size());
-    fill(in, from, std::min<uint64_t>(in->payload_size() - from, 1 + random.below(6000)), random);
+    fill(edit, in, from, std::min<uint64_t>(in->payload_size() - from, 1 + random.below(6000)), random);
+    note(model, in);
+}
+
+// ---- In transactions only.
+
+std::string mark_name(uint32_t mark) {
+    return "mark-" + std::to_string(mark);
+}
+
+ty_status set_mark(editor &edit, content &model, uint32_t mark, uint64_t address) {
+    ty_status status = edit.set_root(mark_name(mark).c_str(), reinterpret_cast<void *>(address));
+    if (status == TY_OK) {
+        model.marks[mark] = address;
+    }
+    return status;
+}
+
+void forget_marks(editor &edit, content &model, uint64_t address) {
+    for (uint32_t mark = 0; mark < mark_count; ++mark) {
+        if (model.marks[mark] == address && address != 0) {
+            edit.check(set_mark(edit, model, mark, 0), "remove a root");
+        }
+    }
+}
+
+// Some words of a payload count up, as counters do.
+void count_up(editor &edit, content &model, uint32_t slot, dice &random) {
+    node *in = table_of(model)->slots[slot];
+    for (uint64_t times = 1 + random.below(6); times > 0; --times) {
+        uint64_t word = random.below(in->payload_size() / 8);
+        auto *place = reinterpret_cast<uint64_t *>(in->payload()) + word;
+        edit.store(place, *place + 1 + random.below(300));
+    }
+    note(model, in);
+}
+
+// The procedure: every byte of the range is combined with a stream of random ones by exclusive or. So it undoes itself,
+// and done twice, or never, or on other bytes, it is seen.
+constexpr uint64_t scramble_id = 0x7363726d626c;
+struct scramble_arguments {
+    uint64_t offset; // from the heap's base
+    uint64_t bytes;
+    uint64_t seed;
+};
+
+ty_status scramble(ty_heap *heap, const void *arguments, size_t bytes, void *) {
+    scramble_arguments how{};
+    if (bytes != sizeof how) {
+        return TY_E_ARGUMENT;
+    }
+    std::memcpy(&how, arguments, sizeof how);
+    auto *place = static_cast<unsigned char *>(ty_heap_base(heap)) + how.offset;
+    dice stream(how.seed);
+    for (uint64_t i = 0; i < how.bytes; ++i) {
+        place[i] = static_cast<unsigned char>(place[i] ^ stream.roll());
+    }
+    return TY_OK;
+}
+
+void run_scramble(editor &edit, content &model, uint32_t slot, dice &random) {
+    node *in = table_of(model)->slots[slot];
+    uint64_t from = random.below(in->payload_size());
+    auto base = reinterpret_cast<uint64_t>(ty_heap_base(edit.heap()));
+    uint64_t bytes = std::min<uint64_t>(in->payload_size() - from, 1 + random.below(400));
+    scramble_arguments how{reinterpret_cast<uint64_t>(in->payload() + from) - base, bytes, random.roll()};
+    edit.procedure(scramble_id, &how, sizeof how);
+    edit.check(scramble(edit.heap(), &how, sizeof how, nullptr), "run a procedure");
     note(model, in);
 }
 
@@ -152,7 +231,10 @@ public:
         ty_each_block(
             heap,
             [](const ty_block *one, void *context) {
-                static_cast<live_blocks *>(context)->all_.push_back(*one);
+                auto *self = static_cast<live_blocks *>(context);
+                if (!is_of_the_library(*one)) {
+                    self->all_.push_back(*one);
+                }
                 return true;
             },
             this);
@@ -165,6 +247,11 @@ public:
     }
 
 private:
+    // The library lists reserved blocks in blocks of its own, that start so (docs/design/txn.md, X3).
+    static bool is_of_the_library(const ty_block &one) {
+        return one.size_bytes >= 8 && std::memcmp(one.address, "Tsreserv", 8) == 0;
+    }
+
     std::vector<ty_block> all_;
 };
 
@@ -196,33 +283,116 @@ bool read_slots(table *in, const live_blocks &live, content &found, std::string 
 
 } // namespace
 
-ty_status change_at_random(ty_heap *heap, content &model, dice &random) {
+ty_status change_at_random(editor &edit, content &model, dice &random) {
     if (model.table == 0) {
-        if (ty_status status = make_table(heap, model)) {
+        if (ty_status status = make_table(edit, model)) {
             return status;
         }
     }
     auto slot = static_cast<uint32_t>(random.below(slot_count));
     if (!table_of(model)->slots[slot]) {
-        return add(heap, model, slot, random);
+        return add(edit, model, slot, random);
     }
     switch (random.below(6)) {
     case 0:
     case 1:
-        return drop(model, slot);
+        return drop(edit, model, slot);
     case 2:
-        return change_size(model, slot, random);
+        return change_size(edit, model, slot, random);
     default:
-        overwrite(model, slot, random);
+        overwrite(edit, model, slot, random);
         return TY_OK;
     }
 }
 
-bool read_content(ty_heap *heap, content &found, std::string &wrong) {
+ty_status change_in_transaction(editor &edit, content &model, dice &random) {
+    uint64_t lot = random.below(12);
+    if (model.blocks.empty() || lot < 4) {
+        return change_at_random(edit, model, random);
+    }
+    const block_state &any = model.blocks[random.below(model.blocks.size())];
+    if (lot < 9) {
+        count_up(edit, model, any.slot, random);
+    } else if (lot < 11) {
+        run_scramble(edit, model, any.slot, random);
+    } else {
+        auto mark = static_cast<uint32_t>(random.below(mark_count));
+        return set_mark(edit, model, mark, random.one_in(4) ? 0 : any.address);
+    }
+    return TY_OK;
+}
+
+void change_little(editor &edit, content &model, dice &random) {
+    for (uint64_t times = 1 + random.below(3); times > 0; --times) {
+        count_up(edit, model, model.blocks[random.below(model.blocks.size())].slot, random);
+    }
+}
+
+void change_much(editor &edit, content &model, dice &random) {
+    for (uint64_t times = 4 + random.below(8); times > 0; --times) {
+        overwrite(edit, model, model.blocks[random.below(model.blocks.size())].slot, random);
+    }
+}
+
+void change_everything(editor &edit, content &model, dice &random) {
+    for (uint32_t slot = 0; model.table != 0 && slot < slot_count; ++slot) {
+        if (node *in = table_of(model)->slots[slot]) {
+            fill(edit, in, 0, in->payload_size(), random);
+            note(model, in);
+        }
+    }
+}
+
+reserved_block reserve_block(ty_heap *heap, dice &random, std::string &wrong) {
+    uint64_t size = random_size(random);
+    auto *made = static_cast<node *>(ty_reserve(heap, size));
+    if (!made) {
+        return {};
+    }
+    const auto *bytes = reinterpret_cast<const unsigned char *>(made);
+    if (std::any_of(bytes, bytes + size, [](unsigned char one) { return one != 0; })) {
+        wrong = "a reserved block does not read as zeros";
+    }
+    *made = {size, 0, nullptr, 0};
+    editor plain(heap);
+    fill(plain, made, 0, made->payload_size(), random);
+    return {made, size};
+}
+
+ty_status publish_blocks(editor &edit, content &model, std::vector<reserved_block> &reserved, dice &random) {
+    std::vector<void *> blocks;
+    std::vector<uint32_t> slots;
+    for (uint32_t slot = 0; model.table != 0 && slot < slot_count && blocks.size() < reserved.size(); ++slot) {
+        if (!table_of(model)->slots[slot] && !random.one_in(4)) {
+            blocks.push_back(reserved[blocks.size()].address);
+            slots.push_back(slot);
+        }
+    }
+    if (blocks.empty()) {
+        return TY_OK;
+    }
+    if (ty_status status = edit.publish(blocks)) {
+        return status;
+    }
+    reserved.erase(reserved.begin(), reserved.begin() + static_cast<ptrdiff_t>(blocks.size()));
+    for (size_t i = 0; i < blocks.size(); ++i) {
+        auto *in = static_cast<node *>(blocks[i]);
+        edit.store(&in->slot, uint64_t{slots[i]});
+        link_in(edit, model, slots[i], in);
+    }
+    return TY_OK;
+}
+
+ty_status register_procedures() {
+    ty_status status = ty_register_procedure(scramble_id, "scramble", scramble, nullptr);
+    return status == TY_E_EXISTS ? TY_OK : status;
+}
+
+bool read_content(ty_heap *heap, content &found, std::string &wrong, size_t others) {
     found = {};
     live_blocks live(heap);
     auto *in = static_cast<table *>(ty_root(heap, root_name));
-    size_t expected = 0;
+    size_t expected = others;
     if (in) {
         if (!live.has(in, sizeof(table)) || in->magic != table_magic) {
             wrong = "the root leads to no table";
@@ -232,7 +402,10 @@ bool read_content(ty_heap *heap, content &found, std::string &wrong) {
         if (!read_slots(in, live, found, wrong)) {
             return false;
         }
-        expected = 1 + found.blocks.size();
+        expected += 1 + found.blocks.size();
+    }
+    for (uint32_t mark = 0; mark < mark_count; ++mark) {
+        found.marks[mark] = reinterpret_cast<uint64_t>(ty_root(heap, mark_name(mark).c_str()));
     }
     if (live.count() != expected) {
         wrong = std::to_string(live.count()) + " live blocks where the table knows " + std::to_string(expected);

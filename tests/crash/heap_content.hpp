@@ -2,10 +2,10 @@
 // operations that change it at random; and the reader that checks it without trusting it.
 #pragma once
 
-#include "dice.hpp"
+#include "editor.hpp"
 
+#include <array>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <taiyen/taiyen.h>
 #include <vector>
@@ -13,6 +13,7 @@
 namespace crash {
 
 inline constexpr uint32_t slot_count = 96;
+inline constexpr uint32_t mark_count = 4; // roots besides the table's, to any block
 
 // One live block as it must be found: where, how large, and a hash of what it holds.
 struct block_state {
@@ -26,14 +27,40 @@ struct block_state {
 struct content {
     uint64_t table = 0; // its address; 0: the heap is empty
     std::vector<block_state> blocks;
+    std::array<uint64_t, mark_count> marks{};
     bool operator==(const content &) const = default;
 };
 
 // Does one random change to the heap and to the model of it. TY_OK, or why the heap could not (TY_E_MEMORY and the
 // like); the two still agree then.
-ty_status change_at_random(ty_heap *heap, content &model, dice &random);
+ty_status change_at_random(editor &edit, content &model, dice &random);
 
-// Reads the heap's content; false, with what is wrong, where its structure contradicts itself.
-bool read_content(ty_heap *heap, content &found, std::string &wrong);
+// ---- In transactions only.
+
+// The same, and: single words, procedures, marks.
+ty_status change_in_transaction(editor &edit, content &model, dice &random);
+// A few words only; the model is not empty.
+void change_little(editor &edit, content &model, dice &random);
+// Some KiB.
+void change_much(editor &edit, content &model, dice &random);
+// All payloads get other bytes.
+void change_everything(editor &edit, content &model, dice &random);
+
+// A block that is reserved and filled, to be published.
+struct reserved_block {
+    void *address;
+    uint64_t size;
+};
+// {} if the heap has no memory. `wrong` is set if the block does not read as zeros.
+reserved_block reserve_block(ty_heap *heap, dice &random, std::string &wrong);
+// Publishes those that find a free slot, and takes them off the list.
+ty_status publish_blocks(editor &edit, content &model, std::vector<reserved_block> &reserved, dice &random);
+
+// Registers the procedure that transactions use. Once a process.
+ty_status register_procedures();
+
+// Reads the heap's content; false, with what is wrong, where its structure contradicts itself. `others` live blocks are
+// not the table's.
+bool read_content(ty_heap *heap, content &found, std::string &wrong, size_t others = 0);
 
 } // namespace crash

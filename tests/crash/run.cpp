@@ -24,29 +24,39 @@ struct worker_slot {
 struct job {
     uint64_t workload;
     uint64_t states;
-    bool canary;
-    bool faults;
 };
 
 constexpr uint64_t told_at_most = 10; // a workload
 
+void break_promise(taiyen::os::sim_disk *disk, canary broken) {
+    taiyen::os::sim_set_broken_flush(disk, broken == canary::flush);
+    taiyen::os::sim_set_broken_durable_write(disk, broken == canary::durable_write);
+}
+
+std::string replay_command(const run_options &options) {
+    std::string text = std::string("taiyen-crash ") + options.what->name;
+    text += options.broken != canary::none ? std::string(" --canary=") + canary_name(options.broken) : "";
+    return text + (options.faults ? " --faults" : "") + " --replay ";
+}
+
 class worker {
 public:
-    worker(const job &what, worker_slot &slot) : job_(what), slot_(slot) {}
+    worker(const run_options &options, const job &what, worker_slot &slot)
+        : options_(options), mode_(*options.what), job_(what), slot_(slot) {}
 
     void run() {
-        if (job_.faults) {
+        if (options_.faults) {
             for (uint64_t i = 0; slot_.counts.states < job_.states; ++i) {
                 note(state{job_.workload + i, {}});
-                run_faulted(job_.workload + i, slot_.counts,
+                run_faulted(mode_, job_.workload + i, slot_.counts,
                             [this](const state &which, const finding &found) { tell(which, found); });
             }
             return;
         }
         trace base = start_trace();
-        taiyen::os::sim_set_broken_flush(base.disk.get(), job_.canary);
+        break_promise(base.disk.get(), options_.broken);
         note(state{job_.workload, {}});
-        finding found = run_workload(job_.workload, base);
+        finding found = mode_.workload(job_.workload, base);
         if (found.what != verdict::sound) {
             slot_.counts.count(base.phase_at(base.events()), false, found);
             tell(state{job_.workload, {}}, found);
@@ -74,7 +84,7 @@ private:
         note(which);
         trace recovery;
         const cut &at = which.cuts.back();
-        finding found = explore(from, at, recovery);
+        finding found = explore(mode_, from, at, recovery);
         slot_.counts.count(from.phase_at(at.event), which.cuts.size() > 1, found);
         tell(which, found);
         // What a process that died left in doubt only shows when the power goes, too.
@@ -91,15 +101,18 @@ private:
     void note(const state &which) { std::strncpy(slot_.exploring, which.text().c_str(), sizeof slot_.exploring - 1); }
 
     void tell(const state &which, const finding &found) {
-        if (found.what == verdict::sound || (job_.canary && slot_.told == 1) || slot_.told == told_at_most) {
+        if (found.what == verdict::sound || (options_.broken != canary::none && slot_.told == 1) ||
+            slot_.told == told_at_most) {
             return;
         }
         ++slot_.told;
-        std::printf("%s: %s\n  taiyen-crash snapshot%s%s --replay %s\n", verdict_name(found.what), found.text.c_str(),
-                    job_.canary ? " --canary" : "", job_.faults ? " --faults" : "", which.text().c_str());
+        std::printf("%s: %s\n  %s%s\n", verdict_name(found.what), found.text.c_str(), replay_command(options_).c_str(),
+                    which.text().c_str());
         std::fflush(stdout);
     }
 
+    const run_options &options_;
+    const mode &mode_;
     const job &job_;
     worker_slot &slot_;
 };
@@ -111,7 +124,7 @@ std::vector<job> share_out(const run_options &options) {
     std::vector<job> jobs;
     for (uint64_t i = 0; i < count; ++i) {
         uint64_t share = options.states * (i + 1) / count - options.states * i / count;
-        jobs.push_back({random.below(1000000000), share, options.canary, options.faults});
+        jobs.push_back({random.below(1000000000), share});
     }
     return jobs;
 }
@@ -125,19 +138,23 @@ void show_progress(uint64_t done, uint64_t all) {
 }
 
 // A worker that died is a finding: the library crashed on what it found on the disk.
-void note_death(int status, const job &what, worker_slot &slot) {
+void note_death(int status, const run_options &options, worker_slot &slot) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         return;
     }
     ++slot.counts.states;
     ++slot.counts.inconsistent;
-    std::printf("inconsistent: the process died (%s %d)\n  taiyen-crash snapshot%s%s --replay %s\n",
-                WIFSIGNALED(status) ? "signal" : "exit status",
-                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), what.canary ? " --canary" : "",
-                what.faults ? " --faults" : "", slot.exploring);
+    std::printf("inconsistent: the process died (%s %d)\n  %s%s\n", WIFSIGNALED(status) ? "signal" : "exit status",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), replay_command(options).c_str(),
+                slot.exploring);
 }
 
 } // namespace
+
+const char *canary_name(canary broken) {
+    static constexpr const char *names[] = {"none", "flush", "durable-write"};
+    return names[static_cast<size_t>(broken)];
+}
 
 const char *verdict_name(verdict what) {
     static constexpr const char *names[] = {"sound", "lost", "inconsistent", "refused"};
@@ -161,7 +178,7 @@ tally run(const run_options &options) {
         while (started < jobs.size() && started - done < options.jobs) {
             pid_t child = fork();
             if (child == 0) {
-                worker(jobs[started], slots[started]).run();
+                worker(options, jobs[started], slots[started]).run();
                 std::fflush(stdout);
                 _exit(0);
             }
@@ -171,7 +188,7 @@ tally run(const run_options &options) {
         pid_t ended = wait(&status);
         auto which = static_cast<size_t>(std::find(running.begin(), running.end(), ended) - running.begin());
         if (which < jobs.size()) {
-            note_death(status, jobs[which], slots[which]);
+            note_death(status, options, slots[which]);
         }
         show_progress(++done, jobs.size());
     }
@@ -183,19 +200,20 @@ tally run(const run_options &options) {
     return sum;
 }
 
-finding replay(const state &which, bool canary, bool faults) {
+finding replay(const state &which, const run_options &options) {
+    const mode &of = *options.what;
     auto from = std::make_unique<trace>(start_trace());
-    taiyen::os::sim_set_broken_flush(from->disk.get(), canary);
-    finding found = faults ? run_faulted_workload(which.workload, *from) : run_workload(which.workload, *from);
+    break_promise(from->disk.get(), options.broken);
+    finding found = (options.faults ? of.faulted_workload : of.workload)(which.workload, *from);
     std::printf("workload %llu: %llu events, %s %s\n", static_cast<unsigned long long>(which.workload),
                 static_cast<unsigned long long>(from->events()), verdict_name(found.what), found.text.c_str());
     for (const cut &at : which.cuts) {
         auto recovery = std::make_unique<trace>();
         trace::range possible = from->possible_at(at.event);
-        std::printf("cut before event %llu (%s), snapshots %zu to %zu possible\n",
+        std::printf("cut before event %llu (%s), points %zu to %zu possible\n",
                     static_cast<unsigned long long>(at.event), phase_name(from->phase_at(at.event)), possible.first,
                     possible.last);
-        found = explore(*from, at, *recovery);
+        found = explore(of, *from, at, *recovery);
         std::printf("recovery: %llu events, %s %s\n", static_cast<unsigned long long>(recovery->events()),
                     verdict_name(found.what), found.text.c_str());
         from = std::move(recovery);

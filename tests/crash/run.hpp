@@ -10,15 +10,17 @@ struct run_options {
     uint64_t states = 1000;
     uint64_t seed = 1;
     unsigned jobs = 2;
-    bool canary = false;
+    const mode *what = &snapshot_mode;
+    canary broken = canary::none;
     bool faults = false;
 };
 
 tally run(const run_options &options);
 
 // Replays one state, telling what happens. The finding of its last cut.
-finding replay(const state &which, bool canary, bool faults);
+finding replay(const state &which, const run_options &options);
 
 const char *verdict_name(verdict what);
+const char *canary_name(canary broken);
 
 } // namespace crash

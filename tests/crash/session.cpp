@@ -14,23 +14,29 @@ void *heap_base() {
     return reinterpret_cast<void *>((taiyen::os::persistent_zone().low / unit + 64) * unit);
 }
 
-ty_open_options options_for(const open_choice &choice, const taiyen::os::sim_disk *disk) {
+ty_open_options options_for(const open_choice &choice, const ty_storage *storage) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.kind = choice.kind;
     options.limit_bytes = choice.limit_bytes;
     options.base = heap_base();
-    options.storage = taiyen::os::sim_storage(const_cast<taiyen::os::sim_disk *>(disk));
+    options.storage = storage;
     options.background = TY_BACKGROUND_CALLS;
     options.staging_bytes = choice.staging_bytes;
     options.journal_limit_bytes = choice.journal_limit_bytes;
+    options.log_bytes = TY_LOG_BYTES_MIN; // small, so that the ring turns often
     return options;
 }
 
 constexpr uint64_t largest_limit = uint64_t{1} << 30;
 
+} // namespace
+
 std::string difference(const content &found, const content &expected) {
     if (found.table != expected.table) {
         return "the table is another";
+    }
+    if (found.marks != expected.marks) {
+        return "the roots are others";
     }
     size_t i = 0;
     while (i < found.blocks.size() && i < expected.blocks.size() && found.blocks[i] == expected.blocks[i]) {
@@ -46,8 +52,6 @@ std::string difference(const content &found, const content &expected) {
     };
     return "found " + describe(found) + ", expected " + describe(expected);
 }
-
-} // namespace
 
 std::string clear_leftovers() {
     char text[256] = {};
@@ -76,8 +80,20 @@ bool session::accept(ty_status status, const char *call) {
 }
 
 size_t session::add_point(uint64_t started) {
-    on_.points.push_back({true, model_, started, point::never, 0});
+    on_.points.push_back({true, model_, started, point::never, 0, 0});
     return on_.points.size() - 1;
+}
+
+uint64_t session::sequence() const {
+    ty_txn_stats stats{};
+    stats.struct_size = sizeof stats;
+    return kind() == TY_TRANSACTIONAL && ty_get_txn_stats(heap_, &stats) == TY_OK ? stats.sequence : 0;
+}
+
+// Transactional heaps take snapshots as they please; which transactions there are, the sequence tells.
+void session::acknowledge(size_t index, uint64_t epoch) {
+    on_.acknowledge(index);
+    on_.points[index].epoch = kind() == TY_TRANSACTIONAL ? 0 : epoch;
 }
 
 void session::note_call(phase what, uint64_t first) {
@@ -91,7 +107,7 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
     uint64_t started = on_.events();
     trace::range possible = expected.possible_at(event);
     bool must_exist = expected.points[possible.first].exists;
-    ty_open_options options = options_for(choice, on_.disk.get());
+    ty_open_options options = options_for(choice, storage_);
     report_ = {};
     report_.struct_size = sizeof report_;
     ty_status status = ty_open(heap_path, &options, &heap_, &report_);
@@ -102,7 +118,7 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
         bool mixture = expected.unsafe_at(event) && (status == TY_E_DAMAGED || status == TY_E_FORMAT);
         bool injected = tolerant_ && (status == TY_E_IO || status == TY_E_SPACE);
         if (!must_exist) { // a creation that failed at its end may have left an empty heap
-            on_.points.push_back({true, {}, started, point::never, 0});
+            on_.points.push_back({true, {}, started, point::never, 0, 0});
         }
         if (!injected && !mixture) {
             bool gone = status == TY_E_NOT_FOUND && must_exist;
@@ -160,7 +176,10 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
         const point &one = expected.points[i];
         bool same = report_.created ? !one.exists && model_ == content{} : one.exists && one.what == model_;
         same_content = same_content || same;
-        same_epoch = same_epoch || (same && (report_.created || one.epoch == 0 || one.epoch == report_.epoch));
+        bool transactional = report_.kind == TY_TRANSACTIONAL || report_.log_detached;
+        uint64_t told = transactional ? one.sequence : one.epoch;
+        uint64_t read = transactional ? report_.sequence : report_.epoch;
+        same_epoch = same_epoch || (same && (report_.created || told == 0 || told == read));
     }
     if (!same_content) {
         bool older = false;
@@ -171,21 +190,33 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
              (older ? "an older snapshot than the acknowledged one: " : "the content of no snapshot: ") +
                  difference(model_, expected.points[possible.first].what));
     } else if (!same_epoch) {
+        const point &last = expected.points[possible.last];
         fail(verdict::inconsistent, "the content is right, but the report says epoch " + std::to_string(report_.epoch) +
-                                        ", not " + std::to_string(expected.points[possible.last].epoch));
+                                        ", sequence " + std::to_string(report_.sequence) + ", and not " +
+                                        std::to_string(last.epoch) + ", " + std::to_string(last.sequence));
     }
     if (report_.created) {
-        on_.points.push_back({false, {}, started, started, 0});
+        on_.points.push_back({false, {}, started, started, 0, 0});
     }
     if (!report_.created && on_.points.empty()) { // what a cut disk holds is durable from its beginning
-        on_.points.push_back({true, model_, started, started, report_.epoch});
+        bool transactional = report_.kind == TY_TRANSACTIONAL;
+        on_.points.push_back({true, model_, started, started, transactional ? 0 : report_.epoch, report_.sequence});
     }
-    on_.acknowledge(add_point(started), ty_heap_epoch(heap_));
+    size_t index = add_point(started);
+    on_.points[index].sequence = sequence();
+    bool stable = true; // what a log holds may be in doubt if only a process died; the heap says so
+    if (kind() == TY_TRANSACTIONAL && ty_stable(heap_, 0, false, &stable) != TY_OK) {
+        fail(verdict::inconsistent, std::string("ask whether what was found is stable: ") + ty_error_text());
+    }
+    if (stable) {
+        acknowledge(index);
+    }
 }
 
 void session::change(dice &random, uint64_t times) {
     for (uint64_t i = 0; i < times && heap_ && !failed(); ++i) {
-        ty_status status = change_at_random(heap_, model_, random);
+        editor edit(heap_);
+        ty_status status = change_at_random(edit, model_, random);
         if (status != TY_OK && status != TY_E_MEMORY) {
             fail(verdict::inconsistent, std::string("a change to the heap: ") + ty_error_text());
         }
@@ -201,7 +232,7 @@ void session::snapshot() {
     ty_status status = ty_snapshot(heap_);
     note_call(phase::snapshot, started);
     if (accept(status, "snapshot")) {
-        on_.acknowledge(taken, ty_heap_epoch(heap_));
+        acknowledge(taken);
     }
 }
 
@@ -226,7 +257,7 @@ void session::snapshot_wait() {
     ty_status status = ty_snapshot_wait(heap_, pending_epoch_);
     note_call(phase::snapshot, started);
     if (accept(status, "snapshot wait")) {
-        on_.acknowledge(pending_, pending_epoch_);
+        acknowledge(pending_, pending_epoch_);
     }
     pending_ = no_point;
 }
@@ -261,6 +292,34 @@ void session::purge() {
     accept(status, "purge");
 }
 
+// ty_read_info and ty_scrub look at the files without changing them.
+void session::read_info(bool must_exist) {
+    uint64_t before = on_.events();
+    ty_info info{};
+    info.struct_size = sizeof info;
+    ty_status status = ty_read_info(heap_path, storage_, &info);
+    if (status != TY_OK && (must_exist || status != TY_E_NOT_FOUND)) {
+        fail(verdict::refused, std::string("read info: ") + ty_error_text());
+    }
+    if (on_.events() != before) {
+        fail(verdict::inconsistent, "reading the parameters changed the disk");
+    }
+}
+
+void session::scrub() {
+    uint64_t before = on_.events();
+    std::string problem;
+    ty_status status = ty_scrub(
+        heap_path, storage_, nullptr,
+        [](const char *text, void *context) { *static_cast<std::string *>(context) = text; }, &problem);
+    if (status != TY_OK) {
+        fail(verdict::inconsistent, "scrub: " + (problem.empty() ? std::string(ty_error_text()) : problem));
+    }
+    if (on_.events() != before) {
+        fail(verdict::inconsistent, "scrub changed the disk");
+    }
+}
+
 void session::close() {
     if (!heap_ || failed()) {
         return;
@@ -275,7 +334,7 @@ void session::close() {
     if (!closed) {
         return;
     }
-    on_.acknowledge(taken, 0);
+    on_.acknowledge(taken);
     if (archive_) {
         on_.unsafe.push_back({phase::archive, opened_at_, on_.events()});
     }

@@ -16,6 +16,9 @@ struct finding {
     std::string text;
 };
 
+// The first thing that is not as expected.
+std::string difference(const content &found, const content &expected);
+
 // What is still mapped where heaps lie although none is open; empty if nothing is. It is unmapped then.
 std::string clear_leftovers();
 
@@ -29,7 +32,8 @@ struct open_choice {
 
 class session {
 public:
-    explicit session(trace &on) : on_(on) {}
+    explicit session(trace &on, const ty_storage *storage = nullptr) // NULL: the trace's disk
+        : on_(on), storage_(storage ? storage : taiyen::os::sim_storage(on.disk.get())) {}
     ~session() { ty_discard(heap_); }
     session(const session &) = delete;
     session &operator=(const session &) = delete;
@@ -56,20 +60,29 @@ public:
     const finding &result() const { return found_; }
     const content &model() const { return model_; }
     const ty_report &report() const { return report_; }
+    ty_kind kind() const { return ty_heap_kind(heap_); }
+    // Looks at the files without changing them, whether a heap is open or not.
+    void read_info(bool must_exist);
+    void scrub();
     // A finding of the caller's, unless there is one.
     void fail(verdict what, std::string text);
 
-private:
+protected:
     static constexpr size_t no_point = SIZE_MAX;
 
     bool accept(ty_status status, const char *call);
     size_t add_point(uint64_t started);
+    // The point is durable; what it stands for, the heap knows.
+    void acknowledge(size_t index, uint64_t epoch);
+    void acknowledge(size_t index) { acknowledge(index, ty_heap_epoch(heap_)); }
+    uint64_t sequence() const; // of the last transaction; 0 on other heaps
     void note_call(phase what, uint64_t first);
     void match(const trace &expected, uint64_t event, uint64_t started);
     void drop_mixture();
     void verify();
 
     trace &on_;
+    const ty_storage *storage_;
     ty_heap *heap_ = nullptr;
     void *base_ = nullptr;
     bool archive_ = false;

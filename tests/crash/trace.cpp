@@ -3,8 +3,9 @@
 namespace crash {
 
 const char *phase_name(phase what) {
-    static constexpr const char *names[] = {"create",  "attach",   "raise",    "open",  "restore",
-                                            "archive", "snapshot", "preflush", "apply", "close"};
+    static constexpr const char *names[] = {"create",   "attach",   "detach", "raise",  "open",   "restore", "archive",
+                                            "snapshot", "preflush", "apply",  "commit", "stable", "close"};
+    static_assert(sizeof names / sizeof names[0] == static_cast<size_t>(phase::count));
     return names[static_cast<size_t>(what)];
 }
 
@@ -40,14 +41,13 @@ trace::range trace::possible_at(uint64_t event) const {
     return possible;
 }
 
-void trace::acknowledge(size_t index, uint64_t epoch) {
+void trace::acknowledge(size_t index) {
     uint64_t now = events();
     for (size_t i = 0; i <= index; ++i) {
         if (points[i].acknowledged == point::never) {
             points[i].acknowledged = now;
         }
     }
-    points[index].epoch = epoch;
 }
 
 } // namespace crash

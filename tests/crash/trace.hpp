@@ -13,7 +13,22 @@ namespace crash {
 
 inline constexpr const char *heap_path = "/disk/heap.ty";
 
-enum class phase { create, attach, raise, open, restore, archive, snapshot, preflush, apply, close, count };
+enum class phase {
+    create,
+    attach,
+    detach,
+    raise,
+    open,
+    restore,
+    archive,
+    snapshot,
+    preflush,
+    apply,
+    commit,
+    stable, // ty_stable
+    close,
+    count
+};
 const char *phase_name(phase what);
 
 // A state of the heap's content that may be found again: from `started` on it may be durable, from `acknowledged` on it
@@ -24,7 +39,8 @@ struct point {
     content what;
     uint64_t started = 0; // the number of events when the call that commits it began
     uint64_t acknowledged = never;
-    uint64_t epoch = 0; // 0: not known
+    uint64_t epoch = 0;    // 0: not known
+    uint64_t sequence = 0; // of the last transaction, where the heap is transactional; 0: not known
 };
 
 // The events (first, last] of one call.
@@ -56,7 +72,7 @@ struct trace {
     };
     range possible_at(uint64_t event) const;
     // Everything up to the point is acknowledged now.
-    void acknowledge(size_t index, uint64_t epoch);
+    void acknowledge(size_t index);
 };
 
 } // namespace crash

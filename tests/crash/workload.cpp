@@ -21,6 +21,8 @@ void live_as_archive(session &on, dice &random, open_choice &choice) {
     choice.what = phase::attach;
 }
 
+} // namespace
+
 void reopen(session &on, dice &random, open_choice &choice, phase what) {
     choice.what = what;
     if (random.one_in(3) && choice.limit_bytes < 4 * limit_unit) {
@@ -30,12 +32,10 @@ void reopen(session &on, dice &random, open_choice &choice, phase what) {
     on.reopen(choice);
 }
 
-} // namespace
-
 trace start_trace() {
     trace made;
     made.disk.reset(taiyen::os::sim_create());
-    made.points.push_back({false, {}, 0, 0, 0});
+    made.points.push_back({false, {}, 0, 0, 0, 0});
     return made;
 }
 

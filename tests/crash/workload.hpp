@@ -12,6 +12,9 @@ trace start_trace();
 // Runs the workload on the trace; the finding is sound unless the library failed without any power cut.
 finding run_workload(uint64_t seed, trace &on);
 
+// Opens again, some times with a raised limit.
+void reopen(session &on, dice &random, open_choice &choice, phase what);
+
 // One random step on an open snapshot heap: changes and one call.
 void random_step(session &on, dice &random, open_choice &choice);
 

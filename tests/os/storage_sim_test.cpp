@@ -231,6 +231,35 @@ TEST(storage_sim, a_durable_write_is_durable_and_leaves_others_in_doubt) { // S2
     on.close(file);
 }
 
+TEST(storage_sim, one_durable_write_may_overtake_another) {
+    disk_owner on;
+    ty_file *file = durable_file(on);
+    struct overtaker {
+        const disk_owner &on;
+        ty_file *file;
+        int depth = 0;
+        std::vector<uint64_t> events{}; // before and after each write
+    } other{on, file};
+    sim_set_write_hook(
+        on.disk,
+        [](void *context, bool done) {
+            auto &self = *static_cast<overtaker *>(context);
+            self.events.push_back(sim_event_count(self.on.disk));
+            if (!done && self.depth++ == 0) {
+                EXPECT_EQ(write_tags(self.on, self.file, 1, 1, 600, true), TY_OK);
+            }
+        },
+        &other);
+    uint64_t start = sim_event_count(on.disk);
+    EXPECT_EQ(write_tags(on, file, 0, 1, 500, true), TY_OK);
+    sim_set_write_hook(on.disk, nullptr, nullptr);
+    EXPECT_EQ(other.events, (std::vector<uint64_t>{start, start, start + 2, start + 4}));
+    disk_owner after(sim_power_cut(on.disk, start + 2, sim_cut::drop_all, 1));
+    EXPECT_EQ(read_tags(after, "/d/a")[0], 100u);
+    EXPECT_EQ(read_tags(after, "/d/a")[8], 600u);
+    on.close(file);
+}
+
 TEST(storage_sim, faults_hit_the_nth_operation_once_or_for_ever) {
     disk_owner on;
     ty_file *file = durable_file(on);

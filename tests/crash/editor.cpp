@@ -1,0 +1,111 @@
+#include "editor.hpp"
+
+namespace crash {
+
+namespace {
+
+uint64_t number(const void *address) {
+    return reinterpret_cast<uint64_t>(address);
+}
+
+} // namespace
+
+void *editor::alloc(uint64_t size) {
+    return txn_ ? alloc_zeroed(size) : ty_alloc(heap_, size);
+}
+
+void *editor::alloc_zeroed(uint64_t size) {
+    if (!txn_) {
+        return ty_alloc_zeroed(heap_, size);
+    }
+    // The plain call takes part in the transaction, too.
+    void *made = style_->one_in(4) ? ty_alloc(heap_, size) : ty_txn_alloc(txn_, size);
+    if (made) {
+        fresh_.insert({number(made), size});
+    }
+    return made;
+}
+
+void *editor::alloc_aligned(uint64_t size, uint64_t alignment) {
+    if (!txn_) {
+        return ty_alloc_aligned(heap_, size, alignment);
+    }
+    void *made = ty_txn_alloc_aligned(txn_, size, alignment);
+    if (made) {
+        fresh_.insert({number(made), size});
+    }
+    return made;
+}
+
+void *editor::resize(void *block, uint64_t size) {
+    if (!txn_) {
+        return ty_resize(block, size);
+    }
+    bool fresh = is_fresh(block);
+    void *moved = style_->one_in(4) ? ty_resize(block, size) : ty_txn_resize(txn_, block, size);
+    if (moved && fresh) {
+        fresh_.erase(fresh_.lower_bound({number(block), 0}));
+        fresh_.insert({number(moved), size});
+    }
+    return moved;
+}
+
+ty_status editor::free(void *block) {
+    if (!txn_) {
+        return ty_free(block);
+    }
+    if (is_fresh(block)) {
+        fresh_.erase(fresh_.lower_bound({number(block), 0}));
+    }
+    return style_->one_in(4) ? ty_free(block) : ty_txn_free(txn_, block);
+}
+
+ty_status editor::set_root(const char *name, void *address) {
+    return txn_ ? ty_txn_root_set(txn_, name, address) : ty_root_set(heap_, name, address);
+}
+
+ty_status editor::publish(const std::vector<void *> &blocks) {
+    return ty_publish(txn_, blocks.data(), blocks.size());
+}
+
+bool editor::is_fresh(const void *address) const {
+    auto behind = fresh_.upper_bound({number(address), UINT64_MAX});
+    return behind != fresh_.begin() && number(address) < std::prev(behind)->first + std::prev(behind)->second;
+}
+
+void editor::announce(void *address, uint64_t bytes) {
+    if (!txn_ || bytes == 0 || (is_fresh(address) && !style_->one_in(4))) {
+        return;
+    }
+    auto *from = static_cast<unsigned char *>(address);
+    uint64_t lot = style_->below(10);
+    if (lot < 2) { // a classic entry, which a rollback is told of apart
+        check(ty_on_rollback_data(txn_, from, from, bytes), "ty_on_rollback_data");
+        check(ty_log_data(txn_, from, bytes), "ty_log_data");
+    } else if (lot < 4) { // in pieces that overlap, and not in order
+        uint64_t middle = style_->below(bytes);
+        check(ty_declare(txn_, from + middle, bytes - middle), "ty_declare");
+        check(ty_declare(txn_, from, middle + 1), "ty_declare");
+    } else {
+        check(ty_declare(txn_, from, bytes), "ty_declare");
+    }
+}
+
+void editor::procedure(uint64_t id, const void *arguments, uint64_t bytes) {
+    bool logged_first = style_->one_in(2);
+    if (logged_first) {
+        check(ty_log_procedure(txn_, id, arguments, bytes), "ty_log_procedure");
+    }
+    check(ty_on_rollback_procedure(txn_, id, arguments, bytes), "ty_on_rollback_procedure");
+    if (!logged_first) {
+        check(ty_log_procedure(txn_, id, arguments, bytes), "ty_log_procedure");
+    }
+}
+
+void editor::check(ty_status status, const char *call) {
+    if (status != TY_OK && problem_.empty()) {
+        problem_ = std::string(call) + ": " + ty_error_text();
+    }
+}
+
+} // namespace crash

@@ -1,0 +1,355 @@
+#include "txn_session.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace crash {
+
+namespace {
+
+bool is_plausible(ty_status status, bool tolerant) {
+    return status == TY_OK || (tolerant && (status == TY_E_IO || status == TY_E_SPACE));
+}
+
+} // namespace
+
+txn_session::txn_session(trace &on) : session(on) {
+    if (register_procedures() != TY_OK) {
+        fail(verdict::inconsistent, std::string("register a procedure: ") + ty_error_text());
+    }
+}
+
+void txn_session::read_log() {
+    uint64_t before = on_.events();
+    ty_log_info info{};
+    info.struct_size = sizeof info;
+    uint64_t entries = 0;
+    ty_status status = ty_log_read(
+        heap_path, nullptr, storage_, &info,
+        [](const ty_log_entry *, void *context) {
+            ++*static_cast<uint64_t *>(context);
+            return true;
+        },
+        &entries);
+    if (on_.events() != before) {
+        fail(verdict::inconsistent, "reading the log changed the disk");
+    }
+    log_was_read_ = status == TY_OK && info.transactions > 0;
+    sequence_read_ = info.first_sequence + info.transactions - 1;
+}
+
+void txn_session::open(const open_choice &choice, const trace &expected, uint64_t event) {
+    session::open(choice, expected, event);
+    if (heap_ && log_was_read_ && report_.sequence != sequence_read_) {
+        fail(verdict::inconsistent, "the log was said to end at sequence " + std::to_string(sequence_read_) +
+                                        ", the open says " + std::to_string(report_.sequence));
+    }
+    log_was_read_ = false;
+}
+
+void txn_session::compare() {
+    if (!heap_ || failed()) {
+        return;
+    }
+    content found;
+    std::string wrong;
+    if (!read_content(heap_, found, wrong, reserved_.size()) || found != model_) {
+        fail(verdict::inconsistent, "in memory: " + (wrong.empty() ? difference(found, model_) : wrong));
+    }
+}
+
+ty_txn *txn_session::begin(dice &random, bool wait) {
+    ty_txn_options options = TY_TXN_OPTIONS_INIT;
+    options.no_wait = !wait;
+    options.free_later = random.one_in(4);
+    ty_txn *txn = nullptr;
+    if (ty_begin(heap_, &options, &txn) != TY_OK) {
+        fail(verdict::inconsistent, std::string("begin: ") + ty_error_text());
+        return nullptr;
+    }
+    before_ = model_;
+    reserved_before_ = reserved_;
+    return txn;
+}
+
+bool txn_session::change_in(ty_txn *txn, dice &random, uint64_t operations, bool everything) {
+    editor edit(txn, random);
+    for (uint64_t i = 0; i < operations && edit.problem().empty(); ++i) {
+        ty_status status = change_in_transaction(edit, model_, random);
+        if (status != TY_OK && status != TY_E_MEMORY) {
+            edit.check(status, "a change to the heap");
+        }
+    }
+    if (!reserved_.empty() && random.one_in(3)) {
+        edit.check(publish_blocks(edit, model_, reserved_, random), "publish");
+    }
+    if (everything) {
+        change_everything(edit, model_, random);
+    }
+    if (!edit.problem().empty()) {
+        fail(verdict::inconsistent, edit.problem());
+    }
+    return !failed();
+}
+
+// True: the transaction is over.
+bool txn_session::commit(ty_txn *txn, bool wait) {
+    uint64_t started = on_.events();
+    size_t index = add_point(started);
+    uint64_t number = 0;
+    uint64_t last = sequence();
+    ty_status status = wait ? ty_commit(txn) : ty_commit_async(txn, &number);
+    note_call(phase::commit, started);
+    bool over = ty_current_txn(heap_) == nullptr;
+    if (!is_plausible(status, tolerant_) || (status == TY_OK && !over) || (status != TY_OK && !wait && over)) {
+        fail(verdict::inconsistent, std::string(wait ? "commit: " : "commit without waiting: ") +
+                                        (status != TY_OK ? ty_error_text() : "the transaction is still under way"));
+    }
+    if (!over) {
+        return false;
+    }
+    on_.points[index].sequence = sequence();
+    if (status == TY_OK && !wait) {
+        if (number != on_.points[index].sequence) {
+            fail(verdict::inconsistent, "the commit says another sequence than the heap");
+        }
+        unstable_.push_back({number, index});
+    } else if (status == TY_OK && on_.points[index].sequence != last) { // one that changed nothing waits for nobody
+        acknowledge(index);
+        unstable_.clear();
+    }
+    return true;
+}
+
+void txn_session::rollback(ty_txn *txn) {
+    ty_status status = ty_rollback(txn);
+    if (status != TY_OK || ty_current_txn(heap_)) {
+        fail(verdict::inconsistent,
+             std::string("rollback: ") + (status != TY_OK ? ty_error_text() : "the transaction is still under way"));
+        return;
+    }
+    model_ = before_;
+    reserved_ = reserved_before_;
+    compare();
+}
+
+void txn_session::end(ty_txn *txn, ending how, dice &random) {
+    if (how == ending::rollback) {
+        rollback(txn);
+        return;
+    }
+    bool over = commit(txn, how == ending::commit);
+    for (int tries = 2; !over && !failed() && tries > 0 && random.one_in(2); --tries) {
+        over = commit(txn, random.one_in(2));
+    }
+    if (!over && !failed()) {
+        rollback(txn);
+        add_point(on_.events()); // P2
+    }
+}
+
+void txn_session::transaction(dice &random) {
+    if (!heap_ || failed()) {
+        return;
+    }
+    uint64_t lot = random.below(40);
+    uint64_t operations = lot == 0 ? 0 : lot < 30 ? 1 + random.below(6) : 1 + random.below(40);
+    bool everything = random.one_in(60); // more than the log's buffer takes
+    ty_txn *txn = begin(random);
+    if (txn && change_in(txn, random, operations, everything)) {
+        lot = random.below(10);
+        end(txn, lot < 4 ? ending::commit : lot < 8 ? ending::commit_async : ending::rollback, random);
+    }
+}
+
+void txn_session::burst(dice &random) {
+    for (uint64_t times = 4 + random.below(16); times > 0 && heap_ && !failed() && !model_.blocks.empty(); --times) {
+        ty_txn *txn = begin(random);
+        if (!txn) {
+            return;
+        }
+        editor edit(txn, random);
+        change_much(edit, model_, random);
+        if (!edit.problem().empty()) {
+            fail(verdict::inconsistent, edit.problem());
+            return;
+        }
+        end(txn, random.one_in(8) ? ending::commit : ending::commit_async, random);
+    }
+}
+
+void txn_session::commit_one(dice &random) {
+    if (!heap_ || failed()) {
+        return;
+    }
+    ty_txn *txn = begin(random);
+    if (txn && change_in(txn, random, 1 + random.below(4), false) && !commit(txn, true)) {
+        fail(verdict::inconsistent, std::string("the commit left the transaction under way: ") + ty_error_text());
+    }
+}
+
+// Room for two small frames, without a snapshot on the way: that would wait for the write that is held back.
+bool txn_session::log_has_room() const {
+    ty_txn_stats stats{};
+    stats.struct_size = sizeof stats;
+    return ty_get_txn_stats(heap_, &stats) == TY_OK &&
+           stats.used_log_bytes + (uint64_t{64} << 10) < stats.size_log_bytes / 2;
+}
+
+// The second of two commits. The first one's log write starts its thread, and waits until its own write is done. So
+// only one of the two threads runs at a time, and the events are the same in each run.
+struct txn_session::second_commit {
+    txn_session &session;
+    dice &random;
+    size_t index = no_point;
+    const std::thread::id first = std::this_thread::get_id();
+    std::thread thread{}; // the first one's alone
+    std::mutex lock{};
+    std::condition_variable changed{};
+    bool passed = false; // written, or over without
+
+    static void hook(void *context, bool done) {
+        auto &self = *static_cast<second_commit *>(context);
+        if (std::this_thread::get_id() != self.first) {
+            done ? self.pass() : void();
+        } else if (!self.thread.joinable()) {
+            self.thread = std::thread([&self] {
+                self.run();
+                self.pass();
+            });
+            std::unique_lock<std::mutex> guard(self.lock);
+            self.changed.wait(guard, [&self] { return self.passed; });
+        }
+    }
+    void pass() {
+        std::lock_guard<std::mutex> guard(lock);
+        passed = true;
+        changed.notify_all();
+    }
+    void run() {
+        ty_txn *txn = session.begin(random, false);
+        if (!txn) {
+            return;
+        }
+        editor edit(txn, random);
+        change_little(edit, session.model_, random);
+        index = session.add_point(session.on_.events());
+        if (ty_commit(txn) != TY_OK || !edit.problem().empty()) {
+            session.fail(verdict::inconsistent, std::string("the second commit: ") + ty_error_text() + edit.problem());
+        }
+    }
+};
+
+void txn_session::commit_two(dice &random) {
+    if (tolerant_) { // a commit that fails would take a snapshot, and wait
+        return;
+    }
+    commit_one(random); // nothing older is in flight then, and the log's session has begun
+    if (!heap_ || failed() || model_.blocks.empty() || !log_has_room()) {
+        return;
+    }
+    ty_txn *txn = begin(random);
+    if (!txn) {
+        return;
+    }
+    editor edit(txn, random);
+    change_little(edit, model_, random);
+    uint64_t started = on_.events();
+    size_t index = add_point(started);
+    second_commit second{*this, random};
+    taiyen::os::sim_set_write_hook(on_.disk.get(), second_commit::hook, &second);
+    ty_status status = ty_commit(txn);
+    if (second.thread.joinable()) {
+        second.thread.join();
+    }
+    taiyen::os::sim_set_write_hook(on_.disk.get(), nullptr, nullptr);
+    note_call(phase::commit, started);
+    if (status != TY_OK || !edit.problem().empty()) {
+        fail(verdict::inconsistent, std::string("the first commit: ") + ty_error_text() + edit.problem());
+    } else if (!failed()) {
+        acknowledge(second.index != no_point ? second.index : index);
+        on_.points.back().sequence = sequence();
+    }
+}
+
+void txn_session::poll(dice &random) {
+    if (!heap_ || failed() || unstable_.empty()) {
+        return;
+    }
+    const asynchronous &one = unstable_[random.below(unstable_.size())];
+    bool stable = false;
+    ty_status status = ty_stable(heap_, one.sequence, false, &stable);
+    if (!is_plausible(status, tolerant_)) {
+        fail(verdict::inconsistent, std::string("ask whether it is stable: ") + ty_error_text());
+    } else if (status == TY_OK && stable) {
+        acknowledge(one.index);
+    }
+}
+
+void txn_session::make_stable(dice &random) {
+    if (!heap_ || failed()) {
+        return;
+    }
+    bool all = unstable_.empty() || random.one_in(2);
+    asynchronous one{0, on_.points.size() - 1};
+    if (!all) {
+        one = unstable_[random.below(unstable_.size())];
+    }
+    uint64_t started = on_.events();
+    bool stable = false;
+    ty_status status = ty_stable(heap_, one.sequence, true, &stable);
+    note_call(phase::stable, started);
+    if (!is_plausible(status, tolerant_) || (status == TY_OK && !stable)) {
+        fail(verdict::inconsistent,
+             std::string("wait until it is stable: ") + (status != TY_OK ? ty_error_text() : "it says that it is not"));
+    } else if (status == TY_OK) {
+        acknowledge(one.index);
+        std::erase_if(unstable_, [&](const asynchronous &other) { return other.index <= one.index; });
+    }
+}
+
+void txn_session::reserve(dice &random) {
+    constexpr size_t most = 6;
+    if (!heap_ || failed() || reserved_.size() == most) {
+        return;
+    }
+    std::string wrong;
+    reserved_block made = reserve_block(heap_, random, wrong);
+    if (made.address) {
+        reserved_.push_back(made);
+    }
+    if (!wrong.empty()) {
+        fail(verdict::inconsistent, wrong);
+    }
+}
+
+void txn_session::cancel(dice &random) {
+    if (!heap_ || failed() || reserved_.empty()) {
+        return;
+    }
+    auto which = reserved_.begin() + static_cast<ptrdiff_t>(random.below(reserved_.size()));
+    if (ty_cancel(which->address) != TY_OK) {
+        fail(verdict::inconsistent, std::string("cancel: ") + ty_error_text());
+    }
+    reserved_.erase(which);
+}
+
+void txn_session::forget() {
+    if (!heap_) {
+        reserved_.clear();
+        unstable_.clear();
+    }
+}
+
+void txn_session::close() {
+    session::close();
+    forget();
+}
+
+void txn_session::discard() {
+    session::discard();
+    forget();
+}
+
+} // namespace crash
