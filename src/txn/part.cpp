@@ -148,7 +148,8 @@ ty_status part_collect(ty_txn *txn, bool last, record_part *part) {
     return TY_OK;
 }
 
-// What follows is compared with the content of this moment.
+// What the procedure makes of words that are declared is not known here, nor when it does so. So they are logged whole
+// from now on: whatever bytes a recovery finds after the procedure, they become those of the commit.
 ty_status part_close(ty_txn *txn) {
     record_part part;
     if (ty_status status = part_collect(txn, false, &part))
@@ -157,14 +158,14 @@ ty_status part_close(ty_txn *txn) {
     if (ty_status status = txn->parts.memory.provide(txn->parts.count + record_bound(part)))
         return status;
     size_t bytes = record_encode(part, first, txn->parts.end());
-    size_t before = txn->ranges.put_barrier();
+    size_t whole = txn->ranges.whole_count();
     for (size_t i = 0; i < part.range_count; i++) {
-        if (ty_status status = txn->ranges.add(part.ranges[i].first, part.ranges[i].count)) {
-            txn->ranges.cut(before);
+        if (ty_status status = txn->ranges.add_whole(part.ranges[i].first, part.ranges[i].count)) {
+            txn->ranges.cut_whole(whole);
             return status;
         }
     }
-    txn->ranges.start_comparison(before);
+    txn->ranges.start_comparison(txn->ranges.put_barrier(), whole);
     txn->parts.count += bytes;
     for (touched_block &block : txn->blocks)
         block.words_logged = std::max(block.words, block.words_logged);

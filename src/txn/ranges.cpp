@@ -222,17 +222,12 @@ size_t range_cache::put_barrier() {
     return barrier_ = count();
 }
 
-void range_cache::start_comparison(size_t from) {
+void range_cache::start_comparison(size_t from, size_t whole) {
+    range_entry *entries = whole_.as<range_entry>();
     compared_ = from;
-    whole_count_ = 0;
-}
-
-void range_cache::cut(size_t from) {
-    if (from == count())
-        return;
-    next_ = entries_.as<range_entry>() + from;
-    next_before_ = const_cast<uint64_t *>(next_->before);
-    set_limits();
+    whole_count_ -= whole;
+    if (whole_count_ != 0)
+        memmove(entries, entries + whole, whole_count_ * sizeof(range_entry));
 }
 
 void range_cache::restore(size_t from, size_t to) const {

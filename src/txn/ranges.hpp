@@ -60,10 +60,12 @@ public:
     // Entries before the last one now are not merged with later ones: for what must be undone between them. Returns
     // their number, as restore takes it.
     size_t put_barrier();
-    // The comparison starts with the entry `from`: those before serve a rollback alone.
-    void start_comparison(size_t from);
-    // Forgets the entries from `from` on.
-    void cut(size_t from);
+    // The comparison starts with the entry `from`: those before serve a rollback alone. The first `whole` of the ranges
+    // that are logged whole are forgotten.
+    void start_comparison(size_t from, size_t whole);
+    size_t whole_count() const { return whole_count_; }
+    // Forgets the ranges that are logged whole from `from` on.
+    void cut_whole(size_t from) { whole_count_ = from; }
     // Puts the content of the entries from `from` up to `to` back, the last first.
     void restore(size_t from, size_t to) const;
 

@@ -21,7 +21,8 @@ struct snapshot_service {
     void **frees;              // blocks to be freed before the next one
     size_t free_count;
     size_t free_capacity;
-    ty_error error; // of one that nobody asked for, until it is told
+    ty_error error;      // of one that nobody asked for, until it is told, or a later one is durable
+    ty_error free_error; // of blocks that were left for later, until it is told
     uint64_t forced;
     uint64_t timed;
     uint64_t pages;
@@ -83,7 +84,7 @@ private:
 void free_some(snapshot_service &s, size_t most) {
     for (; most && s.free_count; --most)
         if (heap_free(s.frees[--s.free_count]))
-            s.error = kept_error();
+            s.free_error = kept_error();
 }
 
 uint64_t pages_written(const txn_runtime &rt) {
@@ -97,6 +98,7 @@ void settle(txn_runtime &rt, snapshot_service &s) {
     if (!s.pending || image_epoch(rt.heap) < s.pending_epoch)
         return;
     s.pending = false;
+    s.error = {};
     // Nothing was appended to a broken log since it broke; if nothing was since the mark, the snapshot holds all of it.
     if (log_broken(rt.log) && log_last(rt.log) == s.pending_mark.sequence)
         log_continue(rt.log, s.pending_mark);
@@ -136,6 +138,7 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
     if (status)
         return status;
     log_continue(rt.log, s.pending_mark);
+    s.error = {};
     s.forced += 1;
     s.pages += pages_written(rt) - pages;
     return TY_OK;
@@ -360,7 +363,7 @@ void snapshots_free_later(txn_runtime &rt, void *block) {
         wake(s);
     else if (heap_free(block)) {
         os::lock_guard guard(s.lock);
-        s.error = kept_error();
+        s.free_error = kept_error();
     }
 }
 
@@ -389,9 +392,9 @@ ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
 ty_status snapshots_free_all(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
     os::lock_guard guard(s.lock);
-    s.error = {};
+    s.free_error = {};
     free_some(s, SIZE_MAX);
-    return s.error.status ? tell(s.error) : TY_OK;
+    return s.free_error.status ? tell(s.free_error) : TY_OK;
 }
 
 void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats) {
@@ -432,8 +435,9 @@ ty_status txn_work(ty_heap *heap) {
     {
         os::lock_guard guard(s.lock);
         free_some(s, SIZE_MAX);
-        error = s.error;
-        s.error = {};
+        settle(*rt, s);
+        error = s.error.status ? s.error : s.free_error;
+        s.error = s.free_error = {};
     }
     ty_status status = image_work(heap);
     return !status && error.status ? tell(error) : status;

@@ -190,8 +190,8 @@ void count_up(editor &edit, content &model, uint32_t slot, dice &random) {
     note(model, in);
 }
 
-// The procedure: every byte of the range is combined with a stream of random ones by exclusive or. So it undoes itself,
-// and done twice, or never, or on other bytes, it is seen.
+// The procedure: some bytes of the range are combined with a stream of random ones by exclusive or. So it undoes
+// itself, and done twice, or never, or on other bytes, it is seen.
 constexpr uint64_t scramble_id = 0x7363726d626c;
 struct scramble_arguments {
     uint64_t offset; // from the heap's base
@@ -208,7 +208,8 @@ ty_status scramble(ty_heap *heap, const void *arguments, size_t bytes, void *) {
     auto *place = static_cast<unsigned char *>(ty_heap_base(heap)) + how.offset;
     dice stream(how.seed);
     for (uint64_t i = 0; i < how.bytes; ++i) {
-        place[i] = static_cast<unsigned char>(place[i] ^ stream.roll());
+        uint64_t rolled = stream.roll();
+        place[i] = static_cast<unsigned char>(place[i] ^ (rolled % 3 == 0 ? rolled >> 32 : 0));
     }
     return TY_OK;
 }
