@@ -87,7 +87,7 @@ void flush_folder(const std::string &folder) {
 }
 
 void remove_heap(const std::string &path) {
-    for (const char *suffix : {"", "-journal", "-new"})
+    for (const char *suffix : {"", "-journal", "-log"})
         if (unlink((path + suffix).c_str()) != 0 && errno != ENOENT)
             fail_system("cannot remove a file");
 }

@@ -10,7 +10,8 @@ namespace bench {
     SUITE(dirty)                                                                                                       \
     SUITE(snapshot)                                                                                                    \
     SUITE(open)                                                                                                        \
-    SUITE(commit)
+    SUITE(commit)                                                                                                      \
+    SUITE(transactional)
 
 class session;
 
