@@ -6,6 +6,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 CRASH_STATES ?= 20000
 CRASH_SEEDS ?= 1 2 3
+CRASH_KILLS ?= 200
 FUZZ_SECONDS ?= 60
 packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_record
@@ -27,8 +28,10 @@ build: ## Build everything: programs in build/release/bin, libraries in build/re
 	@mkdir -p build
 	$(call build_preset,release)
 
-demo: build ## Real data in a heap, killed 50 times, found whole each time (a minute)
+demo: build ## Real data in a heap, then a bank with transactions; each killed 50 times, found whole each time (a minute)
 	@$(BIN)/atlas-demo
+	@echo
+	@$(BIN)/ledger-demo
 
 test: build ## Build, then run all tests
 	@scripts/setup test
@@ -46,12 +49,13 @@ check-asan check-tsan: check-%:
 	$(call build_preset,$*)
 	@ctest --preset $* --parallel $(JOBS) --no-tests=error
 
-crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), failing disks, and the canaries
+crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), failing disks, the canaries, and CRASH_KILLS real kills
 	@for seed in $(CRASH_SEEDS); do for mode in snapshot transactional; do \
 	  $(BIN)/taiyen-crash $$mode --states $(CRASH_STATES) --seed $$seed || exit 1; done; done
 	@$(BIN)/taiyen-crash transactional --faults
 	@$(BIN)/taiyen-crash snapshot --canary
 	@$(BIN)/taiyen-crash transactional --canary
+	@$(BIN)/ledger-demo --rounds $(CRASH_KILLS) --seconds 0
 
 fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records
 	@scripts/setup fuzz

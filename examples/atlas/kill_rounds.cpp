@@ -1,85 +1,12 @@
 #include "kill_rounds.hpp"
+#include "child_process.hpp"
 #include "heap_file.hpp"
 #include "stopwatch.hpp"
 #include "writer.hpp"
-#include <atomic>
-#include <cerrno>
-#include <csignal>
-#include <fcntl.h>
-#include <optional>
-#include <poll.h>
 #include <random>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace demo {
 namespace {
-
-std::atomic<pid_t> running_writer{0};
-
-[[noreturn]] void fail_system(const char *what) {
-    throw failure(std::string("cannot ") + what + ": " + std::strerror(errno));
-}
-
-// A writer process, and the reading end of its pipe.
-class writer_process {
-public:
-    writer_process(const std::string &heap_path, uint64_t seed) {
-        int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0)
-            fail_system("make a pipe");
-        pipe_ = ends[0];
-        std::string seed_text = std::to_string(seed);
-        pid_ = fork();
-        if (pid_ == 0) {
-            constexpr int writer_pipe = 3;
-            // dup2 onto itself would keep the close-on-exec flag.
-            if (ends[1] == writer_pipe ? fcntl(writer_pipe, F_SETFD, 0) < 0 : dup2(ends[1], writer_pipe) < 0)
-                _exit(127);
-            execl("/proc/self/exe", "taiyen-demo", "--writer-pipe", "3", "--seed", seed_text.c_str(), "--heap",
-                  heap_path.c_str(), static_cast<char *>(nullptr));
-            _exit(127);
-        }
-        int error = errno;
-        ::close(ends[1]);
-        if (pid_ < 0) {
-            ::close(pipe_);
-            errno = error;
-            fail_system("start a process");
-        }
-        running_writer = pid_;
-    }
-
-    ~writer_process() {
-        kill_writer();
-        ::close(pipe_);
-    }
-    writer_process(const writer_process &) = delete;
-    writer_process &operator=(const writer_process &) = delete;
-
-    // The next message; none by the deadline gives nothing. With the pipe closed by the writer's end, `ended` is set.
-    std::optional<message> read(const stopwatch &since, double deadline_ms, bool &ended) {
-        double left = deadline_ms - since.ms();
-        pollfd what{pipe_, POLLIN, 0};
-        int ready = poll(&what, 1, left <= 0 ? 0 : static_cast<int>(left) + 1);
-        if (ready < 0 && errno != EINTR)
-            fail_system("wait for the writer");
-        if (ready <= 0)
-            return {};
-        message words;
-        ssize_t got = ::read(pipe_, &words, sizeof words);
-        if (got < 0)
-            fail_system("read from the writer");
-        if (got == sizeof words)
-            return words;
-        ended = true;
-        return {};
-    }
-
-private:
-    pid_t pid_ = -1;
-    int pipe_ = -1;
-};
 
 // What the writer has told so far.
 class record {
@@ -118,30 +45,33 @@ void let_work_and_kill(const kill_plan &plan, unsigned round, record &told) {
     double delay_ms = most_work_ms * static_cast<double>(random() >> 11) / 9007199254740992.0; // 2^53
     message::kind starts_clock = round % 8 == 0 ? message::kind::started : message::kind::about_to;
 
-    writer_process writer(plan.heap_path, random());
-    bool ended = false;
+    child_process writer({"--seed", std::to_string(random()), "--heap", plan.heap_path});
     stopwatch clock;
     double deadline_ms = patience_ms;
     bool counting = false;
-    while (!ended && clock.ms() < deadline_ms) {
-        std::optional<message> words = writer.read(clock, deadline_ms, ended);
-        if (!words)
-            continue;
-        told.note(*words);
-        if (!counting && words->what == starts_clock) {
+    auto reading = child_process::reading::none;
+    auto listen = [&](double wait_ms) {
+        message words;
+        size_t count = 0;
+        reading = writer.read(&words, sizeof words, 1, wait_ms, count);
+        if (count == 0)
+            return;
+        told.note(words);
+        if (!counting && words.what == starts_clock) {
             counting = true;
             clock = stopwatch();
             deadline_ms = delay_ms;
         }
-    }
-    if (ended)
+    };
+    while (reading != child_process::reading::ended && clock.ms() < deadline_ms)
+        listen(deadline_ms - clock.ms());
+    if (reading == child_process::reading::ended)
         throw failure("the writer ended by itself; what it said stands above");
     if (!counting)
         throw failure("the writer did nothing for a minute");
-    kill_writer();
-    while (!ended) // what it had told before it died
-        if (std::optional<message> words = writer.read(clock, clock.ms() + patience_ms, ended))
-            told.note(*words);
+    kill_child();
+    while (reading != child_process::reading::ended) // what it had told before it died
+        listen(patience_ms);
 }
 
 // Opens what the dead writer left and checks everything. The text says what is not as it must be; empty: all is.
@@ -185,15 +115,6 @@ std::string prove(const kill_plan &plan, const record &told, kill_result &result
 }
 
 } // namespace
-
-void kill_writer() {
-    pid_t pid = running_writer.exchange(0);
-    if (pid <= 0)
-        return;
-    kill(pid, SIGKILL);
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-}
 
 kill_result run_kill_rounds(const kill_plan &plan, fingerprint content,
                             const std::function<void(const kill_result &)> &progress) {

@@ -34,7 +34,4 @@ struct kill_result {
 kill_result run_kill_rounds(const kill_plan &plan, fingerprint content,
                             const std::function<void(const kill_result &)> &progress);
 
-// Kills and collects the writer that is running, if there is one. Safe in a signal handler.
-void kill_writer();
-
 } // namespace demo

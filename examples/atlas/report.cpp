@@ -1,4 +1,5 @@
 #include "report.hpp"
+#include "folder.hpp"
 #include "heap_file.hpp"
 #include "stopwatch.hpp"
 #include <cstdarg>
@@ -65,17 +66,6 @@ void print_table(const figures &run) {
         print_heap("heap, after the rounds", run.churned);
         print_kills(kills);
     }
-}
-
-std::string with_commas(uint64_t number) {
-    std::string digits = std::to_string(number);
-    std::string text;
-    for (size_t i = 0; i < digits.size(); ++i) {
-        if (i > 0 && (digits.size() - i) % 3 == 0)
-            text += ',';
-        text += digits[i];
-    }
-    return text;
 }
 
 } // namespace demo

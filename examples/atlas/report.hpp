@@ -32,7 +32,4 @@ struct figures {
 
 void print_table(const figures &run);
 
-// "144,563"
-std::string with_commas(uint64_t number);
-
 } // namespace demo

@@ -1,5 +1,6 @@
 #include "tour.hpp"
 #include "churn.hpp"
+#include "folder.hpp"
 #include "heap_file.hpp"
 #include "import.hpp"
 #include "raw_disk.hpp"
@@ -14,19 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A path as a person would type it here.
-std::string shown(const fs::path &path) {
-    std::error_code ignored;
-    fs::path near = fs::proximate(path, ignored);
-    return (near.empty() || *near.begin() == ".." ? path : near).string();
-}
-
 class tour {
 public:
     explicit tour(const tour_plan &plan) : plan_(plan), heap_path_((plan.folder / "atlas.ty").string()) {}
 
     bool run() {
-        prepare_folder();
+        prepare_folder(plan_.folder, heap_path_, {"", "-journal"});
         load_and_measure();
         reopen();
         ask();
@@ -38,7 +32,6 @@ public:
     }
 
 private:
-    void prepare_folder();
     void load_and_measure();
     void load(heap_file &heap, atlas *book);
     void measure_snapshots(heap_file &heap);
@@ -56,24 +49,6 @@ private:
     figures run_;
     fingerprint content_{};
 };
-
-// Makes room for a new atlas: removes the one of an earlier run.
-void tour::prepare_folder() {
-    std::error_code error;
-    fs::create_directories(plan_.folder, error);
-    if (error)
-        throw failure("cannot make the folder " + plan_.folder.string() + ": " + error.message() +
-                      "; name another one with --folder");
-    ty_info info{};
-    info.struct_size = sizeof info;
-    if (ty_read_info(heap_path_.c_str(), nullptr, &info) == TY_OK && info.in_use)
-        throw failure(heap_path_ + " is in use by another process; wait for it, or name another folder with --folder");
-    for (const std::string &path : {heap_path_, heap_path_ + "-journal"}) {
-        fs::remove(path, error);
-        if (error)
-            throw failure("cannot remove " + path + " of an earlier run: " + error.message());
-    }
-}
 
 void tour::load(heap_file &heap, atlas *book) {
     std::printf("Loading places from %s\n", shown(plan_.cities).c_str());

@@ -1,10 +1,7 @@
 #include "writer.hpp"
+#include "child_process.hpp"
 #include "churn.hpp"
 #include "heap_file.hpp"
-#include <cerrno>
-#include <csignal>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 namespace demo {
 namespace {
@@ -51,8 +48,7 @@ private:
             words.pause_ns = stats.last_pause_ns;
             words.bytes = stats.last_bytes;
         }
-        if (write(pipe_, &words, sizeof words) != sizeof words)
-            throw failure(std::string("cannot write to the pipe: ") + strerror(errno));
+        tell_parent(pipe_, &words, sizeof words);
     }
 
     ty_heap *heap_;
@@ -64,11 +60,9 @@ private:
 } // namespace
 
 void run_writer(const std::string &path, int pipe, uint64_t seed) {
-    prctl(PR_SET_NAME, "atlas-writer"); // for ps; else it would be called exe
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    be_child("atlas-writer");
     message started{};
-    if (write(pipe, &started, sizeof started) != sizeof started) // the parent has died before the line above
-        throw failure("nobody reads what the writer tells");
+    tell_parent(pipe, &started, sizeof started); // fails if the parent died before the line above
     heap_file heap(path);
     writer scribe(heap.get(), pipe, seed);
     for (;;)

@@ -1,6 +1,6 @@
 // Goal: the importer reads every record of good files, and of bad files every good record, and names each bad line.
 // Method: small texts with each construction of CSV and each kind of mistake, plain and compressed; the real file.
-#include "atlas/heap_file.hpp"
+#include "common/heap_file.hpp"
 #include "atlas/import.hpp"
 #include "temporary_folder.hpp"
 #include <algorithm>

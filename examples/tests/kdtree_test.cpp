@@ -3,7 +3,7 @@
 // volatile heap; answers are held against a look at all points; after removals and insertions too.
 #include "atlas/atlas.hpp"
 #include "atlas/churn.hpp"
-#include "atlas/heap_file.hpp"
+#include "common/heap_file.hpp"
 #include "atlas/scan.hpp"
 #include "atlas/survey.hpp"
 #include <algorithm>

@@ -39,6 +39,7 @@ std::string small_input(const temporary_folder &folder, int count) {
 }
 
 const std::string demo = ATLAS_DEMO;
+const std::string ledger_demo = LEDGER_DEMO;
 const std::string notes = NOTES;
 
 TEST(atlas_demo, proves_a_few_rounds) {
@@ -79,6 +80,32 @@ TEST(atlas_demo, refuses_with_a_reason) {
     EXPECT_EQ(in_the_way.status, 1);
     EXPECT_TRUE(has(in_the_way, "cannot make the folder")) << in_the_way.output;
     EXPECT_NE(run(demo + " --rounds few").status, 0);
+}
+
+TEST(ledger_demo, proves_a_few_rounds) {
+    temporary_folder folder;
+    for (int again = 0; again < 2; ++again) { // the second time over what the first has left
+        outcome result = run(ledger_demo + " --rounds 12 --seconds 0 --seed 3 --folder " + folder.file("demo"));
+        EXPECT_EQ(result.status, 0) << result.output;
+        EXPECT_TRUE(has(result, "All proven: 12 kills")) << result.output;
+        for (const char *file : {"demo/ledger.ty", "demo/ledger.ty-journal", "demo/ledger.ty-log"})
+            EXPECT_TRUE(std::filesystem::exists(folder.file(file))) << file;
+    }
+}
+
+TEST(ledger_demo, measures_speeds) {
+    temporary_folder folder;
+    outcome result = run(ledger_demo + " --rounds 0 --seconds 0.1 --folder " + folder.file("demo"));
+    EXPECT_EQ(result.status, 0) << result.output;
+    EXPECT_TRUE(has(result, "16 threads: ")) << result.output;
+}
+
+TEST(ledger_demo, refuses_with_a_reason) {
+    temporary_folder folder;
+    outcome in_the_way = run(ledger_demo + " --folder " + folder.write("file", "") + "/demo");
+    EXPECT_EQ(in_the_way.status, 1);
+    EXPECT_TRUE(has(in_the_way, "cannot make the folder")) << in_the_way.output;
+    EXPECT_NE(run(ledger_demo + " --threads 0").status, 0);
 }
 
 TEST(notes, keeps_lines) {
