@@ -1,7 +1,7 @@
 // Goal: the importer reads every record of good files, and of bad files every good record, and names each bad line.
 // Method: small texts with each construction of CSV and each kind of mistake, plain and compressed; the real file.
-#include "common/heap_file.hpp"
 #include "atlas/import.hpp"
+#include "common/heap_file.hpp"
 #include "temporary_folder.hpp"
 #include <algorithm>
 #include <zlib.h>

@@ -3,9 +3,9 @@
 // volatile heap; answers are held against a look at all points; after removals and insertions too.
 #include "atlas/atlas.hpp"
 #include "atlas/churn.hpp"
-#include "common/heap_file.hpp"
 #include "atlas/scan.hpp"
 #include "atlas/survey.hpp"
+#include "common/heap_file.hpp"
 #include <algorithm>
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Goal: the survey that the demo's proof rests on sees every kind of damage, and counts the heap's blocks exactly.
 // Method: an atlas in a volatile heap, one thing broken at a time and mended again.
 #include "atlas/churn.hpp"
-#include "common/heap_file.hpp"
 #include "atlas/survey.hpp"
+#include "common/heap_file.hpp"
 #include <gtest/gtest.h>
 
 namespace {
