@@ -15,6 +15,9 @@ enum exit_code : int {
 
 int info(const std::string &path, bool json);
 int verify(const std::string &path, bool quick);
+// log_path: empty is the heap's path + "-log".
+int log_stat(const std::string &path, const std::string &log_path, bool json);
+int log_dump(const std::string &path, const std::string &log_path);
 int map(const std::string &path, const std::string &picture_path, int width);
 
 // Says on stderr what the thread's last failing call could not do, and what to do about it.

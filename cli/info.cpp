@@ -90,6 +90,11 @@ void print_json(const std::string &path, const ty_info &info) {
     json["image_bytes"] = info.image_bytes;
     json["journal_bytes"] = info.journal_bytes;
     json["created_unix_s"] = info.created_unix_s;
+    if (info.kind == TY_TRANSACTIONAL) {
+        json["log_identity"] = info.log_identity;
+        json["log_position"] = info.log_position;
+        json["log_sequence"] = info.log_sequence;
+    }
     json["found"] = found_name(info.found);
     json["open_text"] = info.open_text;
     // A path need not be UTF-8; what is not is replaced.
@@ -100,9 +105,24 @@ void print_line(const char *label, const std::string &value) {
     std::printf("  %-9s %s\n", label, value.c_str());
 }
 
+bool has_journal(const ty_info &info) {
+    return info.kind == TY_SNAPSHOT || info.kind == TY_TRANSACTIONAL;
+}
+
+// What an open would replay, where the log is beside the heap.
+std::string log_of(const std::string &path, const ty_info &info) {
+    std::string line = "the snapshot holds the transactions up to number " + text::count(info.log_sequence);
+    ty_log_info log{};
+    log.struct_size = sizeof log;
+    if (ty_log_read(path.c_str(), nullptr, nullptr, &log, nullptr, nullptr))
+        return line + "; the log beside it can't be read: see taiyen log stat";
+    return line + "; the log holds " + text::counted(log.transactions, "transaction") + " behind it, " +
+           text::size(log.record_bytes) + ", to replay";
+}
+
 std::string epochs_of(const ty_info &info) {
     std::string line = "the last snapshot is number " + text::count(info.epoch);
-    if (info.kind != TY_SNAPSHOT)
+    if (!has_journal(info))
         return line;
     if (info.epoch == info.image_epoch)
         return line + ", and the image holds it";
@@ -118,10 +138,12 @@ void print_words(const std::string &path, const ty_info &info) {
     print_line("limit", text::size(info.limit_bytes) + " of address space, pages of " + text::size(info.page_bytes) +
                             ", size classes: " + classes_name(info.classes));
     std::string disk = "image " + text::size(info.image_bytes);
-    if (info.kind == TY_SNAPSHOT)
+    if (has_journal(info))
         disk += ", journal " + text::size(info.journal_bytes);
     print_line("on disk", disk);
     print_line("snapshot", epochs_of(info));
+    if (info.kind == TY_TRANSACTIONAL)
+        print_line("log", log_of(path, info));
     print_line("closed", found_words(info));
     print_line("an open", info.open_text);
 }

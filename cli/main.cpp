@@ -13,6 +13,7 @@ namespace {
 struct arguments {
     std::string path;
     std::string picture;
+    std::string log_path;
     int width = 1200;
     bool json = false;
     bool quick = false;
@@ -45,6 +46,14 @@ int run(int argc, char **argv) {
         ->check(CLI::Range(heap_map::width_min, heap_map::width_max))
         ->capture_default_str();
 
+    CLI::App *log = app.add_subcommand("log", "Tell what a transactional heap's log holds behind the last snapshot");
+    log->require_subcommand(1);
+    CLI::App *stat = add_command(*log, given, "stat", "How full it is, and what an open would replay");
+    stat->add_flag("--json", given.json, "as one JSON object");
+    CLI::App *dump = add_command(*log, given, "dump", "Each transaction and its entries, one a line");
+    for (CLI::App *command : {stat, dump})
+        command->add_option("--log", given.log_path, "the log's file, if it is not FILE-log");
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &error) {
@@ -55,6 +64,10 @@ int run(int argc, char **argv) {
     }
     if (info->parsed())
         return cli::info(given.path, given.json);
+    if (stat->parsed())
+        return cli::log_stat(given.path, given.log_path, given.json);
+    if (dump->parsed())
+        return cli::log_dump(given.path, given.log_path);
     if (verify->parsed())
         return cli::verify(given.path, given.quick);
     return cli::map(given.path, given.picture, given.width);

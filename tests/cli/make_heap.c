@@ -2,6 +2,7 @@
  *   make_heap PATH close     a snapshot heap, closed in order
  *   make_heap PATH archive   an archive heap, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
+ *   make_heap PATH commit  a transactional heap whose process dies with three transactions in the log
  *   make_heap PATH hold      prints "open", and holds it open for writing until standard input ends */
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,21 @@ static bool fill_and_snapshot(ty_heap *heap, int times) {
     return true;
 }
 
+static bool commit(ty_heap *heap, int times) {
+    for (int i = 0; i < times; ++i) {
+        ty_txn *txn;
+        if (ty_begin(heap, NULL, &txn))
+            return false;
+        char *block = ty_txn_alloc(txn, 100);
+        if (!block || ty_txn_root_set(txn, "newest", block))
+            return false;
+        memset(block, 'a' + i, 8);
+        if (ty_commit(txn))
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
@@ -47,9 +63,18 @@ int main(int argc, char **argv) {
     options.background = TY_BACKGROUND_CALLS;
     if (strcmp(how, "archive") == 0)
         options.kind = TY_ARCHIVE;
+    if (strcmp(how, "commit") == 0) {
+        options.kind = TY_TRANSACTIONAL;
+        options.log_bytes = TY_LOG_BYTES_MIN;
+    }
     ty_heap *heap;
     if (ty_open(argv[1], &options, &heap, NULL))
         return fail("open");
+    if (strcmp(how, "commit") == 0) {
+        if (!commit(heap, 3))
+            return fail("commit");
+        _exit(0);
+    }
     if (!fill_and_snapshot(heap, 2))
         return fail("fill");
     if (strcmp(how, "die") == 0) {

@@ -65,6 +65,50 @@ class CliTest(unittest.TestCase):
         return result.stdout
 
 
+class Log(CliTest):
+    def test_stat(self):
+        heap = self.heap("commit")
+        before = hashes(self.folder)
+        self.assertIn("3 transactions, numbers 1 to 3", self.succeeds("log", "stat", heap))
+        stat = json.loads(self.succeeds("log", "stat", "--json", heap))
+        self.assertEqual((stat["transactions"], stat["first_sequence"]), (3, 1))
+        self.assertGreaterEqual(stat["operations"], 6)
+        self.assertEqual(hashes(self.folder), before)
+
+    def test_dump(self):
+        heap = self.heap("commit")
+        lines = self.succeeds("log", "dump", heap).splitlines()
+        self.assertEqual(len([line for line in lines if line.startswith("transaction ")]), 3)
+        self.assertEqual(len([line for line in lines if line.startswith("  alloc 0x")]), 3)
+        self.assertEqual(len([line for line in lines if line.endswith(" newest")]), 3)
+        self.assertTrue(any(line.startswith("  data 0x") and "63636363" in line for line in lines), lines)
+
+    def test_log_elsewhere(self):
+        heap = self.heap("commit")
+        os.rename(heap + "-log", self.path("elsewhere"))
+        self.fails(2, "log", "stat", heap, says=("atlas.ty-log",))
+        self.assertIn("3 transactions", self.succeeds("log", "stat", "--log", self.path("elsewhere"), heap))
+
+    def test_info_tells_of_the_log(self):
+        heap = self.heap("commit")
+        self.assertIn("the log holds 3 transactions", self.succeeds("info", heap))
+        info = json.loads(self.succeeds("info", "--json", heap))
+        self.assertEqual((info["kind"], info["log_sequence"]), ("transactional", 0))
+        self.assertIn("sound", self.succeeds("verify", heap))
+
+    def test_what_has_no_log(self):
+        self.fails(1, "log", "stat", self.heap("close"), "--log", self.heap("commit", "b.ty") + "-log", says=("has none",))
+        self.fails(2, "log", "dump", self.path("none.ty"))
+        self.fails(2, "log")
+
+    def test_damaged(self):
+        heap = self.heap("commit")
+        with open(heap + "-log", "r+b") as file:
+            file.seek(8)
+            file.write(b"\xff\xff\xff\xff\xff\xff")
+        self.fails(2, "log", "stat", heap, says=("version",))
+
+
 class Usage(CliTest):
     def test_help_and_version(self):
         self.assertRegex(self.succeeds("--version"), r"^taiyen \d+\.\d+\.\d+\n$")
