@@ -178,6 +178,8 @@ TEST(recovery_test, snapshots_in_place_of_a_record) {
     stats.struct_size = sizeof stats;
     ASSERT_OK(ty_get_txn_stats(l.heap, &stats));
     EXPECT_EQ(3u, stats.forced_snapshots);
+    EXPECT_EQ(6u, stats.sequence) << "each has a number, in the log or not";
+    EXPECT_EQ(6u, stats.stable_sequence);
     ASSERT_OK(ty_discard(l.heap));
     uint64_t step = l.now() / 60 + 1;
     for (uint64_t event = l.created_event; event <= l.now() && !HasFailure(); event += step)
