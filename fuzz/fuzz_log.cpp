@@ -87,7 +87,7 @@ sound_log make(const ty_log_sink &sink, size_t scenario) {
     log *l = start(sink, made.start, found);
     for (size_t i = 0; i < rounds; ++i) {
         append(l, std::string(1 + i * 997 % (scenario == 2 ? 9000 : 700), char('a' + i % 26)), i % 3 == 0);
-        if (scenario == 2 && i % 100 == 99) {
+        if (scenario == 2 && i % 100 == 49) {
             made.start = log_mark_now(l);
             log_release(l, made.start);
         }

@@ -22,7 +22,7 @@ bool is_power_of_two(uint64_t n) {
 bool geometry_possible(const log_header_1 &header) {
     uint64_t block = header.block_bytes;
     return is_power_of_two(block) && block >= log_block_bytes_min_1 && block <= log_block_bytes_max_1 &&
-           header.ring_offset % block == 0 && header.ring_offset >= sizeof header && header.ring_bytes % block == 0 &&
+           header.ring_offset == header_blocks(header.block_bytes) && header.ring_bytes % block == 0 &&
            header.ring_bytes >= log_ring_bytes_min_1 && header.ring_bytes <= INT64_MAX - header.ring_offset &&
            header.log_identity != 0;
 }

@@ -142,6 +142,21 @@ TEST(sink_test, foreign_cut_and_unknown_logs_are_refused) {
     }
 }
 
+// A hostile header: its checksum is right. A fuzzer found a ring that began before the sink's front.
+TEST(sink_test, a_ring_outside_of_the_sink_is_refused) {
+    memory_log in;
+    log_header_1 sound;
+    memcpy(&sound, in.data(), sizeof sound);
+    for (uint64_t wrong : {uint64_t{0}, uint64_t{64}, UINT64_MAX, UINT64_MAX - 65535, uint64_t{1} << 63, small_log})
+        for (uint64_t log_header_1::*field : {&log_header_1::ring_offset, &log_header_1::ring_bytes}) {
+            log_header_1 header = sound;
+            header.*field = wrong;
+            header.checksum = checksum(&header, offsetof(log_header_1, checksum));
+            memcpy(in.data(), &header, sizeof header);
+            EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink()).status) << wrong;
+        }
+}
+
 TEST(sink_test, a_failing_read_is_told) {
     disk_owner disk(os::sim_create());
     sink_owner sink = create_log(disk.get());
