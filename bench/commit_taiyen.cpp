@@ -1,6 +1,7 @@
 // taiyen itself: a transactional heap with default options. The words are one block; records are blocks in a hash table
 // of chains.
 #include "commit_store.hpp"
+#include "files.hpp"
 
 #include <cstring>
 
@@ -53,6 +54,25 @@ public:
             batch.commit();
         }
         must(ty_snapshot(heap_), "cannot take a snapshot");
+    }
+
+    // Every page has been written since the heap was opened, as in a process that has been at work for a while: else
+    // each word would measure the kernel's copy of a page of the file, or the disk.
+    void warm_up() override {
+        if (!words())
+            return;
+        constexpr size_t page_words = page_bytes / sizeof(uint64_t);
+        auto *table = static_cast<uint64_t *>(table_);
+        for (uint64_t word = 0; word < settings_.count;) {
+            transaction txn(*this);
+            for (uint64_t end = std::min<uint64_t>(word + 1000 * page_words, settings_.count); word < end;
+                 word += page_words) {
+                declare(txn.get(), table + word, sizeof *table);
+                volatile uint64_t &touched = table[word];
+                touched = touched; // nothing changes: the log gets nothing
+            }
+            txn.commit();
+        }
     }
 
     void add_one(const word_set &words) override {
