@@ -85,7 +85,7 @@ static_assert(sizeof(class_cache) == 64);
 inline constexpr uint32_t gate_shut = 1;
 inline constexpr uint32_t gate_fence = 2; // there is no process barrier: the fast path needs its own fence
 
-struct alignas(64) thread_cache {
+struct alignas(freed_blocks) thread_cache {
     std::atomic<uint32_t> busy{0}; // 1 while its thread works on the heap
     std::atomic<uint32_t> gate{0}; // written under the heap's gate lock
     ty_heap *heap = nullptr;

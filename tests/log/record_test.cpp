@@ -263,7 +263,7 @@ TEST(record, every_form_is_chosen) {
 TEST(record, every_token_is_chosen) {
     constexpr uint64_t before = 0x8877665544332211;
     transaction t;
-    t.before.resize(32, before);
+    t.before.assign(32, before);
     t.now = t.before;
     size_t expected = 2; // the head, and the count
     for (uint8_t kind = 0; kind < 16; kind++) {
