@@ -50,8 +50,9 @@ typedef enum ty_store_mode {
     TY_STORES_DEFAULT = 0,   /* what the heap was opened with; declared, unless said otherwise */
     TY_STORES_DECLARED = 1,  /* by ty_declare and the other calls */
     TY_STORES_AUTOMATIC = 2, /* also by themselves: memory is write-protected, the first write to a piece of it takes a
-                                copy; costs microseconds a touched piece. System calls that write into memory that was
-                                not declared fail with EFAULT */
+                                copy; costs microseconds a touched piece. The first such transaction of a heap arms its
+                                memory (50 to 100 ms for each GB in use). From then on system calls that write into
+                                memory that was not declared fail with EFAULT, within transactions or not */
 } ty_store_mode;
 
 typedef struct ty_txn_options {
@@ -167,12 +168,13 @@ TY_API TY_CHECKED ty_status ty_txn_lock_object(ty_txn *txn, const void *object);
 
 /* ---- Checks and figures. */
 
-/* A store that no transaction knew of. block is empty where the address lies in none. Called at the transaction's end,
- * or, for a store outside any transaction, in the handler of the fault: then only async-signal-safe functions. */
+/* A store that no transaction knew of. Called at the end of the transaction, in which the callback can only look; or,
+ * for a store outside any transaction, in the handler of the fault: then only async-signal-safe functions, and once a
+ * page until the next transaction. Stores are watched from the heap's first transaction on. */
 typedef struct ty_stray_store {
     void *address;
-    size_t bytes;
-    ty_block block;
+    size_t bytes;   /* 0: not known (outside of transactions) */
+    ty_block block; /* empty: not known, as bytes */
     bool in_transaction;
     void *instruction; /* where it is known */
 } ty_stray_store;

@@ -59,6 +59,9 @@ ty_status heap_free(void *block);
 size_t heap_usable_size(const void *block);
 ty_heap *heap_of(const void *address);
 ty_status heap_block_of(const void *address, ty_block *block);
+// What lies at an address among the blocks: true and the live block, or false and a stretch from the address on (or
+// from before it) in which no live block lies. Leaves no failure.
+bool heap_find_block(ty_heap *heap, const void *address, ty_block *place);
 ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
 ty_status heap_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
 ty_status heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context);

@@ -13,11 +13,9 @@ ty_status find_small(ty_heap *heap, uint32_t size_class, uint64_t offset, live_b
     os::lock_guard guard(heap->spans[size_class].lock);
     bool remote_freed = heap->writable && place.index < info.blocks &&
                         remote_of(heap, place.head)[place.index / 64] >> place.index % 64 & 1;
-    if (!is_allocated(heap, place) || remote_freed)
-        return TY_E_NOT_FOUND;
     uint64_t start = uint64_t{place.head} * page_bytes + uint64_t{place.index} * info.block_bytes;
     *block = {start, info.block_bytes, true, place, {}};
-    return TY_OK;
+    return is_allocated(heap, place) && !remote_freed ? TY_OK : TY_E_NOT_FOUND;
 }
 
 ty_status find_run(ty_heap *heap, uint64_t page, live_block *block) {
@@ -26,10 +24,8 @@ ty_status find_run(ty_heap *heap, uint64_t page, live_block *block) {
     page_run run;
     if (head < first_user_page || !area_at_head(heap, head, &run) || page >= head + run.count)
         return tables_damaged("no area holds it", heap, page);
-    if (heap->descriptors[head].kind != page_run_head)
-        return TY_E_NOT_FOUND;
     *block = {head * page_bytes, run.count * page_bytes, false, {}, run};
-    return TY_OK;
+    return heap->descriptors[head].kind == page_run_head ? TY_OK : TY_E_NOT_FOUND;
 }
 
 void describe_block(const ty_heap *heap, const live_block &block, uint64_t offset, char *text, size_t text_bytes) {
@@ -59,8 +55,10 @@ const char *describe_place(ty_heap *heap, uint64_t offset) {
 ty_status find_block(ty_heap *heap, const void *address, live_block *block) {
     uint64_t offset = offset_in(heap, address);
     uint64_t page = offset / page_bytes;
-    if (page < first_user_page || page >= top_of(heap))
+    if (page < first_user_page || page >= top_of(heap)) {
+        *block = {page * page_bytes, page_bytes, false, {}, {}};
         return TY_E_NOT_FOUND;
+    }
     if (heap->descriptors[page].kind == page_span)
         return find_small(heap, heap->descriptors[page].size_class, offset, block);
     return find_run(heap, page, block);

@@ -31,7 +31,8 @@ struct live_block {
     small_block place; // of a small one
     page_run run;      // of others
 };
-// TY_E_NOT_FOUND without a detail: no live block is there; TY_E_DAMAGED with one.
+// TY_E_NOT_FOUND without a detail: no live block is there; *block then has the place, in whole pages or as large as a
+// block, that is free. TY_E_DAMAGED with one.
 ty_status find_block(ty_heap *heap, const void *address, live_block *block);
 
 } // namespace taiyen

@@ -123,6 +123,17 @@ ty_heap *heap_of(const void *address) {
     return heap_at(address);
 }
 
+bool heap_find_block(ty_heap *heap, const void *address, ty_block *place) {
+    live_block block{};
+    operation work(heap);
+    ty_status status = find_block(heap, address, &block);
+    uint64_t offset = offset_in(heap, address);
+    if (offset - block.offset >= block.bytes) // damaged tables, or behind the last block of a span
+        block = {offset / page_bytes * page_bytes, page_bytes, false, {}, {}};
+    *place = {heap->base + block.offset, block.bytes};
+    return status == TY_OK;
+}
+
 ty_status heap_block_of(const void *address, ty_block *found) {
     ty_heap *heap = heap_at(address);
     ty_status status = TY_E_NOT_FOUND;

@@ -5,6 +5,7 @@
 #include "checksum.hpp"
 #include "failure.hpp"
 #include "page_set.hpp"
+#include "standard_error.hpp"
 #include "storage_file.hpp"
 #include "thread.hpp"
 #include "topology.hpp"

@@ -1,5 +1,5 @@
 // Blocks and roots in a transaction: allocating at once, freeing and shrinking after the commit, and taking it back.
-#include "transaction.hpp"
+#include "automatic.hpp"
 
 namespace taiyen {
 namespace {
@@ -69,6 +69,8 @@ void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
         static_cast<void>(heap_free(block)); // it was just made
         return none(status);
     }
+    if (txn->twinned)
+        automatic_touch_own(*txn->rt, block, bytes);
     return block;
 }
 
@@ -134,6 +136,18 @@ ty_status rollback_block(ty_txn *txn, const touched_block &block) {
     if (block.own())
         return heap_free(address);
     return block.words > block.words_before ? heap_resize_in_place(address, block.words_before * 8) : TY_OK;
+}
+
+// A twin may be older than what other threads filled in while the blocks were reserved: a rollback brings this back.
+ty_status keep_published(ty_txn *txn, size_t count) {
+    size_t before = txn->ranges.put_barrier();
+    for (const touched_block *block = txn->blocks.end() - count; block != txn->blocks.end(); block++) {
+        if (ty_status status = txn->ranges.add(block->word, block->words)) {
+            txn->ranges.cut(before);
+            return status;
+        }
+    }
+    return TY_OK;
 }
 
 ty_status rollback_roots(ty_txn *txn) {
@@ -232,17 +246,21 @@ ty_status txn_publish(ty_txn *txn, void *const *blocks, size_t count) {
         return status;
     ty_status status = TY_OK;
     size_t done = 0;
-    for (; status == TY_OK && done < count; done++) {
+    for (; done < count; done++) {
         size_t bytes;
         bool run;
         status = heap_block_at(rt.heap, "publish", blocks[done], &bytes, &run);
         if (status == TY_OK)
             status = touch(txn, {word_at(rt, blocks[done]), bytes / 8, 0, 0, bytes / 8, 0, true});
+        if (status != TY_OK)
+            break;
     }
+    if (status == TY_OK && txn->automatic)
+        status = keep_published(txn, count);
     if (status == TY_OK)
         return TY_OK;
     for (size_t i = 0; i < count; i++) {
-        if (i + 1 < done)
+        if (i < done)
             forget(txn, find_touched(txn, word_at(rt, blocks[i])));
         reserved_put_back(rt, word_at(rt, blocks[i]));
     }

@@ -1,6 +1,6 @@
 // Closing heaps, giving them up, and making their memory anew.
+#include "automatic.hpp"
 #include "open_steps.hpp"
-#include "transaction.hpp"
 
 #include <cstdlib>
 
@@ -23,6 +23,7 @@ ty_status close_with_log(txn_runtime &rt) {
     if (!status)
         status = snapshots_free_all(rt);
     if (!status) {
+        automatic_destroy(rt);
         image_mark mark = mark_of(log_mark_now(rt.log));
         status = image_close(heap, &mark);
     }

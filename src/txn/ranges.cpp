@@ -222,6 +222,14 @@ size_t range_cache::put_barrier() {
     return barrier_ = count();
 }
 
+void range_cache::cut(size_t from) {
+    if (from == count())
+        return;
+    next_ = entries_.as<range_entry>() + from;
+    next_before_ = const_cast<uint64_t *>(next_->before);
+    set_limits();
+}
+
 void range_cache::start_comparison(size_t from, size_t whole) {
     range_entry *entries = whole_.as<range_entry>();
     compared_ = from;

@@ -60,6 +60,8 @@ public:
     // Entries before the last one now are not merged with later ones: for what must be undone between them. Returns
     // their number, as restore takes it.
     size_t put_barrier();
+    // Forgets the entries from a barrier on.
+    void cut(size_t from);
     // The comparison starts with the entry `from`: those before serve a rollback alone. The first `whole` of the ranges
     // that are logged whole are forgotten.
     void start_comparison(size_t from, size_t whole);

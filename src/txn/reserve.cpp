@@ -2,7 +2,7 @@
 //
 // The list is a chain of blocks from the heap's service root; they are never freed. Each place holds the word number of
 // a block that is allocated in the heap's tables and must not be after a recovery, or 0.
-#include "transaction.hpp"
+#include "automatic.hpp"
 
 #include <new>
 
@@ -30,6 +30,7 @@ enum class reserved_state : uint8_t {
 struct reservation {
     uint64_t word;   // 0: not in use
     uint64_t *place; // in the list; NULL for a block of the list
+    uint64_t words;  // of the block; 0: it is in use, but not as a reserved one
     reserved_state state;
     uint32_t next_free; // number of the next one that is not in use
 };
@@ -55,10 +56,11 @@ reservation *find(reservations &r, uint64_t word) {
     return number != no_number ? r.entries.begin() + number : nullptr;
 }
 
-ty_status enter(reservations &r, uint64_t word, uint64_t *place, reserved_state state) {
+ty_status enter(txn_runtime &rt, uint64_t word, uint64_t words, uint64_t *place, reserved_state state) {
+    reservations &r = *rt.reserved;
     uint32_t number = r.first_free;
     if (number == no_number) {
-        if (ty_status status = r.entries.push({0, nullptr, state, no_number}))
+        if (ty_status status = r.entries.push({0, nullptr, 0, state, no_number}))
             return status;
         number = static_cast<uint32_t>(r.entries.count - 1);
         r.entries.begin()[number].next_free = r.first_free;
@@ -68,17 +70,21 @@ ty_status enter(reservations &r, uint64_t word, uint64_t *place, reserved_state 
         return status;
     reservation &entry = r.entries.begin()[number];
     r.first_free = entry.next_free;
-    entry = {word, place, state, no_number};
+    entry = {word, place, words, state, no_number};
+    automatic_reserved(rt, word, words, true);
     return TY_OK;
 }
 
 // Its place in the list is empty from now on, and free for another.
-void leave(reservations &r, reservation *entry) {
+void leave(txn_runtime &rt, reservation *entry) {
+    reservations &r = *rt.reserved;
+    library_stores own;
     *entry->place = 0;
+    automatic_reserved(rt, entry->word, entry->words, false);
     r.free_places.push(entry->place); // there is room: it came from there
     r.numbers.erase(entry->word);
     uint32_t number = static_cast<uint32_t>(entry - r.entries.begin());
-    *entry = {0, nullptr, reserved_state::reserved, r.first_free};
+    *entry = {0, nullptr, 0, reserved_state::reserved, r.first_free};
     r.first_free = number;
 }
 
@@ -99,7 +105,7 @@ ty_status grow_list(txn_runtime &rt) {
     block->magic = list_magic;
     ty_status status = r.free_places.memory.provide((r.free_places.count + list_places) * sizeof(uint64_t *));
     if (status == TY_OK)
-        status = enter(r, word_at(rt, block), nullptr, reserved_state::of_list);
+        status = enter(rt, word_at(rt, block), bytes / 8, nullptr, reserved_state::of_list);
     if (status != TY_OK) {
         static_cast<void>(heap_free(memory)); // it was just made
         return status;
@@ -122,12 +128,12 @@ ty_status find_place(txn_runtime &rt, uint64_t **place) {
     return TY_OK;
 }
 
-ty_status enter_listed(txn_runtime &rt, uint64_t word, reserved_state state) {
+ty_status enter_listed(txn_runtime &rt, uint64_t word, uint64_t words, reserved_state state) {
     reservations &r = *rt.reserved;
     uint64_t *place;
     if (ty_status status = find_place(rt, &place))
         return status;
-    if (ty_status status = enter(r, word, place, state))
+    if (ty_status status = enter(rt, word, words, place, state))
         return status;
     r.free_places.count--;
     *place = word;
@@ -226,7 +232,7 @@ ty_status reservations_recover(txn_runtime &rt) {
             return damaged_list(rt); // a ring
         if (ty_status status = free_listed(rt, block))
             return status;
-        if (ty_status status = enter(r, word_at(rt, block), nullptr, reserved_state::of_list))
+        if (ty_status status = enter(rt, word_at(rt, block), sizeof(list_block) / 8, nullptr, reserved_state::of_list))
             return status;
         if (ty_status status = add_places(r, block))
             return status;
@@ -251,11 +257,12 @@ void *txn_reserve(ty_heap *heap, size_t size) {
     if (check_writable(rt, "reserve a block") != TY_OK)
         return nullptr;
     os::lock_guard guard(rt->reserved->lock);
+    library_stores own;
     size_t bytes;
     void *block = heap_alloc_whole(heap, size, 0, &bytes);
     if (block == nullptr)
         return nullptr;
-    if (enter_listed(*rt, word_at(*rt, block), reserved_state::reserved) != TY_OK) {
+    if (enter_listed(*rt, word_at(*rt, block), bytes / 8, reserved_state::reserved) != TY_OK) {
         static_cast<void>(heap_free(block)); // it was just made
         return nullptr;
     }
@@ -276,7 +283,7 @@ ty_status txn_cancel(void *block) {
     reservation *entry = find_reserved(*rt, block);
     if (entry == nullptr)
         return not_reserved(call, block);
-    leave(r, entry);
+    leave(*rt, entry);
     r.count--;
     return heap_free(block);
 }
@@ -316,18 +323,18 @@ void reserved_forget(txn_runtime &rt, uint64_t word) {
     reservation *entry = find(r, word);
     if (entry->state == reserved_state::published)
         r.count--;
-    leave(r, entry);
+    leave(rt, entry);
 }
 
 ty_status reserved_list(txn_runtime &rt, uint64_t word) {
     os::lock_guard guard(rt.reserved->lock);
-    return enter_listed(rt, word, reserved_state::leaving);
+    return enter_listed(rt, word, 0, reserved_state::leaving);
 }
 
 void reserved_unlist(txn_runtime &rt, uint64_t word) {
     os::lock_guard guard(rt.reserved->lock);
     if (reservation *entry = find(*rt.reserved, word))
-        leave(*rt.reserved, entry);
+        leave(rt, entry);
 }
 
 void reserved_hide(txn_runtime &rt, uint64_t word) {
@@ -338,6 +345,16 @@ void reserved_hide(txn_runtime &rt, uint64_t word) {
 void reserved_show(txn_runtime &rt, uint64_t word) {
     os::lock_guard guard(rt.reserved->lock);
     *find(*rt.reserved, word)->place = word;
+}
+
+bool reserved_any(const txn_runtime &rt, uint64_t word) {
+    const reservations &r = *rt.reserved;
+    return r.numbers.count() != 0 && r.numbers.find(word) != no_number;
+}
+
+void reservations_count_pages(txn_runtime &rt) {
+    for (const reservation &entry : rt.reserved->entries)
+        automatic_reserved(rt, entry.word, entry.words, true);
 }
 
 uint64_t reserved_count(txn_runtime &rt) {

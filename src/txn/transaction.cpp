@@ -1,5 +1,5 @@
 // Transactions from their begin to their end. docs/design/txn.md, "What a transaction does when".
-#include "transaction.hpp"
+#include "automatic.hpp"
 
 #include <new>
 
@@ -33,12 +33,19 @@ void finish(ty_txn *txn) {
     clear(txn->payloads);
     clear(txn->parts);
     txn->has_procedure = false;
+    if (txn->twinned)
+        automatic_end(*txn->rt);
     txn->owner.store(0, std::memory_order_relaxed);
     txn->rt->gate.unlock();
 }
 
-// What can be written to, as far as the heap has been used.
+// What can be written to, as far as the heap has been used. Where memory is armed each declaration asks for it, so none
+// is within the bounds.
 void set_bounds(ty_txn *txn) {
+    if (txn->rt->automatic != nullptr) {
+        txn->ranges.set_bounds(0, 0);
+        return;
+    }
     uint64_t used = heap_used_bytes(txn->rt->heap) / 8;
     uint64_t end = used < txn->rt->user_end_word ? used : txn->rt->user_end_word;
     txn->ranges.set_bounds(txn->rt->user_first_word, end);
@@ -117,7 +124,8 @@ ty_status commit_by_snapshot(ty_txn *txn, uint64_t *sequence) {
 }
 
 bool nothing_done(const ty_txn *txn) {
-    return txn->ranges.empty() && txn->blocks.count == 0 && txn->roots.count == 0 && !txn->has_procedure;
+    return txn->ranges.empty() && txn->blocks.count == 0 && txn->roots.count == 0 && !txn->has_procedure &&
+           !(txn->automatic && automatic_has_twins(*txn->rt));
 }
 
 struct committed {
@@ -151,6 +159,8 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
 ty_status commit_unstable(ty_txn *txn, committed *done) {
     if (ty_status status = publish_changes(txn, done))
         return status;
+    if (txn->twinned && !txn->automatic)
+        stray_stores_in(txn);
     bool sound = txn->blocks.count == 0 || blocks_settle(txn, !done->by_snapshot) == TY_OK;
     if (done->sequence != 0)
         snapshots_after_commit(*txn->rt);
@@ -182,7 +192,7 @@ ty_status transaction_create(txn_runtime &rt) {
         status = txn->block_numbers.create(words);
     area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
                      &txn->objects.memory,  &txn->parts.memory, &txn->words.memory,     &txn->operations.memory,
-                     &txn->overlays.memory, &txn->encoded};
+                     &txn->overlays.memory, &txn->found.memory, &txn->encoded};
     for (area *each : areas)
         if (status == TY_OK)
             status = each->create(size_t{16} << 30);
@@ -197,10 +207,11 @@ void transaction_destroy(txn_runtime &rt) {
     ty_txn *txn = rt.txn;
     if (txn == nullptr)
         return;
+    automatic_destroy(rt);
     objects_destroy(rt);
     area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
                      &txn->objects.memory,  &txn->parts.memory, &txn->words.memory,     &txn->operations.memory,
-                     &txn->overlays.memory, &txn->encoded};
+                     &txn->overlays.memory, &txn->found.memory, &txn->encoded};
     for (area *each : areas)
         each->destroy();
     txn->block_numbers.destroy();
@@ -216,16 +227,21 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
             .remedy("open it with the kind TY_TRANSACTIONAL");
     if (ty_status status = refuse_begin(*rt))
         return status;
-    ty_store_mode stores = options.stores == TY_STORES_DEFAULT ? rt->stores : options.stores;
-    if (stores == TY_STORES_AUTOMATIC)
-        return failure(TY_E_UNSUPPORTED, "begin a transaction that finds its stores by itself")
-            .remedy("declare them: TY_STORES_DECLARED");
     if (!options.no_wait)
         rt->gate.lock();
     else if (!rt->gate.try_lock())
         return busy();
     ty_txn *txn = rt->txn;
+    ty_store_mode stores = options.stores == TY_STORES_DEFAULT ? rt->stores : options.stores;
     txn->free_later = options.free_later;
+    txn->automatic = stores == TY_STORES_AUTOMATIC;
+    txn->twinned = txn->automatic || rt->check_stores;
+    if (txn->twinned) {
+        if (ty_status status = automatic_begin(*rt)) {
+            rt->gate.unlock();
+            return status;
+        }
+    }
     set_bounds(txn);
     txn->owner.store(this_thread(), std::memory_order_relaxed);
     *begun = txn;
@@ -267,7 +283,12 @@ ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t by
         return status;
     if (ty_status status = words_of(txn, call, address, bytes, &words))
         return status;
-    return words.count != 0 ? txn->ranges.add(words.first, words.count) : TY_OK;
+    if (words.count == 0)
+        return TY_OK;
+    if (txn->rt->automatic != nullptr)
+        if (ty_status status = automatic_touch(*txn->rt, address, bytes))
+            return status;
+    return txn->automatic ? TY_OK : txn->ranges.add(words.first, words.count); // the twin is as old, or older
 }
 
 ty_status txn_declare(ty_txn *txn, const void *address, size_t bytes) {
@@ -300,7 +321,11 @@ ty_status txn_commit(ty_txn *txn) {
 ty_status txn_rollback(ty_txn *txn) {
     if (ty_status status = check_owner(txn, "roll back"))
         return status;
+    if (txn->twinned && !txn->automatic)
+        stray_stores_in(txn);
     ty_status memory = memory_rollback(txn);
+    if (txn->automatic)
+        automatic_rollback(*txn->rt);
     ty_status blocks = blocks_rollback(txn);
     txn->rt->stats.rollbacks++;
     finish(txn);

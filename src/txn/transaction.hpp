@@ -66,6 +66,8 @@ struct ty_txn {
     taiyen::range_cache ranges;   // from here: the owner's
     taiyen::txn_runtime *rt;
     bool free_later;
+    bool automatic; // it finds its stores by itself
+    bool twinned;   // twins are taken: it does, or stores are checked
 
     taiyen::word_table block_numbers; // by word: in blocks
     taiyen::txn_array<taiyen::touched_block> blocks;
@@ -84,6 +86,7 @@ struct ty_txn {
     taiyen::txn_array<taiyen::record_operation> operations;
     taiyen::txn_array<taiyen::word_range> words;
     taiyen::txn_array<taiyen::word_range> overlays;
+    taiyen::txn_array<taiyen::range_entry> found; // automatic.cpp
     taiyen::area encoded;
 };
 
@@ -151,6 +154,10 @@ void reserved_unlist(txn_runtime &rt, uint64_t word);
 void reserved_hide(txn_runtime &rt, uint64_t word);
 void reserved_show(txn_runtime &rt, uint64_t word);
 uint64_t reserved_count(txn_runtime &rt);
+// Whether the block is reserved, published by the transaction, or one of the library's own. Under the lock.
+bool reserved_any(const txn_runtime &rt, uint64_t word);
+// Tells automatic_reserved of all there are. Under the lock.
+void reservations_count_pages(txn_runtime &rt);
 
 // ---- readers.cpp
 

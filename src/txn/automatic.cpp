@@ -1,0 +1,369 @@
+#include "automatic.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t page_words = os::page_bytes / 8;
+constexpr uint64_t kept_twins = (uint64_t{4} << 20) / os::page_bytes; // memory kept from one transaction to the next
+constexpr uint32_t no_page = UINT32_MAX;
+
+// A page of the heap's blocks; numbered from the first one.
+struct guarded_page {
+    std::atomic<uint32_t> twin;     // 0: it has none; else its number and one
+    std::atomic<uint32_t> next;     // in the list of writable pages
+    std::atomic<uint16_t> reserved; // blocks that are reserved and touch it; changes under the reservations' lock
+    std::atomic<bool> writable;     // it is in the list
+};
+
+thread_local unsigned library_depth;
+
+} // namespace
+
+// Lies with its arrays in one mapping, whose memory the kernel finds when it is touched: so there is room for a twin of
+// every page, and the handler allocates nothing.
+struct automatic_stores {
+    os::write_guard guard;
+    txn_runtime *rt;
+    char *first; // the first page
+    uint64_t page_count;
+    size_t mapped_bytes;
+    std::atomic<bool> twinning;           // a transaction is under way that needs twins
+    std::atomic<uint32_t> first_writable; // pages that are to be protected before the next one; no_page: none
+    std::atomic<uint32_t> twin_count;
+    std::atomic<uint32_t> own_first; // pages that need no twins, while the transaction touches them
+    std::atomic<uint32_t> own_end;
+    guarded_page *pages;
+    uint64_t *twins;      // page_words each
+    uint32_t *twin_pages; // of which pages, in the order in which they were taken
+    uint32_t *sorted;     // the same in rising order
+    uint64_t *pieces;     // pages to be protected
+
+    char *page(uint64_t number) const { return first + number * os::page_bytes; }
+    uint64_t *twin_of(uint32_t number) const {
+        return twins + (pages[number].twin.load(std::memory_order_relaxed) - 1) * page_words;
+    }
+};
+
+namespace {
+
+// Other threads may be writing to reserved blocks of the page. Word by word, by loads that ThreadSanitizer is not told
+// of: it does not know that what they write is not looked at.
+[[gnu::no_sanitize("thread")]] void copy_page(uint64_t *to, const char *from) {
+    const uint64_t *words = reinterpret_cast<const uint64_t *>(from);
+    for (uint64_t i = 0; i < page_words; i++)
+        to[i] = __atomic_load_n(words + i, __ATOMIC_RELAXED);
+}
+
+void list_as_writable(automatic_stores &a, uint32_t number) {
+    guarded_page &page = a.pages[number];
+    if (page.writable.exchange(true, std::memory_order_relaxed))
+        return;
+    uint32_t next = a.first_writable.load(std::memory_order_relaxed);
+    do {
+        page.next.store(next, std::memory_order_relaxed);
+    } while (
+        !a.first_writable.compare_exchange_weak(next, number, std::memory_order_release, std::memory_order_relaxed));
+}
+
+void take_twin(automatic_stores &a, uint32_t number) {
+    uint32_t twin = a.twin_count.load(std::memory_order_relaxed);
+    copy_page(a.twins + twin * page_words, a.page(number));
+    a.twin_pages[twin] = number;
+    a.pages[number].twin.store(twin + 1, std::memory_order_relaxed);
+    a.twin_count.store(twin + 1, std::memory_order_release);
+}
+
+bool is_own(const automatic_stores &a, uint32_t number) {
+    return number >= a.own_first.load(std::memory_order_relaxed) && number < a.own_end.load(std::memory_order_relaxed);
+}
+
+// In the handler of the fault, on the thread that writes; one call at a time.
+os::write_answer on_first_write(void *context, const os::first_write &write) {
+    automatic_stores &a = *static_cast<automatic_stores *>(context);
+    uint32_t number = static_cast<uint32_t>(write.piece);
+    guarded_page &page = a.pages[number];
+    if (a.twinning.load(std::memory_order_acquire)) {
+        if (page.twin.load(std::memory_order_relaxed) == 0 && !is_own(a, number))
+            take_twin(a, number);
+    } else if (a.rt->check_stores && library_depth == 0 && page.reserved.load(std::memory_order_relaxed) == 0 &&
+               static_cast<uint64_t>(static_cast<const char *>(write.address) - a.first) / os::page_bytes == number) {
+        stray_store_outside(*a.rt, write.address, write.instruction);
+    }
+    list_as_writable(a, number);
+    return os::write_answer::allow;
+}
+
+// Protects the pages that are writable. Handlers that began before are done when it returns (A4).
+ty_status protect_writable(automatic_stores &a) {
+    size_t count = 0;
+    uint32_t number = a.first_writable.exchange(no_page, std::memory_order_acquire);
+    for (; number != no_page; number = a.pages[number].next.load(std::memory_order_relaxed))
+        a.pieces[count++] = number;
+    for (size_t i = 0; i < count; i++)
+        a.pages[a.pieces[i]].writable.store(false, std::memory_order_relaxed);
+    std::sort(a.pieces, a.pieces + count);
+    ty_status status = a.guard.protect(a.pieces, count);
+    if (status != TY_OK) // mappings are too many: all together need none
+        status = a.guard.arm();
+    for (size_t i = 0; status != TY_OK && i < count; i++)
+        list_as_writable(a, static_cast<uint32_t>(a.pieces[i]));
+    return status;
+}
+
+void forget_twins(automatic_stores &a) {
+    uint32_t count = a.twin_count.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++)
+        a.pages[a.twin_pages[i]].twin.store(0, std::memory_order_relaxed);
+    if (count > kept_twins) // else it is merely kept
+        static_cast<void>(os::decommit(a.twins + kept_twins * page_words, (count - kept_twins) * os::page_bytes));
+    a.twin_count.store(0, std::memory_order_relaxed);
+}
+
+// The arrays' places, behind each other; pages whole, so that twins can be given back.
+class layout {
+public:
+    template <class T>
+    T *place(char *base, uint64_t count) {
+        T *at = reinterpret_cast<T *>(base + bytes_);
+        bytes_ += (count * sizeof(T) + os::page_bytes - 1) & ~(os::page_bytes - 1);
+        return at;
+    }
+    size_t bytes() const { return bytes_; }
+
+private:
+    size_t bytes_ = 0;
+};
+
+size_t lay_out(char *base, uint64_t pages, automatic_stores *a) {
+    layout places;
+    places.place<automatic_stores>(base, 1);
+    a->twins = places.place<uint64_t>(base, pages * page_words);
+    a->pages = places.place<guarded_page>(base, pages);
+    a->twin_pages = places.place<uint32_t>(base, pages);
+    a->sorted = places.place<uint32_t>(base, pages);
+    a->pieces = places.place<uint64_t>(base, pages);
+    return places.bytes();
+}
+
+ty_status create(txn_runtime &rt, automatic_stores **made) {
+    uint64_t pages = (rt.user_end_word - rt.user_first_word) / page_words;
+    automatic_stores measured{};
+    size_t bytes = lay_out(nullptr, pages, &measured);
+    void *memory;
+    if (ty_status status = os::map_memory(bytes, os::memory_hint::none, &memory))
+        return status;
+    automatic_stores *a = ::new (memory) automatic_stores{};
+    lay_out(static_cast<char *>(memory), pages, a);
+    a->rt = &rt;
+    a->first = rt.base + rt.user_first_word * 8;
+    a->page_count = pages;
+    a->mapped_bytes = bytes;
+    a->first_writable.store(no_page, std::memory_order_relaxed);
+    ty_status status = a->guard.start(a->first, pages, os::write_guard::default_piece_pages, on_first_write, a);
+    if (status == TY_OK && (status = a->guard.arm()) != TY_OK)
+        a->guard.stop();
+    if (status != TY_OK) {
+        os::unmap_memory(memory, bytes);
+        return status;
+    }
+    *made = a;
+    return TY_OK;
+}
+
+// Reserved blocks may be filled meanwhile; only the writes of other threads that come after they were counted are told
+// apart from stores outside of transactions, and none is reported while twins are taken.
+ty_status start(txn_runtime &rt) {
+    automatic_stores *a;
+    if (ty_status status = create(rt, &a))
+        return status;
+    a->twinning.store(true, std::memory_order_release);
+    reservations_lock(rt);
+    rt.automatic = a;
+    reservations_count_pages(rt);
+    reservations_unlock(rt);
+    return TY_OK;
+}
+
+bool all_writable(const automatic_stores &a, uint64_t first, uint64_t end) {
+    for (uint64_t number = first; number < end; number++) {
+        const guarded_page &page = a.pages[number];
+        // Where others write, too, one may have listed it and not be done.
+        if (!page.writable.load(std::memory_order_relaxed) || page.reserved.load(std::memory_order_relaxed) != 0)
+            return false;
+    }
+    return true;
+}
+
+uint64_t page_of(const automatic_stores &a, const void *address) {
+    return static_cast<uint64_t>(static_cast<const char *>(address) - a.first) / os::page_bytes;
+}
+
+} // namespace
+
+ty_status automatic_begin(txn_runtime &rt) {
+    if (rt.automatic == nullptr)
+        if (ty_status status = start(rt))
+            return status;
+    automatic_stores &a = *rt.automatic;
+    a.twinning.store(true, std::memory_order_release);
+    // A4: a thread that saw no transaction may be about to list its page: when this returns, it has.
+    ty_status status = a.guard.protect(nullptr, 0);
+    if (status == TY_OK)
+        status = protect_writable(a);
+    if (status != TY_OK)
+        automatic_end(rt);
+    return status;
+}
+
+void automatic_end(txn_runtime &rt) {
+    automatic_stores &a = *rt.automatic;
+    a.twinning.store(false, std::memory_order_release);
+    static_cast<void>(protect_writable(a)); // else the next begin does it
+    forget_twins(a);
+}
+
+void automatic_destroy(txn_runtime &rt) {
+    automatic_stores *a = rt.automatic;
+    if (a == nullptr)
+        return;
+    a->guard.stop();
+    rt.automatic = nullptr;
+    os::unmap_memory(a, a->mapped_bytes);
+}
+
+bool automatic_has_twins(const txn_runtime &rt) {
+    return rt.automatic->twin_count.load(std::memory_order_relaxed) != 0;
+}
+
+ty_status automatic_touch(txn_runtime &rt, const void *address, size_t bytes) {
+    automatic_stores &a = *rt.automatic;
+    uint64_t first = page_of(a, address);
+    uint64_t end = page_of(a, static_cast<const char *>(address) + bytes - 1) + 1;
+    return all_writable(a, first, end) ? TY_OK : a.guard.touch(address, bytes);
+}
+
+void automatic_touch_own(txn_runtime &rt, const void *block, size_t bytes) {
+    automatic_stores &a = *rt.automatic;
+    const char *end = static_cast<const char *>(block) + bytes;
+    a.own_first.store(static_cast<uint32_t>(page_of(a, static_cast<const char *>(block) + os::page_bytes - 1)),
+                      std::memory_order_relaxed);
+    a.own_end.store(static_cast<uint32_t>(page_of(a, end)), std::memory_order_relaxed);
+    static_cast<void>(automatic_touch(rt, block, bytes)); // else its first writes do it
+    a.own_first.store(0, std::memory_order_relaxed);
+    a.own_end.store(0, std::memory_order_relaxed);
+}
+
+[[gnu::no_sanitize("thread")]] uint64_t next_difference(const uint64_t *now, const uint64_t *before, uint64_t at,
+                                                        uint64_t end) {
+    while (at < end && __atomic_load_n(now + at, __ATOMIC_RELAXED) == before[at])
+        at++;
+    return at;
+}
+
+ty_status automatic_each_difference(txn_runtime &rt, difference_function found, void *context) {
+    const automatic_stores &a = *rt.automatic;
+    uint32_t count = a.twin_count.load(std::memory_order_acquire);
+    std::copy(a.twin_pages, a.twin_pages + count, a.sorted);
+    std::sort(a.sorted, a.sorted + count);
+    ty_status status = TY_OK;
+    reservations_lock(rt);
+    for (uint32_t i = 0; i < count && status == TY_OK; i++) {
+        uint64_t *now = reinterpret_cast<uint64_t *>(a.page(a.sorted[i]));
+        const uint64_t *before = a.twin_of(a.sorted[i]);
+        uint64_t page_word = word_at(rt, now);
+        for (uint64_t at = 0; (at = next_difference(now, before, at, page_words)) < page_words && status == TY_OK;) {
+            ty_block place;
+            bool live = heap_find_block(rt.heap, now + at, &place);
+            uint64_t end = std::min(word_at(rt, place.address) + place.size_bytes / 8 - page_word, page_words);
+            if (live && !reserved_any(rt, word_at(rt, place.address)))
+                status = found(context, {{range_entry::pack(page_word + at, end - at), before + at}, place});
+            at = end;
+        }
+    }
+    reservations_unlock(rt);
+    return status;
+}
+
+namespace {
+
+// Puts differences between the entries of the range cache, and under them.
+struct range_merger {
+    ty_txn *txn;
+    const range_entry *next;
+    const range_entry *end;
+    uint64_t covered = 0; // by entries so far
+
+    ty_status put(uint64_t first, uint64_t words_end, const uint64_t *before) {
+        for (;;) {
+            uint64_t from = std::min(std::max(first, covered), words_end);
+            uint64_t to = next != end ? std::min(std::max(next->first(), from), words_end) : words_end;
+            if (from < to)
+                if (ty_status status = txn->found.push({range_entry::pack(from, to - from), before + (from - first)}))
+                    return status;
+            if (next == end || next->first() >= words_end)
+                return TY_OK;
+            if (ty_status status = put_entry())
+                return status;
+        }
+    }
+    ty_status put_entry() {
+        covered = next->end();
+        return txn->found.push(*next++);
+    }
+};
+
+} // namespace
+
+ty_status automatic_ranges(ty_txn *txn, const range_entry **ranges, size_t *count) {
+    const range_entry *declared;
+    size_t declared_count;
+    if (ty_status status = txn->ranges.merged(&declared, &declared_count))
+        return status;
+    txn->found.count = 0;
+    range_merger merger{txn, declared, declared + declared_count};
+    ty_status status = automatic_each_difference(
+        *txn->rt,
+        [](void *context, const twin_difference &found) {
+            return static_cast<range_merger *>(context)->put(found.words.first(), found.words.end(),
+                                                             found.words.before);
+        },
+        &merger);
+    while (status == TY_OK && merger.next != merger.end)
+        status = merger.put_entry();
+    *ranges = txn->found.begin();
+    *count = txn->found.count;
+    return status;
+}
+
+void automatic_rollback(txn_runtime &rt) {
+    static_cast<void>(automatic_each_difference(
+        rt,
+        [](void *context, const twin_difference &found) {
+            memcpy(address_of(*static_cast<txn_runtime *>(context), found.words.first()), found.words.before,
+                   found.words.count() * 8);
+            return TY_OK;
+        },
+        &rt)); // it fails as its function does
+}
+
+void automatic_reserved(txn_runtime &rt, uint64_t word, uint64_t words, bool reserved) {
+    if (rt.automatic == nullptr || words == 0)
+        return;
+    automatic_stores &a = *rt.automatic;
+    uint64_t end = page_of(a, address_of(rt, word + words) - 1) + 1;
+    for (uint64_t number = page_of(a, address_of(rt, word)); number < end; number++)
+        a.pages[number].reserved.fetch_add(static_cast<uint16_t>(reserved ? 1 : -1), std::memory_order_relaxed);
+}
+
+library_stores::library_stores() {
+    library_depth++;
+}
+
+library_stores::~library_stores() {
+    library_depth--;
+}
+
+} // namespace taiyen
