@@ -449,22 +449,22 @@ TEST_P(automatic, stores_outside_of_transactions_stay_outside) {
 // What was stored outside is logged when a transaction says so, though it differs from no twin.
 TEST_P(automatic, log_data_goes_before_twins) {
     automatic_heap h(GetParam());
-    char *block = h.block("b", 64);
+    char *block = h.block("b", 20000);
     ASSERT_OK(ty_commit(h.begin()));
     put(block, 80);
     ty_txn *txn = h.begin();
     put(block + 8, 81);
     ASSERT_OK(ty_log_data(txn, block, 8));
     ASSERT_OK(ty_commit(txn));
-    put(block + 32, 82);
+    put(block + 12000, 82);
     txn = h.begin();
     put(block + 24, 83);
-    ASSERT_OK(ty_log_data(txn, block + 32, 8)); // behind all that differs
+    ASSERT_OK(ty_log_data(txn, block + 12000, 8)); // in a page behind all that differ
     ASSERT_OK(ty_commit(txn));
     h.crash();
     EXPECT_EQ(80u, get(block));
     EXPECT_EQ(81u, get(block + 8));
-    EXPECT_EQ(82u, get(block + 32));
+    EXPECT_EQ(82u, get(block + 12000));
     EXPECT_EQ(83u, get(block + 24));
 }
 
