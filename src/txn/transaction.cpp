@@ -51,13 +51,19 @@ void set_bounds(ty_txn *txn) {
     txn->ranges.set_bounds(txn->rt->user_first_word, end);
 }
 
+ty_status refuse_forked(const txn_runtime &rt, const char *call) {
+    if (rt.txn_forked())
+        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
+            .remedy("use it there, or open it in the child after the parent has closed it");
+    return TY_OK;
+}
+
 ty_status refuse_begin(const txn_runtime &rt) {
     constexpr const char *call = "begin a transaction";
     if (rt.log == nullptr)
         return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
-    if (rt.txn_forked())
-        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
-            .remedy("open the heap in the process that changes it");
+    if (ty_status status = refuse_forked(rt, call))
+        return status;
     if (rt.txn->owner.load(std::memory_order_relaxed) == this_thread())
         return failure(TY_E_ARGUMENT, "%s: this thread has one under way on the heap", call)
             .remedy("commit it or roll it back first; ty_current_txn returns it");
@@ -157,6 +163,8 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
 }
 
 ty_status commit_unstable(ty_txn *txn, committed *done) {
+    if (ty_status status = refuse_forked(*txn->rt, "commit")) // the log's file is the parent's, too
+        return status;
     if (ty_status status = publish_changes(txn, done))
         return status;
     if (txn->twinned && !txn->automatic)
@@ -338,6 +346,8 @@ ty_status txn_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable) 
     if (rt == nullptr || rt->log == nullptr)
         return failure(TY_E_ARGUMENT, "%s: the heap is not transactional, or open for reading only", call)
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");
+    if (ty_status status = refuse_forked(*rt, call)) // a wait would write to the parent's log
+        return status;
     uint64_t last = log_last(rt->log);
     if (sequence > last)
         return failure(TY_E_ARGUMENT, "%s: none has the number %llu yet", call,
@@ -357,6 +367,8 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
         return failure(TY_E_ARGUMENT, "get transaction statistics: the heap is not transactional, or open for reading "
                                       "only")
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");
+    if (ty_status status = refuse_forked(*rt, "get transaction statistics")) // others may have held the locks
+        return status;
     bool own = rt->txn->owner.load(std::memory_order_relaxed) == this_thread();
     if (!own)
         rt->gate.lock_shared();
@@ -372,7 +384,6 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
     stats->sequence = log_last(rt->log);
     stats->stable_sequence = log_stable(rt->log);
     stats->reserved_blocks = reserved_count(*rt);
-    snapshots_add_stats(*rt, stats);
     snapshots_add_stats(*rt, stats);
     return TY_OK;
 }
