@@ -329,7 +329,8 @@ TEST(flight_test, damage_is_told_from_a_crash) {
         for (uint64_t at = frame == 0 ? 0 : ends[frame]; at < end; at += 5) {
             memory_log copy;
             copy.copy_from(in);
-            copy.data()[header.ring_offset + at] ^= 1 << at % 8;
+            char &byte = copy.data()[header.ring_offset + at];
+            byte = static_cast<char>(byte ^ 1 << at % 8);
             reading read = read_log(*copy.sink());
             if (read.status == TY_OK && read.records == model)
                 continue; // a byte of padding
