@@ -276,7 +276,7 @@ ty_status blocks_settle(ty_txn *txn, bool shrink) {
         bool listed = block.published || (!shrink && block.words_wanted == 0);
         if (listed) // before another thread can reserve its place
             reserved_forget(rt, block.word);
-        if (block.words_wanted == 0 && txn->free_later)
+        if (block.words_wanted == 0 && txn->free_later && rt.threads && reserved_leave(rt, block.word) == TY_OK)
             snapshots_free_later(rt, address);
         else if (block.words_wanted == 0)
             status = heap_free(address);

@@ -23,13 +23,14 @@ static_assert(sizeof(list_block) == list_block_bytes);
 enum class reserved_state : uint8_t {
     reserved,
     published, // by the transaction under way
-    leaving,   // a transaction frees it, and a snapshot that holds that transaction is under way
+    leaving,   // a transaction frees it, and a snapshot that holds that transaction is under way; or it is to be freed
+               // later
     of_list,   // a block of the list itself
 };
 
 struct reservation {
     uint64_t word;   // 0: not in use
-    uint64_t *place; // in the list; NULL for a block of the list
+    uint64_t *place; // in the list; NULL: it is not there
     uint64_t words;  // of the block; 0: it is in use, but not as a reserved one
     reserved_state state;
     uint32_t next_free; // number of the next one that is not in use
@@ -79,9 +80,11 @@ ty_status enter(txn_runtime &rt, uint64_t word, uint64_t words, uint64_t *place,
 void leave(txn_runtime &rt, reservation *entry) {
     reservations &r = *rt.reserved;
     library_stores own;
-    *entry->place = 0;
+    if (entry->place != nullptr) {
+        *entry->place = 0;
+        r.free_places.push(entry->place); // there is room: it came from there
+    }
     automatic_reserved(rt, entry->word, entry->words, false);
-    r.free_places.push(entry->place); // there is room: it came from there
     r.numbers.erase(entry->word);
     uint32_t number = static_cast<uint32_t>(entry - r.entries.begin());
     *entry = {0, nullptr, 0, reserved_state::reserved, r.first_free};
@@ -293,6 +296,9 @@ ty_status check_not_reserved(txn_runtime &rt, const char *call, const void *bloc
     os::lock_guard guard(r.lock);
     if (r.numbers.count() == 0 || find(r, word_at(rt, block)) == nullptr)
         return TY_OK;
+    if (find(r, word_at(rt, block))->state == reserved_state::leaving)
+        return failure(TY_E_ARGUMENT, "%s %p: a transaction has freed it already", call, block)
+            .remedy("free a block once");
     return failure(TY_E_ARGUMENT, "%s %p: it is reserved, and no part of the heap yet", call, block)
         .remedy("publish it first, or use ty_cancel");
 }
@@ -355,6 +361,17 @@ bool reserved_any(const txn_runtime &rt, uint64_t word) {
 void reservations_count_pages(txn_runtime &rt) {
     for (const reservation &entry : rt.reserved->entries)
         automatic_reserved(rt, entry.word, entry.words, true);
+}
+
+ty_status reserved_leave(txn_runtime &rt, uint64_t word) {
+    os::lock_guard guard(rt.reserved->lock);
+    return enter(rt, word, 0, nullptr, reserved_state::leaving);
+}
+
+ty_status reserved_free(txn_runtime &rt, void *block) {
+    os::lock_guard guard(rt.reserved->lock);
+    leave(rt, find(*rt.reserved, word_at(rt, block)));
+    return heap_free(block);
 }
 
 uint64_t reserved_count(txn_runtime &rt) {

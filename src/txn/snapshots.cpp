@@ -81,9 +81,9 @@ private:
 
 // ---- Under lock
 
-void free_some(snapshot_service &s, size_t most) {
+void free_some(txn_runtime &rt, snapshot_service &s, size_t most) {
     for (; most && s.free_count; --most)
-        if (heap_free(s.frees[--s.free_count]))
+        if (reserved_free(rt, s.frees[--s.free_count]))
             s.free_error = kept_error();
 }
 
@@ -109,7 +109,7 @@ void settle(txn_runtime &rt, snapshot_service &s) {
 // X1, X3: with the gate held.
 ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch) {
     settle(rt, s);
-    free_some(s, SIZE_MAX);
+    free_some(rt, s, SIZE_MAX);
     reservations_lock(rt);
     log_mark mark = log_mark_now(rt.log);
     mark.sequence += beyond_log;
@@ -260,7 +260,7 @@ void *thread_main(void *argument) {
         {
             os::lock_guard guard(s.lock);
             settle(rt, s);
-            free_some(s, frees_at_once);
+            free_some(rt, s, frees_at_once);
             more = s.free_count != 0;
         }
         if (is_due(rt))
@@ -361,7 +361,7 @@ void snapshots_free_later(txn_runtime &rt, void *block) {
     }
     if (queued)
         wake(s);
-    else if (heap_free(block)) {
+    else if (reserved_free(rt, block)) {
         os::lock_guard guard(s.lock);
         s.free_error = kept_error();
     }
@@ -393,7 +393,7 @@ ty_status snapshots_free_all(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
     os::lock_guard guard(s.lock);
     s.free_error = {};
-    free_some(s, SIZE_MAX);
+    free_some(rt, s, SIZE_MAX);
     return s.free_error.status ? tell(s.free_error) : TY_OK;
 }
 
@@ -434,7 +434,7 @@ ty_status txn_work(ty_heap *heap) {
     ty_error error{};
     {
         os::lock_guard guard(s.lock);
-        free_some(s, SIZE_MAX);
+        free_some(*rt, s, SIZE_MAX);
         settle(*rt, s);
         error = s.error.status ? s.error : s.free_error;
         s.error = s.free_error = {};

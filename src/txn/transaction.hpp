@@ -153,6 +153,10 @@ void reserved_unlist(txn_runtime &rt, uint64_t word);
 // A published block is not in the list meanwhile; its place there is kept.
 void reserved_hide(txn_runtime &rt, uint64_t word);
 void reserved_show(txn_runtime &rt, uint64_t word);
+// A block that a commit freed and that is still to be given back: none of the program's any more. Expected:
+// TY_E_MEMORY.
+ty_status reserved_leave(txn_runtime &rt, uint64_t word);
+ty_status reserved_free(txn_runtime &rt, void *block); // gives it back
 uint64_t reserved_count(txn_runtime &rt);
 // Whether the block is reserved, published by the transaction, or one of the library's own. Under the lock.
 bool reserved_any(const txn_runtime &rt, uint64_t word);

@@ -8,8 +8,9 @@ namespace taiyen::test {
 
 class test_heap {
 public:
-    explicit test_heap(ty_class_table classes) {
+    explicit test_heap(ty_class_table classes, ty_background background = TY_BACKGROUND_CALLS) {
         options_ = files_.options();
+        options_.background = background;
         options_.kind = TY_TRANSACTIONAL;
         options_.classes = classes;
         options_.log_bytes = size_t{1} << 20; // small, so that snapshots are forced
