@@ -47,6 +47,8 @@ public:
     void transaction() {
         if (below(4) == 0)
             reserve_or_cancel();
+        if (below(500) == 0)
+            set_full(true);
         before_ = now_;
         reserved_before_ = reserved_;
         ASSERT_OK(ty_begin(heap(), nullptr, &txn_));
@@ -79,6 +81,7 @@ public:
     }
 
     void crash() {
+        set_full(false);
         uint64_t stable = stable_sequence();
         uint64_t last = history_.rbegin()->first;
         if (below(3) == 0) { // in the middle of one
@@ -101,11 +104,21 @@ public:
     }
 
     void snapshot() {
+        set_full(false);
         ASSERT_OK(heap_.snapshot());
         forget_older(stable_sequence());
     }
 
+    void end() { set_full(false); }
+
+    int refused = 0; // commits
+
 private:
+    void set_full(bool full) {
+        full_ = full;
+        heap_.set_full(full);
+    }
+
     uint64_t stable_sequence() {
         ty_txn_stats stats{};
         stats.struct_size = sizeof stats;
@@ -168,12 +181,25 @@ private:
             return;
         }
         uint64_t sequence = 0;
-        bool wait = below(8) == 0;
+        bool wait = below(full_ ? 2000 : 8) == 0; // while the disk is full, mostly until the log is too
         ty_status status = wait ? ty_commit(txn_) : ty_commit_async(txn_, &sequence);
-        while (status == TY_E_SPACE) { // X6
-            ASSERT_EQ(ty_current_txn(heap()), txn_);
+        if (status == TY_E_SPACE && ty_current_txn(heap()) == txn_) { // X6: still under way
+            refused++;
             step();
+            set_full(false);
+            if (below(2) != 0) {
+                ASSERT_OK(ty_rollback(txn_));
+                now_ = before_;
+                reserved_ = reserved_before_;
+                shrunk_.clear();
+                return;
+            }
             status = wait ? ty_commit(txn_) : ty_commit_async(txn_, &sequence);
+        } else if (status == TY_E_SPACE) { // over, and not stable
+            bool stable = false;
+            set_full(false);
+            status = ty_stable(heap(), 0, true, &stable);
+            ASSERT_TRUE(stable);
         }
         ASSERT_OK(status);
         ASSERT_EQ(ty_current_txn(heap()), nullptr);
@@ -397,8 +423,11 @@ private:
     std::vector<char *> reserved_, reserved_before_;
     std::map<char *, size_t> shrunk_; // in the transaction under way: to so many bytes
     char *newest_ = nullptr;
+    bool full_ = false;                 // the disk
     std::map<uint64_t, state> history_; // by the last sequence that it holds
 };
+
+int refused; // commits, of all runs
 
 void run(uint64_t seed, ty_class_table classes, int transactions, int crash_every) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -413,11 +442,14 @@ void run(uint64_t seed, ty_class_table classes, int transactions, int crash_ever
             m.snapshot();
     }
     m.check();
+    refused += m.refused;
+    m.end();
 }
 
 TEST(model, transactions_of_all_kinds) {
     for (uint64_t seed = 1; seed <= 4 && !HasFatalFailure(); seed++)
         run(seed, seed % 2 != 0 ? TY_CLASSES_LINE : TY_CLASSES_PACKED, 25000, 0);
+    EXPECT_GT(refused, 0) << "no commit met a full disk and a full log";
 }
 
 TEST(model, crashes_at_random_points) {

@@ -22,6 +22,14 @@ public:
     ty_heap *get() const { return heap_; }
     ty_status snapshot() const { return ty_snapshot(heap_); }
 
+    // Every write fails for want of space, or none does.
+    void set_full(bool full) {
+        os::sim_fault fault{};
+        if (full)
+            fault = {os::sim_op_write | os::sim_op_write_durable | os::sim_op_allocate, 0, true, TY_E_SPACE};
+        os::sim_set_fault(files_.get(), fault);
+    }
+
     // The process dies and the heap is opened again; the sequence that was restored.
     uint64_t crash() {
         EXPECT_OK(ty_discard(heap_));

@@ -125,6 +125,10 @@ TEST(threads, wrong_use_is_told) {
     ASSERT_OK(ty_begin(heap, nullptr, &txn));
     ASSERT_OK(ty_declare(txn, b.balances, 8));
     b.balances[0] = 1;
+    char *base = static_cast<char *>(ty_heap_base(heap));
+    EXPECT_EQ(ty_declare(txn, base, 8), TY_E_ARGUMENT); // X5
+    EXPECT_EQ(ty_declare(txn, base + small_limit - 8, 8), TY_E_ARGUMENT);
+    EXPECT_EQ(ty_log_data(txn, base + 4096, 100), TY_E_ARGUMENT);
     EXPECT_EQ(ty_begin(heap, nullptr, &other), TY_E_ARGUMENT);
     EXPECT_EQ(ty_read_begin(heap), TY_E_ARGUMENT);
     EXPECT_EQ(ty_object_read_begin(heap, b.balances), TY_E_ARGUMENT);
