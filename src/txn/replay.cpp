@@ -4,6 +4,7 @@
 
 #include "transaction.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace taiyen {
@@ -59,12 +60,14 @@ struct record_check {
 
 // ---- The replay
 
-// X5: words lie in pages that blocks use, and operations are the heap's own, which checks what it is asked.
+// X5: words lie in user pages, and operations are the heap's own, which checks what it is asked. Words in pages that
+// the recovered heap has never used are left out: a program declared memory that was in no block of it, free or only
+// reserved, and these pages must read as zeros (H7).
 struct replayer {
     txn_runtime *rt;
     const char *name;
     record_scope scope;
-    uint64_t used_words = 0; // words behind it belong to no block
+    uint64_t used_words = 0;
 
     // Words lie scattered: each store waits for memory. So it is done when so many others have been asked for.
     static constexpr size_t ahead = 32;
@@ -79,6 +82,9 @@ struct replayer {
 
     void look_at_heap() { used_words = heap_used_bytes(rt->heap) / 8; }
     char *address_of(uint64_t word) const { return rt->base + word * 8; }
+    uint64_t used_of(uint64_t first, uint64_t count) const {
+        return first < used_words ? std::min(count, used_words - first) : 0;
+    }
     void do_oldest() {
         const store &oldest = pending[first_pending++ % ahead];
         *oldest.place = (*oldest.place & ~oldest.mask) | oldest.value;
@@ -90,7 +96,7 @@ struct replayer {
 
     ty_status word(uint64_t word, uint64_t mask, uint64_t value) {
         if (word >= used_words)
-            return TY_E_DAMAGED;
+            return TY_OK;
         if (next_pending - first_pending == ahead)
             do_oldest();
         auto *place = reinterpret_cast<uint64_t *>(address_of(word));
@@ -100,16 +106,12 @@ struct replayer {
     }
     ty_status words(uint64_t first, uint64_t count, const uint8_t *bytes) {
         flush();
-        if (first + count > used_words)
-            return TY_E_DAMAGED;
-        memcpy(address_of(first), bytes, count * 8);
+        memcpy(address_of(first), bytes, used_of(first, count) * 8);
         return TY_OK;
     }
     ty_status zeros(uint64_t first, uint64_t count) {
         flush();
-        if (first + count > used_words)
-            return TY_E_DAMAGED;
-        memset(address_of(first), 0, count * 8);
+        memset(address_of(first), 0, used_of(first, count) * 8);
         return TY_OK;
     }
     ty_status operation(const record_operation &operation) {
