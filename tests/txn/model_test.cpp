@@ -110,6 +110,12 @@ public:
     }
 
     void end() { set_full(false); }
+    uint64_t forced() {
+        ty_txn_stats stats{};
+        stats.struct_size = sizeof stats;
+        EXPECT_OK(ty_get_txn_stats(heap(), &stats));
+        return stats.forced_snapshots;
+    }
 
     int refused = 0; // commits
 
@@ -275,6 +281,8 @@ private:
     }
 
     size_t random_size() {
+        if (below(300) == 0) // too much for a record: a snapshot in place of it
+            return size_t{300} << 10 | below(size_t{1} << 19);
         switch (below(30)) {
         case 0:
             return below(60000);
@@ -330,6 +338,11 @@ private:
         ASSERT_NE(moved, nullptr) << ty_error_text();
         size_t kept = std::min(size, before.size());
         ASSERT_TRUE(before.substr(0, kept) == std::string(moved, kept));
+        if (shrunk_.count(block) == 0) { // what it grew by
+            size_t usable = ty_usable_size(moved);
+            size_t from = moved == block ? before.size() : kept;
+            ASSERT_TRUE(from >= usable || std::string(moved + from, usable - from) == std::string(usable - from, '\0'));
+        }
         now_.blocks.erase(block);
         shrunk_.erase(block);
         shrunk_.erase(moved);
@@ -427,7 +440,8 @@ private:
     std::map<uint64_t, state> history_; // by the last sequence that it holds
 };
 
-int refused; // commits, of all runs
+int refused;     // commits, of all runs
+uint64_t forced; // snapshots, of all runs
 
 void run(uint64_t seed, ty_class_table classes, int transactions, int crash_every) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -443,6 +457,7 @@ void run(uint64_t seed, ty_class_table classes, int transactions, int crash_ever
     }
     m.check();
     refused += m.refused;
+    forced += m.forced();
     m.end();
 }
 
@@ -455,6 +470,7 @@ TEST(model, transactions_of_all_kinds) {
 TEST(model, crashes_at_random_points) {
     for (uint64_t seed = 1; seed <= 10 && !HasFatalFailure(); seed++)
         run(100 + seed, seed % 2 != 0 ? TY_CLASSES_LINE : TY_CLASSES_PACKED, 4000, 60);
+    EXPECT_GT(forced, 20u);
 }
 
 } // namespace

@@ -31,8 +31,8 @@ struct bank {
         ASSERT_OK(ty_begin(heap.get(), nullptr, &txn));
         int64_t *from = balances + random % accounts, *to = balances + random / accounts % accounts;
         ASSERT_OK(ty_declare(txn, from, 8));
-        ASSERT_OK(ty_declare(txn, to, 8));
         *from -= 1;
+        ASSERT_OK(ty_declare(txn, to, 8)); // time for a reader to see half of it
         *to += 1;
         if (random % 7 == 0) {
             ASSERT_OK(ty_rollback(txn));
@@ -55,12 +55,12 @@ TEST(threads, commits_and_readers_at_the_same_time) {
     for (uint64_t t = 0; t < 4; t++)
         threads.emplace_back([&b, t] {
             std::mt19937_64 random(t);
-            for (int i = 0; i < 500; i++)
+            for (int i = 0; i < 8000; i++)
                 b.transfer(random() >> 8, t % 2 == 0);
         });
     for (int t = 0; t < 2; t++)
         threads.emplace_back([&b, &wrong] {
-            for (int i = 0; i < 500; i++) {
+            for (int i = 0; i < 20000; i++) {
                 wrong += ty_read_begin(b.heap.get()) != TY_OK;
                 wrong += ty_read_begin(b.heap.get()) != TY_OK; // they nest
                 ty_read_end(b.heap.get());
@@ -69,10 +69,10 @@ TEST(threads, commits_and_readers_at_the_same_time) {
             }
         });
     threads.emplace_back([&b, &wrong] { // and reservations, and snapshots
-        for (int i = 0; i < 300; i++) {
+        for (int i = 0; i < 3000; i++) {
             void *block = ty_reserve(b.heap.get(), 100);
             wrong += block == nullptr || ty_cancel(block) != TY_OK;
-            if (i % 50 == 0)
+            if (i % 100 == 0)
                 wrong += ty_snapshot(b.heap.get()) != TY_OK;
         }
     });
@@ -95,19 +95,20 @@ TEST(threads, object_locks) {
     bank b;
     std::atomic<int> wrong{0};
     std::thread reader([&] {
-        for (int i = 0; i < 2000; i++) {
+        for (int i = 0; i < 100000; i++) {
             wrong += ty_object_read_begin(b.heap.get(), b.balances) != TY_OK;
             wrong += b.balances[0] + b.balances[1] != 2 * total / int64_t{accounts};
             ty_object_read_end(b.heap.get(), b.balances);
         }
     });
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 20000; i++) {
         ty_txn *txn = nullptr;
         ASSERT_OK(ty_begin(b.heap.get(), nullptr, &txn));
         ASSERT_OK(ty_txn_lock_object(txn, b.balances));
         ASSERT_OK(ty_txn_lock_object(txn, b.balances));
-        ASSERT_OK(ty_declare(txn, b.balances, 16));
+        ASSERT_OK(ty_declare(txn, b.balances, 8));
         b.balances[0]++;
+        ASSERT_OK(ty_declare(txn, b.balances + 1, 8)); // time for a reader to see half of it
         b.balances[1]--;
         ASSERT_OK(i % 3 == 0 ? ty_rollback(txn) : ty_commit_async(txn, nullptr));
     }
