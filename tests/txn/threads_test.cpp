@@ -94,14 +94,16 @@ TEST(threads, commits_and_readers_at_the_same_time) {
 TEST(threads, object_locks) {
     bank b;
     std::atomic<int> wrong{0};
+    std::atomic<bool> done{false};
+    std::atomic<int> reads{0};
     std::thread reader([&] {
-        for (int i = 0; i < 100000; i++) {
+        for (; !done; reads++) {
             wrong += ty_object_read_begin(b.heap.get(), b.balances) != TY_OK;
             wrong += b.balances[0] + b.balances[1] != 2 * total / int64_t{accounts};
             ty_object_read_end(b.heap.get(), b.balances);
         }
     });
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 20000 || reads < 20000; i++) {
         ty_txn *txn = nullptr;
         ASSERT_OK(ty_begin(b.heap.get(), nullptr, &txn));
         ASSERT_OK(ty_txn_lock_object(txn, b.balances));
@@ -112,6 +114,7 @@ TEST(threads, object_locks) {
         b.balances[1]--;
         ASSERT_OK(i % 3 == 0 ? ty_rollback(txn) : ty_commit_async(txn, nullptr));
     }
+    done = true;
     reader.join();
     EXPECT_EQ(wrong, 0);
 }
