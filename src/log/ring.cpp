@@ -18,7 +18,7 @@ namespace taiyen {
 namespace {
 
 // L6 rests on the first: frames begun and not known to be stable. Frames can gather while so many are in flight.
-constexpr uint64_t writes_in_flight_max = 2;
+constexpr uint64_t writes_in_flight_max = frames_unstable_1;
 constexpr unsigned slot_count = frames_unstable_1 + 1;
 
 // What nobody waits for is written when it is so old: so the thread does not write what a committer is about to.
