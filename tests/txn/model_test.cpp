@@ -81,6 +81,7 @@ public:
     }
 
     void crash() {
+        forced_before_ += forced_since_open();
         set_full(false);
         uint64_t stable = stable_sequence();
         uint64_t last = history_.rbegin()->first;
@@ -110,14 +111,16 @@ public:
     }
 
     void end() { set_full(false); }
-    uint64_t forced() {
+    uint64_t forced() { return forced_before_ + forced_since_open(); }
+    uint64_t forced_since_open() {
         ty_txn_stats stats{};
         stats.struct_size = sizeof stats;
         EXPECT_OK(ty_get_txn_stats(heap(), &stats));
         return stats.forced_snapshots;
     }
 
-    int refused = 0; // commits
+    int refused = 0;             // commits
+    uint64_t forced_before_ = 0; // snapshots, before the last crash
 
 private:
     void set_full(bool full) {
