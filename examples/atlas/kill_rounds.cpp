@@ -1,7 +1,6 @@
 #include "kill_rounds.hpp"
-#include "child_process.hpp"
-#include "heap_file.hpp"
-#include "stopwatch.hpp"
+#include "heap_check.hpp"
+#include "listen_and_kill.hpp"
 #include "writer.hpp"
 #include <random>
 
@@ -40,38 +39,15 @@ private:
 // the process started, so that its opening of the heap is hit too.
 void let_work_and_kill(const kill_plan &plan, unsigned round, record &told) {
     constexpr double most_work_ms = 200;
-    constexpr double patience_ms = 60000;
     std::mt19937_64 random(plan.seed * 1000003 + round);
-    double delay_ms = most_work_ms * static_cast<double>(random() >> 11) / 9007199254740992.0; // 2^53
+    double delay_ms = random_ms(random, most_work_ms);
     message::kind starts_clock = round % 8 == 0 ? message::kind::started : message::kind::about_to;
 
     child_process writer({"--seed", std::to_string(random()), "--heap", plan.heap_path});
-    stopwatch clock;
-    double deadline_ms = patience_ms;
-    bool counting = false;
-    auto reading = child_process::reading::none;
-    auto listen = [&](double wait_ms) {
-        message words;
-        size_t count = 0;
-        reading = writer.read(&words, sizeof words, 1, wait_ms, count);
-        if (count == 0)
-            return;
+    listen_and_kill<message>(writer, "writer", delay_ms, [&](const message &words) {
         told.note(words);
-        if (!counting && words.what == starts_clock) {
-            counting = true;
-            clock = stopwatch();
-            deadline_ms = delay_ms;
-        }
-    };
-    while (reading != child_process::reading::ended && clock.ms() < deadline_ms)
-        listen(deadline_ms - clock.ms());
-    if (reading == child_process::reading::ended)
-        throw failure("the writer ended by itself; what it said stands above");
-    if (!counting)
-        throw failure("the writer did nothing for a minute");
-    kill_child();
-    while (reading != child_process::reading::ended) // what it had told before it died
-        listen(patience_ms);
+        return words.what == starts_clock;
+    });
 }
 
 // Opens what the dead writer left and checks everything. The text says what is not as it must be; empty: all is.
@@ -81,17 +57,8 @@ std::string prove(const kill_plan &plan, const record &told, kill_result &result
     result.open_ms.push_back(clock.ms());
     ++result.found[heap.report().found];
 
-    std::string problem;
-    ty_status verdict = ty_heap_verify(
-        heap.get(),
-        [](const char *text, void *context) {
-            auto &first = *static_cast<std::string *>(context);
-            if (first.empty())
-                first = text;
-        },
-        &problem);
-    if (verdict != TY_OK)
-        return "the heap does not verify: " + (problem.empty() ? ty_error_text() : problem);
+    if (std::string problem = problem_of(heap.get()); !problem.empty())
+        return problem;
 
     const auto *book = static_cast<const atlas *>(ty_root(heap.get(), "atlas"));
     if (book == nullptr)
@@ -99,11 +66,8 @@ std::string prove(const kill_plan &plan, const record &told, kill_result &result
     survey walked = survey_atlas(book);
     if (!walked.problem.empty())
         return "the atlas is damaged: " + walked.problem;
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    check(ty_heap_get_stats(heap.get(), &stats));
-    if (stats.live_blocks != walked.blocks)
-        return "the heap has " + std::to_string(stats.live_blocks) + " live blocks, the atlas consists of " +
+    if (uint64_t live = live_blocks_of(heap.get()); live != walked.blocks)
+        return "the heap has " + std::to_string(live) + " live blocks, the atlas consists of " +
                std::to_string(walked.blocks);
     bool is_new = told.is_under_way(walked.content);
     if (!is_new && !told.is_acknowledged(walked.content))

@@ -1,7 +1,6 @@
 #include "kill_rounds.hpp"
-#include "child_process.hpp"
-#include "heap_file.hpp"
-#include "stopwatch.hpp"
+#include "heap_check.hpp"
+#include "listen_and_kill.hpp"
 #include "worker.hpp"
 #include <algorithm>
 #include <random>
@@ -9,9 +8,7 @@
 namespace ledger {
 namespace {
 
-using demo::check;
 using demo::child_process;
-using demo::failure;
 
 // What the worker has told so far.
 struct told {
@@ -36,40 +33,17 @@ struct told {
 void let_work_and_kill(const kill_plan &plan, unsigned round, told &record) {
     constexpr double most_work_ms = 40;
     constexpr double most_open_ms = 5;
-    constexpr double patience_ms = 60000;
     std::mt19937_64 random(plan.seed * 1000003 + round);
     bool early = round % 4 == 0;
-    double delay_ms = (early ? most_open_ms : most_work_ms) * static_cast<double>(random() >> 11) / 9007199254740992.0;
+    double delay_ms = demo::random_ms(random, early ? most_open_ms : most_work_ms);
     message::kind starts_clock = early ? message::kind::started : message::kind::opened;
 
     child_process worker(
         {"--seed", std::to_string(random() >> 8), "--heap", plan.heap_path, "--threads", std::to_string(plan.threads)});
-    demo::stopwatch clock;
-    double deadline_ms = patience_ms;
-    bool counting = false;
-    auto reading = child_process::reading::none;
-    auto listen = [&](double wait_ms) {
-        message words[256];
-        size_t count = 0;
-        reading = worker.read(words, sizeof *words, std::size(words), wait_ms, count);
-        for (size_t i = 0; i < count; ++i) {
-            record.note(words[i]);
-            if (!counting && words[i].what == starts_clock) {
-                counting = true;
-                clock = demo::stopwatch();
-                deadline_ms = delay_ms;
-            }
-        }
-    };
-    while (reading != child_process::reading::ended && clock.ms() < deadline_ms)
-        listen(deadline_ms - clock.ms());
-    if (reading == child_process::reading::ended)
-        throw failure("the worker ended by itself; what it said stands above");
-    if (!counting)
-        throw failure("the worker did nothing for a minute");
-    demo::kill_child();
-    while (reading != child_process::reading::ended) // what it had told before it died
-        listen(patience_ms);
+    demo::listen_and_kill<message>(worker, "worker", delay_ms, [&](const message &words) {
+        record.note(words);
+        return words.what == starts_clock;
+    });
 }
 
 // Opens what the dead worker left and checks everything. The text says what is not as it must be; empty: all is.
@@ -80,29 +54,16 @@ std::string prove(const kill_plan &plan, const told &record, kill_result &result
     result.replayed += heap.report().replayed_transactions;
     result.with_replay += heap.report().replayed_transactions > 0;
 
-    std::string problem;
-    ty_status verdict = ty_heap_verify(
-        heap.get(),
-        [](const char *text, void *context) {
-            auto &first = *static_cast<std::string *>(context);
-            if (first.empty())
-                first = text;
-        },
-        &problem);
-    if (verdict != TY_OK)
-        return "the heap does not verify: " + (problem.empty() ? ty_error_text() : problem);
+    if (std::string problem = demo::problem_of(heap.get()); !problem.empty())
+        return problem;
     const auto *b = static_cast<const bank *>(ty_root(heap.get(), "bank"));
     if (b == nullptr)
         return "the root \"bank\" is gone";
     uint64_t blocks = 0;
-    if (problem = audit(b, &blocks); !problem.empty())
+    if (std::string problem = audit(b, &blocks); !problem.empty())
         return problem;
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    check(ty_heap_get_stats(heap.get(), &stats));
-    if (stats.live_blocks != blocks)
-        return "the heap has " + std::to_string(stats.live_blocks) + " live blocks, the bank consists of " +
-               std::to_string(blocks);
+    if (uint64_t live = demo::live_blocks_of(heap.get()); live != blocks)
+        return "the heap has " + std::to_string(live) + " live blocks, the bank consists of " + std::to_string(blocks);
     if (record.wrong_sum)
         return "a reader saw half a transaction";
     if (b->posted < record.posted || b->settled < record.settled)

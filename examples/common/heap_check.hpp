@@ -1,0 +1,15 @@
+// What a demo asks of a heap, to prove that it is whole.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <taiyen/taiyen.h>
+
+namespace demo {
+
+// Verifies all of the heap's own structures; the first thing that is wrong, empty: nothing.
+std::string problem_of(ty_heap *heap);
+
+uint64_t live_blocks_of(ty_heap *heap);
+
+} // namespace demo

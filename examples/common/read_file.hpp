@@ -1,0 +1,11 @@
+// A whole file as text; compressed files (gzip) are unpacked.
+#pragma once
+
+#include <string>
+
+namespace demo {
+
+// Throws with the reason where it cannot be read.
+std::string read_whole(const std::string &path);
+
+} // namespace demo
