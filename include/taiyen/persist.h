@@ -85,8 +85,8 @@ typedef struct ty_open_options {
     const ty_storage *storage; /* NULL: ty_storage_default() */
     ty_tracking tracking;
     ty_background background;
-    size_t staging_bytes;       /* memory that copies dirty pages, so that the pause does not wait for the disk; what is
-                                   beyond is written within the pause. 0: a quarter of the machine's memory */
+    size_t staging_bytes;       /* memory for copies of dirty pages, so that the pause does not wait for the disk; where
+                                   more is dirty, it waits for room. 0: a quarter of the machine's memory */
     size_t journal_limit_bytes; /* when unapplied batches exceed it, a snapshot applies first. 0: 1 GiB */
     /* For transactional heaps: */
     const char *log_path;          /* NULL: the image's path + "-log"; may be on another device */

@@ -134,6 +134,4 @@ struct sim_disk {
     void *write_hook_context = nullptr;
 };
 
-void sim_fill_table(sim_disk *disk);
-
 } // namespace taiyen::os
