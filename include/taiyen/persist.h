@@ -255,6 +255,7 @@ typedef struct ty_snapshot_stats {
     uint64_t unapplied_batches;
     uint64_t unapplied_bytes;
 } ty_snapshot_stats;
+/* Writes *stats. Errors: TY_E_ARGUMENT (a volatile heap), TY_E_FORKED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
 
 /* Checks the page checksums of a heap's image, and its journal, against what is on disk. Calls back with progress

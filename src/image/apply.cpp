@@ -210,6 +210,8 @@ ty_status image_work(ty_heap *heap) {
 
 ty_status image_work_status(ty_heap *heap) {
     image &im = *image_of(heap);
+    if (ty_status status = check_process(im, "tell how background work went"))
+        return status;
     os::lock_guard guard(im.work);
     return im.apply_error.status ? report_error(im.apply_error) : TY_OK;
 }

@@ -10,11 +10,17 @@ image *image_of(ty_heap *heap) {
     return static_cast<image *>(heap_attachment(heap));
 }
 
-ty_status check_writer(const image &im, const char *operation) {
+ty_status check_process(const image &im, const char *operation) {
     if (im.fork.forked())
         return failure(TY_E_FORKED, "%s in a forked child", operation)
             .at(im.image_path)
             .remedy("the heap belongs to the parent process; the child may read it, and discard its copy");
+    return TY_OK;
+}
+
+ty_status check_writer(const image &im, const char *operation) {
+    if (ty_status status = check_process(im, operation))
+        return status;
     if (im.read_only)
         return failure(TY_E_PERMISSION, "%s: the heap was opened read-only", operation)
             .at(im.image_path)
@@ -54,12 +60,16 @@ uint64_t image_epoch(ty_heap *heap) {
     image *im = image_of(heap);
     if (!im)
         return 0;
+    if (im->fork.forked()) // the lock may be held by a thread that the child has not got; nothing changes here any more
+        return im->durable_epoch;
     os::lock_guard guard(im->work);
     return im->durable_epoch;
 }
 
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
     image &im = *image_of(heap);
+    if (ty_status status = check_process(im, "get snapshot statistics"))
+        return status;
     size_t struct_size = stats->struct_size;
     os::lock_guard guard(im.work);
     *stats = im.stats;

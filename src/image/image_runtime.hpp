@@ -69,7 +69,8 @@ struct image {
 
 image *image_of(ty_heap *heap);
 
-// Refuses what a forked child, or a reader, may not do. Sets the detail.
+// Refuse what a forked child, and what also a reader, may not do. Set the detail.
+ty_status check_process(const image &im, const char *operation);
 ty_status check_writer(const image &im, const char *operation);
 
 // The calling thread's detail, kept to be reported by another thread.

@@ -41,6 +41,13 @@ void drop_if_over(section *s) {
         *s = sections[--section_count];
 }
 
+ty_status refuse_forked(const txn_runtime &rt, const char *call) { // a thread that the child has not got may be inside
+    if (rt.txn_forked())
+        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
+            .remedy("use the heap in the process that opened it, or open it in the child");
+    return TY_OK;
+}
+
 ty_status open_section(txn_runtime *rt, const char *call, section **found) {
     if (rt == nullptr || rt->txn == nullptr)
         return failure(TY_E_ARGUMENT, "%s: the heap is not transactional, or open for reading only", call)
@@ -48,9 +55,8 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
     if (rt->txn->owner.load(std::memory_order_relaxed) == this_thread())
         return failure(TY_E_ARGUMENT, "%s: this thread's own transaction is under way", call)
             .remedy("within it just read: nobody else writes");
-    if (rt->txn_forked())
-        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
-            .remedy("open the heap in the process that reads it");
+    if (ty_status status = refuse_forked(*rt, call))
+        return status;
     *found = find_section(*rt);
     if (*found != nullptr)
         return TY_OK;
@@ -144,7 +150,10 @@ void txn_object_read_end(ty_heap *heap, const void *object) {
 }
 
 ty_status txn_lock_object(ty_txn *txn, const void *object) {
-    if (ty_status status = check_owner(txn, "lock an object"))
+    constexpr const char *call = "lock an object";
+    if (ty_status status = check_owner(txn, call))
+        return status;
+    if (ty_status status = refuse_forked(*txn->rt, call))
         return status;
     txn_gate &gate = txn->rt->objects->of(object);
     for (txn_gate *held : txn->objects)

@@ -273,11 +273,16 @@ int child_calls(ty_heap *heap, ty_txn *txn, uint64_t *words, const ty_open_optio
     uint64_t number = 0;
     ty_txn_stats stats{};
     stats.struct_size = sizeof stats;
+    ty_snapshot_stats snapshots{};
+    snapshots.struct_size = sizeof snapshots;
     int wrong = refused(ty_stable(heap, 0, true, &stable));
     wrong |= refused(ty_stable(heap, 0, false, &stable)) << 1;
     wrong |= refused(ty_commit(txn)) << 2;
     wrong |= refused(ty_commit_async(txn, &number)) << 3;
     wrong |= refused(ty_get_txn_stats(heap, &stats)) << 4;
+    wrong |= refused(ty_txn_lock_object(txn, words)) << 15;
+    wrong |= refused(ty_get_snapshot_stats(heap, &snapshots)) << 16;
+    wrong |= refused(ty_work_status(heap)) << 17;
     wrong |= (ty_rollback(txn) == TY_OK && *words == 1 ? 0 : 1) << 5; // it only changes the child's memory
     wrong |= refused(ty_begin(heap, nullptr, &txn)) << 6;
     wrong |= refused(ty_read_begin(heap)) << 7;
