@@ -65,15 +65,18 @@ typedef struct ty_txn_options {
     { sizeof(ty_txn_options), TY_STORES_DEFAULT, false, false }
 
 /* Begins a transaction; waits for the one under way and for read sections to end. options may be NULL.
- * Errors: TY_E_ARGUMENT (not a transactional heap, or this thread has one under way on it), TY_E_BUSY (no_wait),
- * TY_E_PERMISSION (read-only), TY_E_FORKED. Thread-safe. */
+ * Errors: TY_E_ARGUMENT (not a transactional heap, or this thread has one, or a section, under way on it), TY_E_BUSY
+ * (no_wait), TY_E_PERMISSION (read-only), TY_E_FORKED; automatic, or with check_stores, also TY_E_MEMORY and
+ * TY_E_UNSUPPORTED (faults cannot be handled). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_begin(ty_heap *heap, const ty_txn_options *options, ty_txn **txn);
 
-/* The calling thread's transaction on the heap; NULL if it has none. */
+/* The calling thread's transaction on the heap; NULL if it has none, which is no error (nor is a heap without
+ * transactions). Thread-safe. */
 TY_API ty_txn *ty_current_txn(ty_heap *heap);
+/* The heap of a transaction that is under way; any thread may ask. NULL for NULL only. Thread-safe. */
 TY_API ty_heap *ty_txn_heap(const ty_txn *txn);
 
-/* All functions with a ty_txn are for the thread that began it. */
+/* All other functions with a ty_txn are for the thread that began it; in another one they fail with TY_E_ARGUMENT. */
 
 /* Says that bytes at address will be written: their content is kept for a rollback, and what differs at the commit is
  * logged. Ranges may overlap, repeat, and be of any size; they must lie in the heap's user blocks.
@@ -95,11 +98,13 @@ TY_API TY_CHECKED ty_status ty_txn_root_set(ty_txn *txn, const char *name, void 
  * transactions. It becomes part of the heap when a transaction publishes it and commits; until then a crash takes it
  * back. A rollback makes it reserved again. */
 
-/* Errors (NULL): as ty_alloc. Thread-safe. */
+/* Errors (NULL): as ty_alloc; TY_E_ARGUMENT (not a transactional heap), TY_E_PERMISSION (read-only), TY_E_FORKED.
+ * Thread-safe. */
 TY_API void *ty_reserve(ty_heap *heap, size_t size);
-/* Errors: TY_E_ARGUMENT (not a reserved block). Thread-safe. */
+/* Errors: TY_E_ARGUMENT (not a reserved block), TY_E_FORKED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_cancel(void *block);
-/* Publishes count reserved blocks in one step: all or, with TY_E_ARGUMENT, none. */
+/* Publishes count reserved blocks in one step: all or, with an error, none.
+ * Errors: TY_E_ARGUMENT (one is not a reserved block), TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_publish(ty_txn *txn, void *const *blocks, size_t count);
 
 /* ---- Classic entries. */
@@ -130,7 +135,8 @@ TY_API TY_CHECKED ty_status ty_on_rollback_procedure(ty_txn *txn, uint64_t id, c
 /* Commits; returns when the transaction is stable. It is atomic for read sections, who may see it a moment before it
  * is stable. Errors: TY_E_SPACE, TY_E_IO, TY_E_MEMORY: either nothing was published, and the transaction is still under
  * way (ty_current_txn returns it): try again, or roll back; or, after a failed log write and a failed snapshot, it is
- * over, others may see it, and it is not stable: every later commit and ty_stable tries again to make it so. */
+ * over, others may see it, and it is not stable: every later commit and ty_stable tries again to make it so.
+ * TY_E_FORKED (in a child of the process that began it): it is still under way, and can be rolled back there. */
 TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
 
 /* Commits without waiting; *sequence (may be NULL) is what ty_stable takes. Errors: as ty_commit, of the first kind. */
@@ -141,7 +147,8 @@ TY_API TY_CHECKED ty_status ty_commit_async(ty_txn *txn, uint64_t *sequence);
 TY_API ty_status ty_rollback(ty_txn *txn);
 
 /* Whether the transaction with that sequence, and all before it, are stable: *stable. wait: makes it so; then errors as
- * ty_commit. sequence 0: all that are committed. Thread-safe. */
+ * ty_commit. sequence 0: all that are committed. Errors: TY_E_ARGUMENT (no such sequence yet; not a transactional heap,
+ * or read-only), TY_E_FORKED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable);
 
 /* Makes the heap's memory anew from its files and log: what was committed is there, what was not is gone, whatever a
@@ -154,14 +161,17 @@ TY_API TY_CHECKED ty_status ty_rebuild(ty_heap **heap, const ty_open_options *op
 /* A read section: between the two calls no transaction is under way, so what was committed is seen whole. Sections of
  * many threads run side by side; a ty_begin waits for them, and they for the transaction under way. Not within this
  * thread's own transaction (TY_E_ARGUMENT). Sections of one thread nest; it may have some open on 16 heaps
- * (TY_E_MEMORY). Thread-safe. */
+ * (TY_E_MEMORY). Errors besides: TY_E_ARGUMENT (not a transactional heap, or read-only), TY_E_FORKED. Thread-safe; an
+ * end is for the thread that began the section, and else does nothing. */
 TY_API TY_CHECKED ty_status ty_read_begin(ty_heap *heap);
 TY_API void ty_read_end(ty_heap *heap);
 
 /* The same for one object, named by any address that all agree on: readers of other objects go on while a transaction
  * changes this one. A transaction locks objects before it changes them and holds them until it ends; who only uses
  * objects' locks begins no heap-wide section. Objects share locks by chance (by a hash), so a thread may hold one
- * object's section at a time. no section of the calling thread may be open in ty_txn_lock_object. Thread-safe. */
+ * object's section at a time, and begins none within its own transaction, nor a transaction within one (TY_E_ARGUMENT).
+ * Errors: TY_E_ARGUMENT, TY_E_MEMORY, TY_E_FORKED. Thread-safe, but for ty_txn_lock_object, which is for the
+ * transaction's thread. */
 TY_API TY_CHECKED ty_status ty_object_read_begin(ty_heap *heap, const void *object);
 TY_API void ty_object_read_end(ty_heap *heap, const void *object);
 TY_API TY_CHECKED ty_status ty_txn_lock_object(ty_txn *txn, const void *object);
@@ -199,6 +209,8 @@ typedef struct ty_txn_stats {
     uint64_t replay_ns;
     uint64_t reserved_blocks; /* now */
 } ty_txn_stats;
+/* Writes *stats. Waits for the transaction under way, unless it is the calling thread's.
+ * Errors: TY_E_ARGUMENT (not a transactional heap, or read-only), TY_E_FORKED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_get_txn_stats(ty_heap *heap, ty_txn_stats *stats);
 
 #ifdef __cplusplus
