@@ -80,7 +80,8 @@ bool is_own(const automatic_stores &a, uint32_t number) {
     return number >= a.own_first.load(std::memory_order_relaxed) && number < a.own_end.load(std::memory_order_relaxed);
 }
 
-// In the handler of the fault, on the thread that writes; one call at a time.
+// In the handler of the fault, on the thread that writes; one call at a time. It takes no lock: the thread may hold any
+// of the library's, the reservations' too. So it goes by counts in atomics, and never looks at the reservations' table.
 os::write_answer on_first_write(void *context, const os::first_write &write) {
     automatic_stores &a = *static_cast<automatic_stores *>(context);
     uint32_t number = static_cast<uint32_t>(write.piece);
