@@ -96,7 +96,8 @@ typedef struct ty_open_options {
     bool check_stores;             /* report stores that no transaction knows of, to stray_store */
     void (*stray_store)(const struct ty_stray_store *store, void *context); /* NULL: a line on standard error */
     void *stray_store_context;
-    size_t snapshot_dirty_bytes;   /* a snapshot is taken when so much is dirty. 0: by the log's filling alone */
+    size_t snapshot_dirty_bytes;   /* a snapshot is taken when so much is dirty; looked at after each commit, but not
+                                      within 10 ms, or 50 times what looking took. 0: by the log's filling alone */
     uint32_t snapshot_interval_ms; /* and when something was committed and the last one is older. 0: never by time */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
@@ -176,11 +177,14 @@ TY_API TY_CHECKED ty_status ty_snapshot_wait(ty_heap *heap, uint64_t epoch);
 TY_API TY_CHECKED ty_status ty_preflush(ty_heap *heap, size_t limit_pages);
 
 /* Does background work now: applies all complete batches to the image. With TY_BACKGROUND_THREAD it waits until the
- * library's threads have done so. Errors: TY_E_SPACE, TY_E_IO: nothing is lost, it can be tried again. Thread-safe. */
+ * library's threads have done so. On a transactional heap it also takes the snapshot that the heap would take by
+ * itself, where one is due (TY_BACKGROUND_CALLS) or has failed; not while the calling thread has a transaction or a
+ * section under way on it. Errors: TY_E_SPACE, TY_E_IO: nothing is lost, it can be tried again. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_work(ty_heap *heap);
 
-/* Waits for nothing; the last error of background work that has not succeeded since, and TY_OK if there is none.
- * Thread-safe. */
+/* Waits for nothing; the last error of background work that has not succeeded since, and TY_OK if there is none. Of a
+ * transactional heap also of the snapshots that it takes by itself: one that failed is tried again after a
+ * second, by the library's thread or a commit, or at once by ty_work. TY_E_FORKED in a forked child. Thread-safe. */
 TY_API ty_status ty_work_status(ty_heap *heap);
 
 /* The named root, NULL if there is none. Thread-safe. */

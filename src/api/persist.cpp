@@ -172,7 +172,7 @@ ty_status ty_work(ty_heap *heap) {
 ty_status ty_work_status(ty_heap *heap) {
     if (ty_status status = check_in_files(heap, "tell how a heap's background work went"))
         return status;
-    return image_work_status(heap);
+    return txn_work_status(heap);
 }
 
 ty_status ty_dirty_count(ty_heap *heap, uint64_t *pages) {

@@ -25,6 +25,7 @@ enum class lock_rank : uint8_t {
     storage = 11,     // inside a storage implementation
     tracker = 12,     // the ranges whose write faults are handled
     procedures = 13,  // the process's table of procedures
+    work_errors = 14, // what a heap's background work left to be told
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

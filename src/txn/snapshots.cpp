@@ -11,6 +11,38 @@
 
 namespace taiyen {
 
+// What went wrong in work that nobody waited for. A lock of its own, so that it is told without waiting for the disk.
+class work_error {
+public:
+    void keep() { // the calling thread's detail
+        os::lock_guard guard(lock_);
+        ty_error_detail(&error_);
+    }
+    void clear() {
+        os::lock_guard guard(lock_);
+        error_ = {};
+    }
+    ty_status tell() {
+        os::lock_guard guard(lock_);
+        return tell_locked();
+    }
+    ty_status tell_once() {
+        os::lock_guard guard(lock_);
+        ty_status status = tell_locked();
+        error_ = {};
+        return status;
+    }
+
+private:
+    ty_status tell_locked() const {
+        const ty_error &e = error_;
+        return e.status ? ty_error_set(e.status, e.system_error, e.operation, e.path, e.offset, e.remedy) : TY_OK;
+    }
+
+    os::mutex lock_{os::lock_rank::work_errors};
+    ty_error error_{}; // guarded by lock_; status TY_OK: none
+};
+
 struct snapshot_service {
     os::mutex lock{os::lock_rank::snapshots};
     bool pending; // from here: guarded by lock. A snapshot was started whose outcome the log was not told
@@ -21,17 +53,18 @@ struct snapshot_service {
     void **frees;              // blocks to be freed before the next one
     size_t free_count;
     size_t free_capacity;
-    ty_error error;      // of one that nobody asked for, until it is told, or a later one is durable
-    ty_error free_error; // of blocks that were left for later, until it is told
+    uint64_t retry_ns; // when the last one, that failed, is tried again; 0: it did not
     uint64_t forced;
     uint64_t timed;
     uint64_t pages;
-    uint64_t dirty_due_ns;   // when the dirty pages are counted again,
-    uint64_t dirty_sequence; // if there are commits since the last time
 
     uint32_t commits; // from here: by gate. Since the log's filling was looked at
     uint64_t record_bytes;
 
+    std::atomic<uint64_t> dirty_due_ns; // when the dirty pages are counted again,
+    std::atomic<bool> uncounted;        // if there are commits since the last time; only with snapshot_dirty_bytes
+    work_error snapshot_error;          // of one that nobody asked for, until a later one is durable
+    work_error free_error;              // of blocks that were left for later, until it is told
     std::atomic<uint32_t> signal;
     std::atomic<bool> stopping;
     std::atomic<bool> wanted; // the thread is to look
@@ -43,20 +76,10 @@ namespace {
 
 constexpr uint32_t look_after_commits = 32;
 constexpr uint64_t look_after_bytes = uint64_t{64} << 10;
-constexpr uint64_t retry_ns = 1'000'000'000;   // after a failure
+constexpr uint64_t retry_after_ns = 1'000'000'000;
 constexpr uint64_t dirty_look_ns = 10'000'000; // counting dirty pages: not more often,
 constexpr uint64_t dirty_look_share = 50;      // and not more than this part of the time
 constexpr size_t frees_at_once = 256;          // so that no commit waits for long
-
-ty_error kept_error() {
-    ty_error error;
-    ty_error_detail(&error);
-    return error;
-}
-
-ty_status tell(const ty_error &error) {
-    return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
-}
 
 // Whether the calling thread has the gate by a read section of its own.
 class [[nodiscard]] gate_as_reader {
@@ -84,7 +107,13 @@ private:
 void free_some(txn_runtime &rt, snapshot_service &s, size_t most) {
     for (; most && s.free_count; --most)
         if (reserved_free(rt, s.frees[--s.free_count]))
-            s.free_error = kept_error();
+            s.free_error.keep();
+}
+
+// A snapshot is durable.
+void forget_failure(snapshot_service &s) {
+    s.retry_ns = 0;
+    s.snapshot_error.clear();
 }
 
 uint64_t pages_written(const txn_runtime &rt) {
@@ -98,7 +127,7 @@ void settle(txn_runtime &rt, snapshot_service &s) {
     if (!s.pending || image_epoch(rt.heap) < s.pending_epoch)
         return;
     s.pending = false;
-    s.error = {};
+    forget_failure(s);
     // Nothing was appended to a broken log since it broke; if nothing was since the mark, the snapshot holds all of it.
     if (log_broken(rt.log) && log_last(rt.log) == s.pending_mark.sequence)
         log_continue(rt.log, s.pending_mark);
@@ -138,7 +167,7 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
     if (status)
         return status;
     log_continue(rt.log, s.pending_mark);
-    s.error = {};
+    forget_failure(s);
     s.forced += 1;
     s.pages += pages_written(rt) - pages;
     return TY_OK;
@@ -187,7 +216,8 @@ ty_status take_timed(txn_runtime &rt, bool gate_held) {
         status = wait_for(rt, epoch);
     os::lock_guard guard(s.lock);
     if (status) {
-        s.error = kept_error();
+        s.snapshot_error.keep();
+        s.retry_ns = os::now_ns() + retry_after_ns;
     } else if (epoch) {
         s.timed += 1;
         s.pages += pages_written(rt) - before;
@@ -210,39 +240,50 @@ bool old_enough(const txn_runtime &rt, snapshot_service &s) {
            os::now_ns() - s.started_ns >= uint64_t{rt.snapshot_interval_ms} * 1'000'000;
 }
 
+bool retry_due(snapshot_service &s) {
+    os::lock_guard guard(s.lock);
+    return s.retry_ns && os::now_ns() >= s.retry_ns;
+}
+
 // Counting takes time that grows with the heap, so it is done seldom.
 bool dirty_enough(txn_runtime &rt, snapshot_service &s) {
+    if (!s.uncounted.load(std::memory_order_relaxed))
+        return false;
     uint64_t now = os::now_ns(), pages = 0;
-    if (!rt.snapshot_dirty_bytes)
+    if (now < s.dirty_due_ns.load(std::memory_order_relaxed))
         return false;
-    {
-        os::lock_guard guard(s.lock);
-        if (now < s.dirty_due_ns || log_last(rt.log) == s.dirty_sequence)
-            return false;
-        s.dirty_sequence = log_last(rt.log);
-    }
-    if (image_dirty_count(rt.heap, &pages))
+    if (!s.uncounted.exchange(false, std::memory_order_acq_rel)) // before the count: a later commit asks for another
         return false;
+    ty_status status = image_dirty_count(rt.heap, &pages);
     uint64_t took = os::now_ns() - now;
-    os::lock_guard guard(s.lock);
-    s.dirty_due_ns = now + took + (took * dirty_look_share > dirty_look_ns ? took * dirty_look_share : dirty_look_ns);
-    return pages * os::page_bytes >= rt.snapshot_dirty_bytes;
+    uint64_t rest = took * dirty_look_share > dirty_look_ns ? took * dirty_look_share : dirty_look_ns;
+    s.dirty_due_ns.store(now + took + rest, std::memory_order_relaxed);
+    if (status) // there is no memory to count them
+        s.uncounted.store(true, std::memory_order_relaxed);
+    return !status && pages * os::page_bytes >= rt.snapshot_dirty_bytes;
 }
 
 bool is_due(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
-    return half_full(rt) || old_enough(rt, s) || dirty_enough(rt, s);
+    return half_full(rt) || old_enough(rt, s) || dirty_enough(rt, s) || retry_due(s);
+}
+
+// How long it is until then, and not longer than `most`.
+uint64_t time_until(uint64_t then_ns, uint64_t most) {
+    uint64_t now = os::now_ns(), left = then_ns > now ? then_ns - now : 0;
+    return left < most ? left : most;
 }
 
 // How long the thread may sleep without being woken.
-uint64_t sleep_ns(const txn_runtime &rt, snapshot_service &s, bool failed) {
-    uint64_t ns = failed ? retry_ns : os::wait_for_ever;
-    if (rt.snapshot_dirty_bytes) {
+uint64_t sleep_ns(const txn_runtime &rt, snapshot_service &s) {
+    uint64_t ns = os::wait_for_ever;
+    {
         os::lock_guard guard(s.lock);
-        uint64_t now = os::now_ns(), due = s.dirty_due_ns > now ? s.dirty_due_ns - now : 0;
-        if (log_last(rt.log) != s.dirty_sequence && due < ns)
-            ns = due;
+        if (s.retry_ns)
+            ns = time_until(s.retry_ns, ns);
     }
+    if (s.uncounted.load(std::memory_order_relaxed))
+        ns = time_until(s.dirty_due_ns.load(std::memory_order_relaxed), ns);
     if (rt.snapshot_interval_ms && uint64_t{rt.snapshot_interval_ms} * 1'000'000 < ns)
         ns = uint64_t{rt.snapshot_interval_ms} * 1'000'000;
     return ns;
@@ -255,8 +296,8 @@ void *thread_main(void *argument) {
         uint32_t seen = s.signal.load(std::memory_order_acquire);
         if (s.stopping.load(std::memory_order_acquire))
             return nullptr;
-        s.wanted.store(false, std::memory_order_relaxed);
-        bool more, failed = false;
+        s.wanted.exchange(false, std::memory_order_acq_rel); // pairs with wake: what it tells of is seen
+        bool more;
         {
             os::lock_guard guard(s.lock);
             settle(rt, s);
@@ -264,14 +305,14 @@ void *thread_main(void *argument) {
             more = s.free_count != 0;
         }
         if (is_due(rt))
-            failed = take_timed(rt, false) != TY_OK;
+            (void)take_timed(rt, false); // kept, for ty_work and ty_work_status
         if (!more)
-            os::wait_on(s.signal, seen, sleep_ns(rt, s, failed));
+            os::wait_on(s.signal, seen, sleep_ns(rt, s));
     }
 }
 
 void wake(snapshot_service &s) {
-    if (s.wanted.exchange(true, std::memory_order_relaxed))
+    if (s.wanted.exchange(true, std::memory_order_acq_rel))
         return; // it was told, and has not looked yet
     s.signal.fetch_add(1, std::memory_order_release);
     os::wake_all(s.signal);
@@ -331,15 +372,20 @@ void snapshots_destroy(txn_runtime &rt) {
 
 void snapshots_after_commit(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
-    if (++s.commits < look_after_commits && rt.stats.record_bytes - s.record_bytes < look_after_bytes)
-        return;
-    s.commits = 0;
-    s.record_bytes = rt.stats.record_bytes;
+    // One commit may have written to any number of pages. But the thread need not be told twice before it counts them.
+    bool tell = rt.snapshot_dirty_bytes != 0 && !s.uncounted.load(std::memory_order_relaxed);
+    if (tell)
+        s.uncounted.store(true, std::memory_order_release);
+    bool look = ++s.commits >= look_after_commits || rt.stats.record_bytes - s.record_bytes >= look_after_bytes;
+    if (look) {
+        s.commits = 0;
+        s.record_bytes = rt.stats.record_bytes;
+    }
     if (rt.threads) {
-        if (rt.snapshot_dirty_bytes || half_full(rt))
+        if (tell || (look && half_full(rt)))
             wake(s);
-    } else if (is_due(rt)) {
-        (void)take_timed(rt, true); // kept, for ty_work
+    } else if (look ? is_due(rt) : dirty_enough(rt, s)) {
+        (void)take_timed(rt, true); // kept, for ty_work and ty_work_status
     }
 }
 
@@ -362,8 +408,7 @@ void snapshots_free_later(txn_runtime &rt, void *block) {
     if (queued)
         wake(s);
     else if (reserved_free(rt, block)) {
-        os::lock_guard guard(s.lock);
-        s.free_error = kept_error();
+        s.free_error.keep();
     }
 }
 
@@ -392,9 +437,9 @@ ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
 ty_status snapshots_free_all(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
     os::lock_guard guard(s.lock);
-    s.free_error = {};
+    s.free_error.clear();
     free_some(rt, s, SIZE_MAX);
-    return s.free_error.status ? tell(s.free_error) : TY_OK;
+    return s.free_error.tell();
 }
 
 void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats) {
@@ -429,18 +474,27 @@ ty_status txn_work(ty_heap *heap) {
         return image_work(heap);
     snapshot_service &s = *rt->snapshots;
     bool may_wait = !txn_current(heap) && !in_section(*rt);
-    if (!rt->threads && may_wait && is_due(*rt))
-        (void)take_timed(*rt, false);
-    ty_error error{};
+    if (may_wait && (s.snapshot_error.tell() || (!rt->threads && is_due(*rt))))
+        (void)take_timed(*rt, false); // kept
     {
         os::lock_guard guard(s.lock);
         free_some(*rt, s, SIZE_MAX);
         settle(*rt, s);
-        error = s.error.status ? s.error : s.free_error;
-        s.error = s.free_error = {};
     }
-    ty_status status = image_work(heap);
-    return !status && error.status ? tell(error) : status;
+    if (ty_status status = image_work(heap))
+        return status;
+    if (ty_status status = s.snapshot_error.tell())
+        return status;
+    return s.free_error.tell_once();
+}
+
+ty_status txn_work_status(ty_heap *heap) {
+    txn_runtime *rt = runtime_of(heap);
+    if (rt && rt->log && !rt->txn_forked())
+        for (work_error *error : {&rt->snapshots->snapshot_error, &rt->snapshots->free_error})
+            if (ty_status status = error->tell())
+                return status;
+    return image_work_status(heap);
 }
 
 } // namespace taiyen

@@ -26,6 +26,7 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);
 ty_status txn_work(ty_heap *heap);
+ty_status txn_work_status(ty_heap *heap);
 ty_status txn_log_read(const char *heap_path, const char *log_path, const ty_storage &storage, ty_log_info *info,
                        ty_log_entry_callback *callback, void *context);
 

@@ -132,6 +132,47 @@ TEST_F(background_test, a_snapshot_when_much_is_dirty) {
     EXPECT_LT(stats.log_bytes, stats.size_log_bytes / 2) << "the ring's filling was the reason";
 }
 
+// However few they are, and however short their records.
+TEST_F(background_test, a_snapshot_after_one_transaction_that_writes_to_many_pages) {
+    constexpr size_t pages = 512;
+    for (ty_background background : {TY_BACKGROUND_THREAD, TY_BACKGROUND_CALLS}) {
+        SCOPED_TRACE(background);
+        disk other;
+        options = with_log(other);
+        options.background = background;
+        options.snapshot_dirty_bytes = pages / 2 * 4096;
+        open();
+        ty_txn *txn = begin();
+        auto *words = static_cast<uint64_t *>(ty_txn_alloc(txn, pages * 4096));
+        for (size_t i = 0; i < pages; ++i)
+            words[i * 512] = 1;
+        ASSERT_OK(ty_commit(txn));
+        if (background == TY_BACKGROUND_THREAD) {
+            EXPECT_TRUE(comes_true([&] { return stats_of(heap).timed_snapshots > 0; }));
+        }
+        ty_txn_stats stats = stats_of(heap);
+        EXPECT_EQ(1u, stats.timed_snapshots);
+        EXPECT_LT(stats.record_bytes, 64u << 10);
+        ASSERT_OK(ty_discard(heap));
+        heap = nullptr;
+    }
+}
+
+// Of a snapshot that nobody asked for; the thread tries again by itself.
+TEST_F(background_test, a_failed_snapshot_is_told_until_one_succeeds) {
+    options.snapshot_dirty_bytes = 4096;
+    open();
+    os::sim_set_fault(files.get(), {os::sim_op_write, 0, true, TY_E_IO});
+    make("words", 64);
+    EXPECT_TRUE(comes_true([&] { return ty_work_status(heap) == TY_E_IO; }));
+    EXPECT_EQ(TY_E_IO, ty_work(heap)) << "tried again, in vain";
+    EXPECT_EQ(TY_E_IO, ty_work_status(heap));
+    os::sim_set_fault(files.get(), {});
+    EXPECT_TRUE(comes_true([&] { return ty_work_status(heap) == TY_OK; }));
+    EXPECT_TRUE(comes_true([&] { return stats_of(heap).timed_snapshots > 0; })) << "nothing has succeeded";
+    EXPECT_OK(ty_work(heap));
+}
+
 TEST_F(background_test, a_snapshot_after_an_interval) {
     options.snapshot_interval_ms = 1;
     open();
