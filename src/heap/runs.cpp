@@ -214,7 +214,7 @@ bool area_at_head(const ty_heap *heap, uint64_t page, page_run *area) {
 
 ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32_t *first, uint64_t *fresh_from) {
     uint64_t top = top_of(heap);
-    page_run run;
+    page_run run{};
     uint64_t at;
     *fresh_from = top;
     if (!find_fit(heap, count, align_pages, &run, &at))

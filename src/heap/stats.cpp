@@ -26,8 +26,10 @@ struct availability_sum {
         }
     }
     void add(uint64_t block_bytes, uint64_t blocks) {
-        for (uint32_t i = 0; i < count && sizes[i] <= block_bytes; i++)
-            usable[i] += static_cast<double>(block_bytes / sizes[i] * sizes[i]) * static_cast<double>(blocks);
+        for (uint32_t i = 0; i < count && sizes[i] <= block_bytes; i++) {
+            uint64_t whole = block_bytes / sizes[i] * sizes[i];
+            usable[i] += static_cast<double>(whole) * static_cast<double>(blocks);
+        }
     }
     double mean(uint64_t total) const {
         double sum = 0;
