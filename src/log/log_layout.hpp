@@ -46,7 +46,7 @@ inline constexpr uint32_t frame_session_start_1 = 1u << 30;
 
 // How far behind a gap a frame can be whose write had begun when the one in the gap was not known to be stable: so many
 // frames, the first of them in the gap, of so many bytes each, or of that part of the ring where it is small.
-inline constexpr uint32_t frames_unstable_1 = 4;
+inline constexpr uint32_t frames_unstable_1 = 2;
 inline constexpr uint32_t frame_bytes_max_1 = 4u << 20; // with its header
 inline constexpr uint32_t frames_in_ring_min_1 = 8;
 static_assert(frame_bytes_max_1 <= frame_payload_max_1 && frames_unstable_1 <= frame_unstable_max_1);

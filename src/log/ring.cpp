@@ -5,9 +5,10 @@
 // Frames are numbered; frame n lies in slot n % slot_count. [oldest, next_write) are being written, or written while an
 // older one is not; [next_write, end) are sealed, the last of them perhaps gathering.
 //
-// Who waits sleeps on the word of its frame's slot, which changes when the frame is stable, when somebody who waits for
-// it must write, and when the log breaks. A stable record is seen without the lock.
+// Who waits does so on the word of its frame's slot, which changes when the frame is stable, when somebody who waits
+// for it must write, and when the log breaks. A stable record is seen without the lock.
 #include "frame.hpp"
+#include "wait_word.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -17,9 +18,11 @@
 namespace taiyen {
 namespace {
 
-// L6 rests on the first: frames begun and not known to be stable. Frames can gather while so many are in flight.
+// L6 rests on the first: frames begun and not known to be stable. More in flight are no gain: each takes a processor
+// tens of microseconds, and the fewer there are, the more each holds (log.md). While so many are in flight, another one
+// can gather, also across the ring's end: one that is sealed there, the start of a session, and the one behind it.
 constexpr uint64_t writes_in_flight_max = frames_unstable_1;
-constexpr unsigned slot_count = frames_unstable_1 + 1;
+constexpr unsigned slot_count = frames_unstable_1 + 3;
 
 // What nobody waits for is written when it is so old: so the thread does not write what a committer is about to.
 constexpr uint64_t linger_ns = 1000000;
@@ -40,7 +43,7 @@ struct slot {
     uint64_t end; // position; once it is sealed
     uint64_t first_sequence;
     uint64_t last_sequence; // of the last record in it; 0: there is none
-    std::atomic<uint32_t> word;
+    wait_word changed;
 };
 
 // What recovery believed and does not know to be durable (L4): records with their lengths, to be appended first.
@@ -89,6 +92,7 @@ struct log {
     std::atomic<bool> broken{false};
     std::atomic<uint64_t> last;
     std::atomic<uint64_t> stable;
+    patience waiting;
 };
 
 namespace {
@@ -109,23 +113,27 @@ uint64_t ring_end(const log *l) {
 
 // Words to be changed under the lock, and their sleepers woken after it: who wakes needs it.
 struct wakes {
-    std::atomic<uint32_t> *all[slot_count];
+    wait_word *all[slot_count];
     unsigned all_count = 0;
-    std::atomic<uint32_t> *one = nullptr;
+    wait_word *one = nullptr;
     std::atomic<uint32_t> *thread = nullptr;
     std::atomic<uint32_t> *drained = nullptr;
 
     void note_all(slot &s) {
-        s.word.fetch_add(1, std::memory_order_relaxed);
+        s.changed.change();
         if (s.waited)
-            all[all_count++] = &s.word;
+            all[all_count++] = &s.changed;
         s.waited = false;
+    }
+    void note_one(slot &s) {
+        s.changed.change();
+        one = &s.changed;
     }
     void wake() const {
         if (one)
-            os::wake_one(*one);
+            one->wake_one();
         for (unsigned i = 0; i < all_count; ++i)
-            os::wake_all(*all[i]);
+            all[i]->wake_all();
         if (thread)
             os::wake_one(*thread);
         if (drained)
@@ -222,8 +230,7 @@ void pass_on(log *l, wakes &w) {
         return;
     for (uint64_t n = l->next_write; n < l->end; ++n)
         if (slot &s = slot_of(l, n); s.waited) {
-            s.word.fetch_add(1, std::memory_order_relaxed);
-            w.one = &s.word;
+            w.note_one(s);
             return;
         }
     if (slot_of(l, l->next_write).state == frame_state::sealed)
@@ -301,13 +308,13 @@ void write_next(log *l) {
     w.wake();
 }
 
-// Sleeps until something becomes of the frame. Gives the lock up.
+// Waits until something becomes of the frame. Gives the lock up.
 void wait_for(log *l, uint64_t frame) {
     slot &s = slot_of(l, frame);
     s.waited = true;
-    uint32_t seen = s.word.load(std::memory_order_relaxed);
+    uint32_t seen = s.changed.now();
     l->lock.unlock();
-    os::wait_on(s.word, seen);
+    s.changed.wait(seen, l->waiting);
 }
 
 // ---- Sessions

@@ -1,0 +1,47 @@
+// A word that threads wait on until it changes, sparing them sleep where that is dear.
+#pragma once
+
+#include "../os/os.hpp"
+#include <atomic>
+
+namespace taiyen {
+
+// To be put to sleep and woken costs more than most commits do, and with many committers the next write often ends
+// within a few turns of other threads. So who waits lets others run a few times, and looks each time, before it sleeps.
+// Where a turn takes long, the processors are busy with something else, and a sleeper would be back sooner: then nobody
+// tries for a while, and for a longer one each time that it goes wrong again. One a log. Thread-safe; its figures are
+// hints.
+class patience {
+public:
+    // Whether the word has changed from `seen` within some turns.
+    bool sees_change(const std::atomic<uint32_t> &word, uint32_t seen);
+
+private:
+    static constexpr uint64_t pause_ns_min = 2000000;
+    static constexpr uint64_t pause_ns_max = 1000000000;
+    static constexpr uint64_t turn_ns_max = 1000000;
+    static constexpr unsigned looks = 64;
+
+    std::atomic<uint64_t> paused_until_ns_{0};
+    std::atomic<uint64_t> pause_ns_{pause_ns_min};
+};
+
+class wait_word {
+public:
+    // For who is about to wait: what wait() compares with. Read under the lock that changes are made under.
+    uint32_t now() const { return word_.load(std::memory_order_relaxed); }
+    // Returns when the word is another one than `seen`, or for no reason.
+    void wait(uint32_t seen, patience &patience);
+
+    void change() { word_.fetch_add(1); }
+    // After a change, and after its lock is given up. Costs a look when nobody sleeps.
+    void wake_one();
+    void wake_all();
+
+private:
+    // In one order for all threads: either who changes the word sees the sleeper, or who goes to sleep sees the change.
+    std::atomic<uint32_t> word_{0};
+    std::atomic<uint32_t> sleepers_{0};
+};
+
+} // namespace taiyen
