@@ -110,11 +110,13 @@ TY_API TY_CHECKED ty_status ty_publish(ty_txn *txn, void *const *blocks, size_t 
 /* ---- Classic entries. */
 
 /* A procedure does to the heap what its arguments say, by plain stores, and returns TY_OK. The same arguments on the
- * same heap content have the same effect. It must not allocate, free, or begin a transaction. */
+ * same heap content have the same effect. It must not allocate, free, or begin a transaction; but one that undo calls
+ * (undo.h) may record, allocate, free and resize as said there, and return what was agreed on. */
 typedef ty_status ty_procedure(ty_heap *heap, const void *arguments, size_t bytes, void *context);
 
-/* Registers a procedure for the process under an id that is stable for ever (it stands in logs), before a heap whose
- * log may name it is opened. NULL unregisters. Errors: TY_E_ARGUMENT (id 0), TY_E_EXISTS, TY_E_MEMORY. Thread-safe. */
+/* Registers a procedure for the process under an id that is stable for ever (it stands in logs and undo buffers),
+ * before a heap whose log may name it is opened, or what names it is undone. NULL unregisters. Errors: TY_E_ARGUMENT
+ * (id 0), TY_E_EXISTS, TY_E_MEMORY. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_register_procedure(uint64_t id, const char *name, ty_procedure *procedure,
                                                   void *context);
 

@@ -56,6 +56,10 @@ ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, si
 void *heap_resize(void *block, size_t size);
 ty_status heap_resize_in_place(void *block, size_t size);
 ty_status heap_free(void *block);
+// A run of pages becomes two live blocks: the first so many bytes (whole pages, not all), and the rest. And two live
+// runs, of which the second starts where the first ends, become one. Bytes are not touched, and no memory is needed.
+ty_status heap_split_run(ty_heap *heap, void *block, size_t kept_bytes);
+ty_status heap_join_runs(ty_heap *heap, void *block);
 size_t heap_usable_size(const void *block);
 ty_heap *heap_of(const void *address);
 ty_status heap_block_of(const void *address, ty_block *block);
@@ -124,5 +128,8 @@ ty_class_table heap_classes(const ty_heap *heap);
 // What a higher layer keeps with the heap (the image of a persistent heap); NULL at first.
 void heap_set_attachment(ty_heap *heap, void *attachment);
 void *heap_attachment(const ty_heap *heap);
+// What the layer of the service root keeps with it; NULL at first.
+void heap_set_service(ty_heap *heap, void *service);
+void *heap_service(const ty_heap *heap);
 
 } // namespace taiyen

@@ -147,6 +147,7 @@ struct ty_heap {
     taiyen::thread_cache *caches;
     uint64_t sweep_end;
     std::atomic<void *> attachment;
+    std::atomic<void *> service;
 
     taiyen::class_spans spans[taiyen::size_class_count_max];
 };

@@ -119,6 +119,31 @@ ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, si
     return TY_OK;
 }
 
+ty_status heap_split_run(ty_heap *heap, void *address, size_t kept_bytes) {
+    live_block block;
+    operation work(heap);
+    if (ty_status status = find_start("split", heap, address, &block); status != TY_OK)
+        return status;
+    if (block.small || kept_bytes == 0 || kept_bytes % page_bytes != 0 || kept_bytes >= block.bytes)
+        return failure(TY_E_ARGUMENT, "split the block at %p of %llu bytes behind %zu", address,
+                       static_cast<unsigned long long>(block.bytes), kept_bytes)
+            .remedy("only runs are split, between pages");
+    os::lock_guard guard(heap->pages_lock);
+    return split_run(heap, block.run, static_cast<uint32_t>(kept_bytes / page_bytes));
+}
+
+ty_status heap_join_runs(ty_heap *heap, void *address) {
+    live_block block;
+    operation work(heap);
+    if (ty_status status = find_start("join", heap, address, &block); status != TY_OK)
+        return status;
+    if (block.small)
+        return failure(TY_E_ARGUMENT, "join the block at %p: it is a small one", address)
+            .remedy("only runs are joined");
+    os::lock_guard guard(heap->pages_lock);
+    return join_runs(heap, block.run);
+}
+
 ty_heap *heap_of(const void *address) {
     return heap_at(address);
 }

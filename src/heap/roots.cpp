@@ -132,4 +132,12 @@ void *heap_attachment(const ty_heap *heap) {
     return heap->attachment.load(std::memory_order_acquire);
 }
 
+void heap_set_service(ty_heap *heap, void *service) {
+    heap->service.store(service, std::memory_order_release);
+}
+
+void *heap_service(const ty_heap *heap) {
+    return heap->service.load(std::memory_order_acquire);
+}
+
 } // namespace taiyen

@@ -320,4 +320,29 @@ ty_status shrink_run(ty_heap *heap, page_run run, uint32_t count) {
     return status;
 }
 
+ty_status split_run(ty_heap *heap, page_run run, uint32_t count) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    if (next_head(heap, run.first + uint64_t{1}, end) != end)
+        return tables_damaged("an area starts inside another one", heap, run.first);
+    heap->descriptors[run.first].length = count;
+    heap->descriptors[run.first + count] = {page_run_head, 0, 0, run.count - count, 0, 0};
+    set_head(heap, run.first + count);
+    return TY_OK;
+}
+
+ty_status join_runs(ty_heap *heap, page_run run) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    page_run behind;
+    if (end >= top_of(heap) || heap->descriptors[end].kind != page_run_head)
+        return failure(TY_E_ARGUMENT, "join the blocks at %p: no run starts behind it",
+                       static_cast<void *>(page_address(heap, run.first)))
+            .remedy("join what a split has made");
+    if (!area_at_head(heap, end, &behind))
+        return tables_damaged("the run is wrong", heap, end);
+    clear_head(heap, end);
+    heap->descriptors[end] = {};
+    heap->descriptors[run.first].length = run.count + behind.count;
+    return TY_OK;
+}
+
 } // namespace taiyen

@@ -41,6 +41,10 @@ ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_
 // Frees its tail.
 ty_status shrink_run(ty_heap *heap, page_run run, uint32_t count);
 
+// A run in use becomes two, of which the first has count pages; and two become one.
+ty_status split_run(ty_heap *heap, page_run run, uint32_t count);
+ty_status join_runs(ty_heap *heap, page_run run);
+
 run_tree tree_of(ty_heap *heap);
 ty_status tables_damaged(const char *what, const ty_heap *heap, uint64_t page);
 

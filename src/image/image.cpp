@@ -28,6 +28,11 @@ ty_status check_writer(const image &im, const char *operation) {
     return TY_OK;
 }
 
+ty_status image_check_writer(ty_heap *heap, const char *operation) {
+    const image *im = image_of(heap);
+    return im ? check_writer(*im, operation) : TY_OK;
+}
+
 ty_error keep_error() {
     ty_error error;
     ty_error_detail(&error);

@@ -20,6 +20,8 @@ struct image_log {
     uint64_t log_identity; // 0: this heap has no log
     image_mark mark;       // of the epoch that is restored
     bool closed;           // in order: nothing stands behind the mark
+    uint64_t service_word; // the first word of what the heap's service root leads to; 0: there is none, or the heap has
+                           // a log already
 };
 
 // For a layer above that takes part in an open. check: everything of the heap's own files is known to be sound, and
@@ -61,6 +63,8 @@ ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
 ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log);
 ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
                       ty_problem_callback *problem, void *context);
+// Refuses what a forked child, or a reader, may not do; of a heap without an image, nothing.
+ty_status image_check_writer(ty_heap *heap, const char *operation);
 // What a layer above keeps with the heap; NULL at first.
 void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);

@@ -23,6 +23,7 @@ struct opening {
     uint64_t started_ns = os::now_ns();
     const image_open_hook *hook = nullptr;
     uint64_t log_identity = 0; // that the header is to have
+    uint64_t service_word = 0; // of the heap as it is: see image_log
     ~opening() { scan.batches.clear(); }
 };
 
@@ -202,10 +203,18 @@ ty_status probe_heap(image &im, opening &state) {
     ty_heap *heap = nullptr;
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, heap_owner{}, false, &heap))
         return status;
+    const void *service = heap_service_root(heap);
+    if (service && uintptr_t(service) % sizeof state.service_word == 0)
+        memcpy(&state.service_word, service, sizeof state.service_word);
     heap_detach(heap);
     void *base = im.base;
     im.base = nullptr;
     return im.backing.unmap(base, im.mapped_bytes);
+}
+
+ty_status check_with_hook(opening &state, image_log log) {
+    log.service_word = state.service_word;
+    return state.hook->check(state.hook->context, log, false, &state.log_identity);
 }
 
 // A heap with a log is opened by a layer that knows logs, once the heap's own files are known to be sound.
@@ -213,7 +222,7 @@ ty_status ask_for_log(const image &im, opening &state) {
     const image_header_1 &header = im.header.current;
     state.log_identity = header.log_identity;
     if (state.hook)
-        return state.hook->check(state.hook->context, log_of(header, state.scan.batches), false, &state.log_identity);
+        return check_with_hook(state, log_of(header, state.scan.batches));
     if (header.kind != TY_TRANSACTIONAL)
         return TY_OK;
     return failure(TY_E_UNSUPPORTED, "open a heap that has a log as one that has none")

@@ -127,6 +127,12 @@ uint64_t process_id() {
     return uint64_t(getpid());
 }
 
+uint64_t unix_time_ns() {
+    timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
 uint64_t unix_time_s() {
     timespec time;
     clock_gettime(CLOCK_REALTIME, &time);

@@ -89,6 +89,7 @@ inline void pause_briefly() {
 
 uint64_t now_ns(); // monotonic
 uint64_t unix_time_s();
+uint64_t unix_time_ns();
 uint64_t process_id();
 void random_bytes(void *bytes, unsigned count); // getrandom; for identities and nonces
 

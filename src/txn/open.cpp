@@ -98,6 +98,10 @@ ty_status check_log(void *context, const image_log &told, bool created, uint64_t
         return find_log(state, told, log_identity);
     if (state.options.kind != TY_TRANSACTIONAL || state.read_only())
         return TY_OK;
+    if (told.service_word && told.service_word != reservations_magic)
+        return failure(TY_E_UNSUPPORTED, "open a heap with undo buffers as a transactional one")
+            .at(state.heap_path)
+            .remedy("open it as a snapshot heap and call ty_undo_detach with keep_history false");
     state.attached = !created;
     return make_log(state, log_identity);
 }

@@ -1,7 +1,7 @@
 // Reserved blocks, and the list of them that lies in the heap (X3).
 //
-// The list is a chain of blocks from the heap's service root; they are never freed. Each place holds the word number of
-// a block that is allocated in the heap's tables and must not be after a recovery, or 0.
+// The list is a chain of blocks from the heap's service root; they are never freed while there is a log. Each place
+// holds the word number of a block that is allocated in the heap's tables and must not be after a recovery, or 0.
 #include "automatic.hpp"
 
 #include <new>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t list_block_bytes = 4000; // a size class, and not a page: a list of one page wastes nothing
 constexpr size_t list_places = list_block_bytes / 8 - 2;
-constexpr uint64_t list_magic = 0x7672657365727354; // "Tsreserv"
+constexpr uint64_t list_magic = reservations_magic;
 
 struct list_block {
     uint64_t magic;
@@ -301,6 +301,37 @@ ty_status check_not_reserved(txn_runtime &rt, const char *call, const void *bloc
             .remedy("free a block once");
     return failure(TY_E_ARGUMENT, "%s %p: it is reserved, and no part of the heap yet", call, block)
         .remedy("publish it first, or use ty_cancel");
+}
+
+ty_status txn_remove_leftovers(ty_heap *heap) {
+    auto refuse = [heap] {
+        return static_cast<ty_status>(
+            failure(TY_E_DAMAGED, "take the service root of the heap at %p: it leads to what is in use or not known",
+                    heap_base(heap))
+                .remedy("a library that knows it has to remove it"));
+    };
+    auto empty_block = [heap](void *address) -> list_block * {
+        ty_block block;
+        if (!heap_find_block(heap, address, &block) || block.address != address ||
+            block.size_bytes < sizeof(list_block))
+            return nullptr;
+        auto *list = static_cast<list_block *>(address);
+        bool empty = list->magic == list_magic;
+        for (uint64_t place : list->places)
+            empty &= place == 0;
+        return empty ? list : nullptr;
+    };
+    heap_words words = heap_block_words(heap);
+    while (void *address = heap_service_root(heap)) {
+        list_block *list = empty_block(address);
+        if (list == nullptr || list->next >= words.end)
+            return refuse();
+        void *next = list->next != 0 ? static_cast<char *>(heap_base(heap)) + list->next * 8 : nullptr;
+        heap_set_service_root(heap, next);
+        if (ty_status status = heap_free(list))
+            return status;
+    }
+    return TY_OK;
 }
 
 ty_status reserved_take(txn_runtime &rt, void *const *blocks, size_t count) {

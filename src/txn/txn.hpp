@@ -59,6 +59,20 @@ ty_status txn_object_read_begin(ty_heap *heap, const void *object);
 void txn_object_read_end(ty_heap *heap, const void *object);
 ty_status txn_lock_object(ty_txn *txn, const void *object);
 ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats);
+
+// ---- procedures.cpp: the process's procedures, for any layer above, too
+
 ty_status procedure_register(uint64_t id, const char *name, ty_procedure *procedure, void *context);
+// Runs a registered procedure. TY_E_NOT_FOUND: none of that id; the text says so.
+ty_status procedure_run(ty_heap *heap, uint64_t id, const void *arguments, size_t bytes);
+bool procedure_known(uint64_t id);
+
+// ---- reserve.cpp
+
+// The first word of the list, by which it is known.
+inline constexpr uint64_t reservations_magic = 0x7672657365727354; // "Tsreserv"
+// The service root of a heap that has no log any more: the empty list of reserved blocks that it left there is freed.
+// TY_E_DAMAGED: the root leads to something else, or the list is not empty.
+ty_status txn_remove_leftovers(ty_heap *heap);
 
 } // namespace taiyen

@@ -78,9 +78,4 @@ void snapshots_free_later(txn_runtime &rt, void *block);
 // Waits until the sequence is stable; mends a broken log by a snapshot. Without the gate held.
 ty_status make_stable(txn_runtime &rt, uint64_t sequence);
 
-// ---- procedures.cpp
-// Runs a registered procedure. TY_E_NOT_FOUND: none of that id; the text says so.
-ty_status procedure_run(ty_heap *heap, uint64_t id, const void *arguments, size_t bytes);
-bool procedure_known(uint64_t id);
-
 } // namespace taiyen
