@@ -5,6 +5,7 @@
  *   storage.h   the seam below persistent heaps
  *   persist.h   heaps that live in files: open, snapshot, close, roots, information
  *   txn.h       transactions on such heaps
+ *   undo.h      undo and redo of changes, across sessions
  *   log.h       where a transaction log is kept, and reading one
  */
 #ifndef TAIYEN_TAIYEN_H
@@ -16,6 +17,7 @@
 #include "status.h"
 #include "storage.h"
 #include "txn.h"
+#include "undo.h"
 
 #ifdef __cplusplus
 extern "C" {

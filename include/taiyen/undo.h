@@ -18,9 +18,10 @@
  *
  * Limits: what is changed without a record is not undone, and where recorded changes lie over it, undo gives back what
  * was recorded. While buffers are detached, an application that changes recorded memory should clear the history.
- * Volatile, archive and snapshot heaps have undo; transactional heaps do not (TY_E_UNSUPPORTED).
- * All functions but ty_register_procedure are externally serialised with each other on one heap; other threads may
- * allocate, free and write elsewhere in the heap meanwhile.
+ * Volatile, archive and snapshot heaps have undo; transactional heaps do not (TY_E_UNSUPPORTED), and a heap with undo
+ * buffers cannot become one. ty_each_block and the heap's statistics count held blocks, and the block of the buffers,
+ * as live ones. All functions but ty_register_procedure are externally serialised with each other on one heap; other
+ * threads may allocate, free and write elsewhere in the heap meanwhile.
  */
 #ifndef TAIYEN_UNDO_H
 #define TAIYEN_UNDO_H
@@ -52,12 +53,13 @@ typedef struct ty_undo_options {
  * Buffers that hold a history are taken up as they are; they are made anew where options ask for others and the history
  * is empty, and TY_E_EXISTS where it is not.
  * Errors: TY_E_ARGUMENT, TY_E_BUSY (attached already), TY_E_UNSUPPORTED (a transactional heap), TY_E_PERMISSION
- * (read-only), TY_E_MEMORY, TY_E_DAMAGED (the buffers make no sense; detach with keep_history false removes them).
- * O(entries). Durable with the next snapshot. */
+ * (read-only), TY_E_FORKED, TY_E_MEMORY, TY_E_DAMAGED (the buffers make no sense; detach with keep_history false
+ * removes them; TY_E_FORMAT: they are a newer library's). O(entries). Durable with the next snapshot. */
 TY_API TY_CHECKED ty_status ty_undo_attach(ty_heap *heap, const ty_undo_options *options);
 
 /* Detaches it. keep_history: buffers in the heap stay there, to be attached again, in a later session too (closing an
- * attached heap does the same). Else held blocks and buffers are freed, also of a heap that undo is not attached to.
+ * attached heap does the same; of volatile buffers the history ends, even if the close fails). Else held blocks and
+ * buffers are freed, also of a heap that undo is not attached to; of buffers that make no sense, what they held stays.
  * Errors: TY_E_NOT_FOUND (neither attached nor buffers). */
 TY_API TY_CHECKED ty_status ty_undo_detach(ty_heap *heap, bool keep_history);
 
@@ -72,25 +74,27 @@ TY_API TY_CHECKED ty_status ty_undo_begin(ty_heap *heap, const char *label);
  * does not fit in the buffer (fixed: with what is there already); nothing was recorded or changed, and nothing more can
  * be: ty_undo_cancel takes back what was, and the history is as before; ty_undo_end gives up the history. */
 
-/* Records bytes at address as they are, before they are changed. They may be any bytes in the heap's live blocks.
- * Bytes of blocks that the same transaction allocated, and bytes that a block grew by in it, need no record.
+/* Records bytes at address as they are, before they are changed. They may be any bytes in the heap's live blocks; that
+ * they lie in live ones is looked at by the undo, which is refused otherwise. Bytes of blocks that the same transaction
+ * allocated, and bytes that a block grew by in it, need no record.
  * Errors: TY_E_ARGUMENT (not in the heap's blocks), TY_E_SPACE. A copy of bytes; O(1) beside that. */
 TY_API TY_CHECKED ty_status ty_undo_record(ty_heap *heap, const void *address, size_t bytes);
 
 /* Records that the change which follows is reversed by a registered procedure with these arguments (ty_register_
  * procedure; also in later sessions). An undo calls it; what it records then goes to the redo buffer: so it records its
  * own reversal, as any code does. A redo calls what was recorded there, and what is recorded then goes nowhere. It has
- * to return expected, usually TY_OK. In a redo it must not allocate, free or resize (TY_E_UNSUPPORTED).
+ * to return expected, usually TY_OK; else it should have changed nothing that it did not record (in a redo: nothing).
+ * In a redo it must not allocate, free or resize (TY_E_UNSUPPORTED), and it never begins, ends or undoes anything.
  * Errors: TY_E_ARGUMENT (id 0), TY_E_NOT_FOUND (not registered), TY_E_SPACE. */
 TY_API TY_CHECKED ty_status ty_undo_record_procedure(ty_heap *heap, uint64_t id, const void *arguments, size_t bytes,
                                                      ty_status expected);
 
 /* As ty_alloc, ty_alloc_aligned, ty_free and ty_resize, recording their reversal: no bytes are copied to the buffers,
- * but for the end of a small block that shrinks. A freed block is held, at its address. Its memory is given back where
- * the image has it (at once for what no store has changed since the last snapshot; by ty_purge after later ones), so an
- * undo of any size copies nothing. These calls know a held block and refuse it; the heap's own calls take it for a live
- * one: a ty_free of it makes the history damaged.
- * Errors: as those; TY_E_SPACE (also: more than held_bytes would be held). */
+ * but for the end of what shrinks within a small block or a page. A freed block is held, at its address, so an undo of
+ * any size copies nothing; what the image has of it is given back by ty_heap_purge. In a full heap, circular buffers
+ * forget transactions that hold blocks, oldest first. These calls know a held block and refuse it; the heap's own calls
+ * take it for a live one: a ty_free of it makes the history damaged. Errors: as those; TY_E_SPACE (also: more than
+ * held_bytes would be held). */
 TY_API void *ty_undo_alloc(ty_heap *heap, size_t size);
 TY_API void *ty_undo_alloc_aligned(ty_heap *heap, size_t size, size_t alignment);
 TY_API TY_CHECKED ty_status ty_undo_free(ty_heap *heap, void *block);
@@ -110,7 +114,8 @@ TY_API TY_CHECKED ty_status ty_undo_cancel(ty_heap *heap);
  * is undone all the same: then fewer transactions can be redone (fixed: none, until the exit).
  * Errors: TY_E_ARGUMENT (a transaction is open), TY_E_NOT_FOUND (nothing to undo, or a procedure is not registered: the
  * text says which), TY_E_DAMAGED (the buffer's bytes are not what was recorded, or a block of it was freed by others),
- * TY_E_MISMATCH (a procedure did not return what is expected). */
+ * TY_E_MISMATCH (a procedure did not return what is expected). Everything is then as it was; but where redo did not
+ * hold the transaction, what was undone of it stays: TY_E_DAMAGED, and the history is forgotten. */
 TY_API TY_CHECKED ty_status ty_undo(ty_heap *heap);
 
 /* Does the transaction that was undone last again. Errors: as ty_undo; if a procedure fails in a transaction after
@@ -139,25 +144,25 @@ typedef bool ty_undo_step_callback(const ty_undo_step *step, void *context);
 TY_API ty_status ty_undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *context);
 
 typedef struct ty_undo_stats {
-    size_t struct_size;     /* sizeof(ty_undo_stats), set by the caller */
-    uint64_t undoable;      /* transactions */
-    uint64_t redoable;      /* transactions */
-    uint64_t undo_bytes;    /* recorded bytes in the undo buffer */
-    uint64_t undo_size;     /* that it can hold */
-    uint64_t redo_bytes;    /* the same for redo */
+    size_t struct_size;  /* sizeof(ty_undo_stats), set by the caller */
+    uint64_t undoable;   /* transactions */
+    uint64_t redoable;   /* transactions */
+    uint64_t undo_bytes; /* recorded bytes in the undo buffer */
+    uint64_t undo_size;  /* that it can hold */
+    uint64_t redo_bytes; /* the same for redo */
     uint64_t redo_size;
     uint64_t undo_entries;
     uint64_t redo_entries;
-    uint64_t size_entries;  /* that each can hold */
+    uint64_t size_entries; /* that each can hold */
     uint64_t held_blocks;
     uint64_t held_bytes;
-    uint64_t forgotten;     /* transactions, since the attach, to make room for others */
-    bool reattached;        /* the buffers were in the heap already */
-    bool lost_volatile;     /* they were volatile, of a session that did not end in order: blocks it held were freed */
-    bool open;              /* a transaction is open */
-    bool full;              /* and does not fit */
-    bool cycle;             /* between ty_undo and ty_undo_exit */
-    bool off;               /* by a full fixed buffer */
+    uint64_t forgotten; /* transactions, since the attach, to make room for others */
+    bool reattached;    /* the buffers were in the heap already */
+    bool lost_volatile; /* they were volatile, of a session that did not end in order: blocks it held were freed */
+    bool open;          /* a transaction is open */
+    bool full;          /* and does not fit */
+    bool cycle;         /* between ty_undo and ty_undo_exit */
+    bool off;           /* by a full fixed buffer */
 } ty_undo_stats;
 TY_API TY_CHECKED ty_status ty_get_undo_stats(ty_heap *heap, ty_undo_stats *stats);
 

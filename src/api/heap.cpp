@@ -1,5 +1,5 @@
 // The functions of heap.h, and the roots of any kind of heap.
-#include "../txn/txn.hpp"
+#include "../undo/undo.hpp"
 #include "arguments.hpp"
 #include "volatile.hpp"
 #include <cstring>
@@ -33,7 +33,12 @@ ty_status ty_heap_destroy(ty_heap *heap) {
         return TY_OK;
     if (image_kind(heap) != TY_VOLATILE)
         return failure(TY_E_ARGUMENT, "destroy a heap that lives in files").remedy("use ty_close or ty_discard for it");
-    return volatile_destroy(heap);
+    void *token;
+    if (ty_status status = undo_prepare_close(heap, true, &token))
+        return status;
+    ty_status status = volatile_destroy(heap);
+    undo_release(token);
+    return status;
 }
 
 // On transactional heaps the plain calls take part in the thread's transaction. While no such heap is open, all that

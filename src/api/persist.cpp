@@ -1,5 +1,5 @@
 // The functions of persist.h, and those of txn.h and log.h that are about files.
-#include "../txn/txn.hpp"
+#include "../undo/undo.hpp"
 #include "arguments.hpp"
 #include <taiyen/taiyen.h>
 
@@ -122,7 +122,13 @@ ty_status ty_close(ty_heap *heap) {
         return TY_OK;
     if (ty_status status = check_in_files(heap, "close a heap"))
         return status;
-    return txn_close(heap);
+    void *token;
+    if (ty_status status = undo_prepare_close(heap, false, &token))
+        return status;
+    ty_status status = txn_close(heap);
+    if (!status)
+        undo_release(token);
+    return status;
 }
 
 ty_status ty_discard(ty_heap *heap) {
@@ -130,7 +136,12 @@ ty_status ty_discard(ty_heap *heap) {
         return TY_OK;
     if (ty_status status = check_in_files(heap, "discard a heap"))
         return status;
-    return txn_discard(heap);
+    void *token;
+    if (ty_status status = undo_prepare_close(heap, true, &token))
+        return status;
+    ty_status status = txn_discard(heap);
+    undo_release(token);
+    return status;
 }
 
 ty_status ty_snapshot(ty_heap *heap) {

@@ -1,0 +1,262 @@
+// What is made sure of before bytes of the buffers are believed, and before anything is taken back.
+#include "undo_runtime.hpp"
+
+#include <algorithm>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t place_max = uint64_t{1} << 62;
+constexpr uint32_t states_known = undo_open | undo_full | undo_cycle | undo_off | undo_redo_lost | undo_applying;
+
+ty_status damaged(const undo &u, const char *what) {
+    return failure(TY_E_DAMAGED, "attach undo to the heap at %p: %s", static_cast<void *>(u.base), what)
+        .remedy("ty_undo_detach with keep_history false removes the buffers; the heap's content stays as it is");
+}
+
+bool places_are_sound(const undo_ring &ring) {
+    const undo_ring_places &p = *ring.places;
+    return p.entries_begin <= p.entries_end && p.entries_end < place_max && ring.used_entries() <= ring.entry_count &&
+           p.payload_begin <= p.payload_end && p.payload_end < place_max && ring.used_bytes() <= ring.payload_bytes;
+}
+
+bool state_is_sound(undo &u) {
+    const undo_control &c = *u.control;
+    const undo_ring_places &back = *u.back().places;
+    if ((c.state & ~states_known) != 0 || u.is(undo_applying) || c.cursor < back.entries_begin ||
+        c.cursor > back.entries_end)
+        return false;
+    if (u.is(undo_open))
+        return !u.is(undo_cycle) && c.open_begin == c.cursor && u.forth().empty();
+    return u.is(undo_cycle) || (c.cursor == back.entries_end && u.forth().empty());
+}
+
+// Goes over a ring's entries as they were written: where the payload of each must stand follows from those before it.
+class chain_walk {
+public:
+    chain_walk(const undo &u, const undo_ring &ring)
+        : u_(u), ring_(ring), place_(ring.places->entries_begin), first_(place_), payload_(ring.places->payload_begin),
+          first_payload_(payload_) {}
+
+    uint64_t place() const { return place_; }
+    uint64_t payload() const { return payload_; }
+    bool at_boundary() const { return place_ == first_; }
+    uint64_t marks() const { return marks_; }
+
+    bool next() {
+        const undo_entry &entry = ring_.at(place_);
+        if (!entry_is_sound(u_, ring_, entry))
+            return false;
+        uint64_t bytes = payload_of(entry);
+        if (bytes != 0) {
+            uint64_t offset = payload_ % ring_.payload_bytes;
+            if (in_one_piece(kind_of(entry)) && offset + bytes > ring_.payload_bytes)
+                payload_ += ring_.payload_bytes - offset;
+            if (place_of(entry) != payload_ % ring_.payload_bytes)
+                return false;
+            payload_ += bytes;
+        }
+        return (kind_of(entry) != undo_kind::mark || close(entry)) && ++place_ != 0;
+    }
+
+private:
+    bool close(const undo_entry &entry) {
+        const undo_mark &mark = ring_.mark_at(place_);
+        bool sound = entry.address == place_ - first_ && mark.payload_begin == first_payload_ &&
+                     mark.payload_end == payload_ && mark.label[sizeof mark.label - 1] == 0;
+        first_ = place_ + 1;
+        first_payload_ = payload_;
+        marks_++;
+        return sound;
+    }
+
+    const undo &u_;
+    const undo_ring &ring_;
+    uint64_t place_;
+    uint64_t first_;
+    uint64_t payload_;
+    uint64_t first_payload_;
+    uint64_t marks_ = 0;
+};
+
+// The chain of undo: the cursor, and what is open, stand between transactions. *undone: transactions from the cursor
+// on.
+ty_status check_back(undo &u, uint64_t *undone) {
+    const undo_ring_places &places = *u.back().places;
+    chain_walk walk(u, u.back());
+    uint64_t done = UINT64_MAX;
+    for (;;) {
+        if (walk.place() == u.control->cursor) {
+            if (!walk.at_boundary() || (u.is(undo_open) && u.control->open_payload != walk.payload()))
+                return damaged(u, "the cursor does not stand between transactions");
+            done = walk.marks();
+        }
+        if (walk.place() == places.entries_end)
+            break;
+        if (!walk.next())
+            return damaged(u, "an entry of undo makes no sense");
+    }
+    bool ends = u.is(undo_open) ? walk.marks() == done : walk.at_boundary();
+    if (!ends || walk.payload() != places.payload_end)
+        return damaged(u, "the end of undo makes no sense");
+    *undone = walk.marks() - done;
+    return TY_OK;
+}
+
+// The chain of redo, whose transactions stand against those of undo from the end to the cursor (U1).
+ty_status check_forth(undo &u, uint64_t undone) {
+    const undo_ring_places &places = *u.forth().places;
+    chain_walk walk(u, u.forth());
+    uint64_t peer = u.back().places->entries_end;
+    while (walk.place() != places.entries_end) {
+        uint64_t place = walk.place();
+        if (!walk.next())
+            return damaged(u, "an entry of redo makes no sense");
+        if (!walk.at_boundary())
+            continue;
+        if (walk.marks() > undone || u.forth().mark_at(place).peer != peer)
+            return damaged(u, "redo does not fit undo");
+        peer -= u.back().at(peer - 1).address + 1;
+    }
+    if (!walk.at_boundary() || walk.payload() != places.payload_end || walk.marks() != undone)
+        return damaged(u, "the end of redo makes no sense");
+    return TY_OK;
+}
+
+ty_status check_held(undo &u, undo_ring &ring, uint64_t end) {
+    for (uint64_t place = ring.places->entries_begin; place < end; place++) {
+        const undo_entry &entry = ring.at(place);
+        uint64_t offset = block_offset(entry);
+        if (!entry_is_sound(u, ring, entry))
+            return damaged(u, "an entry makes no sense");
+        if (!holds(entry))
+            continue;
+        if (!block_is(u, offset, entry.bytes) || u.held.contains(offset) || u.base + offset == (char *)u.control)
+            return damaged(u, "a block that it holds is not there: somebody has freed or resized it");
+        u.held.insert(offset, entry.bytes);
+    }
+    return TY_OK;
+}
+
+} // namespace
+
+bool block_is(const undo &u, uint64_t offset, uint64_t bytes) {
+    ty_block block;
+    return heap_find_block(u.heap, u.base + offset, &block) && block.address == u.base + offset &&
+           block.size_bytes == bytes;
+}
+
+bool touches_held(const undo &u, uint64_t offset, uint64_t bytes) {
+    const char *end = u.base + offset + bytes;
+    for (const char *at = u.base + offset; at < end;) {
+        ty_block block;
+        bool live = heap_find_block(u.heap, at, &block);
+        const char *start = static_cast<const char *>(block.address);
+        if (live && (u.held.contains(u.offset_of(start)) || start == reinterpret_cast<const char *>(u.control)))
+            return true;
+        at = start + block.size_bytes;
+    }
+    return false;
+}
+
+bool entry_is_sound(const undo &u, const undo_ring &ring, const undo_entry &entry) {
+    const uint64_t place = place_of(entry), bytes = entry.bytes;
+    switch (kind_of(entry)) {
+    case undo_kind::data:
+        return bytes != 0 && place % 8 == 0 && place < ring.payload_bytes && bytes <= ring.payload_bytes &&
+               u.in_blocks(entry.address, bytes);
+    case undo_kind::procedure:
+    case undo_kind::mark:
+        return place % 8 == 0 && place < ring.payload_bytes && bytes <= ring.payload_bytes &&
+               payload_of(entry) <= ring.payload_bytes - place &&
+               (kind_of(entry) == undo_kind::procedure ? entry.address != 0 : bytes == sizeof(undo_mark));
+    case undo_kind::alloc:
+    case undo_kind::free:
+        return bytes != 0 && entry.address % 8 == 0 && u.in_blocks(entry.address, bytes);
+    case undo_kind::grow:
+    case undo_kind::shrink:
+        return bytes != 0 && place != 0 && (entry.address | bytes | place) % os::page_bytes == 0 &&
+               bytes <= u.end_offset && u.in_blocks(entry.address, place + bytes);
+    }
+    return false;
+}
+
+ty_status check_control(const undo_control &control, uint64_t block_bytes) {
+    if (block_bytes < sizeof control || control.magic != undo_magic_1)
+        return failure(TY_E_DAMAGED, "attach undo: the heap's service block is none of it");
+    if (control.version != undo_version_1)
+        return failure(TY_E_FORMAT, "attach undo: the buffers have version %u", control.version)
+            .remedy("use a newer library");
+    uint64_t left = block_bytes - sizeof control;
+    uint64_t entries = control.entry_count, back = control.payload_bytes[0], forth = control.payload_bytes[1];
+    bool sound = entries >= 2 && entries <= left / (2 * sizeof(undo_entry)) && back % 8 == 0 && forth % 8 == 0 &&
+                 back >= undo_ring::mark_room && forth >= undo_ring::mark_room && back <= heap_limit_max &&
+                 forth <= heap_limit_max;
+    if (sound && !(control.flags & undo_volatile)) {
+        left -= 2 * entries * sizeof(undo_entry);
+        sound = back <= left && forth <= left - back;
+    }
+    if (!sound || (control.flags & ~uint32_t{undo_fixed | undo_volatile}) != 0)
+        return failure(TY_E_DAMAGED, "attach undo: the sizes of the buffers make no sense")
+            .remedy("ty_undo_detach with keep_history false removes them");
+    return TY_OK;
+}
+
+ty_status check_buffers(undo &u) {
+    if (!places_are_sound(u.back()) || !places_are_sound(u.forth()) || !state_is_sound(u))
+        return damaged(u, "the places in the buffers make no sense, or an undo was under way");
+    uint64_t undone = 0;
+    if (!(u.control->flags & undo_volatile)) {
+        if (ty_status status = check_back(u, &undone))
+            return status;
+        if (ty_status status = check_forth(u, undone))
+            return status;
+    }
+    uint64_t done = u.is(undo_open) ? u.back().places->entries_end : u.control->cursor;
+    if (ty_status status = check_held(u, u.back(), done))
+        return status;
+    return check_held(u, u.forth(), u.forth().places->entries_end);
+}
+
+ty_status check_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
+    for (uint64_t place = first; place < end; place++) {
+        const undo_entry &entry = ring.at(place);
+        ty_block block;
+        if (!entry_is_sound(u, ring, entry))
+            return failure(TY_E_DAMAGED, "undo or redo: an entry makes no sense").remedy("ty_undo_clear");
+        if (kind_of(entry) == undo_kind::procedure && !procedure_known(entry.address))
+            return failure(TY_E_NOT_FOUND, "undo or redo: the procedure %llu is not registered",
+                           static_cast<unsigned long long>(entry.address))
+                .remedy("call ty_register_procedure first");
+        if (kind_of(entry) != undo_kind::data)
+            continue;
+        for (uint64_t at = entry.address; at < entry.address + entry.bytes;) {
+            bool live = heap_find_block(u.heap, u.base + at, &block);
+            if (!live || block.address == u.control)
+                return failure(TY_E_DAMAGED, "undo or redo: the bytes recorded at %p lie in no live block any more",
+                               static_cast<void *>(u.base + entry.address))
+                    .remedy("free blocks that were recorded by ty_undo_free; ty_undo_clear forgets the history");
+            at = u.offset_of(block.address) + block.size_bytes;
+        }
+    }
+    return TY_OK;
+}
+
+ty_status check_step(undo &u, undo_ring &ring, uint64_t end, uint64_t *first) {
+    const undo_entry &last = ring.at(end - 1);
+    bool sound = kind_of(last) == undo_kind::mark && entry_is_sound(u, ring, last) &&
+                 last.address < end - ring.places->entries_begin;
+    if (sound) {
+        const undo_mark &mark = ring.mark_at(end - 1);
+        *first = end - 1 - last.address;
+        sound = mark.payload_begin >= ring.places->payload_begin && mark.payload_end <= ring.places->payload_end &&
+                mark.payload_begin <= mark.payload_end && mark.payload_end - mark.payload_begin >= sizeof mark &&
+                ring.checksum_of(*first, last.address, mark) == mark.checksum;
+    }
+    if (!sound)
+        return failure(TY_E_DAMAGED, "undo or redo: the recorded bytes are not what was recorded")
+            .remedy("something has written over them; ty_undo_clear forgets the history");
+    return check_entries(u, ring, *first, end - 1);
+}
+
+} // namespace taiyen

@@ -1,0 +1,131 @@
+// Room for what is recorded, made by forgetting whole transactions from the oldest one on; and how things are
+// forgotten.
+#include "undo_runtime.hpp"
+
+#include <algorithm>
+
+namespace taiyen {
+namespace {
+
+// Forgets the oldest closed transaction of a ring up to a place. False: there is none.
+bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payload, bool *held = nullptr) {
+    const uint64_t first = ring.places->entries_begin;
+    if (first == closed_end)
+        return false;
+    uint64_t place = first;
+    while (place < closed_end && kind_of(ring.at(place)) != undo_kind::mark) {
+        if (held != nullptr)
+            *held |= holds(ring.at(place));
+        place++;
+    }
+    release_entries(u, ring, first, place);
+    u.forgotten++;
+    if (place == closed_end || !entry_is_sound(u, ring, ring.at(place))) { // something wrote over it
+        ring.drop(closed_end, closed_payload);
+        return true;
+    }
+    uint64_t payload = ring.mark_at(place).payload_end;
+    ring.drop(place + 1, std::clamp(payload, ring.places->payload_begin, closed_payload));
+    return true;
+}
+
+// The oldest of redo is the newest of undo: that can be neither redone nor undone any more.
+bool evict_redo(undo &u) {
+    if (!evict(u, u.forth(), u.partial, u.partial_payload))
+        return false;
+    undo_ring &back = u.back();
+    uint64_t end = back.places->entries_end;
+    const undo_entry &last = back.at(end - 1);
+    if (end > u.control->cursor && entry_is_sound(u, back, last) && last.address < end - u.control->cursor)
+        back.cut(end - 1 - last.address, back.mark_at(end - 1).payload_begin);
+    return true;
+}
+
+undo_room refuse(undo &u) {
+    u.set(undo_full, true);
+    u.target = nullptr;
+    static_cast<void>(static_cast<ty_status>(
+        failure(TY_E_SPACE, "record for an undo: the transaction does not fit in the buffer")
+            .remedy("ty_undo_cancel takes back what was recorded; use a larger buffer, or shorter transactions")));
+    return undo_room::refused;
+}
+
+} // namespace
+
+undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, bool one_piece, uint64_t held_bytes) {
+    const bool redo = &ring == &u.forth();
+    if (redo && u.redo_lost)
+        return undo_room::none;
+    const uint64_t held_max = u.control->held_bytes_max;
+    const bool possible =
+        held_bytes <= held_max && entries < ring.entry_count && bytes + undo_ring::mark_room <= ring.payload_bytes;
+    while (possible) {
+        bool fits = ring.has_room(entries, bytes + (one_piece ? ring.skip_for(bytes) : 0)) &&
+                    u.held.bytes() <= held_max - held_bytes;
+        if (fits)
+            return undo_room::there;
+        if (u.fixed())
+            break;
+        if (redo ? !evict_redo(u) : !evict(u, ring, u.control->open_begin, u.control->open_payload))
+            break;
+    }
+    if (!redo)
+        return refuse(u);
+    u.unrecorded |= ring.places->entries_end != u.partial;
+    u.redo_lost = true;
+    u.target = nullptr;
+    drop_redo(u);
+    return undo_room::none;
+}
+
+bool evict_for_memory(undo &u) {
+    bool held = false;
+    while (!held && !u.fixed() && u.target == &u.back())
+        if (!evict(u, u.back(), u.control->open_begin, u.control->open_payload, &held))
+            return false;
+    return held;
+}
+
+void release_held(undo &u, uint64_t offset, uint64_t bytes) {
+    u.held.erase(offset, bytes);
+    if (block_is(u, offset, bytes))                    // else others have freed it, and it is theirs
+        static_cast<void>(heap_free(u.base + offset)); // what damaged tables keep is no part of the history any more
+}
+
+void release_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) {
+    for (uint64_t place = first; place < end; place++) {
+        const undo_entry &entry = ring.at(place);
+        if (holds(entry) && entry_is_sound(u, ring, entry) && u.held.contains(block_offset(entry)))
+            release_held(u, block_offset(entry), entry.bytes);
+    }
+}
+
+void drop_redo(undo &u) {
+    undo_ring &forth = u.forth();
+    release_entries(u, forth, forth.places->entries_begin, forth.places->entries_end);
+    forth.restart();
+    u.partial = u.partial_payload = 0;
+    if (!u.is(undo_open))
+        u.back().cut(u.control->cursor, u.payload_at_cursor());
+}
+
+void forget_all(undo &u) {
+    uint64_t slot = 0, offset = 0;
+    while (u.held.next(&slot, &offset)) {
+        ty_block block;
+        bool live = heap_find_block(u.heap, u.base + offset, &block) && block.address == u.base + offset;
+        if (live)
+            static_cast<void>(heap_free(block.address)); // as in release_held
+        slot++;
+    }
+    u.held.clear();
+    u.held.cover(u.offset_of(u.control), u.buffer_bytes);
+    u.back().restart();
+    u.forth().restart();
+    u.control->cursor = u.control->open_begin = u.control->open_payload = 0;
+    for (undo_state state : {undo_open, undo_full, undo_cycle, undo_redo_lost, undo_applying})
+        u.set(state, false);
+    u.target = nullptr;
+}
+
+} // namespace taiyen

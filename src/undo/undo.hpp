@@ -1,0 +1,32 @@
+// The façade of the undo layer. docs/design/undo.md tells how it works.
+#pragma once
+
+#include "../txn/txn.hpp"
+#include <taiyen/undo.h>
+
+namespace taiyen {
+
+// The functions of undo.h, with arguments checked for NULL by the caller.
+ty_status undo_attach(ty_heap *heap, const ty_undo_options *options); // NULL: whatever there is, or the defaults
+ty_status undo_detach(ty_heap *heap, bool keep_history);
+ty_status undo_begin(ty_heap *heap, const char *label);
+ty_status undo_record(ty_heap *heap, const void *address, size_t bytes);
+ty_status undo_record_procedure(ty_heap *heap, uint64_t id, const void *arguments, size_t bytes, ty_status expected);
+void *undo_alloc(ty_heap *heap, size_t size, size_t alignment);
+ty_status undo_free(ty_heap *heap, void *block);
+void *undo_resize(ty_heap *heap, void *block, size_t size);
+ty_status undo_end(ty_heap *heap);
+ty_status undo_cancel(ty_heap *heap);
+ty_status undo_back(ty_heap *heap);  // ty_undo
+ty_status undo_forth(ty_heap *heap); // ty_redo
+ty_status undo_exit(ty_heap *heap);
+ty_status undo_clear(ty_heap *heap);
+ty_status undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *context);
+ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats);
+
+// For a heap that is about to be closed, discarded or destroyed. prepare: what the last snapshot is to hold; a failure
+// refuses the close. release: what is left outside of the heap, when the heap is gone; token is prepare's.
+ty_status undo_prepare_close(ty_heap *heap, bool discards, void **token);
+void undo_release(void *token);
+
+} // namespace taiyen

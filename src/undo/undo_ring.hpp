@@ -1,0 +1,126 @@
+// A ring of entries and the ring of bytes that belongs to it. Bytes of data may go round the end; those of procedures
+// and marks lie in one piece, and skip the end where they do not fit. Entries are walked both ways.
+#pragma once
+
+#include "undo.hpp"
+#include "undo_layout.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+
+inline undo_kind kind_of(const undo_entry &entry) {
+    return static_cast<undo_kind>(entry.what & 0xff);
+}
+inline uint64_t place_of(const undo_entry &entry) {
+    return entry.what >> undo_place_shift;
+}
+inline uint64_t what_of(undo_kind kind, uint64_t place, uint64_t flags = 0) {
+    return static_cast<uint64_t>(kind) | flags | place << undo_place_shift;
+}
+inline uint64_t padded(uint64_t bytes) {
+    return (bytes + 7) & ~uint64_t{7};
+}
+// Of an entry: what it takes in the ring of bytes.
+inline uint64_t payload_of(const undo_entry &entry) {
+    switch (kind_of(entry)) {
+    case undo_kind::data:
+        return padded(entry.bytes);
+    case undo_kind::procedure:
+        return sizeof(undo_call) + padded(entry.bytes);
+    case undo_kind::mark:
+        return sizeof(undo_mark);
+    default:
+        return 0;
+    }
+}
+inline bool in_one_piece(undo_kind kind) {
+    return kind == undo_kind::procedure || kind == undo_kind::mark;
+}
+// Whether the block, or tail, that the entry names is held because of it.
+inline bool holds(const undo_entry &entry) {
+    return kind_of(entry) == undo_kind::free || kind_of(entry) == undo_kind::shrink;
+}
+// Offset of that block.
+inline uint64_t block_offset(const undo_entry &entry) {
+    bool tail = kind_of(entry) == undo_kind::shrink || kind_of(entry) == undo_kind::grow;
+    return entry.address + (tail ? place_of(entry) : 0);
+}
+
+struct undo_ring {
+    undo_entry *entries;
+    char *payload;
+    uint64_t entry_count;
+    uint64_t payload_bytes;
+    undo_ring_places *places;
+    uint64_t end_slot;   // of places->entries_end
+    uint64_t end_offset; // of places->payload_end
+
+    // Room that is kept for the mark: it may have to skip nearly its own size.
+    static constexpr uint64_t mark_room = 2 * sizeof(undo_mark);
+
+    undo_entry &at(uint64_t place) const { return entries[place % entry_count]; }
+    uint64_t used_entries() const { return places->entries_end - places->entries_begin; }
+    uint64_t used_bytes() const { return places->payload_end - places->payload_begin; }
+    bool empty() const { return used_entries() == 0; }
+
+    // Whether so many entries and bytes fit, and a mark behind them.
+    bool has_room(uint64_t count, uint64_t bytes) const {
+        return used_entries() + count < entry_count && used_bytes() + bytes + mark_room <= payload_bytes;
+    }
+    // What skipping the end takes for bytes in one piece.
+    uint64_t skip_for(uint64_t bytes) const {
+        return end_offset + bytes > payload_bytes ? payload_bytes - end_offset : 0;
+    }
+
+    void push(uint64_t address, uint64_t bytes, uint64_t what) {
+        entries[end_slot] = {address, bytes, what};
+        end_slot = end_slot + 1 == entry_count ? 0 : end_slot + 1;
+        places->entries_end++;
+    }
+    void take_bytes(uint64_t bytes) {
+        places->payload_end += bytes;
+        end_offset += bytes;
+        if (end_offset >= payload_bytes)
+            end_offset -= payload_bytes;
+    }
+    // The caller has made room.
+    void push_data(uint64_t address, const void *data, uint64_t bytes) {
+        uint64_t at = end_offset;
+        if (bytes <= payload_bytes - at) [[likely]]
+            memcpy(payload + at, data, bytes);
+        else
+            copy_in(at, data, bytes);
+        take_bytes(padded(bytes));
+        push(address, bytes, what_of(undo_kind::data, at));
+    }
+    void push_procedure(uint64_t id, const void *arguments, uint64_t bytes, ty_status expected);
+
+    // Bytes from an offset on, which may go round the end.
+    void copy_in(uint64_t offset, const void *from, uint64_t bytes);
+    void copy_out(uint64_t offset, void *to, uint64_t bytes) const;
+    void swap(uint64_t offset, char *memory, uint64_t bytes);
+
+    // Closes the entries from `first` on, whose payload starts at a place: mark's label, time and peer are set.
+    void close(uint64_t first, uint64_t payload_begin, undo_mark &mark);
+    // The mark at a place, whose entry is sound.
+    const undo_mark &mark_at(uint64_t place) const {
+        return *reinterpret_cast<const undo_mark *>(payload + place_of(at(place)));
+    }
+    uint64_t checksum_of(uint64_t first, uint64_t count, const undo_mark &mark) const;
+
+    // The ring ends, or begins, at these places from now on.
+    void cut(uint64_t entries_end, uint64_t payload_end);
+    void drop(uint64_t entries_begin, uint64_t payload_begin) {
+        places->entries_begin = entries_begin;
+        places->payload_begin = payload_begin;
+    }
+    // The first place again, for an empty ring: then what lies in one piece need not skip anything.
+    void restart() { *places = {}, refresh(); }
+    void refresh() {
+        end_slot = places->entries_end % entry_count;
+        end_offset = places->payload_end % payload_bytes;
+    }
+};
+
+} // namespace taiyen

@@ -1,0 +1,71 @@
+// What the tests of undo share: a snapshot heap on a simulated disk, and figures.
+#pragma once
+
+#include "tests/image/support.hpp"
+
+namespace taiyen::test {
+
+inline ty_undo_stats stats_of(ty_heap *heap) {
+    ty_undo_stats stats{};
+    stats.struct_size = sizeof stats;
+    EXPECT_OK(ty_get_undo_stats(heap, &stats));
+    return stats;
+}
+
+inline uint64_t live_blocks(ty_heap *heap) {
+    ty_heap_stats stats{};
+    stats.struct_size = sizeof stats;
+    EXPECT_OK(ty_heap_get_stats(heap, &stats));
+    return stats.live_blocks;
+}
+
+struct undo_heap {
+    disk files;
+    ty_heap *heap = nullptr;
+    size_t limit = small_limit;
+
+    explicit undo_heap(size_t limit_bytes = small_limit) : limit(limit_bytes) { open(); }
+    ~undo_heap() { EXPECT_OK(ty_discard(heap)); }
+    void open() {
+        ty_open_options options = files.options();
+        options.limit_bytes = limit;
+        options.kind = TY_SNAPSHOT;
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    }
+    void close() {
+        ASSERT_OK(ty_close(heap));
+        heap = nullptr;
+    }
+    void discard() {
+        ASSERT_OK(ty_discard(heap));
+        heap = nullptr;
+    }
+    operator ty_heap *() const { return heap; }
+
+    char *block(size_t bytes, int fill = 1) {
+        auto *made = static_cast<char *>(ty_alloc(heap, bytes));
+        EXPECT_NE(nullptr, made) << ty_error_text();
+        memset(made, fill, bytes);
+        return made;
+    }
+    // Changes bytes with a record.
+    void write(char *address, size_t bytes, int fill) {
+        ASSERT_OK(ty_undo_record(heap, address, bytes));
+        memset(address, fill, bytes);
+    }
+    // The same as a transaction.
+    void change(char *address, size_t bytes, int fill, const char *label = nullptr) {
+        ASSERT_OK(ty_undo_begin(heap, label));
+        write(address, bytes, fill);
+        ASSERT_OK(ty_undo_end(heap));
+    }
+};
+
+inline bool all_are(const char *bytes, size_t count, int value) {
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i] != static_cast<char>(value))
+            return false;
+    return true;
+}
+
+} // namespace taiyen::test
