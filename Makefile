@@ -7,6 +7,7 @@ JOBS ?= $(shell nproc)
 CRASH_STATES ?= 20000
 CRASH_SEEDS ?= 1 2 3
 CRASH_KILLS ?= 200
+UNDO_OPERATIONS ?= 1000000
 FUZZ_SECONDS ?= 60
 packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_record
@@ -49,13 +50,14 @@ check-asan check-tsan: check-%:
 	$(call build_preset,$*)
 	@ctest --preset $* --parallel $(JOBS) --no-tests=error
 
-crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), failing disks, the canaries, and CRASH_KILLS real kills
+crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), failing disks, the canaries, CRASH_KILLS real kills, and the model of undo with UNDO_OPERATIONS
 	@for seed in $(CRASH_SEEDS); do for mode in snapshot transactional; do \
 	  $(BIN)/taiyen-crash $$mode --states $(CRASH_STATES) --seed $$seed || exit 1; done; done
 	@$(BIN)/taiyen-crash transactional --faults
 	@$(BIN)/taiyen-crash snapshot --canary
 	@$(BIN)/taiyen-crash transactional --canary
 	@$(BIN)/ledger-demo --rounds $(CRASH_KILLS) --seconds 0
+	@TAIYEN_UNDO_OPERATIONS=$(UNDO_OPERATIONS) $(BIN)/test_undo --gtest_filter='*model*'
 
 fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records
 	@scripts/setup fuzz

@@ -97,6 +97,31 @@ bool shows_file(const image &im, uint64_t page) {
     return true;
 }
 
+// Gives private copies in [first, first + count) back that the image holds unchanged. Under control; nobody writes to
+// these pages. Does nothing while a batch holds what is not in the image yet.
+ty_status give_back_copies(image &im, uint64_t first, uint64_t count, size_t *released) {
+    {
+        os::lock_guard work_guard(im.work);
+        if (im.unapplied.first || im.writer.open)
+            return TY_OK;
+    }
+    constexpr size_t capacity = 512;
+    uint64_t pages[capacity];
+    for (uint64_t next = first, end = first + count; next < end;) {
+        size_t found = 0;
+        if (ty_status status = im.tracker.unwritten_copies(next, end - next, pages, capacity, &found, &next))
+            return status;
+        for (size_t i = 0; i < found; ++i) {
+            if (im.dirty.contains(pages[i]) || !shows_file(im, pages[i]))
+                continue;
+            if (ty_status status = os::decommit(im.base + pages[i] * page_bytes, page_bytes))
+                return status;
+            *released += page_bytes;
+        }
+    }
+    return TY_OK;
+}
+
 } // namespace
 
 // Memory of free pages, and private copies that the image holds unchanged.
@@ -114,24 +139,7 @@ ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
         os::lock_guard guard(im.control);
         settle_outcome(im);
         heap_pause(heap);
-        constexpr size_t capacity = 512;
-        uint64_t pages[capacity];
-        ty_status status = TY_OK;
-        bool congruent;
-        {
-            os::lock_guard work_guard(im.work);
-            congruent = !im.unapplied.first && !im.writer.open;
-        }
-        for (uint64_t next = 0, end = im.dirty.page_count(); congruent && !status && next < end;) {
-            size_t found = 0;
-            status = im.tracker.unwritten_copies(next, end - next, pages, capacity, &found, &next);
-            for (size_t i = 0; !status && i < found; ++i) {
-                if (im.dirty.contains(pages[i]) || !shows_file(im, pages[i]))
-                    continue;
-                status = os::decommit(im.base + pages[i] * page_bytes, page_bytes);
-                released += page_bytes;
-            }
-        }
+        ty_status status = give_back_copies(im, 0, im.dirty.page_count(), &released);
         heap_resume(heap);
         if (status)
             return status;
@@ -139,6 +147,17 @@ ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
     if (released_bytes)
         *released_bytes = released;
     return TY_OK;
+}
+
+ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size_t *released_bytes) {
+    image *im = image_of(heap);
+    *released_bytes = 0;
+    if (!im || !has_journal(im->kind))
+        return TY_OK;
+    os::lock_guard guard(im->control);
+    settle_outcome(*im);
+    uint64_t first = uint64_t(static_cast<const char *>(address) - im->base) / page_bytes;
+    return give_back_copies(*im, first, bytes / page_bytes, released_bytes);
 }
 
 } // namespace taiyen

@@ -56,6 +56,8 @@ ty_status image_preflush(ty_heap *heap, size_t limit_pages);
 ty_status image_work(ty_heap *heap);
 ty_status image_work_status(ty_heap *heap);
 ty_status image_purge(ty_heap *heap, size_t *released_bytes);
+// The same for whole pages that nobody writes to meanwhile: what the image holds for certain now. Any kind of heap.
+ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size_t *released_bytes);
 ty_status image_dirty_count(ty_heap *heap, uint64_t *pages);
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);

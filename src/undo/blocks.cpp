@@ -5,6 +5,9 @@
 namespace taiyen {
 namespace {
 
+// Smaller blocks keep their memory until ty_heap_purge: asking the kernel about them would cost more than it gives.
+constexpr uint64_t give_back_bytes = uint64_t{1} << 20;
+
 struct own_block {
     uint64_t offset;
     size_t bytes;
@@ -57,6 +60,13 @@ void push_block(undo &u, undo_kind kind, uint64_t offset, uint64_t bytes, uint64
         u.held.insert(block_offset(entry), bytes);
 }
 
+// What is held is not read before an undo: its memory may go where the image has it. For pages only.
+void give_back(undo &u, uint64_t offset, uint64_t bytes) {
+    size_t released;
+    if (bytes >= give_back_bytes) // a failure means that the memory is merely kept
+        static_cast<void>(image_give_back(u.heap, u.base + offset, bytes, &released));
+}
+
 // What lies behind the new size may be written without a record when the block is larger again: so it is recorded now.
 bool record_end(undo &u, const own_block &own, size_t size) {
     if (size >= own.bytes)
@@ -84,6 +94,8 @@ void *resize_by_moving(undo &u, const own_block &own, size_t size) {
         return heap_free(old) == TY_OK ? block : nullptr;
     push_block(u, undo_kind::alloc, u.offset_of(block), heap_usable_size(block));
     push_block(u, undo_kind::free, own.offset, own.bytes);
+    if (own.run)
+        give_back(u, own.offset, own.bytes);
     return block;
 }
 
@@ -102,6 +114,7 @@ void *shrink_run(undo &u, const own_block &own, size_t size, uint64_t kept) {
     if (end != 0)
         u.target->push_data(own.offset + size, block + size, end);
     push_block(u, undo_kind::shrink, own.offset, own.bytes - kept, kept);
+    give_back(u, own.offset + kept, own.bytes - kept);
     return block;
 }
 
@@ -182,6 +195,8 @@ ty_status undo_free(ty_heap *heap, void *block) {
         return heap_free(block);
     }
     push_block(*u, undo_kind::free, own.offset, own.bytes);
+    if (own.run)
+        give_back(*u, own.offset, own.bytes);
     return TY_OK;
 }
 
