@@ -29,10 +29,12 @@ build: ## Build everything: programs in build/release/bin, libraries in build/re
 	@mkdir -p build
 	$(call build_preset,release)
 
-demo: build ## Real data in a heap, then a bank with transactions; each killed 50 times, found whole each time (a minute)
+demo: build ## Real data in a heap, a bank with transactions, a drawing with undo; each killed again and again (a minute)
 	@$(BIN)/atlas-demo
 	@echo
 	@$(BIN)/ledger-demo
+	@echo
+	@$(BIN)/draw-demo
 
 test: build ## Build, then run all tests
 	@scripts/setup test

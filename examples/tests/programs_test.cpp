@@ -40,6 +40,8 @@ std::string small_input(const temporary_folder &folder, int count) {
 
 const std::string demo = ATLAS_DEMO;
 const std::string ledger_demo = LEDGER_DEMO;
+const std::string draw = DRAW;
+const std::string draw_demo = DRAW_DEMO;
 const std::string notes = NOTES;
 
 TEST(atlas_demo, proves_a_few_rounds) {
@@ -106,6 +108,65 @@ TEST(ledger_demo, refuses_with_a_reason) {
     EXPECT_EQ(in_the_way.status, 1);
     EXPECT_TRUE(has(in_the_way, "cannot make the folder")) << in_the_way.output;
     EXPECT_NE(run(ledger_demo + " --threads 0").status, 0);
+}
+
+TEST(draw_demo, proves_a_few_rounds) {
+    temporary_folder folder;
+    for (int again = 0; again < 2; ++again) { // the second time over what the first has left
+        outcome result = run(draw_demo + " --rounds 5 --seed 3 --folder " + folder.file("demo"));
+        EXPECT_EQ(result.status, 0) << result.output;
+        EXPECT_TRUE(has(result, "All proven: 5 kills")) << result.output;
+        for (const char *file : {"demo/draw.ty", "demo/draw-imported.png", "demo/draw-edited.svg",
+                                 "demo/draw-undone.png", "demo/draw-redone.svg"})
+            EXPECT_TRUE(std::filesystem::exists(folder.file(file))) << file;
+    }
+}
+
+TEST(draw_demo, refuses_with_a_reason) {
+    temporary_folder folder;
+    outcome none = run(draw_demo + " none.json --folder " + folder.file("demo"));
+    EXPECT_EQ(none.status, 1);
+    EXPECT_TRUE(has(none, "none.json: No such file or directory")) << none.output;
+    outcome in_the_way = run(draw_demo + " --folder " + folder.write("file", "") + "/demo");
+    EXPECT_EQ(in_the_way.status, 1);
+    EXPECT_TRUE(has(in_the_way, "cannot make the folder")) << in_the_way.output;
+}
+
+TEST(draw, keeps_drawing_and_history) {
+    temporary_folder folder;
+    std::string file = folder.file("a.ty");
+    outcome first = run(draw + " " + file + " -c 'layer add walls; line walls north 0 0 5 0; recolour #ff0000'");
+    EXPECT_EQ(first.status, 0);
+    EXPECT_EQ(first.output, "add layer walls\nadd north\nrecolour north\n");
+    std::string script = folder.write("script", "# yesterday's\nundo\n\nselect north; list\n");
+    outcome second = run(draw + " " + file + " -s " + script);
+    EXPECT_EQ(second.status, 0);
+    EXPECT_EQ(second.output, "undone: recolour north\nselected north\n"
+                             "  1  walls  north  2 points  #404040  0.0 0.0 to 5.0 0.0\n");
+    outcome third = run("echo 'redo; list' | " + draw + " " + file); // nothing is selected in a new session
+    EXPECT_EQ(third.status, 1);
+    EXPECT_EQ(third.output,
+              "done again: recolour north\ndraw: standard input:1: nothing is selected; what was not saved "
+              "before is not kept\n");
+    outcome fourth = run(draw + " " + file + " -c 'redo; abandon'");
+    EXPECT_EQ(fourth.output, "done again: recolour north\n");
+    EXPECT_TRUE(has(run(draw + " " + file + " -c 'history; quit'"), "Redo recolour north"));
+    EXPECT_TRUE(has(run(draw + " " + file + " -c check"), "all is sound: 1 entity"));
+}
+
+TEST(draw, refuses_with_a_reason) {
+    temporary_folder folder;
+    outcome other = run(draw + " " + folder.write("text", std::string(10000, 'x')) + " -c info");
+    EXPECT_EQ(other.status, 1);
+    EXPECT_TRUE(has(other, "draw: ")) << other.output;
+    EXPECT_EQ(run(notes + " " + folder.file("notes.ty") + " add 'a line'").status, 0);
+    outcome not_drawn = run(draw + " " + folder.file("notes.ty") + " -c info");
+    EXPECT_EQ(not_drawn.status, 1);
+    EXPECT_TRUE(has(not_drawn, "something else than a drawing")) << not_drawn.output;
+    outcome no_script = run(draw + " " + folder.file("a.ty") + " -s " + folder.file("none"));
+    EXPECT_EQ(no_script.status, 1);
+    EXPECT_TRUE(has(no_script, "none: No such file or directory")) << no_script.output;
+    EXPECT_NE(run(draw).status, 0);
 }
 
 TEST(notes, keeps_lines) {
