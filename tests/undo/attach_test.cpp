@@ -298,6 +298,25 @@ TEST(attach, buffers_that_make_no_sense_can_be_removed) {
     ASSERT_OK(ty_undo(heap));
 }
 
+// An open transaction has no checksum yet: only the chain of places tells where the bytes of its entries must lie (U6).
+TEST(attach, an_open_transaction_whose_places_were_changed_is_refused) {
+    undo_heap heap;
+    char *block = heap.block(100, 1);
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    ASSERT_OK(ty_undo_begin(heap, nullptr));
+    heap.write(block, 40, 2);
+    heap.write(block + 40, 40, 3);
+    ASSERT_OK(ty_undo_detach(heap, true));
+    auto *entries = reinterpret_cast<undo_entry *>(control_of(heap) + 1);
+    const uint64_t what = entries[1].what;
+    entries[1].what = entries[0].what;
+    EXPECT_EQ(ty_undo_attach(heap, nullptr), TY_E_DAMAGED);
+    entries[1].what = what;
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    ASSERT_OK(ty_undo_cancel(heap));
+    EXPECT_TRUE(all_are(block, 100, 1));
+}
+
 TEST(attach, recorded_bytes_that_changed_are_found) {
     undo_heap heap;
     char *block = heap.block(100, 1);
