@@ -49,6 +49,8 @@ struct log_reader {
     void *context;
     // A record lies whole in memory: bytes[0..size). sequence counts up by one each time. NULL: none wanted.
     ty_status (*record)(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size);
+    // Where an earlier scan ended: it ends there without looking further. NULL: not known.
+    const log_mark *end = nullptr;
 };
 struct log_contents {
     log_mark end;  // behind the last valid frame

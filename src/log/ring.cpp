@@ -496,7 +496,8 @@ ty_status read_repeated(log *l, const log_options &options) {
     if (options.tail.sequence == options.end.sequence)
         return TY_OK;
     log_contents contents;
-    ty_status status = log_scan(*l->sink, l->name, options.identity, options.tail, {l, keep_record}, &contents);
+    ty_status status =
+        log_scan(*l->sink, l->name, options.identity, options.tail, {l, keep_record, &options.end}, &contents);
     if (status || contents.end.sequence == options.end.sequence)
         return status;
     return failure(TY_E_DAMAGED, "read the log a second time: it has changed").at(l->name);

@@ -82,6 +82,9 @@ private:
     uint64_t reach_of(uint64_t gap) const { return gap + uint64_t{frames_unstable_1 + 1} * ring_.frame_bytes_max; }
     ty_status end_or_damage(found_frame *frame, bool *found);
     ty_status damaged(const char *what, uint64_t position) const;
+    bool is_known_end() const {
+        return reader_.end && position_ == reader_.end->position && session_ == reader_.end->session;
+    }
 
     const char *name_;
     uint64_t log_;
@@ -289,7 +292,7 @@ ty_status scanner::run(log_mark from) {
     contents_.end = contents_.tail = from;
     if (ty_status status = view_.create())
         return status;
-    for (;;) {
+    while (!is_known_end()) {
         found_frame frame;
         bool found = false;
         ty_status status = next_frame(&frame, &found);
@@ -300,6 +303,7 @@ ty_status scanner::run(log_mark from) {
         if ((status = take(frame)))
             return status;
     }
+    return TY_OK;
 }
 
 } // namespace

@@ -229,7 +229,8 @@ ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity
     replay.look_at_heap();
     log_contents contents{};
     heap_restore_begin(rt.heap);
-    ty_status status = log_scan(*place.sink, place.path, identity, from, {&replay, replayer::record}, &contents);
+    const log_reader reader{&replay, replayer::record, &plan.contents.end};
+    ty_status status = log_scan(*place.sink, place.path, identity, from, reader, &contents);
     replay.flush();
     heap_restore_end(rt.heap);
     if (!status && memcmp(&contents.end, &plan.contents.end, sizeof contents.end))
