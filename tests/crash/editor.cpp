@@ -10,34 +10,43 @@ uint64_t number(const void *address) {
 
 } // namespace
 
+void *editor::note_fresh(void *made, uint64_t size) {
+    if (made) {
+        fresh_.insert({number(made), size});
+    }
+    return made;
+}
+
 void *editor::alloc(uint64_t size) {
+    if (records()) {
+        return note_fresh(ty_undo_alloc(heap_, size), size);
+    }
     return txn_ ? alloc_zeroed(size) : ty_alloc(heap_, size);
 }
 
 void *editor::alloc_zeroed(uint64_t size) {
-    if (!txn_) {
+    if (!txn_) { // an undo's history never goes back to before the table
         return ty_alloc_zeroed(heap_, size);
     }
     // The plain call takes part in the transaction, too.
-    void *made = style_->one_in(4) ? ty_alloc(heap_, size) : ty_txn_alloc(txn_, size);
-    if (made) {
-        fresh_.insert({number(made), size});
-    }
-    return made;
+    return note_fresh(style_->one_in(4) ? ty_alloc(heap_, size) : ty_txn_alloc(txn_, size), size);
 }
 
 void *editor::alloc_aligned(uint64_t size, uint64_t alignment) {
+    if (records()) {
+        return note_fresh(ty_undo_alloc_aligned(heap_, size, alignment), size);
+    }
     if (!txn_) {
         return ty_alloc_aligned(heap_, size, alignment);
     }
-    void *made = ty_txn_alloc_aligned(txn_, size, alignment);
-    if (made) {
-        fresh_.insert({number(made), size});
-    }
-    return made;
+    return note_fresh(ty_txn_alloc_aligned(txn_, size, alignment), size);
 }
 
 void *editor::resize(void *block, uint64_t size) {
+    if (records()) {
+        void *moved = ty_undo_resize(heap_, block, size);
+        return moved == block ? moved : note_fresh(moved, size);
+    }
     if (!txn_) {
         return ty_resize(block, size);
     }
@@ -51,6 +60,9 @@ void *editor::resize(void *block, uint64_t size) {
 }
 
 ty_status editor::free(void *block) {
+    if (records()) { // it stays where it is, so its place is no other block's
+        return ty_undo_free(heap_, block);
+    }
     if (!txn_) {
         return ty_free(block);
     }
@@ -73,7 +85,26 @@ bool editor::is_fresh(const void *address) const {
     return behind != fresh_.begin() && number(address) < std::prev(behind)->first + std::prev(behind)->second;
 }
 
+void editor::grew(const void *address, uint64_t bytes) {
+    if (records()) {
+        fresh_.insert({number(address), bytes});
+    }
+}
+
+// What is fresh needs no record.
+void editor::announce_to_undo(const void *address, uint64_t bytes) {
+    constexpr uint64_t without_need_at_most = 256;
+    if (bytes == 0 || (is_fresh(address) && (bytes > without_need_at_most || !style_->one_in(4)))) {
+        return;
+    }
+    check(ty_undo_record(heap_, address, bytes), "ty_undo_record");
+}
+
 void editor::announce(void *address, uint64_t bytes) {
+    if (records()) {
+        announce_to_undo(address, bytes);
+        return;
+    }
     if (!txn_ || bytes == 0 || (is_fresh(address) && !style_->one_in(4))) {
         return;
     }
@@ -92,6 +123,10 @@ void editor::announce(void *address, uint64_t bytes) {
 }
 
 void editor::procedure(uint64_t id, const void *arguments, uint64_t bytes) {
+    if (records()) {
+        check(ty_undo_record_procedure(heap_, id, arguments, bytes, TY_OK), "ty_undo_record_procedure");
+        return;
+    }
     bool logged_first = style_->one_in(2);
     if (logged_first) {
         check(ty_log_procedure(txn_, id, arguments, bytes), "ty_log_procedure");

@@ -1,5 +1,5 @@
-// How changes reach the heap under test: by plain calls and stores, or as parts of a transaction, in all the ways in
-// which a transaction can be told of a store.
+// How changes reach the heap under test: by plain calls and stores, recorded for an undo, or as parts of a transaction,
+// in all the ways in which a transaction can be told of a store.
 #pragma once
 
 #include "dice.hpp"
@@ -18,6 +18,9 @@ public:
     // style decides how the transaction is told; check_stores: every store is announced
     editor(ty_txn *txn, dice &style) : heap_(ty_txn_heap(txn)), txn_(txn), style_(&style) {}
 
+    // All is recorded for an undo. style decides what is recorded without need.
+    editor(ty_heap *heap, dice &style) : heap_(heap), style_(&style) {}
+
     ty_heap *heap() const { return heap_; }
 
     void *alloc(uint64_t size);
@@ -25,6 +28,8 @@ public:
     void *alloc_aligned(uint64_t size, uint64_t alignment);
     void *resize(void *block, uint64_t size);
     ty_status free(void *block);
+    // A block got these bytes by a resize, and keeps its place.
+    void grew(const void *address, uint64_t bytes);
     ty_status set_root(const char *name, void *address);
     ty_status publish(const std::vector<void *> &blocks);
 
@@ -43,7 +48,10 @@ public:
     const std::string &problem() const { return problem_; }
 
 private:
+    bool records() const { return !txn_ && style_; } // for an undo
     bool is_fresh(const void *address) const;
+    void *note_fresh(void *made, uint64_t size);
+    void announce_to_undo(const void *address, uint64_t bytes);
 
     ty_heap *heap_;
     ty_txn *txn_ = nullptr;

@@ -55,6 +55,7 @@ finding explore(const mode &of, const trace &from, const cut &at, trace &recover
     bool unsafe = from.unsafe_at(at.event); // the kernel would keep a dead process's pages; the simulation does not
     sim_cut how = at.how == sim_cut::process_death && unsafe ? sim_cut::keep_all : at.how;
     recovery.disk.reset(taiyen::os::sim_power_cut(from.disk.get(), at.event, how, at.seed));
+    recovery.undo = from.undo;
     if (how == sim_cut::process_death) {
         inherit(from, at.event, recovery);
     }

@@ -25,8 +25,9 @@ struct state {
     static std::optional<state> parse(const std::string &text);
 };
 
-// A promise of the storage that is broken; then the explorer must find losses.
-enum class canary { none, flush, durable_write };
+// What is broken on purpose: a promise of the storage, so that the explorer must find losses, or the history of undo
+// that a recovery finds, which it must find inconsistent.
+enum class canary { none, flush, durable_write, undo_history };
 
 // What differs with the kind of heap under test.
 struct mode {

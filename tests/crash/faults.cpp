@@ -45,6 +45,7 @@ void make_good(sim_disk *disk) {
 finding run_faulted_workload(uint64_t seed, trace &on) {
     dice random(seed);
     on = start_trace();
+    on.undo = choose_undo(random);
     open_choice choice;
     choice.what = phase::create;
     choice.staging_bytes = random.one_in(3) ? uint64_t{64} << 10 : 0;

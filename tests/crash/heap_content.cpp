@@ -140,6 +140,9 @@ ty_status change_size(editor &edit, content &model, uint32_t slot, dice &random)
     edit.store(&place, moved);
     edit.store(&moved->size, size);
     if (size > old_size) {
+        if (reinterpret_cast<uint64_t>(moved) == old) {
+            edit.grew(reinterpret_cast<unsigned char *>(moved) + old_size, size - old_size);
+        }
         fill(edit, moved, old_size - sizeof(node), size - old_size, random);
     }
     relink(edit, table_of(model), slot);
@@ -193,6 +196,7 @@ void count_up(editor &edit, content &model, uint32_t slot, dice &random) {
 // The procedure: some bytes of the range are combined with a stream of random ones by exclusive or. So it undoes
 // itself, and done twice, or never, or on other bytes, it is seen.
 constexpr uint64_t scramble_id = 0x7363726d626c;
+constexpr uint64_t scramble_with_undo_id = scramble_id + 1; // the same, which records that it is its own reversal
 struct scramble_arguments {
     uint64_t offset; // from the heap's base
     uint64_t bytes;
@@ -214,13 +218,18 @@ ty_status scramble(ty_heap *heap, const void *arguments, size_t bytes, void *) {
     return TY_OK;
 }
 
-void run_scramble(editor &edit, content &model, uint32_t slot, dice &random) {
+ty_status scramble_with_undo(ty_heap *heap, const void *arguments, size_t bytes, void *) {
+    ty_status status = ty_undo_record_procedure(heap, scramble_with_undo_id, arguments, bytes, TY_OK);
+    return status ? status : scramble(heap, arguments, bytes, nullptr);
+}
+
+void run_scramble(editor &edit, content &model, uint32_t slot, dice &random, uint64_t id) {
     node *in = table_of(model)->slots[slot];
     uint64_t from = random.below(in->payload_size());
     auto base = reinterpret_cast<uint64_t>(ty_heap_base(edit.heap()));
     uint64_t bytes = std::min<uint64_t>(in->payload_size() - from, 1 + random.below(400));
     scramble_arguments how{reinterpret_cast<uint64_t>(in->payload() + from) - base, bytes, random.roll()};
-    edit.procedure(scramble_id, &how, sizeof how);
+    edit.procedure(id, &how, sizeof how);
     edit.check(scramble(edit.heap(), &how, sizeof how, nullptr), "run a procedure");
     note(model, in);
 }
@@ -306,6 +315,20 @@ ty_status change_at_random(editor &edit, content &model, dice &random) {
     }
 }
 
+ty_status change_with_undo(editor &edit, content &model, dice &random) {
+    uint64_t lot = random.below(8);
+    if (model.blocks.empty() || lot < 4) {
+        return change_at_random(edit, model, random);
+    }
+    uint32_t slot = model.blocks[random.below(model.blocks.size())].slot;
+    if (lot < 6) {
+        count_up(edit, model, slot, random);
+    } else {
+        run_scramble(edit, model, slot, random, scramble_with_undo_id);
+    }
+    return TY_OK;
+}
+
 ty_status change_in_transaction(editor &edit, content &model, dice &random) {
     uint64_t lot = random.below(12);
     if (model.blocks.empty() || lot < 4) {
@@ -315,7 +338,7 @@ ty_status change_in_transaction(editor &edit, content &model, dice &random) {
     if (lot < 9) {
         count_up(edit, model, any.slot, random);
     } else if (lot < 11) {
-        run_scramble(edit, model, any.slot, random);
+        run_scramble(edit, model, any.slot, random, scramble_id);
     } else {
         auto mark = static_cast<uint32_t>(random.below(mark_count));
         return set_mark(edit, model, mark, random.one_in(4) ? 0 : any.address);
@@ -385,7 +408,9 @@ ty_status publish_blocks(editor &edit, content &model, std::vector<reserved_bloc
 }
 
 ty_status register_procedures() {
-    ty_status status = ty_register_procedure(scramble_id, "scramble", scramble, nullptr);
+    ty_status first = ty_register_procedure(scramble_id, "scramble", scramble, nullptr);
+    ty_status second = ty_register_procedure(scramble_with_undo_id, "scramble, with undo", scramble_with_undo, nullptr);
+    ty_status status = first == TY_OK || first == TY_E_EXISTS ? second : first;
     return status == TY_E_EXISTS ? TY_OK : status;
 }
 

@@ -35,6 +35,11 @@ struct content {
 // like); the two still agree then.
 ty_status change_at_random(editor &edit, content &model, dice &random);
 
+// ---- Recorded for an undo only.
+
+// The same, and: single words, procedures. The model has a table.
+ty_status change_with_undo(editor &edit, content &model, dice &random);
+
 // ---- In transactions only.
 
 // The same, and: single words, procedures, marks.
@@ -56,7 +61,7 @@ reserved_block reserve_block(ty_heap *heap, dice &random, std::string &wrong);
 // Publishes those that find a free slot, and takes them off the list.
 ty_status publish_blocks(editor &edit, content &model, std::vector<reserved_block> &reserved, dice &random);
 
-// Registers the procedure that transactions use. Once a process.
+// Registers the procedures that transactions and undo use. Once a process.
 ty_status register_procedures();
 
 // Reads the heap's content; false, with what is wrong, where its structure contradicts itself. `others` live blocks are

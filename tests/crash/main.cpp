@@ -35,10 +35,11 @@ bool run_once(const run_options &options) {
         return counts.failed() == 0;
     }
     const char *name = canary_name(options.broken);
-    std::printf(counts.lost ? "canary: the broken %s was caught\n"
-                            : "canary: the broken %s was NOT caught; the explorer sees nothing\n",
+    bool caught = (options.broken == canary::undo_history ? counts.inconsistent : counts.lost) > 0;
+    std::printf(caught ? "canary: the broken %s was caught\n"
+                       : "canary: the broken %s was NOT caught; the explorer sees nothing\n",
                 name);
-    return counts.lost > 0;
+    return caught;
 }
 
 int run_all(const command &given) {
@@ -71,7 +72,7 @@ int replay_one(const command &given) {
         return 2;
     }
     run_options options = given.options;
-    for (canary one : {canary::flush, canary::durable_write}) {
+    for (canary one : {canary::flush, canary::durable_write, canary::undo_history}) {
         options.broken = given.canary_text == canary_name(one) ? one : options.broken;
     }
     return replay(*which, options).what != verdict::sound;
@@ -88,10 +89,11 @@ void add_mode(CLI::App &app, const mode &of, const char *what, command &given) {
     for (size_t i = 0; i < of.canary_count; ++i) {
         names += (i ? ", " : "") + std::string(canary_name(of.canaries[i]));
     }
-    sub->add_flag("--canary{all}", given.canary_text,
-                  "With storage that returns before it is durable: exit 0 if the explorer notices each, 1 if it does "
-                  "not (--canary=ONE of " +
-                      names + ")");
+    sub->add_flag(
+        "--canary{all}", given.canary_text,
+        "With something broken on purpose: exit 0 if the explorer notices each, 1 if it does not (--canary=ONE "
+        "of " +
+            names + ")");
     sub->add_option("--replay", given.state_text, "Explore one state again, as a failure printed it");
     sub->callback([&given, &of] { given.options.what = &of; });
 }

@@ -28,9 +28,10 @@ struct job {
 
 constexpr uint64_t told_at_most = 10; // a workload
 
-void break_promise(taiyen::os::sim_disk *disk, canary broken) {
-    taiyen::os::sim_set_broken_flush(disk, broken == canary::flush);
-    taiyen::os::sim_set_broken_durable_write(disk, broken == canary::durable_write);
+void break_promise(trace &on, canary broken) {
+    taiyen::os::sim_set_broken_flush(on.disk.get(), broken == canary::flush);
+    taiyen::os::sim_set_broken_durable_write(on.disk.get(), broken == canary::durable_write);
+    on.undo.wrong_history = broken == canary::undo_history;
 }
 
 std::string replay_command(const run_options &options) {
@@ -54,7 +55,7 @@ public:
             return;
         }
         trace base = start_trace();
-        break_promise(base.disk.get(), options_.broken);
+        break_promise(base, options_.broken);
         note(state{job_.workload, {}});
         finding found = mode_.workload(job_.workload, base);
         if (found.what != verdict::sound) {
@@ -152,7 +153,7 @@ void note_death(int status, const run_options &options, worker_slot &slot) {
 } // namespace
 
 const char *canary_name(canary broken) {
-    static constexpr const char *names[] = {"none", "flush", "durable-write"};
+    static constexpr const char *names[] = {"none", "flush", "durable-write", "undo-history"};
     return names[static_cast<size_t>(broken)];
 }
 
@@ -203,7 +204,7 @@ tally run(const run_options &options) {
 finding replay(const state &which, const run_options &options) {
     const mode &of = *options.what;
     auto from = std::make_unique<trace>(start_trace());
-    break_promise(from->disk.get(), options.broken);
+    break_promise(*from, options.broken);
     finding found = (options.faults ? of.faulted_workload : of.workload)(which.workload, *from);
     std::printf("workload %llu: %llu events, %s %s\n", static_cast<unsigned long long>(which.workload),
                 static_cast<unsigned long long>(from->events()), verdict_name(found.what), found.text.c_str());

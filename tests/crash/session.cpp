@@ -80,7 +80,7 @@ bool session::accept(ty_status status, const char *call) {
 }
 
 size_t session::add_point(uint64_t started) {
-    on_.points.push_back({true, model_, started, point::never, 0, 0});
+    on_.points.push_back({true, model_, started, point::never, 0, 0, undo_.model()});
     return on_.points.size() - 1;
 }
 
@@ -135,13 +135,39 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
         drop_mixture();
     } else {
         verify();
-        match(expected, event, started);
+        if (attach_undo(expected.undo.wanted && &expected != &on_)) {
+            match(expected, event, started);
+        }
     }
+}
+
+// False: it was not possible, and the heap is closed again.
+bool session::attach_undo(bool recovering) {
+    if (!on_.undo.wanted || failed()) {
+        return true;
+    }
+    ty_status status = register_procedures();
+    status = status ? status : undo_.attach(heap_, on_.undo, recovering);
+    if (status == TY_OK) {
+        return true;
+    }
+    if (!tolerant_ || (status != TY_E_IO && status != TY_E_SPACE && status != TY_E_MEMORY)) {
+        fail(verdict::refused, std::string("attach undo: ") + ty_error_text());
+    }
+    if (report_.created) { // an empty heap is left
+        on_.points.push_back({true, {}, opened_at_, point::never, 0, 0});
+    }
+    ty_discard(heap_);
+    heap_ = nullptr;
+    return false;
 }
 
 // An archive heap that was open when the power failed promises only to say so, which it did; and to crash nobody.
 void session::drop_mixture() {
     ty_status ignored = ty_heap_verify(heap_, nullptr, nullptr);
+    ignored = on_.undo.wanted ? ty_undo_attach(heap_, nullptr) : ignored;
+    ignored = on_.undo.wanted ? ty_undo(heap_) : ignored;
+    ignored = on_.undo.wanted ? ty_redo(heap_) : ignored;
     static_cast<void>(ignored);
     ty_discard(heap_);
     heap_ = nullptr;
@@ -161,9 +187,16 @@ void session::verify() {
     }
 }
 
+bool session::matches(const point &one) const {
+    if (report_.created) {
+        return !one.exists && model_ == content{};
+    }
+    return one.exists && one.what == model_;
+}
+
 void session::match(const trace &expected, uint64_t event, uint64_t started) {
     std::string wrong;
-    if (!failed() && !read_content(heap_, model_, wrong)) {
+    if (!failed() && !read_content(heap_, model_, wrong, undo_.blocks())) {
         fail(verdict::inconsistent, wrong);
     }
     if (failed()) {
@@ -171,11 +204,16 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
     }
     trace::range possible = expected.possible_at(event);
     bool same_content = false;
+    bool same_undo = false;
     bool same_epoch = false;
+    undo_model history;
     for (size_t i = possible.first; i <= possible.last; ++i) {
         const point &one = expected.points[i];
-        bool same = report_.created ? !one.exists && model_ == content{} : one.exists && one.what == model_;
+        bool same = matches(one);
         same_content = same_content || same;
+        same = same && (!undo_.attached() || undo_.matches(one.undo));
+        same_undo = same_undo || same;
+        history = same ? one.undo : history;
         bool transactional = report_.kind == TY_TRANSACTIONAL || report_.log_detached;
         uint64_t told = transactional ? one.sequence : one.epoch;
         uint64_t read = transactional ? report_.sequence : report_.epoch;
@@ -189,6 +227,9 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
         fail(older ? verdict::lost : verdict::inconsistent,
              (older ? "an older snapshot than the acknowledged one: " : "the content of no snapshot: ") +
                  difference(model_, expected.points[possible.first].what));
+    } else if (!same_undo) {
+        fail(verdict::inconsistent, "the content is right, but the undo is '" + undo_.found() + "' and not '" +
+                                        expected.points[possible.last].undo.text() + "'");
     } else if (!same_epoch) {
         const point &last = expected.points[possible.last];
         fail(verdict::inconsistent, "the content is right, but the report says epoch " + std::to_string(report_.epoch) +
@@ -198,11 +239,16 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
     if (report_.created) {
         on_.points.push_back({false, {}, started, started, 0, 0});
     }
+    if (undo_.attached() && !failed()) {
+        undo_.adopt(history);
+    }
     if (!report_.created && on_.points.empty()) { // what a cut disk holds is durable from its beginning
         bool transactional = report_.kind == TY_TRANSACTIONAL;
-        on_.points.push_back({true, model_, started, started, transactional ? 0 : report_.epoch, report_.sequence});
+        uint64_t epoch = transactional ? 0 : report_.epoch;
+        on_.points.push_back({true, model_, started, started, epoch, report_.sequence, history});
     }
     size_t index = add_point(started);
+    on_.points[index].undo = history; // the disk holds this one, whatever the attach made of it in memory
     on_.points[index].sequence = sequence();
     bool stable = true; // what a log holds may be in doubt if only a process died; the heap says so
     if (kind() == TY_TRANSACTIONAL && ty_stable(heap_, 0, false, &stable) != TY_OK) {
@@ -213,7 +259,29 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
     }
 }
 
+void session::undo_problem(const std::string &text) {
+    if (!text.empty()) {
+        fail(verdict::inconsistent, text);
+    }
+}
+
+void session::undo_step(dice &random) {
+    if (heap_ && !failed() && undo_.attached()) {
+        undo_problem(undo_.step(random));
+    }
+}
+
+void session::undo_walk(dice &random) {
+    if (heap_ && !failed() && undo_.attached()) {
+        undo_problem(undo_.walk(random));
+    }
+}
+
 void session::change(dice &random, uint64_t times) {
+    if (heap_ && !failed() && undo_.attached()) {
+        undo_problem(undo_.change(random, times));
+        return;
+    }
     for (uint64_t i = 0; i < times && heap_ && !failed(); ++i) {
         editor edit(heap_);
         ty_status status = change_at_random(edit, model_, random);
@@ -325,6 +393,7 @@ void session::close() {
         return;
     }
     uint64_t started = on_.events();
+    undo_.prepare_close();
     size_t taken = add_point(started);
     ty_status status = ty_close(heap_);
     note_call(phase::close, started);
@@ -334,6 +403,7 @@ void session::close() {
     if (!closed) {
         return;
     }
+    undo_.ended();
     on_.acknowledge(taken);
     if (archive_) {
         on_.unsafe.push_back({phase::archive, opened_at_, on_.events()});
@@ -348,6 +418,7 @@ void session::discard() {
     }
     uint64_t started = on_.events();
     ty_status status = ty_discard(heap_);
+    undo_.ended();
     note_call(phase::close, started);
     heap_ = nullptr;
     pending_ = no_point;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "trace.hpp"
+#include "undo_user.hpp"
 
 namespace crash {
 
@@ -33,7 +34,7 @@ struct open_choice {
 class session {
 public:
     explicit session(trace &on, const ty_storage *storage = nullptr) // NULL: the trace's disk
-        : on_(on), storage_(storage ? storage : taiyen::os::sim_storage(on.disk.get())) {}
+        : on_(on), storage_(storage ? storage : taiyen::os::sim_storage(on.disk.get())), undo_(model_) {}
     ~session() { ty_discard(heap_); }
     session(const session &) = delete;
     session &operator=(const session &) = delete;
@@ -44,6 +45,8 @@ public:
     void reopen(const open_choice &choice) { open(choice, on_, UINT64_MAX - 1); }
 
     void change(dice &random, uint64_t times);
+    void undo_step(dice &random); // these two do nothing where undo is not attached
+    void undo_walk(dice &random);
     void snapshot();
     void snapshot_start(); // what is changed until the wait belongs to the next one
     void snapshot_wait();
@@ -53,7 +56,10 @@ public:
     void close();
     void discard();
 
-    void tolerate(bool failures) { tolerant_ = failures; } // TY_E_IO and TY_E_SPACE are no findings
+    void tolerate(bool failures) { // TY_E_IO and TY_E_SPACE are no findings
+        tolerant_ = failures;
+        undo_.tolerate(failures);
+    }
     bool is_open() const { return heap_ != nullptr; }
     bool waiting() const { return pending_ != no_point; }
     bool failed() const { return found_.what != verdict::sound; }
@@ -77,7 +83,10 @@ protected:
     void acknowledge(size_t index) { acknowledge(index, ty_heap_epoch(heap_)); }
     uint64_t sequence() const; // of the last transaction; 0 on other heaps
     void note_call(phase what, uint64_t first);
+    bool attach_undo(bool recovering);
+    void undo_problem(const std::string &text);
     void match(const trace &expected, uint64_t event, uint64_t started);
+    bool matches(const point &one) const;
     void drop_mixture();
     void verify();
 
@@ -89,6 +98,7 @@ protected:
     bool tolerant_ = false;
     uint64_t opened_at_ = 0;
     content model_;
+    undo_user undo_;
     size_t pending_ = no_point;
     uint64_t pending_epoch_ = 0;
     ty_report report_{};

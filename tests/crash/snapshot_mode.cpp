@@ -58,6 +58,7 @@ finding recover(const trace &from, const cut &at, trace &recovery) {
     }
     live.open(choose(from, at, random), from, at.event);
     if (live.is_open() && !live.failed()) {
+        live.undo_walk(random);
         go_on(live, random);
     }
     return live.result();
@@ -65,6 +66,7 @@ finding recover(const trace &from, const cut &at, trace &recovery) {
 
 } // namespace
 
-const mode snapshot_mode = {"snapshot", {canary::flush}, 1, run_workload, run_faulted_workload, recover};
+const mode snapshot_mode = {"snapshot", {canary::flush, canary::undo_history}, 2, run_workload, run_faulted_workload,
+                            recover};
 
 } // namespace crash

@@ -2,8 +2,8 @@
 // belong to which phase. From it follows what a heap may hold after a power cut at any event.
 #pragma once
 
-#include "heap_content.hpp"
 #include "src/os/storage_sim.hpp"
+#include "undo_model.hpp"
 
 #include <memory>
 #include <string>
@@ -41,6 +41,7 @@ struct point {
     uint64_t acknowledged = never;
     uint64_t epoch = 0;    // 0: not known
     uint64_t sequence = 0; // of the last transaction, where the heap is transactional; 0: not known
+    undo_model undo = {};
 };
 
 // The events (first, last] of one call.
@@ -61,6 +62,7 @@ struct trace {
     std::vector<point> points; // in order of `started`
     std::vector<call> calls;
     std::vector<call> unsafe; // while an archive heap was open: a cut may leave a mixture
+    undo_choice undo;
 
     uint64_t events() const { return taiyen::os::sim_event_count(disk.get()); }
     phase phase_at(uint64_t event) const;

@@ -39,8 +39,18 @@ trace start_trace() {
     return made;
 }
 
+undo_choice choose_undo(dice &random) {
+    undo_choice choice;
+    choice.wanted = !random.one_in(3);
+    choice.volatile_buffers = random.one_in(4);
+    choice.buffer_bytes = (uint64_t{128} << 10) * (1 + random.below(3));
+    choice.entries = 256 + random.below(512); // a few dozen transactions: old ones are forgotten
+    return choice;
+}
+
 void random_step(session &on, dice &random, open_choice &choice) {
     on.change(random, random.below(12));
+    on.undo_step(random);
     uint64_t lot = random.below(20);
     if (lot < 7) {
         on.snapshot();
@@ -78,6 +88,9 @@ finding run_workload(uint64_t seed, trace &on) {
     choice.what = phase::create;
     choice.staging_bytes = random.one_in(3) ? uint64_t{64} << 10 : 0;
     choice.journal_limit_bytes = random.one_in(3) ? uint64_t{512} << 10 : 0;
+    bool wrong_history = on.undo.wrong_history;
+    on.undo = choose_undo(random);
+    on.undo.wrong_history = wrong_history;
     session live(on);
     if (random.one_in(3)) {
         live_as_archive(live, random, choice);

@@ -1,5 +1,6 @@
 // The seeded workload: a heap is created (some as archive heaps that a journal is attached to), changed, snapshotted in
-// all ways, applied, closed, discarded, reopened and raised. The same seed gives the same events.
+// all ways, applied, closed, discarded, reopened and raised. On two of three heaps all of that is recorded for an undo,
+// undone and redone in between. The same seed gives the same events.
 #pragma once
 
 #include "session.hpp"
@@ -8,6 +9,9 @@ namespace crash {
 
 // Starts a trace on an empty disk.
 trace start_trace();
+
+// Decides about undo on a new disk.
+undo_choice choose_undo(dice &random);
 
 // Runs the workload on the trace; the finding is sound unless the library failed without any power cut.
 finding run_workload(uint64_t seed, trace &on);
