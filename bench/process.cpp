@@ -208,6 +208,10 @@ double peak_resident_bytes() {
     return field_of("/proc/self/status", "VmHWM: %llu kB") * 1024;
 }
 
+double resident_bytes() {
+    return field_of("/proc/self/status", "VmRSS: %llu kB") * 1024;
+}
+
 double written_bytes() {
     return field_of("/proc/self/io", "write_bytes: %llu");
 }

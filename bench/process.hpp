@@ -20,6 +20,9 @@ int supervise(const std::string &folder, const std::function<int()> &work);
 // The highest resident size of this process so far, in bytes.
 double peak_resident_bytes();
 
+// The resident size now.
+double resident_bytes();
+
 // Bytes that this process has caused to be written to disks, as the kernel accounts them.
 double written_bytes();
 

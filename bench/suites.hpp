@@ -11,7 +11,8 @@ namespace bench {
     SUITE(snapshot)                                                                                                    \
     SUITE(open)                                                                                                        \
     SUITE(commit)                                                                                                      \
-    SUITE(transactional)
+    SUITE(transactional)                                                                                               \
+    SUITE(undo)
 
 class session;
 

@@ -5,7 +5,7 @@
 // Vocabulary: `heap` owns an open heap and ends it in its destructor; `heap_view` is a handle that owns nothing and is
 // copied freely. `result<T>` is a value or an `error`. `allocator<T>` and `memory_resource` let containers live in a
 // heap. `transaction` is one under way and rolls back unless it was committed; `read_section` keeps transactions out
-// while it lives.
+// while it lives. Undo has its own: undo.hpp.
 //
 // Guarantees: as the C API's, whose functions these call and whose comments hold. Nothing throws but what says so:
 // result::value() of an error throws `exception`, allocators throw std::bad_alloc; without exceptions both end the
@@ -603,4 +603,6 @@ private:
 #undef TAIYEN_TRY
 #undef TAIYEN_CATCH_ALL
 #undef TAIYEN_THROW
+
+#include "undo.hpp" // undo_view, undo_transaction
 #endif

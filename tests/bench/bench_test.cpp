@@ -44,6 +44,16 @@ const expectation &expected(const std::string &suite) {
          {"txn_per_s", "p50_us", "p99_us", "log_bytes_per_txn", "reopen_ms", "lost_txn"},
          {"taiyen", "raw", "records"},
          "4096"},
+        {"undo",
+         {"record-8",         "close-8",        "undo-8",         "redo-8",           "record-64",
+          "close-64",         "undo-64",        "redo-64",        "record-1K",        "close-1K",
+          "undo-1K",          "redo-1K",        "record-64K",     "close-64K",        "undo-64K",
+          "redo-64K",         "record-1M",      "close-1M",       "undo-1M",          "redo-1M",
+          "record-blocks-64", "undo-blocks-64", "redo-blocks-64", "record-blocks-1M", "undo-blocks-1M",
+          "redo-blocks-1M",   "record-resize",  "undo-resize",    "redo-resize",      "free-1G",
+          "editing"},
+         {"ns_per_entry", "mb_per_s", "free_ms", "undo_ms", "touch_ms", "given_back", "ns_per_command"},
+         {"taiyen", "copies", "memcpy"}},
     };
     for (const expectation &each : all)
         if (suite == each.suite)
@@ -114,7 +124,7 @@ TEST_P(bench_test, json_has_every_case_and_subject) {
     EXPECT_TRUE(fs::is_empty(folder_));
 }
 
-INSTANTIATE_TEST_SUITE_P(suites, bench_test, testing::Values("churn", "dirty", "snapshot", "open", "commit"),
+INSTANTIATE_TEST_SUITE_P(suites, bench_test, testing::Values("churn", "dirty", "snapshot", "open", "commit", "undo"),
                          [](const auto &each) { return std::string(each.param); });
 
 TEST_F(bench_program, refuses_an_unknown_suite) {
