@@ -223,7 +223,8 @@ history_settings huge_settings(const std::string &path, size_t bytes) {
     return {path, bytes + 256 * MB, MB, 2 * bytes, 100};
 }
 
-// The block was saved by an earlier session, as what an application has opened mostly is.
+// The block was saved by an earlier session, and changed and saved in this one: its memory is private copies of what
+// the image holds.
 std::vector<double> run_huge_taiyen(const std::string &path, size_t bytes) {
     {
         taiyen_history history(huge_settings(path, bytes));
@@ -231,7 +232,11 @@ std::vector<double> run_huge_taiyen(const std::string &path, size_t bytes) {
         history.save();
     }
     taiyen_history history(huge_settings(path, bytes));
-    return free_and_undo(history, static_cast<char **>(ty_root(history.heap(), "slot")), bytes);
+    auto **slot = static_cast<char **>(ty_root(history.heap(), "slot"));
+    std::memset(*slot + sizeof(size_t), 1, bytes - sizeof(size_t));
+    check(ty_snapshot(history.heap()), "cannot take a snapshot");
+    check(ty_work(history.heap()), "cannot apply");
+    return free_and_undo(history, slot, bytes);
 }
 
 std::vector<double> run_huge_copies(size_t bytes) {
