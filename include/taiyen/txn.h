@@ -149,8 +149,8 @@ TY_API TY_CHECKED ty_status ty_commit_async(ty_txn *txn, uint64_t *sequence);
 TY_API ty_status ty_rollback(ty_txn *txn);
 
 /* Whether the transaction with that sequence, and all before it, are stable: *stable. wait: makes it so; then errors as
- * ty_commit. sequence 0: all that are committed. Errors: TY_E_ARGUMENT (no such sequence yet; not a transactional heap,
- * or read-only), TY_E_FORKED. Thread-safe. */
+ * ty_commit, and stable may be NULL. sequence 0: all that are committed. Errors: TY_E_ARGUMENT (no such sequence yet;
+ * not a transactional heap, or read-only), TY_E_FORKED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable);
 
 /* Makes the heap's memory anew from its files and log: what was committed is there, what was not is gone, whatever a

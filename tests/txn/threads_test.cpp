@@ -161,6 +161,8 @@ TEST(threads, wrong_use_is_told) {
     ty_read_end(heap);
     bool stable;
     EXPECT_EQ(ty_stable(heap, 1u << 30, false, &stable), TY_E_ARGUMENT);
+    EXPECT_EQ(ty_stable(heap, 0, false, nullptr), TY_E_ARGUMENT);
+    EXPECT_OK(ty_stable(heap, 0, true, nullptr));
 }
 
 // A block that is to be freed later is gone for the program at once.
