@@ -35,7 +35,10 @@ public:
                 add();
         }
     }
+    // A mark that is released makes stable what the thread may still be writing: when one more record is stable,
+    // nothing is under way any more, and the memory can be read.
     void check() {
+        add();
         ASSERT_OK(log_wait(log_.get(), records_.size()));
         reading read = read_log(*in_.sink(), mark_);
         ASSERT_OK(read.status);
