@@ -9,19 +9,20 @@ bool patience::sees_change(const std::atomic<uint32_t> &word, uint32_t seen) {
     if (now < paused_until_ns_.load(std::memory_order_relaxed))
         return false;
     for (unsigned look = 0; look < looks; ++look) {
-        if (word.load(std::memory_order_acquire) != seen)
+        int32_t credit = credit_.load(std::memory_order_relaxed);
+        if (word.load(std::memory_order_acquire) != seen) {
+            credit_.store(std::min(credit + 1, credit_max), std::memory_order_relaxed);
             return true;
+        }
         uint64_t before = now;
         os::yield();
         now = os::now_ns();
-        uint64_t pause = pause_ns_.load(std::memory_order_relaxed);
-        if (now - before > turn_ns_max) {
-            paused_until_ns_.store(now + pause, std::memory_order_relaxed);
-            pause_ns_.store(std::min(4 * pause, pause_ns_max), std::memory_order_relaxed);
+        if (now - before > long_turn_ns) {
+            credit_.store(std::max(credit - long_turn_price, 0), std::memory_order_relaxed);
+            if (credit < long_turn_price)
+                paused_until_ns_.store(now + pause_ns, std::memory_order_relaxed);
             return false;
         }
-        if (pause > pause_ns_min)
-            pause_ns_.store(pause - pause / 64, std::memory_order_relaxed);
     }
     return false;
 }

@@ -8,22 +8,23 @@ namespace taiyen {
 
 // To be put to sleep and woken costs more than most commits do, and with many committers the next write often ends
 // within a few turns of other threads. So who waits lets others run a few times, and looks each time, before it sleeps.
-// Where a turn takes long, the processors are busy with something else, and a sleeper would be back sooner: then nobody
-// tries for a while, and for a longer one each time that it goes wrong again. One a log. Thread-safe; its figures are
-// hints.
+// Where a turn takes long, the processors are busy with something else, and a sleeper would be back sooner: what was
+// won by looking is credit for such turns, and when it is used up nobody looks for a while. One a log. Thread-safe; its
+// figures are hints.
 class patience {
 public:
     // Whether the word has changed from `seen` within some turns.
     bool sees_change(const std::atomic<uint32_t> &word, uint32_t seen);
 
 private:
-    static constexpr uint64_t pause_ns_min = 2000000;
-    static constexpr uint64_t pause_ns_max = 1000000000;
-    static constexpr uint64_t turn_ns_max = 1000000;
     static constexpr unsigned looks = 64;
+    static constexpr uint64_t long_turn_ns = 1000000;
+    static constexpr int32_t long_turn_price = 100; // in changes seen: some milliseconds against tens of microseconds
+    static constexpr int32_t credit_max = 1000;
+    static constexpr uint64_t pause_ns = 100000000;
 
+    std::atomic<int32_t> credit_{credit_max};
     std::atomic<uint64_t> paused_until_ns_{0};
-    std::atomic<uint64_t> pause_ns_{pause_ns_min};
 };
 
 class wait_word {
