@@ -24,10 +24,14 @@ bool state_is_sound(undo &u) {
     const undo_control &c = *u.control;
     const undo_ring_places &back = *u.back().places;
     if ((c.state & ~states_known) != 0 || u.is(undo_applying) || c.cursor < back.entries_begin ||
-        c.cursor > back.entries_end)
+        c.cursor > back.entries_end || c.label[sizeof c.label - 1] != 0)
         return false;
-    if (u.is(undo_open))
-        return !u.is(undo_cycle) && c.open_begin == c.cursor && u.forth().empty();
+    if (u.is(undo_open)) {
+        bool mark_fits = back.entries_end == c.open_begin || u.back().has_room(0, 0); // U4: its end has to write one
+        return !u.is(undo_cycle) && c.open_begin == c.cursor && u.forth().empty() && mark_fits;
+    }
+    if (u.is(undo_full))
+        return false;
     return u.is(undo_cycle) || (c.cursor == back.entries_end && u.forth().empty());
 }
 
@@ -131,11 +135,17 @@ ty_status check_held(undo &u, undo_ring &ring, uint64_t end) {
             return damaged(u, "an entry makes no sense");
         if (!holds(entry))
             continue;
-        if (!block_is(u, offset, entry.bytes) || u.held.contains(offset) || u.base + offset == (char *)u.control)
+        if (!block_is(u, offset, entry.bytes) || u.held.contains(offset))
             return damaged(u, "a block that it holds is not there: somebody has freed or resized it");
         u.held.insert(offset, entry.bytes);
     }
     return TY_OK;
+}
+
+// An entry of an operation on a block is none on the block that the entry lies in, which would be held, and freed.
+bool spares_buffers(const undo &u, const undo_entry &entry) {
+    const uint64_t buffers = u.offset_of(u.control);
+    return entry.address != buffers && block_offset(entry) != buffers;
 }
 
 } // namespace
@@ -172,11 +182,11 @@ bool entry_is_sound(const undo &u, const undo_ring &ring, const undo_entry &entr
                (kind_of(entry) == undo_kind::procedure ? entry.address != 0 : bytes == sizeof(undo_mark));
     case undo_kind::alloc:
     case undo_kind::free:
-        return bytes != 0 && entry.address % 8 == 0 && u.in_blocks(entry.address, bytes);
+        return bytes != 0 && entry.address % 8 == 0 && u.in_blocks(entry.address, bytes) && spares_buffers(u, entry);
     case undo_kind::grow:
     case undo_kind::shrink:
         return bytes != 0 && place != 0 && (entry.address | bytes | place) % os::page_bytes == 0 &&
-               bytes <= u.end_offset && u.in_blocks(entry.address, place + bytes);
+               bytes <= u.end_offset && u.in_blocks(entry.address, place + bytes) && spares_buffers(u, entry);
     }
     return false;
 }

@@ -317,6 +317,70 @@ TEST(attach, an_open_transaction_whose_places_were_changed_is_refused) {
     EXPECT_TRUE(all_are(block, 100, 1));
 }
 
+// Found by fuzz_undo: an allocation, or a growth, of the buffers' own block could be undone, and the exit freed the
+// buffers under the undo that used them.
+TEST(attach, entries_on_the_block_of_the_buffers_are_refused) {
+    undo_heap heap;
+    heap.block(5000); // a run before the buffers, to which they could be joined
+    ty_undo_options options = TY_UNDO_OPTIONS_INIT;
+    options.undo_bytes = 8000;
+    options.entries = 40;
+    ASSERT_OK(ty_undo_attach(heap, &options));
+    ASSERT_OK(ty_undo_begin(heap, nullptr));
+    ASSERT_NE(ty_undo_alloc(heap, 60), nullptr);
+    ASSERT_OK(ty_undo_end(heap));
+    ASSERT_OK(ty_undo_detach(heap, true));
+    undo_control *control = control_of(heap);
+    const auto offset = uint64_t(reinterpret_cast<char *>(control) - static_cast<char *>(ty_heap_base(heap)));
+    const uint64_t bytes = ty_usable_size(control), page = 4096;
+    auto &entry = *reinterpret_cast<undo_entry *>(control + 1);
+    const undo_entry sound = entry;
+    auto what = [](undo_kind kind, uint64_t kept) { return uint64_t(kind) | kept << undo_place_shift; };
+    for (const undo_entry &hostile :
+         {undo_entry{offset, bytes, what(undo_kind::alloc, 0)}, undo_entry{offset, bytes, what(undo_kind::free, 0)},
+          undo_entry{offset, bytes - page, what(undo_kind::grow, page)},
+          undo_entry{offset - page, bytes, what(undo_kind::shrink, page)}}) {
+        entry = hostile;
+        EXPECT_EQ(ty_undo_attach(heap, nullptr), TY_E_DAMAGED) << (hostile.what & 0xff);
+    }
+    entry = sound;
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    ASSERT_OK(ty_undo(heap));
+    expect_sound(heap);
+}
+
+// Found by fuzz_undo: these were attached, and what ended the transaction left buffers that could not be attached
+// again: the mark went over the oldest bytes, or had a label without an end.
+TEST(attach, an_open_transaction_that_could_not_be_closed_is_refused) {
+    undo_heap heap;
+    char *block = heap.block(100, 1);
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    ASSERT_OK(ty_undo_begin(heap, "label"));
+    heap.write(block, 40, 2);
+    heap.write(block + 40, 40, 3);
+    ASSERT_OK(ty_undo_detach(heap, true));
+    undo_control *control = control_of(heap);
+    const undo_control sound = *control;
+    control->label[sizeof control->label - 1] = 'x';
+    EXPECT_EQ(ty_undo_attach(heap, nullptr), TY_E_DAMAGED);
+    *control = sound;
+    control->payload_bytes[0] = 2 * 96 + 80 - 8;
+    EXPECT_EQ(ty_undo_attach(heap, nullptr), TY_E_DAMAGED);
+    *control = sound;
+    control->entry_count = 2;
+    EXPECT_EQ(ty_undo_attach(heap, nullptr), TY_E_DAMAGED);
+    *control = sound;
+    control->state = undo_full; // without one that is open: the next one would be given up
+    control->cursor = control->places[0].entries_end = 0;
+    control->places[0].payload_end = 0;
+    EXPECT_EQ(ty_undo_attach(heap, nullptr), TY_E_DAMAGED);
+    *control = sound;
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    ASSERT_OK(ty_undo_end(heap));
+    ASSERT_OK(ty_undo(heap));
+    EXPECT_TRUE(all_are(block, 100, 1));
+}
+
 TEST(attach, recorded_bytes_that_changed_are_found) {
     undo_heap heap;
     char *block = heap.block(100, 1);
