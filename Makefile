@@ -10,7 +10,7 @@ CRASH_KILLS ?= 200
 UNDO_OPERATIONS ?= 1000000
 FUZZ_SECONDS ?= 60
 packages_for := build
-FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_record
+FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_record fuzz_undo
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test bench check crash fuzz docs install format tidy clean check-asan check-tsan
@@ -61,7 +61,7 @@ crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS),
 	@$(BIN)/ledger-demo --rounds $(CRASH_KILLS) --seconds 0
 	@TAIYEN_UNDO_OPERATIONS=$(UNDO_OPERATIONS) $(BIN)/test_undo --gtest_filter='*model*'
 
-fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records
+fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records, undo buffers
 	@scripts/setup fuzz
 	@mkdir -p build
 	$(call build_preset,fuzz)

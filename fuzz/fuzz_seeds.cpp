@@ -13,15 +13,24 @@ constexpr uint16_t field_step = 16;
 constexpr uint16_t header_bytes = 256;
 constexpr uint64_t values[] = {0, 1, UINT64_MAX, uint64_t{1} << 63, 0x1000, 0x7fffffff};
 
-bool write_seed(const std::string &folder, unsigned number, uint8_t scenario, uint8_t flags, const fuzz::patch &p) {
+// Of fuzz_undo: undo, redo, exit, begin, record, allocate, free, end, undo; the second byte of each chooses.
+constexpr uint8_t undo_steps[] = {0, 0, 1, 0, 0, 0, 2, 0, 3, 3, 4, 1, 6, 40, 7, 1, 9, 0, 0, 0};
+
+struct seed_form {
+    uint8_t flags = 0;
+    size_t step_bytes = 0;
+};
+
+bool write_seed(const std::string &folder, unsigned number, uint8_t scenario, seed_form form, const fuzz::patch &p) {
     std::string path = folder + "/seed-" + std::to_string(number);
     FILE *file = fopen(path.c_str(), "wb");
     if (!file)
         return false;
-    uint8_t bytes[2 + fuzz::patch_bytes] = {scenario, flags, p.kind, p.region};
+    uint8_t bytes[2 + fuzz::patch_bytes] = {scenario, form.flags, p.kind, p.region};
     memcpy(bytes + 4, &p.offset, sizeof p.offset);
     memcpy(bytes + 6, &p.value, sizeof p.value);
-    bool written = fwrite(bytes, sizeof bytes, 1, file) == 1;
+    bool written =
+        fwrite(bytes, sizeof bytes, 1, file) == 1 && fwrite(undo_steps, 1, form.step_bytes, file) == form.step_bytes;
     return fclose(file) == 0 && written;
 }
 
@@ -34,14 +43,19 @@ int main(int count, char **arguments) {
     }
     constexpr uint8_t all_mended =
         fuzz::mend_image_headers | fuzz::mend_journal_header | fuzz::mend_chunks | fuzz::mend_page_sums;
-    uint8_t flags = std::string(arguments[1]) == "fuzz_image" ? all_mended : 0;
+    const std::string fuzzer = arguments[1];
+    seed_form form;
+    if (fuzzer == "fuzz_image")
+        form.flags = all_mended;
+    if (fuzzer == "fuzz_undo")
+        form = {fuzz::one_patch | fuzz::mend_marks | fuzz::whole_words, sizeof undo_steps};
     unsigned number = 0;
     for (uint8_t region = 0; region < region_count; region++)
         for (uint16_t offset = 0; offset < header_bytes; offset = static_cast<uint16_t>(offset + field_step)) {
             auto kind = static_cast<uint8_t>(number % fuzz::change_count);
             uint64_t value = values[number % std::size(values)];
             auto scenario = static_cast<uint8_t>(number % scenario_count);
-            if (!write_seed(arguments[2], number++, scenario, flags, {kind, region, offset, value})) {
+            if (!write_seed(arguments[2], number++, scenario, form, {kind, region, offset, value})) {
                 perror(arguments[2]);
                 return 1;
             }

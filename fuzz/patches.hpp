@@ -20,6 +20,13 @@ enum flags : uint8_t {
     ask_for_snapshot_kind = 32,
 };
 
+// Those of fuzz_undo; from bit 4 on its flags say how many patches there are, and its steps follow them.
+enum undo_flags : uint8_t {
+    mend_marks = 1,  // their checksums
+    whole_words = 2, // patches strike at multiples of 8
+};
+inline constexpr uint8_t one_patch = 16;
+
 enum class change : uint8_t {
     set_8,     // eight bytes become the value
     xor_8,     //
