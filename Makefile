@@ -10,7 +10,7 @@ CRASH_KILLS ?= 200
 UNDO_OPERATIONS ?= 1000000
 FUZZ_SECONDS ?= 60
 packages_for := build
-FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_record fuzz_undo
+FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_record fuzz_undo
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test bench check crash fuzz docs install format tidy clean check-asan check-tsan

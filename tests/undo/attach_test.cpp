@@ -317,8 +317,8 @@ TEST(attach, an_open_transaction_whose_places_were_changed_is_refused) {
     EXPECT_TRUE(all_are(block, 100, 1));
 }
 
-// Found by fuzz_undo: an allocation, or a growth, of the buffers' own block could be undone, and the exit freed the
-// buffers under the undo that used them.
+// Found while fuzz_undo was written: an allocation, or a growth, of the buffers' own block could be undone, and the
+// exit freed the buffers under the undo that used them.
 TEST(attach, entries_on_the_block_of_the_buffers_are_refused) {
     undo_heap heap;
     heap.block(5000); // a run before the buffers, to which they could be joined
@@ -349,8 +349,8 @@ TEST(attach, entries_on_the_block_of_the_buffers_are_refused) {
     expect_sound(heap);
 }
 
-// Found by fuzz_undo: these were attached, and what ended the transaction left buffers that could not be attached
-// again: the mark went over the oldest bytes, or had a label without an end.
+// Found while fuzz_undo was written: these were attached, and what ended the transaction left buffers that could not be
+// attached again: the mark went over the oldest bytes, or had a label without an end.
 TEST(attach, an_open_transaction_that_could_not_be_closed_is_refused) {
     undo_heap heap;
     char *block = heap.block(100, 1);
