@@ -108,8 +108,15 @@ ty_status mark_closed(image &im, bool settled) {
 // After the last snapshot: the image takes everything, and the journal shrinks. Whatever fails, nothing is lost, and it
 // can be done again.
 ty_status settle_files(image &im) {
-    if (im.kind == TY_ARCHIVE)
-        return mark_closed(im, false);
+    if (im.kind == TY_ARCHIVE) {
+        if (ty_status status = mark_closed(im, false))
+            return status;
+        // The next open writes this header again, in its place (settle_image). Where a power cut tears that, the other
+        // slot has to say the same: an archive heap has no journal that tells. It is closed already, so a failure here
+        // takes nothing away but that.
+        (void)mark_closed(im, false);
+        return TY_OK;
+    }
     ty_status status = apply_batches(im);
     if (!status)
         status = punch_free_pages(im);
