@@ -343,7 +343,7 @@ TEST_F(states_test, an_attach_that_is_cut_can_be_done_again) {
     const uint64_t after = os::sim_event_count(files.get());
     ASSERT_OK(ty_discard(heap));
     for (uint64_t event = before; event <= after; event++)
-        for (uint64_t seed = 0; seed < 8; seed++) {
+        for (uint64_t seed = 0; seed < 64; seed++) {
             SCOPED_TRACE(testing::Message() << "cut before event " << event << ", seed " << seed);
             disk cut(os::sim_power_cut(files.get(), event, os::sim_cut::trash, seed));
             options = cut.options();
