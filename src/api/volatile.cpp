@@ -1,5 +1,7 @@
 #include "volatile.hpp"
 
+#include <cerrno>
+
 namespace taiyen {
 
 namespace {
@@ -13,9 +15,12 @@ ty_status provide(void *, void *address, size_t bytes) {
     return TY_OK;
 }
 
-// Pages whose memory the kernel does not take back are merely kept: nothing is lost.
+// Pages whose memory the kernel does not take back are merely kept: nothing is lost, and nobody is told, by errno
+// either.
 void give_back(void *, void *address, size_t bytes) {
+    int kept = errno;
     static_cast<void>(os::decommit(address, bytes));
+    errno = kept;
 }
 
 size_t span_bytes(size_t limit_bytes) {

@@ -4,6 +4,7 @@ namespace taiyen {
 
 std::atomic<uint16_t> granule_slots[granule_count];
 std::atomic<ty_heap *> heap_slots[slot_count];
+constinit size_t slots_end = 1;
 constinit os::mutex caches_lock{os::lock_rank::caches};
 
 namespace {
@@ -49,6 +50,7 @@ ty_status address_table_add(ty_heap *heap) {
     if (ty_status status = enter_granules(heap, granules_of(heap, 0, heap->limit_bytes)); status != TY_OK)
         return status;
     heap_slots[slot].store(heap, std::memory_order_release);
+    slots_end = slot < slots_end ? slots_end : slot + 1;
     return TY_OK;
 }
 

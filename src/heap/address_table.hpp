@@ -14,7 +14,8 @@ static_assert(size_t{1} << granule_shift == heap_granule_bytes);
 
 extern std::atomic<uint16_t> granule_slots[granule_count];
 extern std::atomic<ty_heap *> heap_slots[slot_count];
-// Guards both tables against writers, and the lists of threads' caches.
+extern size_t slots_end; // slots from here on were never used: a fork looks at those below only
+// Guards the tables against writers, slots_end, and the lists of threads' caches.
 extern os::mutex caches_lock;
 
 // The slot of the heap whose granules the address lies in, if any: the caller checks the heap's span.

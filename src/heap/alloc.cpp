@@ -207,7 +207,7 @@ namespace {
         return not_a_block("free", nullptr, block);
     if (!heap->writable)
         return not_writable("free", heap);
-    operation work(heap);
+    operation work(heap, cache_to_free);
     return free_entered(heap, work.cache(), block);
 }
 

@@ -8,8 +8,9 @@ namespace taiyen {
 
 namespace {
 
-thread_table no_caches; // of threads that have none yet: all empty, never written
-bool hooks_installed;   // guarded by caches_lock, as is the key
+constinit thread_table no_caches{}; // of threads that have none yet: all empty, never written
+thread_local bool gave_up;          // this thread's caches, when it ended
+bool hooks_installed;               // guarded by caches_lock, as is the key
 pthread_key_t thread_ends;
 
 void unlink_from_heap(thread_cache *cache) {
@@ -46,13 +47,14 @@ void end_thread(void *argument) {
         os::unmap_memory(cache, sizeof(thread_cache));
     }
     own_table = &no_caches;
+    gave_up = true;
     os::unmap_memory(table, sizeof(thread_table));
 }
 
 // In rising order of slots. While all heaps are paused no thread works on one, so no other lock of theirs is held.
 void before_fork() {
     caches_lock.lock();
-    for (size_t slot = 1; slot < slot_count; slot++) {
+    for (size_t slot = 1; slot < slots_end; slot++) {
         ty_heap *heap = heap_slots[slot].load(std::memory_order_relaxed);
         if (heap == nullptr)
             continue;
@@ -66,7 +68,7 @@ void before_fork() {
 }
 
 void after_fork(bool in_child) {
-    for (size_t slot = 1; slot < slot_count; slot++) {
+    for (size_t slot = 1; slot < slots_end; slot++) {
         ty_heap *heap = heap_slots[slot].load(std::memory_order_relaxed);
         if (heap == nullptr)
             continue;
@@ -98,6 +100,7 @@ ty_status make_table() {
         return failure(TY_E_MEMORY, "set up a thread's caches").cause(error);
     }
     own_table = static_cast<thread_table *>(memory);
+    gave_up = false;
     return TY_OK;
 }
 
@@ -137,6 +140,10 @@ thread_cache *cache_of(ty_heap *heap) {
     cache->next_in_heap = heap->caches;
     heap->caches = cache;
     return cache;
+}
+
+thread_cache *cache_to_free(ty_heap *heap) {
+    return gave_up ? cache_at(heap->slot) : cache_of(heap);
 }
 
 void drop_caches(ty_heap *heap) {

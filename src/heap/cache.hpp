@@ -34,6 +34,10 @@ bool find_cache(const void *address);
 // Makes this thread's cache of a heap, unless it has one; NULL with the error detail set for want of memory.
 thread_cache *cache_of(ty_heap *heap);
 
+// The same for what can do without, but that NULL leaves no detail: a thread that has given up its caches gets no new
+// one. Nobody may tell it a second time that it ends: libc itself frees blocks of a thread after the last destructor.
+thread_cache *cache_to_free(ty_heap *heap);
+
 void enter_slowly(thread_cache *cache);
 
 inline void leave(thread_cache *cache) {
@@ -58,7 +62,8 @@ inline void enter(thread_cache *cache) {
 // Work on a heap by a thread that may have no cache. Without one it holds the gate's lock meanwhile.
 class [[nodiscard]] operation {
 public:
-    explicit operation(ty_heap *heap);
+    explicit operation(ty_heap *heap) : operation(heap, cache_of) {}
+    operation(ty_heap *heap, thread_cache *find(ty_heap *)); // cache_of or cache_to_free
     ~operation();
     operation(const operation &) = delete;
     operation &operator=(const operation &) = delete;

@@ -28,10 +28,10 @@ void enter_slowly(thread_cache *cache) {
     }
 }
 
-operation::operation(ty_heap *heap) : heap_(heap), cache_(nullptr) {
+operation::operation(ty_heap *heap, thread_cache *find(ty_heap *)) : heap_(heap), cache_(nullptr) {
     if (!heap->writable)
         return; // nobody changes it
-    cache_ = cache_of(heap);
+    cache_ = find(heap);
     if (cache_ != nullptr)
         enter(cache_);
     else

@@ -1,6 +1,7 @@
 // Goal: the first program of the design (a volatile heap) works as printed, and each wrong use of it is refused with a
 // text that helps. Method: through the public API alone.
 #include "fixture.hpp"
+#include "src/os/syscalls.hpp"
 
 #include <cstring>
 #include <sys/mman.h>
@@ -34,6 +35,24 @@ TEST(volatile_heap, is_made_and_used_as_the_first_page_says) {
     ASSERT_NE(text, nullptr);
     EXPECT_STREQ(text, "the block knows its heap");
     EXPECT_EQ(ty_free(text), TY_OK);
+    EXPECT_EQ(ty_heap_destroy(heap), TY_OK);
+}
+
+TEST(volatile_heap, a_free_keeps_errno_also_where_memory_is_not_given_back) {
+    ty_heap *heap;
+    ASSERT_EQ(ty_heap_create(nullptr, &heap), TY_OK) << ty_error_text();
+    void *block = ty_alloc(heap, size_t{8} << 20);
+    static bool asked;
+    asked = false;
+    taiyen::os::sys::hook = [](taiyen::os::sys::call which) {
+        asked |= which == taiyen::os::sys::call::madvise;
+        return which == taiyen::os::sys::call::madvise ? EIO : 0;
+    };
+    errno = 77;
+    EXPECT_EQ(ty_free(block), TY_OK);
+    EXPECT_EQ(errno, 77);
+    taiyen::os::sys::hook = nullptr;
+    EXPECT_TRUE(asked);
     EXPECT_EQ(ty_heap_destroy(heap), TY_OK);
 }
 

@@ -3,7 +3,9 @@
 // Method: threads that pass blocks to each other and check their content; pauses against them; forked children. Meant
 // to run under ThreadSanitizer too.
 #include "heap_fixture.hpp"
+#include "src/heap/heap_runtime.hpp"
 #include <atomic>
+#include <climits>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -309,6 +311,37 @@ TEST(heap_thread, many_heaps_at_once) {
     }
     for (auto &heap : heaps)
         EXPECT_EQ(live_blocks(heap->heap), 0u);
+}
+
+// In each round of destructors that a thread gets, after the library's.
+struct freed_at_end {
+    pthread_key_t key;
+    std::vector<void *> blocks;
+};
+void free_one_at_end(void *argument) {
+    freed_at_end *end = static_cast<freed_at_end *>(argument);
+    EXPECT_EQ(heap_free(end->blocks.back()), TY_OK);
+    end->blocks.pop_back();
+    if (!end->blocks.empty())
+        pthread_setspecific(end->key, end);
+}
+
+// libc frees blocks of a thread after the last destructor: whatever such a free takes up, nobody would give back.
+TEST(heap_thread, a_free_after_the_end_makes_no_cache) {
+    memory_heap memory(TY_CLASSES_PACKED);
+    freed_at_end end{};
+    for (int i = 0; i < PTHREAD_DESTRUCTOR_ITERATIONS; i++)
+        end.blocks.push_back(heap_alloc(memory.heap, 100));
+    ASSERT_EQ(pthread_key_create(&end.key, free_one_at_end), 0);
+    std::thread([&] {
+        EXPECT_EQ(heap_free(heap_alloc(memory.heap, 100)), TY_OK);
+        pthread_setspecific(end.key, &end);
+    }).join();
+    pthread_key_delete(end.key);
+    EXPECT_TRUE(end.blocks.empty());
+    EXPECT_EQ(live_blocks(memory.heap), 0u);
+    ASSERT_NE(memory.heap->caches, nullptr);
+    EXPECT_EQ(memory.heap->caches->next_in_heap, nullptr) << "only this thread's is left";
 }
 
 #if !defined(__SANITIZE_THREAD__) // which does not follow a fork of a process with threads
