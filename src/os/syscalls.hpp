@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
@@ -54,6 +55,7 @@ enum class call : uint8_t {
     getrandom,
     sysinfo,
     affinity,
+    getrlimit,
     io_setup,
     io_submit,
     io_getevents,
@@ -175,6 +177,9 @@ inline int sysinfo(struct sysinfo *info) {
 }
 inline int affinity(size_t bytes, cpu_set_t *set) {
     return refused(call::affinity) ? -1 : ::sched_getaffinity(0, bytes, set);
+}
+inline int getrlimit(int resource, struct rlimit *limit) {
+    return refused(call::getrlimit) ? -1 : ::getrlimit(static_cast<__rlimit_resource_t>(resource), limit);
 }
 inline int io_setup(unsigned count, aio_context_t *context) {
     return refused(call::io_setup) ? -1 : static_cast<int>(::syscall(SYS_io_setup, count, context));

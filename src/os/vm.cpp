@@ -4,6 +4,7 @@
 #include "kernel_abi.hpp"
 #include "syscalls.hpp"
 #include "text_file.hpp"
+#include "topology.hpp"
 
 #include <cstdio>
 
@@ -139,6 +140,20 @@ ty_status reserve(uintptr_t address, size_t bytes, size_t alignment, void **rese
     if (address != 0)
         return reserve_at(address, bytes, reserved);
     return map_aligned(bytes, alignment < page_bytes ? page_bytes : alignment, PROT_NONE, reserved);
+}
+
+size_t reserve_advised_max() {
+    constexpr uint64_t strict = 2;
+    size_t most = SIZE_MAX;
+    struct rlimit limit;
+    if (sys::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        most = limit.rlim_cur / 2;
+    if (sys::getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur < most / 2)
+        most = limit.rlim_cur * 2;
+    uint64_t overcommit = 0;
+    if (read_number("/proc/sys/vm/overcommit_memory", &overcommit) && overcommit == strict)
+        most = most < machine().memory_bytes / 2 ? most : machine().memory_bytes / 2;
+    return most;
 }
 
 ty_status commit(void *address, size_t bytes) {

@@ -32,6 +32,11 @@ uintptr_t find_free(size_t bytes, size_t alignment, zone_end from, address_zone 
 // Expected: TY_E_ADDRESS (taken; the detail says by what), TY_E_MEMORY.
 ty_status reserve(uintptr_t address, size_t bytes, size_t alignment, void **reserved);
 
+// The most address space that one reservation should take, so that it starves nobody: half of what RLIMIT_AS allows the
+// process, and what has tables of a bearable size, in writable memory, where RLIMIT_DATA or the kernel
+// (vm.overcommit_memory 2) counts what is mapped and not what is used. SIZE_MAX: nothing bounds it.
+size_t reserve_advised_max();
+
 // Makes reserved pages readable and writable; they read as zeros when first touched. Expected: TY_E_MEMORY.
 ty_status commit(void *address, size_t bytes);
 

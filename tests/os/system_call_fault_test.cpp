@@ -361,6 +361,10 @@ TEST(system_call_fault, questions_about_the_system) {
         EXPECT_GT(m.memory_bytes, 0u);
         return TY_OK;
     });
+    fail_each_call("reserve_advised_max", [] {
+        EXPECT_GT(reserve_advised_max(), size_t{1} << 30);
+        return TY_OK;
+    });
     fail_each_call("random_bytes", [] {
         uint64_t words[3] = {};
         random_bytes(words, sizeof words);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -206,4 +207,23 @@ TEST(vm, a_fork_guard_tells_child_from_parent) {
     guard.stop();
     EXPECT_FALSE(guard.forked());
     guard.stop();
+}
+
+TEST(vm, limits_of_the_process_bound_what_one_reservation_should_take) {
+    auto with_limit = [](int resource, size_t bytes) {
+        pid_t child = fork();
+        if (child == 0) {
+            rlimit limit{bytes, RLIM_INFINITY};
+            setrlimit(static_cast<__rlimit_resource_t>(resource), &limit);
+            size_t most = reserve_advised_max();
+            _exit(most >= bytes / 8 && most <= bytes * 2 ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        return status;
+    };
+    size_t without = reserve_advised_max();
+    EXPECT_GE(without, size_t{1} << 30);
+    EXPECT_EQ(with_limit(RLIMIT_AS, size_t{8} << 30), 0);
+    EXPECT_EQ(with_limit(RLIMIT_DATA, size_t{256} << 20), 0);
 }
