@@ -1,8 +1,11 @@
-# What `cmake --install` installs: the public headers, both libraries, the taiyen program, a CMake package and a
-# pkg-config file. tests/install uses them from outside.
+# What `cmake --install` installs: the public headers, both libraries, the drop-in malloc, the taiyen program, a CMake
+# package and pkg-config files. tests/install uses them from outside.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS taiyen taiyen_shared EXPORT taiyen_targets)
+if(TARGET taiyen_malloc)
+  install(TARGETS taiyen_malloc taiyen_malloc_static EXPORT taiyen_targets)
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET taiyen_cli)
   install(TARGETS taiyen_cli)
@@ -17,5 +20,9 @@ install(FILES ${PROJECT_BINARY_DIR}/taiyen-config.cmake ${PROJECT_BINARY_DIR}/ta
         DESTINATION ${package_dir})
 
 file(RELATIVE_PATH TAIYEN_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-configure_file(${CMAKE_CURRENT_LIST_DIR}/taiyen.pc.in ${PROJECT_BINARY_DIR}/taiyen.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/taiyen.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(package taiyen taiyen-malloc)
+  if(package STREQUAL taiyen OR TARGET taiyen_malloc)
+    configure_file(${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  endif()
+endforeach()

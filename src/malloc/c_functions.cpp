@@ -1,0 +1,189 @@
+// The functions of malloc(3), posix_memalign(3), malloc_usable_size(3), malloc_trim(3) and mallinfo(3). What they do
+// where the standard leaves it open is what glibc does.
+#include "malloc.hpp"
+
+#include <bit>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+using namespace taiyen;
+using namespace taiyen::drop_in;
+
+#define TAIYEN_FAMILY extern "C" [[gnu::visibility("default")]]
+
+namespace {
+
+// struct mallinfo and mallinfo2 of <malloc.h>, which is no header of ISO C.
+template <class Number>
+struct memory_info {
+    Number arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+
+[[gnu::noinline, gnu::cold]] void *no_memory() {
+    errno = ENOMEM;
+    return nullptr;
+}
+
+void *or_no_memory(void *block) {
+    if (block == nullptr) [[unlikely]]
+        return no_memory();
+    return block;
+}
+
+void *resized_or_stop(void *block, size_t size) {
+    void *resized = heap_resize(block, size);
+    if (resized != nullptr)
+        return resized;
+    ty_error error;
+    ty_error_detail(&error);
+    if (error.status != TY_E_MEMORY)
+        stop_for("realloc");
+    return no_memory();
+}
+
+// Into a smaller block, as its tail is worth having. Where there is none, it stays in the one it has.
+void *move_into_less(void *block, size_t size) {
+    void *moved = allocate(size);
+    if (moved == nullptr)
+        return block;
+    memcpy(moved, block, size);
+    release("realloc", block);
+    return moved;
+}
+
+void *resize(void *block, size_t size) {
+    size_t held = heap_usable_size(block);
+    if (held == 0)
+        stop_for("realloc");
+    if (size > request_max)
+        return no_memory();
+    if (held > direct_bytes_max && size > direct_bytes_max) // a run of pages, which can shrink in place
+        return resized_or_stop(block, size);
+    if (size > held)
+        return resized_or_stop(block, natural_bytes(size));
+    return size >= held / 2 ? block : move_into_less(block, size);
+}
+
+int saturated(size_t value) {
+    return value > INT_MAX ? INT_MAX : static_cast<int>(value);
+}
+
+// What the heap knows; there are no separate mappings and no fast bins. Nothing of the rest is known without looking at
+// each free page: keepcost stays 0.
+memory_info<size_t> figures() {
+    memory_info<size_t> info{};
+    ty_heap_stats stats{};
+    ty_heap *heap = process_heap();
+    if (heap == nullptr || heap_get_stats(heap, &stats) != TY_OK)
+        return info;
+    info.arena = stats.touched_bytes;
+    info.ordblks = stats.free_runs;
+    info.uordblks = stats.live_bytes;
+    info.fordblks = stats.free_bytes;
+    return info;
+}
+
+} // namespace
+
+TAIYEN_FAMILY void *malloc(size_t size) noexcept {
+    return or_no_memory(allocate(size));
+}
+
+TAIYEN_FAMILY void *calloc(size_t count, size_t size) noexcept {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > request_max)
+        return no_memory();
+    if (bytes > direct_bytes_max) {
+        ty_heap *heap = process_heap();
+        return or_no_memory(heap != nullptr ? heap_alloc(heap, bytes, 0, true) : nullptr);
+    }
+    void *block = allocate(bytes);
+    return block != nullptr ? memset(block, 0, bytes) : no_memory();
+}
+
+TAIYEN_FAMILY void free(void *block) noexcept {
+    release("free", block);
+}
+
+TAIYEN_FAMILY void *realloc(void *block, size_t size) noexcept {
+    if (block == nullptr)
+        return or_no_memory(allocate(size));
+    if (size != 0)
+        return resize(block, size);
+    release("realloc", block);
+    return nullptr;
+}
+
+TAIYEN_FAMILY void *reallocarray(void *block, size_t count, size_t size) noexcept {
+    size_t bytes;
+    return __builtin_mul_overflow(count, size, &bytes) ? no_memory() : realloc(block, bytes);
+}
+
+TAIYEN_FAMILY int posix_memalign(void **block, size_t alignment, size_t size) noexcept {
+    if (!std::has_single_bit(alignment) || alignment % sizeof(void *) != 0)
+        return EINVAL;
+    int kept = errno;
+    void *made = allocate_aligned(size, alignment);
+    errno = kept;
+    if (made == nullptr)
+        return ENOMEM;
+    *block = made;
+    return 0;
+}
+
+TAIYEN_FAMILY void *aligned_alloc(size_t alignment, size_t size) noexcept {
+    if (std::has_single_bit(alignment))
+        return or_no_memory(allocate_aligned(size, alignment));
+    errno = EINVAL;
+    return nullptr;
+}
+
+// An alignment that is no power of two is rounded up to one.
+TAIYEN_FAMILY void *memalign(size_t alignment, size_t size) noexcept {
+    if (alignment > request_max / 2 + 1) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    return or_no_memory(allocate_aligned(size, std::bit_ceil(alignment)));
+}
+
+TAIYEN_FAMILY void *valloc(size_t size) noexcept {
+    return or_no_memory(allocate_aligned(size, os::page_bytes));
+}
+
+TAIYEN_FAMILY void *pvalloc(size_t size) noexcept {
+    if (size > request_max - os::page_bytes)
+        return no_memory();
+    return valloc((size + os::page_bytes - 1) & ~(os::page_bytes - 1));
+}
+
+TAIYEN_FAMILY size_t malloc_usable_size(void *block) noexcept {
+    if (block == nullptr)
+        return 0;
+    size_t bytes = heap_usable_size(block);
+    if (bytes == 0)
+        stop_for("malloc_usable_size");
+    return bytes;
+}
+
+// pad: what glibc leaves at the end of its heap; here no free page is kept.
+TAIYEN_FAMILY int malloc_trim(size_t) noexcept {
+    ty_heap *heap = process_heap();
+    size_t released = 0;
+    return heap != nullptr && heap_purge(heap, &released) == TY_OK && released != 0;
+}
+
+TAIYEN_FAMILY memory_info<size_t> mallinfo2() noexcept {
+    return figures();
+}
+
+TAIYEN_FAMILY memory_info<int> mallinfo() noexcept {
+    memory_info<size_t> info = figures();
+    memory_info<int> narrow{};
+    narrow.arena = saturated(info.arena);
+    narrow.ordblks = saturated(info.ordblks);
+    narrow.uordblks = saturated(info.uordblks);
+    narrow.fordblks = saturated(info.fordblks);
+    return narrow;
+}

@@ -1,0 +1,59 @@
+// The allocation functions of C and C++ over one volatile heap a process. docs/design/malloc.md tells how.
+//
+// M1: nothing here or below calls a function of libc that allocates, but where pthread_atfork and pthread_setspecific
+//     might, for the 49th handler and the 33rd key of a process: ours are among the first.
+// M2: the heap is made before any handler of a fork is registered, so that ours runs last before a fork and first after
+//     it: whatever other handlers do may allocate.
+// M3: a block of 9 bytes or more starts at a multiple of 16, as the x86-64 ABI asks of malloc for 16 bytes and more.
+// M4: free keeps errno.
+#pragma once
+
+#include "../heap/heap.hpp"
+#include "../os/os.hpp"
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace taiyen::drop_in {
+
+// The process's heap, once it is made.
+extern std::atomic<ty_heap *> made_heap;
+
+// The process's heap, made by the first call. NULL with the error detail set: there is not even a little memory.
+ty_heap *process_heap();
+
+// Requests of up to so many bytes go straight to the heap's size classes: a larger one costs more than looking at it.
+inline constexpr size_t direct_bytes_max = 16384;
+inline constexpr size_t natural_alignment = 16;
+inline constexpr size_t request_max = PTRDIFF_MAX;
+
+// M3: the sizes of classes from 16 bytes up that are multiples of 16 stand at multiples of it.
+inline size_t natural_bytes(size_t size) {
+    return size <= 8 ? size : (size + natural_alignment - 1) & ~(natural_alignment - 1);
+}
+
+void *allocate_otherwise(size_t size);
+
+// NULL without errno when there is no memory.
+[[gnu::always_inline]] inline void *allocate(size_t size) {
+    ty_heap *heap = made_heap.load(std::memory_order_acquire);
+    if (size > direct_bytes_max || heap == nullptr) [[unlikely]]
+        return allocate_otherwise(size);
+    return heap_alloc(heap, natural_bytes(size));
+}
+
+// alignment: a power of two.
+void *allocate_aligned(size_t size, size_t alignment);
+
+// Ends the process, with a line on standard error: what the thread's error detail tells is not to be got over. A
+// function was given a pointer that is not a live block, or the heap's tables are damaged.
+[[noreturn]] void stop_for(const char *function);
+
+[[gnu::always_inline]] inline void release(const char *function, void *block) {
+    if (block == nullptr)
+        return;
+    if (heap_free(block) != TY_OK) [[unlikely]]
+        stop_for(function);
+}
+
+} // namespace taiyen::drop_in

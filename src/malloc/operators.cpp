@@ -1,0 +1,101 @@
+// The allocation functions of C++. The forms of new that don't throw are left to the C++ run-time library: they call
+// these within a try block, which only it can have, since a program's new-handler may throw.
+#include "malloc.hpp"
+
+#include <cstdlib>
+#include <new>
+
+using namespace taiyen;
+using namespace taiyen::drop_in;
+
+// Of the C++ run-time library, which a program in C need not have: then nobody calls new.
+namespace std {
+[[gnu::weak]] new_handler get_new_handler() noexcept;
+[[gnu::weak, noreturn]] void __throw_bad_alloc();
+} // namespace std
+
+namespace {
+
+[[gnu::noinline, gnu::cold]] void *allocate_or_throw(size_t size, size_t alignment) {
+    for (;;) {
+        std::new_handler handler = std::get_new_handler != nullptr ? std::get_new_handler() : nullptr;
+        if (handler == nullptr)
+            break;
+        handler();
+        if (void *block = allocate_aligned(size, alignment))
+            return block;
+    }
+    if (std::__throw_bad_alloc != nullptr)
+        std::__throw_bad_alloc();
+    stop_for("operator new");
+}
+
+[[gnu::always_inline]] inline void *make(size_t size) {
+    void *block = allocate(size);
+    if (block == nullptr) [[unlikely]]
+        return allocate_or_throw(size, 1);
+    return block;
+}
+
+[[gnu::always_inline]] inline void *make(size_t size, std::align_val_t alignment) {
+    void *block = allocate_aligned(size, static_cast<size_t>(alignment));
+    if (block == nullptr) [[unlikely]]
+        return allocate_or_throw(size, static_cast<size_t>(alignment));
+    return block;
+}
+
+constexpr const char *deletes = "operator delete";
+
+} // namespace
+
+#define TAIYEN_OPERATOR [[gnu::visibility("default")]]
+
+TAIYEN_OPERATOR void *operator new(size_t size) {
+    return make(size);
+}
+TAIYEN_OPERATOR void *operator new[](size_t size) {
+    return make(size);
+}
+TAIYEN_OPERATOR void *operator new(size_t size, std::align_val_t alignment) {
+    return make(size, alignment);
+}
+TAIYEN_OPERATOR void *operator new[](size_t size, std::align_val_t alignment) {
+    return make(size, alignment);
+}
+
+TAIYEN_OPERATOR void operator delete(void *block) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete[](void *block) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete(void *block, size_t) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete[](void *block, size_t) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete(void *block, std::align_val_t) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete[](void *block, std::align_val_t) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete(void *block, size_t, std::align_val_t) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete[](void *block, size_t, std::align_val_t) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete(void *block, const std::nothrow_t &) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete[](void *block, const std::nothrow_t &) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete(void *block, std::align_val_t, const std::nothrow_t &) noexcept {
+    release(deletes, block);
+}
+TAIYEN_OPERATOR void operator delete[](void *block, std::align_val_t, const std::nothrow_t &) noexcept {
+    release(deletes, block);
+}

@@ -1,0 +1,88 @@
+// The heap of the process, and what is done when a program hands in what is not a block.
+#include "malloc.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace taiyen::drop_in {
+
+constinit std::atomic<ty_heap *> made_heap{nullptr};
+
+namespace {
+
+// Address space, of which only what is used becomes memory.
+constexpr size_t limit_wanted = size_t{1} << 40;
+
+constinit os::mutex making{os::lock_rank::registry};
+
+// Where the first limit is too much, for whatever reason, the largest power of two that is not.
+ty_heap *make_heap() {
+    size_t limit = limit_wanted;
+    while (limit > os::reserve_advised_max() && limit > heap_granule_bytes)
+        limit /= 2;
+    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    options.classes = TY_CLASSES_PACKED;
+    for (; limit >= heap_granule_bytes; limit /= 2) {
+        ty_heap *heap;
+        options.limit_bytes = limit;
+        if (ty_heap_create(&options, &heap) == TY_OK)
+            return heap;
+    }
+    return nullptr;
+}
+
+// M2. The linker marks the library to be started before all others.
+[[gnu::constructor]] void start() {
+    static_cast<void>(process_heap()); // without memory now, the first allocation tries again
+}
+
+void *checked(void *block) {
+    if (block == nullptr) {
+        ty_error error;
+        ty_error_detail(&error);
+        if (error.status == TY_E_DAMAGED)
+            stop_for("malloc");
+    }
+    return block;
+}
+
+} // namespace
+
+ty_heap *process_heap() {
+    if (ty_heap *heap = made_heap.load(std::memory_order_acquire))
+        return heap;
+    os::lock_guard guard(making);
+    if (made_heap.load(std::memory_order_relaxed) == nullptr)
+        made_heap.store(make_heap(), std::memory_order_release);
+    return made_heap.load(std::memory_order_relaxed);
+}
+
+[[gnu::noinline]] void *allocate_otherwise(size_t size) {
+    ty_heap *heap = process_heap();
+    if (heap == nullptr || size > request_max)
+        return nullptr;
+    return checked(heap_alloc(heap, natural_bytes(size)));
+}
+
+void *allocate_aligned(size_t size, size_t alignment) {
+    if (alignment <= 8)
+        return allocate(size);
+    if (alignment <= natural_alignment)
+        return allocate(size <= natural_alignment ? natural_alignment : size);
+    ty_heap *heap = process_heap();
+    if (heap == nullptr || size > request_max)
+        return nullptr;
+    return checked(heap_alloc(heap, size, alignment, false));
+}
+
+void stop_for(const char *function) {
+    char line[320];
+    ty_error error;
+    ty_error_detail(&error);
+    int length = snprintf(line, sizeof line, "taiyen-malloc: %s: cannot %s\n", function, error.operation);
+    os::write_standard_error(line,
+                             static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length) : sizeof line);
+    abort();
+}
+
+} // namespace taiyen::drop_in

@@ -1,0 +1,16 @@
+/* A library that asks to be told of forks before anything else has run, and allocates when it is told. */
+#include <pthread.h>
+#include <stdlib.h>
+
+extern int handlers_run;
+int handlers_run;
+
+static void allocate(void) {
+    void *volatile block = malloc(100);
+    free(block);
+    handlers_run++;
+}
+
+__attribute__((constructor)) static void start(void) {
+    pthread_atfork(allocate, allocate, allocate);
+}
