@@ -195,12 +195,17 @@ ty_status undo_attach(ty_heap *heap, const ty_undo_options *options) {
             return failure(TY_E_EXISTS, "attach undo with other buffers: those in the heap hold a history")
                 .remedy("attach with NULL for options, and clear or detach it first");
         }
-        remove_buffers(heap, u, control);
-        u = nullptr;
-    }
-    if (u == nullptr)
+        undo *made;
+        ty_status status = make_buffers(heap, asked, &made); // before the old ones go: it may fail
+        undo_destroy(u);
+        if (status)
+            return status;
+        static_cast<void>(heap_free(control)); // it is live: find_buffers has looked
+        u = made;
+    } else if (u == nullptr) {
         if (ty_status status = make_buffers(heap, asked, &u))
             return status;
+    }
     heap_set_service(heap, u);
     return TY_OK;
 }

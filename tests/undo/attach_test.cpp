@@ -77,6 +77,11 @@ TEST(attach, other_options_make_new_buffers_only_without_a_history) {
     ASSERT_OK(ty_undo_attach(heap, &options)); // the same
     ASSERT_OK(ty_undo_clear(heap));
     ASSERT_OK(ty_undo_detach(heap, true));
+    options.undo_bytes = SIZE_MAX - 100;
+    EXPECT_EQ(ty_undo_attach(heap, &options), TY_E_MEMORY);
+    ASSERT_OK(ty_undo_attach(heap, nullptr)); // what there was is still there
+    EXPECT_TRUE(stats_of(heap).reattached);
+    ASSERT_OK(ty_undo_detach(heap, true));
     ASSERT_OK(ty_undo_attach(heap, &others));
     EXPECT_EQ(stats_of(heap).undo_size, size_t{16} << 20);
     EXPECT_FALSE(stats_of(heap).reattached);
@@ -85,7 +90,6 @@ TEST(attach, other_options_make_new_buffers_only_without_a_history) {
     EXPECT_EQ(live_blocks(heap), live);
     EXPECT_EQ(ty_undo_detach(heap, false), TY_E_NOT_FOUND);
     EXPECT_EQ(ty_undo_detach(heap, true), TY_E_NOT_FOUND);
-    options.undo_bytes = SIZE_MAX - 100;
     EXPECT_EQ(ty_undo_attach(heap, &options), TY_E_MEMORY);
     EXPECT_EQ(live_blocks(heap), live);
 }
