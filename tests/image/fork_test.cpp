@@ -1,11 +1,13 @@
 // Goal: a forked child waits for no lock that a thread of the parent may have held: calls are refused, or need none.
-// Method: the process forks while this thread holds all locks of the heap's files. A child that takes one waits for
+// Method: the process forks while another thread holds all locks of the heap's files. A child that takes one waits for
 // ever; an alarm ends it.
 #include "src/image/image_runtime.hpp"
 #include "support.hpp"
 #include "tests/os/temporary_folder.hpp"
 
+#include <latch>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace taiyen;
@@ -47,17 +49,22 @@ TEST(fork_test, a_child_takes_no_lock_of_the_parents) {
     int ends[2];
     ASSERT_EQ(0, pipe(ends));
     image &im = *image_of(heap);
-    pid_t child;
-    {
+    std::latch held(1), forked(1);
+    std::thread holder([&] {
         os::lock_guard control(im.control);
         os::lock_guard work(im.work);
-        child = fork();
-        if (child == 0) {
-            alarm(60);
-            int wrong = child_calls(heap);
-            _exit(write(ends[1], &wrong, sizeof wrong) == sizeof wrong ? 0 : 1);
-        }
+        held.count_down();
+        forked.wait();
+    });
+    held.wait();
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        int wrong = child_calls(heap);
+        _exit(write(ends[1], &wrong, sizeof wrong) == sizeof wrong ? 0 : 1);
     }
+    forked.count_down();
+    holder.join();
     close(ends[1]);
     int wrong = -1, status = -1;
     EXPECT_EQ(ssize_t{sizeof wrong}, read(ends[0], &wrong, sizeof wrong)) << "it waits for a lock";
