@@ -159,7 +159,7 @@ def python(runner, _):
     runner.compare("python script", [sys.executable, "-c", PYTHON_SCRIPT])
     suites = [name for name in PYTHON_SUITES if importlib.util.find_spec("test." + name)]
     if not suites:
-        print("python's own test suite is not installed (package libpython3-testsuite): left out")
+        print("python's own test suite is not installed (package libpython3.11-testsuite): left out")
         return
     runner.run([sys.executable, "-m", "test", "-q", *suites])
     print("python's tests:", *suites)
