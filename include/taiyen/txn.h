@@ -141,7 +141,9 @@ TY_API TY_CHECKED ty_status ty_on_rollback_procedure(ty_txn *txn, uint64_t id, c
  * TY_E_FORKED (in a child of the process that began it): it is still under way, and can be rolled back there. */
 TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
 
-/* Commits without waiting; *sequence (may be NULL) is what ty_stable takes. Errors: as ty_commit, of the first kind. */
+/* Commits without waiting; *sequence (may be NULL) is what ty_stable takes. It becomes stable when somebody waits for
+ * it or a later one, and else after 4 to 8 ms and a write of the log; without the library's threads, when the log's
+ * buffer is full. Errors: as ty_commit, of the first kind. */
 TY_API TY_CHECKED ty_status ty_commit_async(ty_txn *txn, uint64_t *sequence);
 
 /* Takes all of the transaction back. Errors: TY_E_DAMAGED (a rollback procedure failed; the rest is done). NULL does

@@ -24,8 +24,9 @@ namespace {
 constexpr uint64_t writes_in_flight_max = frames_unstable_1;
 constexpr unsigned slot_count = frames_unstable_1 + 3;
 
-// What nobody waits for is written when it is so old: so the thread does not write what a committer is about to.
-constexpr uint64_t linger_ns = 1000000;
+// What nobody waits for is written when it is so old, or up to twice: so the thread does not write what a committer is
+// about to, and what a block is filled up with is a small share of what is written.
+constexpr uint64_t linger_ns = 4000000;
 
 enum class room_limit : uint8_t { buffer, ring_end, free_space };
 enum class frame_state : uint8_t { gathering, sealed, writing, written };
