@@ -31,6 +31,7 @@ struct opening {
     bool read_only() const { return options.mode == TY_OPEN_READ_ONLY; }
     ~opening() {
         plan.pages.destroy();
+        plan.records.destroy();
         place_destroy(place);
     }
 };

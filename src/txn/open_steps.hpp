@@ -1,6 +1,7 @@
 // The steps of opening a transactional heap, shared by open.cpp, attach_log.cpp, replay.cpp and read_log.cpp.
 #pragma once
 
+#include "kept_records.hpp"
 #include "txn_runtime.hpp"
 
 namespace taiyen {
@@ -31,8 +32,10 @@ bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t 
 // What a scan of the whole log finds, before anything is changed.
 struct replay_plan {
     log_contents contents;
-    os::page_set pages; // that records write to
-    uint64_t words;     // that they do
+    kept_records records;
+    os::page_set pages;  // that records write to
+    uint64_t words;      // that they do
+    uint64_t operations; // and procedures
 };
 // scope: words that records may name, as far as the image's header tells.
 ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, uint64_t limit_bytes,

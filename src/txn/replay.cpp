@@ -1,5 +1,5 @@
 // Replay: the log's records are done again in memory. They are checked before, all of them, when nothing has been
-// changed; and again while they are done, since what the check read may have changed on the disk.
+// changed. Where that kept them in memory they are done from there, else they are read and checked again.
 #include "open_steps.hpp"
 
 #include "transaction.hpp"
@@ -28,6 +28,7 @@ struct record_check {
     uint64_t last_page = UINT64_MAX; // words often lie side by side
 
     ty_status operation(const record_operation &operation) {
+        plan->operations += 1;
         if (operation.kind != operation_kind::procedure || procedure_known(operation.procedure))
             return TY_OK;
         return failure(TY_E_NOT_FOUND, "replay the log: nothing is registered as procedure %llu",
@@ -54,6 +55,7 @@ struct record_check {
     static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
         auto &self = *static_cast<record_check *>(context);
         ty_status status = record_decode(bytes, size, self.scope, self);
+        self.plan->records.add(position, bytes, size);
         return status == TY_E_DAMAGED ? bad_record(self.name, sequence, position) : status;
     }
 };
@@ -67,7 +69,9 @@ struct replayer {
     txn_runtime *rt;
     const char *name;
     record_scope scope;
-    uint64_t used_words = 0;
+    uint64_t low = 0; // words before it are another thread's
+    uint64_t high = UINT64_MAX;
+    uint64_t end = 0; // of its words that pages in use hold
 
     // Words lie scattered: each store waits for memory. So it is done when so many others have been asked for.
     static constexpr size_t ahead = 32;
@@ -80,11 +84,8 @@ struct replayer {
     size_t first_pending = 0; // of all words since the last flush
     size_t next_pending = 0;
 
-    void look_at_heap() { used_words = heap_used_bytes(rt->heap) / 8; }
+    void look_at_heap() { end = std::max(low, std::min(high, heap_used_bytes(rt->heap) / 8)); }
     char *address_of(uint64_t word) const { return rt->base + word * 8; }
-    uint64_t used_of(uint64_t first, uint64_t count) const {
-        return first < used_words ? std::min(count, used_words - first) : 0;
-    }
     void do_oldest() {
         const store &oldest = pending[first_pending++ % ahead];
         *oldest.place = (*oldest.place & ~oldest.mask) | oldest.value;
@@ -95,7 +96,7 @@ struct replayer {
     }
 
     ty_status word(uint64_t word, uint64_t mask, uint64_t value) {
-        if (word >= used_words)
+        if (word - low >= end - low)
             return TY_OK;
         if (next_pending - first_pending == ahead)
             do_oldest();
@@ -106,12 +107,16 @@ struct replayer {
     }
     ty_status words(uint64_t first, uint64_t count, const uint8_t *bytes) {
         flush();
-        memcpy(address_of(first), bytes, used_of(first, count) * 8);
+        uint64_t from = std::clamp(first, low, end), to = std::clamp(first + count, low, end);
+        if (from < to)
+            memcpy(address_of(from), bytes + (from - first) * 8, (to - from) * 8);
         return TY_OK;
     }
     ty_status zeros(uint64_t first, uint64_t count) {
         flush();
-        memset(address_of(first), 0, used_of(first, count) * 8);
+        uint64_t from = std::clamp(first, low, end), to = std::clamp(first + count, low, end);
+        if (from < to)
+            memset(address_of(from), 0, (to - from) * 8);
         return TY_OK;
     }
     ty_status operation(const record_operation &operation) {
@@ -162,30 +167,11 @@ public:
     }
 };
 
-// ---- Finding memory. A first write to a page copies it, in a fault of its own, which costs more than all else. So
-// where many pages will be written, they are copied in long rows before, by two threads.
+// ---- Two threads. A first write to a page copies it, in a fault of its own, which costs more than all else. So where
+// many pages will be written, they are copied in long rows before, one half by each thread. Where there are words
+// alone, each thread goes on with those of its half.
 
-constexpr uint64_t populate_min_pages = 256; // less is not worth a thread
-
-struct page_share {
-    char *base;
-    const os::page_set *pages;
-    uint64_t first;
-    uint64_t end;
-
-    static void *populate(void *context) {
-        auto &self = *static_cast<page_share *>(context);
-        const os::page_set &pages = *self.pages;
-        for (uint64_t page = pages.next(self.first); page < self.end;) {
-            uint64_t end = page + 1;
-            while (end < self.end && pages.contains(end))
-                ++end;
-            os::populate(self.base + page * os::page_bytes, (end - page) * os::page_bytes);
-            page = pages.next(end);
-        }
-        return nullptr;
-    }
-};
+constexpr uint64_t threads_min_pages = 256; // less is not worth a thread
 
 // The page that so many members lie before.
 uint64_t middle_of(const os::page_set &pages) {
@@ -195,18 +181,76 @@ uint64_t middle_of(const os::page_set &pages) {
     return page;
 }
 
-void find_memory(const txn_runtime &rt, const os::page_set &pages) {
-    if (pages.count() < populate_min_pages)
-        return;
-    uint64_t middle = rt.threads ? middle_of(pages) : pages.page_count();
-    page_share low{rt.base, &pages, 0, middle}, high{rt.base, &pages, middle, pages.page_count()};
+ty_status replay_kept(replayer &replay, const replay_plan &plan) {
+    replay.look_at_heap();
+    uint64_t sequence = plan.contents.end.sequence - plan.contents.records;
+    ty_status status = plan.records.each([&](uint64_t position, const uint8_t *bytes, size_t size) {
+        return replayer::record(&replay, ++sequence, position, bytes, size);
+    });
+    replay.flush();
+    return status;
+}
+
+struct half {
+    const replay_plan *plan;
+    replayer replay; // low and high: its pages
+    bool goes_on;
+    ty_status status;
+
+    static void *run(void *context) {
+        auto &self = *static_cast<half *>(context);
+        self.find_memory();
+        self.status = self.goes_on ? replay_kept(self.replay, *self.plan) : TY_OK;
+        return nullptr;
+    }
+
+private:
+    void find_memory() {
+        const os::page_set &pages = plan->pages;
+        uint64_t last = std::min(replay.high / words_per_page, pages.page_count());
+        for (uint64_t page = pages.next(replay.low / words_per_page); page < last;) {
+            uint64_t end = page + 1;
+            while (end < last && pages.contains(end))
+                ++end;
+            os::populate(replay.rt->base + page * os::page_bytes, (end - page) * os::page_bytes);
+            page = pages.next(end);
+        }
+    }
+};
+
+// *replayed: nothing is left to do.
+ty_status begin_in_halves(const replayer &whole, const replay_plan &plan, bool *replayed) {
+    *replayed = false;
+    if (plan.pages.count() < threads_min_pages)
+        return TY_OK;
+    bool both = whole.rt->threads;
+    bool goes_on = both && plan.records.whole() && plan.operations == 0;
+    half first{&plan, whole, goes_on, TY_OK}, second = first;
+    first.replay.high = second.replay.low = (both ? middle_of(plan.pages) : plan.pages.page_count()) * words_per_page;
     os::thread helper;
-    bool helped = rt.threads && helper.start(page_share::populate, &high) == TY_OK;
-    page_share::populate(&low);
+    bool helped = both && helper.start(half::run, &second) == TY_OK;
+    half::run(&first);
     if (helped)
         helper.join();
     else
-        page_share::populate(&high);
+        half::run(&second);
+    *replayed = goes_on;
+    return first.status != TY_OK ? first.status : second.status; // of the same bytes: with the detail of the first
+}
+
+ty_status replay_again(const replayer &whole, const log_place &place, const log_identity &identity, log_mark from,
+                       const replay_plan &plan) {
+    replayer replay = whole;
+    replay.look_at_heap();
+    log_contents contents{};
+    const log_reader reader{&replay, replayer::record, &plan.contents.end};
+    ty_status status = log_scan(*place.sink, place.path, identity, from, reader, &contents);
+    replay.flush();
+    if (!status && memcmp(&contents.end, &plan.contents.end, sizeof contents.end))
+        return failure(TY_E_IO, "replay the log: it reads as another than a moment ago")
+            .at(place.path)
+            .remedy("check the disk");
+    return status;
 }
 
 } // namespace
@@ -216,6 +260,7 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, log_
     uint64_t pages = limit_bytes / os::page_bytes;
     if (ty_status status = plan->pages.create(pages))
         return status;
+    plan->records.create();
     record_check check{plan, place.path, {heap_header_pages * words_per_page, pages * words_per_page}};
     return log_scan(*place.sink, place.path, identity, from, {&check, record_check::record}, &plan->contents);
 }
@@ -224,19 +269,14 @@ ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity
                      const replay_plan &plan) {
     if (plan.contents.records == 0)
         return TY_OK;
-    find_memory(rt, plan.pages);
     replayer replay{&rt, place.path, {rt.user_first_word, rt.user_end_word}};
-    replay.look_at_heap();
-    log_contents contents{};
+    bool replayed;
+    ty_status status = begin_in_halves(replay, plan, &replayed);
+    if (status || replayed)
+        return status;
     heap_restore_begin(rt.heap);
-    const log_reader reader{&replay, replayer::record, &plan.contents.end};
-    ty_status status = log_scan(*place.sink, place.path, identity, from, reader, &contents);
-    replay.flush();
+    status = plan.records.whole() ? replay_kept(replay, plan) : replay_again(replay, place, identity, from, plan);
     heap_restore_end(rt.heap);
-    if (!status && memcmp(&contents.end, &plan.contents.end, sizeof contents.end))
-        return failure(TY_E_IO, "replay the log: it reads as another than a moment ago")
-            .at(place.path)
-            .remedy("check the disk");
     return status;
 }
 

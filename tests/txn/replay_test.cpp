@@ -1,0 +1,107 @@
+// Goal: a replay gives the same memory in each of its forms: in halves by two threads, in order by one, from memory,
+// and from the log again. Method: words, rows of words and zeros all over a block of many pages, with a copy; the heap
+// is discarded, and opened in each form.
+#include "files.hpp"
+
+#include "src/txn/kept_records.hpp"
+
+#include <cstring>
+#include <random>
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+constexpr size_t block_words = size_t{1} << 18; // 512 pages: more than are worth a second thread
+
+struct form {
+    const char *name;
+    ty_background background;
+    bool kept;
+    bool operations;
+};
+
+class replay_test : public testing::TestWithParam<form> {
+protected:
+    replay_test() : expected_(block_words) {
+        if (!GetParam().kept)
+            kept_records::most_bytes = 4096;
+    }
+    ~replay_test() override { kept_records::most_bytes = most_bytes_; }
+
+    void open() {
+        ty_open_options options = with_log(files_);
+        options.background = GetParam().background;
+        options.log_bytes = size_t{16} << 20;
+        options.limit_bytes = size_t{64} << 20;
+        ASSERT_OK(ty_open(heap_path, &options, &heap_, &report_));
+        words_ = static_cast<uint64_t *>(ty_root(heap_, "words"));
+    }
+    void make_block() {
+        ty_txn *txn = nullptr;
+        ASSERT_OK(ty_begin(heap_, nullptr, &txn));
+        words_ = static_cast<uint64_t *>(ty_txn_alloc(txn, block_words * 8));
+        ASSERT_NE(nullptr, words_);
+        ASSERT_OK(ty_txn_root_set(txn, "words", words_));
+        ASSERT_OK(ty_commit(txn));
+        ASSERT_OK(ty_snapshot(heap_));
+    }
+    void store(ty_txn *txn, size_t first, size_t count, bool zeros) {
+        ASSERT_OK(ty_declare(txn, words_ + first, count * 8));
+        for (size_t i = first; i < first + count; i++)
+            words_[i] = expected_[i] = zeros ? 0 : random_();
+    }
+    void run(size_t transactions) {
+        for (size_t n = 0; n < transactions; n++) {
+            ty_txn *txn = nullptr;
+            ASSERT_OK(ty_begin(heap_, nullptr, &txn));
+            for (int i = 0; i < 6; i++)
+                store(txn, random_() % block_words, 1, false);
+            size_t row = 16 + random_() % 4096;
+            store(txn, random_() % (block_words - row), row, n % 3 == 0);
+            if (GetParam().operations) {
+                ASSERT_NE(nullptr, ty_txn_alloc(txn, 64));
+            }
+            ASSERT_OK(ty_commit_async(txn, nullptr));
+        }
+        // A row over the middle of the pages that are written to, which is near the block's.
+        ty_txn *txn = nullptr;
+        ASSERT_OK(ty_begin(heap_, nullptr, &txn));
+        store(txn, block_words / 16 * 7, block_words / 8, false);
+        ASSERT_OK(ty_commit(txn));
+    }
+    void expect_same() const { EXPECT_EQ(0, std::memcmp(words_, expected_.data(), block_words * 8)); }
+
+    const size_t most_bytes_ = kept_records::most_bytes;
+    disk files_;
+    std::mt19937_64 random_{7};
+    std::vector<uint64_t> expected_;
+    ty_heap *heap_ = nullptr;
+    uint64_t *words_ = nullptr;
+    ty_report report_{};
+};
+
+TEST_P(replay_test, gives_what_was_committed) {
+    open();
+    make_block();
+    run(200);
+    ASSERT_OK(ty_discard(heap_));
+    for (int again = 0; again < 2; again++) {
+        open();
+        EXPECT_EQ(201u, report_.replayed_transactions);
+        expect_same();
+        expect_sound(heap_);
+        ASSERT_OK(ty_discard(heap_));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(forms, replay_test,
+                         testing::Values(form{"halves", TY_BACKGROUND_THREAD, true, false},
+                                         form{"in_order", TY_BACKGROUND_THREAD, true, true},
+                                         form{"one_thread", TY_BACKGROUND_CALLS, true, false},
+                                         form{"read_again", TY_BACKGROUND_THREAD, false, false},
+                                         form{"read_again_in_order", TY_BACKGROUND_CALLS, false, true}),
+                         [](const auto &tested) { return std::string(tested.param.name); });
+
+} // namespace
