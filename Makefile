@@ -42,6 +42,7 @@ test: build ## Build, then run all tests
 
 bench: packages_for := bench
 bench: build ## All measurements, as a table and in build/bench.json
+	@scripts/build_peers
 	@$(BIN)/taiyen-bench all --json build/bench.json
 
 check: check-asan check-tsan ## All tests under AddressSanitizer with UBSan, and under ThreadSanitizer

@@ -8,29 +8,11 @@
 #include "harness.hpp"
 
 #include <atomic>
-#include <cmath>
 #include <memory>
 #include <sched.h>
 #include <thread>
 
 namespace bench {
-
-// Sizes spread evenly over the orders of magnitude between low and high.
-class size_table {
-public:
-    size_table(size_t low, size_t high, uint64_t seed) {
-        random_source random(seed);
-        double span = std::log(static_cast<double>(high) / static_cast<double>(low));
-        for (uint32_t &size : sizes_) {
-            double at = static_cast<double>(random.below(1u << 30)) / static_cast<double>(1u << 30);
-            size = static_cast<uint32_t>(static_cast<double>(low) * std::exp(span * at));
-        }
-    }
-    size_t pick(random_source &random) const { return sizes_[random.next() >> 52]; }
-
-private:
-    uint32_t sizes_[4096];
-};
 
 // Blocks and the bytes asked for, with their peak. Made, and touched, before memory is measured.
 class live_set {
@@ -52,12 +34,6 @@ private:
     std::vector<uint32_t> sizes_;
     size_t live_ = 0, peak_ = 0;
 };
-
-inline void touch(char *block, size_t from, size_t to) {
-    for (size_t at = from; at < to; at += 4096)
-        block[at] = 1;
-    block[to - 1] = 1;
-}
 
 template <typename Allocator>
 char *alloc_touched(size_t size) {

@@ -1,5 +1,6 @@
 #include "harness.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <numeric>
@@ -42,7 +43,22 @@ void session::show_progress(const std::string &text) {
     std::fflush(stderr);
 }
 
+bool session::is_wanted(const std::string &case_name) const {
+    const std::vector<std::string> &wanted = options_.cases;
+    return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&case_name](const std::string &each) {
+               return case_name == each || case_name.starts_with(each + "-");
+           });
+}
+
+bool session::is_wanted_subject(const std::string &name) const {
+    const std::vector<std::string> &wanted = options_.subjects;
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+}
+
 void session::interleave(const std::string &case_name, size_t times, std::vector<subject> subjects) {
+    if (!is_wanted(case_name))
+        return;
+    std::erase_if(subjects, [this](const subject &each) { return !is_wanted_subject(each.name); });
     std::vector<bool> left_out(subjects.size());
     for (size_t turn = 0; turn < times; turn++)
         for (size_t index = 0; index < subjects.size(); index++) {

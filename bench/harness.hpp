@@ -3,9 +3,9 @@
 
 #include "results.hpp"
 #include "suites.hpp"
+#include "workload.hpp"
 #include <taiyen/taiyen.h>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
@@ -16,8 +16,12 @@ namespace bench {
 
 struct settings {
     bool quick = false;
-    size_t divisor = 1; // sizes are divided by it; other than 1 only to test the program itself
-    std::string folder; // where files go; removed at the end
+    size_t divisor = 1;                // sizes are divided by it; other than 1 only to test the program itself
+    std::string folder;                // where files go; removed at the end
+    std::vector<std::string> cases;    // empty: all; else those of these names, or whose names go on with a hyphen
+    std::vector<std::string> subjects; // empty: all
+    std::string peers;                 // folder of the allocators that scripts/build_peers has built
+    std::vector<std::string> also;     // NAME=LIBRARY: further allocators to preload
 };
 
 // A peer or a kernel feature that is not there: the subject is left out, with the reason in the table.
@@ -28,31 +32,6 @@ class unavailable : public std::runtime_error {
 // Throws what went wrong, with the library's or the system's text.
 void check(ty_status status, const char *what);
 [[noreturn]] void fail_system(const char *what);
-
-class stopwatch {
-public:
-    double ns() const { return std::chrono::duration<double, std::nano>(clock::now() - start_).count(); }
-    double ms() const { return ns() / 1e6; }
-
-private:
-    using clock = std::chrono::steady_clock;
-    clock::time_point start_ = clock::now();
-};
-
-// A small, fast generator: the same seed gives the same sequence to every subject of a case.
-class random_source {
-public:
-    explicit random_source(uint64_t seed) : state_(seed * 2 + 1) {}
-    uint64_t next() {
-        state_ ^= state_ << 13;
-        state_ ^= state_ >> 7;
-        state_ ^= state_ << 17;
-        return state_ * 0x9e3779b97f4a7c15u;
-    }
-    size_t below(size_t bound) { return static_cast<size_t>((next() >> 32) * bound >> 32); } // bound < 2^32
-private:
-    uint64_t state_;
-};
 
 // `count` different numbers below `bound`, in random order.
 std::vector<uint32_t> random_pages(size_t count, size_t bound, uint64_t seed);
@@ -74,10 +53,14 @@ public:
         std::function<void()> run;
     };
     // Runs the subjects in turn (A B C A B C ...), so that a drift of the machine meets all of them alike. A subject
-    // that throws `unavailable` is noted as missing and left out from then on.
+    // that throws `unavailable` is noted as missing and left out from then on. Cases and subjects that were not asked
+    // for are left out, too.
     void interleave(const std::string &case_name, size_t times, std::vector<subject> subjects);
 
+    bool is_wanted(const std::string &case_name) const;
+
 private:
+    bool is_wanted_subject(const std::string &name) const;
     void show_progress(const std::string &text);
 
     const settings &options_;

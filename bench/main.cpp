@@ -1,5 +1,6 @@
 // taiyen-bench: measures this library, its peers, and the limits it is held against, side by side.
 #include "harness.hpp"
+#include "preload.hpp"
 #include "process.hpp"
 
 #include <CLI/CLI.hpp>
@@ -73,6 +74,7 @@ int run_command(const command &command) {
 int main(int argc, char **argv) {
     command command;
     std::string parent = ".";
+    command.settings.peers = bench::default_peers();
     CLI::App app("Measures taiyen, its peers and the limits it is held against. Subjects run in turn; medians are "
                  "reported.",
                  "taiyen-bench");
@@ -83,6 +85,20 @@ int main(int argc, char **argv) {
         ->capture_default_str();
     app.add_option("--divide", command.settings.divisor, "divide all sizes, to test this program itself")
         ->check(CLI::PositiveNumber);
+    app.add_option("--case", command.settings.cases,
+                   "only these cases, with commas between; 'small' stands for all whose names begin with 'small-'")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    app.add_option("--subject", command.settings.subjects,
+                   "only these subjects, by the names of the table's columns, with commas between")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    app.add_option("--peers", command.settings.peers,
+                   "folder of the allocators that scripts/build_peers has built, for the suites malloc and dynamic")
+        ->capture_default_str();
+    app.add_option("--also", command.settings.also,
+                   "NAME=LIBRARY: a further allocator to preload in these suites, such as an earlier build of ours")
+        ->allow_extra_args(false);
     CLI11_PARSE(app, argc, argv);
 
     if (command.suite == "list") {

@@ -174,6 +174,35 @@ void in_killed_child(const std::function<void()> &work) {
         throw std::runtime_error("a child process that was to be killed ended by itself");
 }
 
+program_end run_program(const std::vector<std::string> &arguments, const std::string &preload) {
+    std::vector<char *> list;
+    for (const std::string &each : arguments)
+        list.push_back(const_cast<char *>(each.c_str())); // execv promises to leave them alone
+    list.push_back(nullptr);
+    int ends[2];
+    if (pipe(ends) != 0)
+        fail_system("cannot make a pipe");
+    pid_t child = fork_bound();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        if (preload.empty())
+            unsetenv("LD_PRELOAD");
+        else
+            setenv("LD_PRELOAD", preload.c_str(), 1);
+        execv(list[0], list.data());
+        std::_Exit(127);
+    }
+    close(ends[1]);
+    program_end end;
+    end.output = read_all(ends[0]);
+    close(ends[0]);
+    int status = wait_for(child);
+    end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return end;
+}
+
 int supervise(const std::string &folder, const std::function<int()> &work) {
     // Children that outlive the worker become ours, so that we see when the last one is gone.
     prctl(PR_SET_CHILD_SUBREAPER, 1);

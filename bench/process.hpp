@@ -13,6 +13,14 @@ std::vector<double> in_child(const std::function<std::vector<double>()> &work);
 // Runs work in a forked child, and kills the child with SIGKILL as soon as work has returned.
 void in_killed_child(const std::function<void()> &work);
 
+struct program_end {
+    int exit_code;      // -1: a signal ended it
+    std::string output; // what it wrote to standard output
+};
+
+// Runs a program with LD_PRELOAD set to `preload` (empty: unset), and waits for it. arguments[0] is its path.
+program_end run_program(const std::vector<std::string> &arguments, const std::string &preload);
+
 // Runs work in a child while this process waits; on SIGINT, SIGTERM and SIGHUP the child and all its children are
 // ended. In every case the folder is removed, then the child's exit code returned.
 int supervise(const std::string &folder, const std::function<int()> &work);

@@ -99,6 +99,16 @@ double results::ratio(const std::string &case_name, const std::string &metric, c
     return median(case_name, subject, metric) / median(case_name, over, metric);
 }
 
+double results::mean_over_cases(const std::string &subject, const std::string &metric) const {
+    double sum = 0, count = 0;
+    for (const series &each : series_)
+        if (each.subject == self && each.metric == metric) {
+            sum += std::log(median(each.case_name, subject, metric));
+            count++;
+        }
+    return count > 0 ? std::exp(sum / count) : not_measured;
+}
+
 std::vector<std::string> results::subjects() const {
     std::vector<std::string> names{self};
     for (const series &each : series_)

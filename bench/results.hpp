@@ -33,6 +33,11 @@ public:
     double ratio(const std::string &case_name, const std::string &metric, const std::string &subject,
                  const std::string &over) const;
 
+    // The geometric mean of a metric's medians over all cases in which `self` has it; NaN if this subject lacks one.
+    double mean_over_cases(const std::string &subject, const std::string &metric) const;
+    // The subjects that have samples, `self` first.
+    std::vector<std::string> subjects() const;
+
     void append_json(nlohmann::ordered_json &array) const;
     void print(FILE *to) const;
 
@@ -49,7 +54,6 @@ private:
     };
 
     const series *find(const std::string &case_name, const std::string &subject, const std::string &metric) const;
-    std::vector<std::string> subjects() const;
 
     std::string suite_;
     std::vector<series> series_; // in order of first appearance

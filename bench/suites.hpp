@@ -7,6 +7,8 @@ namespace bench {
 
 #define TAIYEN_BENCH_SUITES(SUITE)                                                                                     \
     SUITE(churn)                                                                                                       \
+    SUITE(malloc)                                                                                                      \
+    SUITE(dynamic)                                                                                                     \
     SUITE(dirty)                                                                                                       \
     SUITE(snapshot)                                                                                                    \
     SUITE(open)                                                                                                        \

@@ -32,6 +32,19 @@ const expectation &expected(const std::string &suite) {
          {"tight", "random", "drift", "large", "resize", "handoff"},
          {"ns_per_op", "rss_ratio", "availability"},
          {"taiyen", "glibc"}},
+        {"malloc",
+         {"small-batch", "small-random", "small-queue", "small-trees", "small-lifetimes", "handover-single",
+          "handover-batch", "server", "torture", "restart", "thrash-64K", "thrash-4M", "sharing-active",
+          "sharing-passive", "big", "realloc", "calloc", "mean"},
+         {"seconds", "cpu_seconds", "rss_ratio", "page_efficiency", "availability", "free_runs", "over_control"},
+         {"taiyen", "glibc"},
+         "256"},
+        {"dynamic",
+         {"double-alone", "double-between", "third-alone", "third-between", "move-64K", "move-256K", "move-1M",
+          "move-4M", "move-16M", "move-64M", "move-256M", "mean"},
+         {"seconds", "again_seconds", "cpu_seconds", "rss_ratio", "move_us", "mappings"},
+         {"taiyen", "glibc", "memmove"},
+         "256"},
         {"dirty", {"first", "again"}, {"ns_per_page"}, {"signal"}},
         {"snapshot",
          {"pages-1000", "pages-10000", "pages-100000"},
@@ -126,6 +139,34 @@ TEST_P(bench_test, json_has_every_case_and_subject) {
 
 INSTANTIATE_TEST_SUITE_P(suites, bench_test, testing::Values("churn", "dirty", "snapshot", "open", "commit", "undo"),
                          [](const auto &each) { return std::string(each.param); });
+
+#ifdef TAIYEN_BENCH_DROPIN
+INSTANTIATE_TEST_SUITE_P(preloading_suites, bench_test, testing::Values("malloc", "dynamic"),
+                         [](const auto &each) { return std::string(each.param); });
+
+TEST_F(bench_program, measures_what_was_asked_for_alone) {
+    fs::path json = folder_ / "figures.json";
+    ASSERT_EQ(finish(start({"malloc", "--quick", "--divide", "1024", "--dir", folder_, "--json", json, "--case",
+                            "handover,restart", "--subject", "glibc"})),
+              0);
+    std::set<std::string> cases, subjects;
+    for (const nlohmann::json &each : nlohmann::json::parse(std::ifstream(json))) {
+        cases.insert(each.at("case"));
+        subjects.insert(each.at("subject"));
+    }
+    EXPECT_EQ(cases, std::set<std::string>({"handover-single", "handover-batch", "restart"}));
+    EXPECT_EQ(subjects, std::set<std::string>({"glibc"}));
+}
+
+TEST_F(bench_program, measures_no_library_that_did_not_take_effect) {
+    // A library without malloc: the case must notice that glibc's is still there, and the subject must be left out.
+    fs::path json = folder_ / "figures.json";
+    ASSERT_EQ(finish(start({"malloc", "--quick", "--divide", "1024", "--dir", folder_, "--json", json, "--case",
+                            "restart", "--subject", "idle", "--also", "idle=libm.so.6"})),
+              0);
+    EXPECT_TRUE(nlohmann::json::parse(std::ifstream(json)).empty());
+}
+#endif
 
 TEST_F(bench_program, refuses_an_unknown_suite) {
     EXPECT_EQ(finish(start({"nonsense", "--dir", folder_})), 2);

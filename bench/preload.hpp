@@ -1,0 +1,32 @@
+// The allocators that the suites malloc and dynamic compare: each preloaded into a process of its own.
+#pragma once
+
+#include "harness.hpp"
+
+namespace bench {
+
+struct allocator_library {
+    std::string name;
+    std::string library; // a path, or a file name that the dynamic linker finds
+    bool preloaded = true;
+};
+
+// Where scripts/build_peers puts what it builds.
+std::string default_peers();
+
+// taiyen first, then its peers and what --also names.
+std::vector<allocator_library> allocator_libraries(const settings &options);
+
+// Runs a case of taiyen-bench-cases under each allocator, in turn, and notes its figures.
+void interleave_allocators(session &session, const std::vector<allocator_library> &libraries, const char *case_name);
+
+enum class peers { all, without_glibc };
+
+// The least median of a metric among the peers (those of --also are none); NaN if no peer has it.
+double best_peer(const results &out, const std::string &case_name, const std::string &metric, peers which = peers::all);
+
+// Adds the geometric mean of a metric over all cases, for each subject that has run them all, as the case mean_case.
+inline constexpr const char *mean_case = "mean";
+void add_means(results &out, const std::string &metric, const std::string &unit);
+
+} // namespace bench
