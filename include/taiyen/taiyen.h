@@ -2,6 +2,7 @@
  *
  *   status.h    status codes and error details
  *   heap.h      heaps and blocks: allocate, resize, free, look, check
+ *   checks.h    what checks of a volatile heap's blocks find
  *   storage.h   the seam below persistent heaps
  *   persist.h   heaps that live in files: open, snapshot, close, roots, information
  *   txn.h       transactions on such heaps
@@ -11,6 +12,7 @@
 #ifndef TAIYEN_TAIYEN_H
 #define TAIYEN_TAIYEN_H
 
+#include "checks.h"
 #include "heap.h"
 #include "log.h"
 #include "persist.h"

@@ -96,6 +96,15 @@ ty_status check_new_heap(size_t limit_bytes, const void *base, int classes, cons
     return TY_OK;
 }
 
+ty_status check_checks(unsigned checks, const char *call) {
+    constexpr unsigned all =
+        TY_CHECK_BOUNDS | TY_CHECK_GUARD_PAGES | TY_CHECK_FREED | TY_CHECK_SITES | TY_CHECK_LEAKS;
+    if (checks & ~all)
+        return failure(TY_E_ARGUMENT, "%s: there are no checks 0x%x", call, checks & ~all)
+            .remedy("give a sum of TY_CHECK_ values");
+    return TY_OK;
+}
+
 ty_status check_alignment(ty_heap *heap, size_t alignment, const char *call) {
     if (!std::has_single_bit(alignment) || alignment > heap_limit(heap))
         return failure(TY_E_ARGUMENT, "%s: the alignment is %zu", call, alignment)

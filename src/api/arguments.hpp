@@ -38,6 +38,9 @@ ty_status check_path(const char *path, const char *call, const char *what);
 // The fields that tell what a new heap is like.
 ty_status check_new_heap(size_t limit_bytes, const void *base, int classes, const char *call);
 
+// TY_CHECK_ values that there are.
+ty_status check_checks(unsigned checks, const char *call);
+
 // An alignment that a block of the heap can have.
 ty_status check_alignment(ty_heap *heap, size_t alignment, const char *call);
 

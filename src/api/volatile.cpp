@@ -35,6 +35,13 @@ ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty
     return heap_attach(base, bytes, owner, true, heap);
 }
 
+ty_status start_checks(const ty_heap_options &options, ty_heap *heap) {
+    if (options.checks == 0 && options.sample_every == 0)
+        return TY_OK;
+    return heap_start_checks(heap, {options.checks, options.sample_every, options.quarantine_bytes, options.found,
+                                    options.found_context});
+}
+
 } // namespace
 
 ty_status volatile_create(const ty_heap_options &options, ty_heap **heap) {
@@ -42,15 +49,22 @@ ty_status volatile_create(const ty_heap_options &options, ty_heap **heap) {
     void *base = nullptr;
     if (ty_status status = os::reserve(reinterpret_cast<uintptr_t>(options.base), bytes, heap_granule_bytes, &base))
         return status;
-    const ty_status status = format_and_attach(base, bytes, options.classes, heap);
-    if (status)
+    if (ty_status status = format_and_attach(base, bytes, options.classes, heap)) {
         static_cast<void>(os::release(base, bytes)); // the first failure is the one to tell
+        return status;
+    }
+    const ty_status status = start_checks(options, *heap);
+    if (status) {
+        heap_detach(*heap);
+        static_cast<void>(os::release(base, bytes));
+    }
     return status;
 }
 
 ty_status volatile_destroy(ty_heap *heap) {
     void *base = heap_base(heap);
     const size_t bytes = heap_limit(heap);
+    heap_finish_checks(heap);
     heap_detach(heap);
     return os::release(base, bytes);
 }

@@ -1,5 +1,6 @@
 // The entry points that allocate, free and resize.
 #include "alloc.hpp"
+#include "checks.hpp"
 #include "pointer.hpp"
 
 #include <bit>
@@ -41,7 +42,14 @@ void *take_small(thread_cache *cache, uint32_t size_class) {
     return entry.free != 0 || refill(cache, size_class) ? take_from_word(entry) : nullptr;
 }
 
-[[gnu::noinline]] void *alloc_slowly(thread_cache *cache, uint32_t size_class) {
+[[gnu::noinline]] void *alloc_slowly(thread_cache *cache, uint32_t size_class, size_t size) {
+    ty_heap *heap = cache->heap;
+    if (heap->checks != nullptr && sample_due(*heap->checks)) [[unlikely]] {
+        leave(cache); // what takes a stack may allocate
+        if (void *sample = take_sample(heap, size, __builtin_return_address(0)))
+            return sample;
+        enter(cache);
+    }
     void *block = take_small(cache, size_class);
     leave(cache);
     return block;
@@ -54,27 +62,6 @@ void zero_run(const ty_heap *heap, page_run run, uint64_t from, uint64_t fresh_f
         end = fresh_from;
     if (from < end)
         memset(page_address(heap, from), 0, (end - from) * page_bytes);
-}
-
-void *take_run(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
-    if (size > heap->limit_bytes || alignment > heap->limit_bytes) {
-        return no_block(
-            failure(TY_E_MEMORY, "allocate %zu bytes aligned to %zu: more than the heap's limit", size, alignment)
-                .remedy("use a heap with a larger limit_bytes"));
-    }
-    uint64_t pages = size == 0 ? 1 : (size + page_bytes - 1) / page_bytes;
-    uint64_t align_pages = alignment <= page_bytes ? 1 : alignment / page_bytes;
-    page_run run{0, static_cast<uint32_t>(pages)};
-    uint64_t fresh_from;
-    {
-        os::lock_guard guard(heap->pages_lock);
-        if (take_pages(heap, pages, align_pages, &run.first, &fresh_from) != TY_OK)
-            return nullptr;
-        heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
-    }
-    if (zeroed)
-        zero_run(heap, run, run.first, fresh_from);
-    return page_address(heap, run.first);
 }
 
 // A class whose blocks all have the alignment, since spans are aligned to their size. UINT32_MAX: none that wastes less
@@ -145,6 +132,27 @@ ty_status not_writable(const char *verb, const ty_heap *heap) {
         .remedy("open it for writing");
 }
 
+void *alloc_run_entered(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
+    if (size > heap->limit_bytes || alignment > heap->limit_bytes) {
+        return no_block(
+            failure(TY_E_MEMORY, "allocate %zu bytes aligned to %zu: more than the heap's limit", size, alignment)
+                .remedy("use a heap with a larger limit_bytes"));
+    }
+    uint64_t pages = size == 0 ? 1 : (size + page_bytes - 1) / page_bytes;
+    uint64_t align_pages = alignment <= page_bytes ? 1 : alignment / page_bytes;
+    page_run run{0, static_cast<uint32_t>(pages)};
+    uint64_t fresh_from;
+    {
+        os::lock_guard guard(heap->pages_lock);
+        if (take_pages(heap, pages, align_pages, &run.first, &fresh_from) != TY_OK)
+            return nullptr;
+        heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
+    }
+    if (zeroed)
+        zero_run(heap, run, run.first, fresh_from);
+    return page_address(heap, run.first);
+}
+
 void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed) {
     uint32_t size_class;
     if (alignment > 8)
@@ -152,7 +160,7 @@ void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alig
     else
         size_class = size <= heap->small_max ? heap->class_of[(size + 7) / 8] : UINT32_MAX;
     if (size_class == UINT32_MAX)
-        return take_run(heap, size, alignment, zeroed);
+        return alloc_run_entered(heap, size, alignment, zeroed);
     void *block = take_small(cache, size_class);
     if (block != nullptr && zeroed)
         memset(block, 0, size);
@@ -193,6 +201,8 @@ namespace {
     }
     if (!heap->writable)
         return no_block(not_writable("allocate", heap));
+    if (checks_all(heap))
+        return checked_alloc(heap, size, alignment, zeroed, __builtin_return_address(0));
     operation work(heap);
     if (work.cache() == nullptr)
         return nullptr;
@@ -207,6 +217,8 @@ namespace {
         return not_a_block("free", nullptr, block);
     if (!heap->writable)
         return not_writable("free", heap);
+    if (heap->checks != nullptr && is_checked(heap, block)) [[unlikely]]
+        return checked_free(heap, "free", block, __builtin_return_address(0));
     operation work(heap, cache_to_free);
     return free_entered(heap, work.cache(), block);
 }
@@ -242,7 +254,7 @@ void *heap_alloc(ty_heap *heap, size_t size) {
     else if (entry.free != 0)
         block = take_from_word(entry);
     else
-        return alloc_slowly(cache, size_class);
+        return alloc_slowly(cache, size_class, size);
     leave(cache);
     return block;
 }
@@ -253,6 +265,8 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
             failure(TY_E_ARGUMENT, "allocate with an alignment of %zu", alignment).remedy("give a power of two"));
     if (!heap->writable)
         return no_block(not_writable("allocate", heap));
+    if (checks_all(heap))
+        return no_block(unsupported_by_checks("allocate a whole block", heap));
     uint32_t size_class = UINT32_MAX;
     if (alignment > 8)
         size_class = aligned_class(heap, size, alignment);
@@ -269,7 +283,7 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
     if (size <= heap->small_max) // a run of a small block's size could not be told from one
         size = heap->small_max + 1;
     *bytes = (size + page_bytes - 1) / page_bytes * page_bytes;
-    return take_run(heap, size, alignment, true);
+    return alloc_run_entered(heap, size, alignment, true);
 }
 
 ty_status heap_free(void *block) {
@@ -323,6 +337,8 @@ ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size) {
 ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size) {
     if (!heap->writable)
         return not_writable("allocate", heap);
+    if (checks_all(heap))
+        return unsupported_by_checks("allocate at an address", heap);
     pause_guard paused(heap); // spans may have owners, who change them without locks
     return alloc_at_paused(heap, address, size);
 }

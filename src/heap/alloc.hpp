@@ -6,6 +6,7 @@
 namespace taiyen {
 
 void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
+void *alloc_run_entered(ty_heap *heap, size_t size, size_t alignment, bool zeroed); // of pages, whatever the size
 // cache may be NULL: then the gate's lock is held.
 ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block);
 // For a paused heap whose spans have no owners or settled ones.

@@ -1,6 +1,7 @@
 // Making a heap, and making and dropping the volatile side of one.
 #include "attach.hpp"
 
+#include "checks.hpp"
 #include "provide.hpp"
 #include "spans.hpp"
 
@@ -179,6 +180,7 @@ void heap_detach(ty_heap *heap) {
         drop_caches(heap);
         address_table_remove(heap);
     }
+    stop_checks(heap);
     unmap_states(heap);
     os::unmap_memory(heap, sizeof(ty_heap));
 }

@@ -136,7 +136,8 @@ thread_cache *cache_of(ty_heap *heap) {
     own_table->first = cache;
     own_table->caches[heap->slot].store(cache, std::memory_order_relaxed);
     os::lock_guard gate(heap->gate_lock);
-    cache->gate.store((heap->shut ? gate_shut : 0) | (heap->barrier ? 0 : gate_fence), std::memory_order_relaxed);
+    uint32_t always = (heap->barrier ? 0 : gate_fence) | (heap_checked(heap) ? gate_checked : 0);
+    cache->gate.store((heap->shut ? gate_shut : 0) | always, std::memory_order_relaxed);
     cache->next_in_heap = heap->caches;
     heap->caches = cache;
     return cache;

@@ -15,7 +15,7 @@ void enter_slowly(thread_cache *cache) {
         cache->busy.store(1, std::memory_order_relaxed);
         std::atomic_signal_fence(std::memory_order_seq_cst);
         uint32_t gate = cache->gate.load(std::memory_order_acquire);
-        if (gate == gate_fence) {
+        if (gate & gate_fence) {
             // Store and load in one order for all: both sides use sequentially consistent operations here.
             cache->busy.exchange(1, std::memory_order_seq_cst);
             gate = cache->gate.load(std::memory_order_seq_cst);

@@ -37,6 +37,21 @@ ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, co
 // writable false: only look-ups, iteration, verification, statistics work.
 ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **heap);
 
+// Checks of how blocks are used, for a heap that nobody uses yet: docs/design/checks.md. flags: TY_CHECK_ values.
+struct check_options {
+    unsigned flags;
+    unsigned sample_every;
+    size_t quarantine_bytes;
+    ty_finding_callback *found;
+    void *context;
+};
+ty_status heap_start_checks(ty_heap *heap, const check_options &options);
+// Looks at all blocks, live or freed, and tells of leaks, as at a heap's end. Frees what was kept back.
+void heap_finish_checks(ty_heap *heap);
+bool heap_checked(const ty_heap *heap); // in each call: what needs blocks at given addresses is not to be had
+bool heap_takes_stacks(const ty_heap *heap);
+ty_status heap_each_site(ty_heap *heap, ty_site_callback *callback, void *context);
+
 // Drops the volatile side; the span is the owner's again. No thread may use the heap any more.
 void heap_detach(ty_heap *heap);
 

@@ -10,6 +10,7 @@
 namespace taiyen {
 
 struct class_cache;
+struct heap_checks;
 struct thread_cache;
 struct thread_table;
 
@@ -83,7 +84,8 @@ struct alignas(64) class_cache {
 static_assert(sizeof(class_cache) == 64);
 
 inline constexpr uint32_t gate_shut = 1;
-inline constexpr uint32_t gate_fence = 2; // there is no process barrier: the fast path needs its own fence
+inline constexpr uint32_t gate_fence = 2;   // there is no process barrier: the fast path needs its own fence
+inline constexpr uint32_t gate_checked = 4; // the heap is checked: no call takes the fast path
 
 struct alignas(freed_blocks) thread_cache {
     std::atomic<uint32_t> busy{0}; // 1 while its thread works on the heap
@@ -128,6 +130,7 @@ struct ty_heap {
     uint16_t slot;      // in the address table
     bool writable;
     bool barrier; // os::process_barrier works
+    taiyen::heap_checks *checks; // NULL: none; set before the heap is used
 
     alignas(64) taiyen::class_info classes[256];       // those from class_count on have no blocks
     uint8_t class_of[taiyen::small_bytes_max / 8 + 1]; // by (size + 7) / 8

@@ -1,5 +1,6 @@
 // Resizing: in place where there is room, else by a new block.
 #include "alloc.hpp"
+#include "checks.hpp"
 #include "pointer.hpp"
 
 #include <cstring>
@@ -66,6 +67,8 @@ ty_status heap_resize_in_place(void *address, size_t size) {
     live_block block;
     if (ty_status status = start_resize(address, &heap); status != TY_OK)
         return status;
+    if (heap->checks != nullptr && is_checked(heap, address)) [[unlikely]]
+        return checked_resize_in_place(heap, address, size);
     operation work(heap);
     if (ty_status status = find_start("resize", heap, address, &block); status != TY_OK)
         return status;
@@ -77,6 +80,8 @@ void *heap_resize(void *address, size_t size) {
     live_block block;
     if (start_resize(address, &heap) != TY_OK)
         return nullptr;
+    if (heap->checks != nullptr && is_checked(heap, address)) [[unlikely]]
+        return checked_resize(heap, address, size, __builtin_return_address(0));
     operation work(heap); // in one go, so that a snapshot sees the block in one place
     if (find_start("resize", heap, address, &block) != TY_OK)
         return nullptr;
@@ -103,6 +108,8 @@ size_t heap_usable_size(const void *address) {
         static_cast<void>(not_a_block("look at", nullptr, address));
         return 0;
     }
+    if (heap->checks != nullptr && is_checked(heap, address)) [[unlikely]]
+        return checked_usable_size(heap, address);
     operation work(heap);
     return find_start("look at", heap, address, &block) == TY_OK ? block.bytes : 0;
 }
@@ -110,6 +117,8 @@ size_t heap_usable_size(const void *address) {
 ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, size_t *bytes, bool *run) {
     if (heap_at(address) != heap)
         return not_a_block(verb, nullptr, address);
+    if (checks_all(heap))
+        return unsupported_by_checks(verb, heap);
     live_block block;
     operation work(heap);
     if (ty_status status = find_start(verb, heap, address, &block); status != TY_OK)
@@ -163,7 +172,10 @@ ty_status heap_block_of(const void *address, ty_block *found) {
     ty_heap *heap = heap_at(address);
     ty_status status = TY_E_NOT_FOUND;
     live_block block;
-    if (heap != nullptr) {
+    if (heap != nullptr && heap->checks != nullptr && is_checked(heap, address)) {
+        if (checked_block_at(heap, address, found))
+            return TY_OK;
+    } else if (heap != nullptr) {
         operation work(heap);
         status = find_block(heap, address, &block);
     }

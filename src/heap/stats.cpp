@@ -1,6 +1,8 @@
 // Statistics, and giving the memory of free pages back.
 #include "walk.hpp"
 
+#include "checks.hpp"
+
 namespace taiyen {
 namespace {
 
@@ -128,6 +130,8 @@ ty_status heap_get_stats(ty_heap *heap, ty_heap_stats *stats) {
         add_area(heap, area, &found);
     if (walk.damaged())
         return tables_damaged("no area starts there", heap, walk.page());
+    if (heap->checks != nullptr)
+        subtract_freed(heap, &found);
     touched_parts touched(heap);
     found.control_bytes = header_pages * page_bytes;
     for (const byte_range &range : touched.part) {

@@ -1,7 +1,16 @@
 #include "walk.hpp"
 
+#include "checks.hpp"
+
 namespace taiyen {
 namespace {
+
+// A checked heap's blocks are those that the program knows.
+bool call_back(const ty_heap *heap, ty_block block, ty_block_callback *callback, void *context) {
+    if (heap->checks != nullptr && !as_program_sees(heap, &block))
+        return true;
+    return callback(&block, context);
+}
 
 bool each_in_span(const ty_heap *heap, page_run area, ty_block_callback *callback, void *context) {
     const class_info &info = heap->classes[heap->descriptors[area.first].size_class];
@@ -11,7 +20,7 @@ bool each_in_span(const ty_heap *heap, page_run area, ty_block_callback *callbac
         for (; word != 0; word &= word - 1) {
             uint64_t index = uint64_t{i} * 64 + static_cast<unsigned>(__builtin_ctzll(word));
             ty_block block{page_address(heap, area.first) + index * info.block_bytes, info.block_bytes};
-            if (!callback(&block, context))
+            if (!call_back(heap, block, callback, context))
                 return false;
         }
     }
@@ -65,7 +74,7 @@ ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *cont
             go_on = each_in_span(heap, area, callback, context);
         } else if (kind_at(heap, area.first) == page_run_head) {
             ty_block block{page_address(heap, area.first), area.count * page_bytes};
-            go_on = callback(&block, context);
+            go_on = call_back(heap, block, callback, context);
         }
         if (!go_on)
             return TY_OK;

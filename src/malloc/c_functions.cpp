@@ -53,6 +53,8 @@ void *move_into_less(void *block, size_t size) {
 }
 
 void *resize(void *block, size_t size) {
+    if (made_heap.load(std::memory_order_acquire) == nullptr && size <= request_max)
+        return resized_or_stop(block, size); // a checked heap knows the size that was asked for
     size_t held = heap_usable_size(block);
     if (held == 0)
         stop_for("realloc");

@@ -16,7 +16,7 @@
 
 namespace taiyen::drop_in {
 
-// The process's heap, once it is made.
+// The process's heap, once it is made; never a checked one, which is not for the short way.
 extern std::atomic<ty_heap *> made_heap;
 
 // The process's heap, made by the first call. NULL with the error detail set: there is not even a little memory.

@@ -1,5 +1,6 @@
 // The heap of the process, and what is done when a program hands in what is not a block.
 #include "malloc.hpp"
+#include "settings.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,8 @@ namespace {
 constexpr size_t limit_wanted = size_t{1} << 40;
 
 constinit os::mutex making{os::lock_rank::registry};
+constinit std::atomic<ty_heap *> any_heap{nullptr}; // checked or not
+constinit unsigned checks;                          // of it; by `making`
 
 // Where the first limit is too much, for whatever reason, the largest power of two that is not.
 ty_heap *make_heap() {
@@ -22,6 +25,9 @@ ty_heap *make_heap() {
         limit /= 2;
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     options.classes = TY_CLASSES_PACKED;
+    read_settings(os::start_variable("TAIYEN_MALLOC"), &options);
+    checks = options.checks;
+    os::postpone_stacks(); // nothing can be loaded where the dynamic linker allocates
     for (; limit >= heap_granule_bytes; limit /= 2) {
         ty_heap *heap;
         options.limit_bytes = limit;
@@ -36,7 +42,14 @@ ty_heap *make_heap() {
     static_cast<void>(process_heap()); // without memory now, the first allocation tries again
 }
 
-void *checked(void *block) {
+// After the destructors and exit handlers of all else.
+[[gnu::destructor]] void finish() {
+    ty_heap *heap = any_heap.load(std::memory_order_relaxed);
+    if (heap != nullptr && checks != 0)
+        heap_finish_checks(heap);
+}
+
+void *stop_if_damaged(void *block) {
     if (block == nullptr) {
         ty_error error;
         ty_error_detail(&error);
@@ -49,30 +62,33 @@ void *checked(void *block) {
 } // namespace
 
 ty_heap *process_heap() {
-    if (ty_heap *heap = made_heap.load(std::memory_order_acquire))
+    if (ty_heap *heap = any_heap.load(std::memory_order_acquire))
         return heap;
     os::lock_guard guard(making);
-    if (made_heap.load(std::memory_order_relaxed) == nullptr)
-        made_heap.store(make_heap(), std::memory_order_release);
-    return made_heap.load(std::memory_order_relaxed);
+    if (any_heap.load(std::memory_order_relaxed) == nullptr) {
+        any_heap.store(make_heap(), std::memory_order_release);
+        if (checks == 0)
+            made_heap.store(any_heap.load(std::memory_order_relaxed), std::memory_order_release);
+    }
+    return any_heap.load(std::memory_order_relaxed);
 }
 
 [[gnu::noinline]] void *allocate_otherwise(size_t size) {
     ty_heap *heap = process_heap();
     if (heap == nullptr || size > request_max)
         return nullptr;
-    return checked(heap_alloc(heap, natural_bytes(size)));
+    return stop_if_damaged(heap_alloc(heap, heap_checked(heap) ? size : natural_bytes(size)));
 }
 
 void *allocate_aligned(size_t size, size_t alignment) {
     if (alignment <= 8)
         return allocate(size);
-    if (alignment <= natural_alignment)
-        return allocate(size <= natural_alignment ? natural_alignment : size);
     ty_heap *heap = process_heap();
+    if (alignment <= natural_alignment && (heap == nullptr || !heap_checked(heap)))
+        return allocate(size <= natural_alignment ? natural_alignment : size);
     if (heap == nullptr || size > request_max)
         return nullptr;
-    return checked(heap_alloc(heap, size, alignment, false));
+    return stop_if_damaged(heap_alloc(heap, size, alignment, false));
 }
 
 void stop_for(const char *function) {

@@ -13,7 +13,8 @@ namespace taiyen::os::faults {
 namespace {
 
 constexpr uint64_t mappings_default = 65530; // vm.max_map_count, where it cannot be read
-constexpr size_t layers = 2;
+constexpr size_t layers = 3;
+constexpr size_t write_layers = 2; // those before `forbidden`
 
 constinit mutex list_lock{lock_rank::tracker}; // add and remove
 constinit std::atomic<watch *> lists[layers] = {};
@@ -45,7 +46,7 @@ uintptr_t instruction_of(const ucontext_t *context) {
 #endif
 }
 
-outcome serve_version(watch &node, uint32_t version, const write_fault &fault) {
+outcome serve_version(watch &node, uint32_t version, const memory_fault &fault) {
     if (!enter(node)) {
         yield();
         return outcome::again;
@@ -58,9 +59,9 @@ outcome serve_version(watch &node, uint32_t version, const write_fault &fault) {
 }
 
 // Guards before trackers. A node that changes meanwhile is looked up again: the write is repeated.
-outcome handle(const write_fault &fault) {
-    for (const std::atomic<watch *> &list : lists)
-        for (watch *node = list.load(std::memory_order_acquire); node != nullptr; node = node->next) {
+outcome handle(const memory_fault &fault) {
+    for (size_t i = fault.write ? 0 : write_layers; i < layers; i++)
+        for (watch *node = lists[i].load(std::memory_order_acquire); node != nullptr; node = node->next) {
             uint32_t version = node->version.load(std::memory_order_acquire);
             uintptr_t base = node->base.load(std::memory_order_relaxed);
             uintptr_t end = node->end.load(std::memory_order_relaxed);
@@ -103,9 +104,8 @@ void pass_on(int signal, siginfo_t *info, ucontext_t *context) {
 void on_fault(int signal, siginfo_t *info, void *context) {
     int error = errno;
     auto *state = static_cast<ucontext_t *>(context);
-    bool protection = info->si_code == SEGV_ACCERR && is_write(state);
-    write_fault fault = {reinterpret_cast<uintptr_t>(info->si_addr), instruction_of(state)};
-    outcome result = protection ? handle(fault) : outcome::not_ours;
+    memory_fault fault = {reinterpret_cast<uintptr_t>(info->si_addr), instruction_of(state), is_write(state)};
+    outcome result = info->si_code == SEGV_ACCERR ? handle(fault) : outcome::not_ours;
     errno = error;
     if (result != outcome::again)
         pass_on(signal, info, state);
@@ -237,7 +237,7 @@ void remove(watch *node) {
     set_place(*node, 0, 0, nullptr, nullptr);
 }
 
-outcome serve(watch &node, const write_fault &fault) {
+outcome serve(watch &node, const memory_fault &fault) {
     return serve_version(node, node.version.load(std::memory_order_relaxed), fault);
 }
 

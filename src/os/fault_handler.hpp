@@ -1,7 +1,8 @@
-// The one handler of write faults (SIGSEGV) in the process, for those who protect memory to see it being written. It
-// chains to the handler that was there before.
+// The one handler of faults (SIGSEGV) in the process, for those who protect memory to see it being used. It chains to
+// the handler that was there before.
 //
-// A range is watched by at most one tracker and one guard. The guard is asked first; it knows of the tracker beneath.
+// A range is watched by at most one tracker and one guard, for writes. The guard is asked first; it knows of the
+// tracker beneath. Apart from these, one may watch for any access to what may not be accessed at all.
 //
 // F1: no handler works on a range while its faults are held: who holds shuts the gate and waits for the handlers
 //     inside; a handler that meets a shut gate returns, and the write faults again.
@@ -20,9 +21,10 @@
 
 namespace taiyen::os::faults {
 
-struct write_fault {
+struct memory_fault {
     uintptr_t address;
     uintptr_t instruction; // 0 where the processor's context is not known
+    bool write;            // also where that is not known
 };
 
 // again: the write is repeated. not_ours: the fault goes to the handler that was there before.
@@ -30,9 +32,9 @@ enum class outcome { not_ours, again };
 
 // Called in a signal handler, on the thread that writes, with all signals blocked: async-signal-safe code only, which
 // writes to no watched memory and needs little stack (it may be an alternate one).
-using serve_function = outcome (*)(void *context, const write_fault &fault);
+using serve_function = outcome (*)(void *context, const memory_fault &fault);
 
-enum class layer : uint8_t { guard, tracker };
+enum class layer : uint8_t { guard, tracker, forbidden };
 
 struct watch {
     std::atomic<uint32_t> version{0};
@@ -54,7 +56,7 @@ ty_status find(layer where, const void *base, size_t bytes, watch **found);
 void remove(watch *node);
 
 // For the guard, to hand a fault to the tracker beneath.
-outcome serve(watch &node, const write_fault &fault);
+outcome serve(watch &node, const memory_fault &fault);
 
 // For the handlers' part of the work outside a handler. False: the faults are held.
 bool enter(watch &node);

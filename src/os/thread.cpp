@@ -127,6 +127,10 @@ uint64_t process_id() {
     return uint64_t(getpid());
 }
 
+uint64_t thread_id() {
+    return static_cast<uint64_t>(::syscall(SYS_gettid));
+}
+
 uint64_t unix_time_ns() {
     timespec time;
     clock_gettime(CLOCK_REALTIME, &time);

@@ -20,12 +20,13 @@ enum class lock_rank : uint8_t {
     gate = 6,         // the heap's gate: who pauses the allocators
     span_class = 7,   // spans of one size class of a heap
     pages = 8,        // page runs of a heap
-    journal = 9,      // work queue between a snapshot and the background thread
-    log = 10,         // a log's buffers
-    storage = 11,     // inside a storage implementation
-    tracker = 12,     // the ranges whose write faults are handled
-    procedures = 13,  // the process's table of procedures
-    work_errors = 14, // what a heap's background work left to be told
+    checks = 9,       // what a checked heap knows of its blocks
+    journal = 10,     // work queue between a snapshot and the background thread
+    log = 11,         // a log's buffers
+    storage = 12,     // inside a storage implementation
+    tracker = 13,     // the ranges whose write faults are handled
+    procedures = 14,  // the process's table of procedures
+    work_errors = 15, // what a heap's background work left to be told
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.
@@ -91,6 +92,7 @@ uint64_t now_ns(); // monotonic
 uint64_t unix_time_s();
 uint64_t unix_time_ns();
 uint64_t process_id();
+uint64_t thread_id(); // of the calling thread, as gettid gives it
 void random_bytes(void *bytes, unsigned count); // getrandom; for identities and nonces
 
 inline void yield() {

@@ -60,7 +60,7 @@ bool lift(range &tracked, uint64_t page) {
     return true;
 }
 
-faults::outcome on_write(void *context, const faults::write_fault &fault) {
+faults::outcome on_write(void *context, const faults::memory_fault &fault) {
     range &tracked = *static_cast<range *>(context);
     uint64_t page = (fault.address - reinterpret_cast<uintptr_t>(tracked.base)) / page_bytes;
     return lift(tracked, page) ? faults::outcome::again : faults::outcome::not_ours;

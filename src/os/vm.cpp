@@ -216,6 +216,12 @@ ty_status protect(void *address, size_t bytes, bool writable) {
     return TY_OK;
 }
 
+ty_status forbid(void *address, size_t bytes) {
+    if (sys::mprotect(address, bytes, PROT_NONE) != 0)
+        return memory_failure("take access away from", address, bytes);
+    return TY_OK;
+}
+
 ty_status move_pages(void *from, void *to, size_t bytes) {
     void *got = sys::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
     if (got != MAP_FAILED)

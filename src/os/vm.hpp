@@ -54,6 +54,9 @@ void unmap_memory(void *memory, size_t bytes);
 // Changes whether pages may be written.
 ty_status protect(void *address, size_t bytes, bool writable);
 
+// Takes all access away from committed pages, whose content stays; commit gives it back.
+ty_status forbid(void *address, size_t bytes);
+
 // Asks for huge pages in the part of the range that whole ones fill. A wish: ignored where the kernel cannot.
 void advise_huge(void *address, size_t bytes);
 

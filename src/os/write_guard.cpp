@@ -193,7 +193,7 @@ private:
 
 // Not armed, the memory is the tracker's, if there is one; arm waits until that has made its page writable. Else the
 // fault is one that disarm has overtaken.
-outcome on_write(void *context, const faults::write_fault &fault) {
+outcome on_write(void *context, const faults::memory_fault &fault) {
     guard_state &g = *static_cast<guard_state *>(context);
     if (!g.armed && g.beneath != nullptr)
         return faults::serve(*g.beneath, fault);

@@ -1,0 +1,162 @@
+// What is found, as figures for a callback and as text for a person.
+#include "checks.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+unsigned long long figure(uint64_t value) {
+    return value;
+}
+
+ty_site site_of(const heap_checks &checks, uint32_t site, uint32_t thread) {
+    if (site == 0)
+        return {nullptr, 0, thread};
+    const known_site &known = checks.sites.at(site);
+    return {known.frames, known.frame_count, thread};
+}
+
+ty_finding figures_of(const heap_checks &checks, const finding &what) {
+    const check_record &record = what.record;
+    ty_finding told{};
+    told.struct_size = sizeof told;
+    told.kind = what.kind;
+    told.heap = checks.heap;
+    told.address = reinterpret_cast<void *>(what.address);
+    if (record.real == 0)
+        return told;
+    told.block = checks.heap->base + record.user;
+    told.size_bytes = told.total_bytes = record.user_bytes;
+    told.block_count = 1;
+    told.allocated = site_of(checks, record.site, record.thread);
+    if (record.freed_thread != 0)
+        told.freed = site_of(checks, record.freed_site, record.freed_thread);
+    return told;
+}
+
+// Where an address lies, seen from a block.
+void add_place(text_writer &text, const ty_finding &told) {
+    uintptr_t start = reinterpret_cast<uintptr_t>(told.block);
+    uintptr_t at = reinterpret_cast<uintptr_t>(told.address);
+    uintptr_t end = start + told.size_bytes;
+    if (at < start)
+        text.add("%llu bytes before", figure(start - at));
+    else if (at >= end)
+        text.add("%llu bytes behind the end of", figure(at - end + 1));
+    else
+        text.add("at byte %llu of", figure(at - start));
+    text.add(" the block at %p of %zu bytes", told.block, told.size_bytes);
+}
+
+void add_noticed(text_writer &text, const char *verb) {
+    if (verb != nullptr)
+        text.add(", noticed by its %s", verb);
+    text.add("\n");
+}
+
+void add_refusal(text_writer &text, const ty_finding &told, const char *verb) {
+    text.add("%s of %p: ", verb, told.address);
+    if (told.kind == TY_FOUND_WILD_FREE)
+        text.add("no block starts there; it was freed, or never allocated\n");
+    else if (told.kind == TY_FOUND_FREED_TWICE)
+        text.add("the block at %p of %zu bytes is freed already\n", told.block, told.size_bytes);
+    else
+        text.add("it is no block, it lies %s%zu bytes from the start of the block at %p of %zu bytes\n",
+                 told.address < told.block ? "before it, " : "",
+                 told.address < told.block
+                     ? static_cast<size_t>(static_cast<char *>(told.block) - static_cast<char *>(told.address))
+                     : static_cast<size_t>(static_cast<char *>(told.address) - static_cast<char *>(told.block)),
+                 told.block, told.size_bytes);
+}
+
+} // namespace
+
+void text_writer::add(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text + used, finding_text_bytes - used, format, arguments);
+    va_end(arguments);
+    used += static_cast<size_t>(length > 0 ? length : 0);
+    if (used >= finding_text_bytes)
+        used = finding_text_bytes - 1;
+}
+
+void text_writer::add_site(const char *done, const ty_site &site) {
+    if (site.thread != 0)
+        add("  %s by thread %llu%s\n", done, figure(site.thread), site.frame_count != 0 ? ":" : "");
+    else if (site.frame_count != 0)
+        add("  %s by several threads:\n", done);
+    for (size_t i = 0; i < site.frame_count; i++) {
+        char place[256];
+        os::describe_code(site.frames[i], place, sizeof place);
+        add("    #%zu %s\n", i, place);
+    }
+}
+
+void write_finding(text_writer &text, const ty_finding &told, const char *verb, bool write) {
+    text.add("taiyen: ");
+    switch (told.kind) {
+    case TY_FOUND_WRITE_BEFORE:
+    case TY_FOUND_WRITE_BEHIND:
+        text.add("a write at %p, ", told.address);
+        add_place(text, told);
+        add_noticed(text, verb);
+        break;
+    case TY_FOUND_WRITE_FREED:
+        text.add("a write at %p after the free, ", told.address);
+        add_place(text, told);
+        text.add("\n");
+        break;
+    case TY_FOUND_ACCESS:
+        text.add("a %s at %p%s, ", write ? "write" : "read", told.address,
+                 told.freed.thread != 0 ? " after the free" : "");
+        add_place(text, told);
+        text.add("\n");
+        break;
+    default:
+        add_refusal(text, told, verb);
+    }
+    if (told.block == nullptr)
+        return;
+    text.add_site("allocated", told.allocated);
+    if (told.freed.thread != 0)
+        text.add_site("freed", told.freed);
+}
+
+void write_sum(text_writer &text, const ty_site_use &use, const char *state) {
+    text.add("taiyen: %zu block%s of %zu bytes in all %s, such as the block at %p of %zu bytes\n", use.block_count,
+             use.block_count == 1 ? "" : "s", use.total_bytes, state, use.block, use.size_bytes);
+    text.add_site("allocated", use.site);
+}
+
+// The text stands in memory of its own: the stack may be a signal's.
+void tell(heap_checks &checks, const finding &what) {
+    ty_finding told = figures_of(checks, what);
+    void *memory;
+    text_writer text{};
+    if (os::map_memory(finding_text_bytes, os::memory_hint::none, &memory) == TY_OK) {
+        text.text = static_cast<char *>(memory);
+        write_finding(text, told, what.verb, what.write);
+    }
+    told.text = text.text != nullptr ? text.text : "taiyen: a finding, and no memory for its text\n";
+    if (checks.found != nullptr) {
+        checks.found(&told, checks.found_context);
+    } else {
+        os::write_standard_error(told.text, strlen(told.text));
+        if (what.kind != TY_FOUND_ACCESS) // there the fault ends it
+            abort();
+    }
+    if (text.text != nullptr)
+        os::unmap_memory(text.text, finding_text_bytes);
+}
+
+void tell_all(heap_checks &checks, const finding_list &findings) {
+    for (size_t i = 0; i < findings.count; i++)
+        tell(checks, findings.all[i]);
+}
+
+} // namespace taiyen

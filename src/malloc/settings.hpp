@@ -1,0 +1,11 @@
+// What TAIYEN_MALLOC asks for: words with commas between, such as "bounds,freed,leaks,quarantine=64M".
+// docs/design/malloc.md lists them. What is not known is told on standard error and ignored.
+#pragma once
+
+#include <taiyen/heap.h>
+
+namespace taiyen::drop_in {
+
+void read_settings(const char *text, ty_heap_options *options); // text may be NULL
+
+} // namespace taiyen::drop_in
