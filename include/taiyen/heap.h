@@ -35,25 +35,38 @@ typedef struct ty_heap_options {
     size_t limit_bytes; /* reserved address space; 0: 64 GiB. Rounded up to 64 MiB */
     void *base;         /* where to place it (a multiple of 64 MiB); NULL: the library finds a place */
     ty_class_table classes;
-    unsigned checks;            /* TY_CHECK_ values; 0: none */
-    unsigned sample_every;      /* every so many times that a thread takes blocks from the heap's tables one block gets a
-                                   guard page and its site recorded, whatever checks is; 0: never; 1000 costs nothing */
-    size_t quarantine_bytes;    /* 0: 16 MiB with TY_CHECK_FREED or TY_CHECK_GUARD_PAGES, else 256 KiB */
+    unsigned checks;         /* TY_CHECK_ values; 0: none */
+    unsigned sample_every;   /* every so many times that a thread takes blocks from the heap's tables one block gets a
+                                guard page and its site recorded, whatever checks is; 0: never; 1000 costs nothing */
+    size_t quarantine_bytes; /* 0: 16 MiB with TY_CHECK_FREED or TY_CHECK_GUARD_PAGES, else 256 KiB */
     ty_finding_callback *found; /* NULL: the text goes to standard error, and the process is aborted */
     void *found_context;
+    uint64_t numa_nodes; /* the heap's memory comes from these nodes alone, bit n for node n; 0: from wherever the
+                            system takes it, mostly the node of the thread that first touches a page */
 } ty_heap_options;
 #define TY_HEAP_OPTIONS_INIT                                                                                           \
-    { sizeof(ty_heap_options), 0, NULL, TY_CLASSES_LINE, 0, 0, 0, NULL, NULL }
+    { sizeof(ty_heap_options), 0, NULL, TY_CLASSES_LINE, 0, 0, 0, NULL, NULL, 0 }
 
 /* Creates a volatile heap: ordinary memory, no files. options may be NULL (all defaults). A heap with checks has no
  * ty_alloc_at and no undo (TY_E_UNSUPPORTED).
- * Errors: TY_E_ARGUMENT, TY_E_ADDRESS (base given and taken: the text says by what), TY_E_MEMORY. Thread-safe. */
+ * Errors: TY_E_ARGUMENT, TY_E_ADDRESS (base given and taken: the text says by what), TY_E_MEMORY, TY_E_UNSUPPORTED (the
+ * system refuses to bind memory to nodes). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_heap_create(const ty_heap_options *options, ty_heap **heap);
 
 /* Destroys a volatile heap and all its blocks; NULL does nothing. Errors: TY_E_ARGUMENT (a persistent heap: use
  * ty_close or ty_discard). Externally serialised: no thread may use the heap or its blocks any more, nor this call's
  * argument a second time. */
 TY_API ty_status ty_heap_destroy(ty_heap *heap);
+
+/* The nodes that the memory of a heap is bound to, as the system says: bit n for node n, 0 for none in particular.
+ * Errors: TY_E_UNSUPPORTED (the system does not say). Thread-safe. */
+TY_API TY_CHECKED ty_status ty_heap_get_nodes(ty_heap *heap, uint64_t *nodes);
+
+/* The volatile heap of the node that the calling thread runs on: one a node and process, made by the first call. It
+ * lives until the process ends, or until it is destroyed, which makes the next call make another. A thread that moves
+ * to another node gets that one's heap by its next call; blocks are freed from any thread. Where there is one node, it
+ * is a heap like others. Errors: as ty_heap_create. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_node_heap(ty_heap **heap);
 
 /* Allocates a block of at least size bytes, aligned for any object of that size (to 16 bytes where size is a multiple
  * of 16, else to 8); its content is indeterminate.
@@ -149,10 +162,60 @@ typedef struct ty_heap_stats {
                                   log-spaced sizes s from 16 B to the free total O, the mean of
                                   (sum over free blocks F of floor(F/s)*s) / O; 1 when nothing is free */
     double page_efficiency;    /* live_bytes / resident_bytes, 0 to 1; 1 when nothing is resident */
+    size_t used_bytes;         /* of pages that blocks lie in: what ty_heap_set_limits bounds */
 } ty_heap_stats;
 
 /* Exact figures; other threads' allocations wait meanwhile. O(touched pages). */
 TY_API TY_CHECKED ty_status ty_heap_get_stats(ty_heap *heap, ty_heap_stats *stats);
+
+/* The blocks of one size class, or (block_bytes 0) those of whole pages. */
+typedef struct ty_class_stats {
+    size_t struct_size; /* sizeof(ty_class_stats) of the library */
+    size_t block_bytes;
+    size_t spans;       /* or blocks of whole pages */
+    size_t span_bytes;  /* their pages */
+    size_t block_count; /* that fit */
+    size_t live_blocks;
+    size_t live_bytes; /* usable bytes of live blocks */
+} ty_class_stats;
+
+/* Calls back for each size class that has spans, in rising order, and for the blocks of whole pages, last, until the
+ * callback returns false. Exact figures of one moment; other threads' allocations wait while they are counted, not
+ * during the callbacks. Errors: TY_E_MEMORY, TY_E_DAMAGED. Thread-safe. O(touched pages). */
+typedef bool ty_class_callback(const ty_class_stats *stats, void *context);
+TY_API TY_CHECKED ty_status ty_each_class(ty_heap *heap, ty_class_callback *callback, void *context);
+
+/* What a thread keeps of a heap for its own allocations. */
+typedef struct ty_thread_stats {
+    size_t struct_size; /* sizeof(ty_thread_stats) of the library */
+    uint64_t thread;    /* as gettid gives it */
+    size_t spans;       /* that it owns: other threads don't allocate from them */
+    size_t span_bytes;
+    size_t free_bytes; /* of free blocks in them */
+} ty_thread_stats;
+
+/* Calls back for each thread that has used the heap and has not ended, in no order. As ty_each_class. */
+typedef bool ty_thread_callback(const ty_thread_stats *stats, void *context);
+TY_API TY_CHECKED ty_status ty_each_thread(ty_heap *heap, ty_thread_callback *callback, void *context);
+
+/* Bounds of a volatile heap below its limit_bytes, in bytes of the pages that blocks lie in: those of spans, whole even
+ * where they are free in part, and of blocks of pages. */
+typedef void ty_limit_callback(ty_heap *heap, size_t used_bytes, void *context);
+typedef struct ty_heap_limits {
+    size_t struct_size;         /* sizeof(ty_heap_limits), set by the _INIT macro */
+    size_t soft_bytes;          /* 0: none */
+    size_t hard_bytes;          /* an allocation that would go beyond fails with TY_E_MEMORY; 0: none */
+    ty_limit_callback *reached; /* called when the soft limit has been passed, after the allocation that did, by its
+                                   thread and without a lock; again when it has been undercut meanwhile. It may allocate
+                                   and free. NULL: nobody is told */
+    void *context;
+} ty_heap_limits;
+#define TY_HEAP_LIMITS_INIT                                                                                            \
+    { sizeof(ty_heap_limits), 0, 0, NULL, NULL }
+
+/* Sets both limits; what is allocated stays, also beyond them. ty_alloc_at is counted and not held back.
+ * Errors: TY_E_ARGUMENT, TY_E_UNSUPPORTED (a persistent heap). Thread-safe. */
+TY_API TY_CHECKED ty_status ty_heap_set_limits(ty_heap *heap, const ty_heap_limits *limits);
 
 /* Gives the memory of free pages back to the system now. In snapshot heaps also the private copies of pages that the
  * image holds unchanged (but not of pages first used since the heap was opened); no other thread may write to the heap

@@ -97,8 +97,7 @@ ty_status check_new_heap(size_t limit_bytes, const void *base, int classes, cons
 }
 
 ty_status check_checks(unsigned checks, const char *call) {
-    constexpr unsigned all =
-        TY_CHECK_BOUNDS | TY_CHECK_GUARD_PAGES | TY_CHECK_FREED | TY_CHECK_SITES | TY_CHECK_LEAKS;
+    constexpr unsigned all = TY_CHECK_BOUNDS | TY_CHECK_GUARD_PAGES | TY_CHECK_FREED | TY_CHECK_SITES | TY_CHECK_LEAKS;
     if (checks & ~all)
         return failure(TY_E_ARGUMENT, "%s: there are no checks 0x%x", call, checks & ~all)
             .remedy("give a sum of TY_CHECK_ values");

@@ -1,6 +1,7 @@
 // The functions of heap.h, and the roots of any kind of heap.
 #include "../undo/undo.hpp"
 #include "arguments.hpp"
+#include "node_heaps.hpp"
 #include "volatile.hpp"
 #include <cstring>
 #include <taiyen/taiyen.h>
@@ -38,6 +39,7 @@ ty_status ty_heap_destroy(ty_heap *heap) {
     void *token;
     if (ty_status status = undo_prepare_close(heap, true, &token))
         return status;
+    forget_node_heap(heap);
     ty_status status = volatile_destroy(heap);
     undo_release(token);
     return status;
@@ -171,6 +173,21 @@ void *ty_heap_base(ty_heap *heap) {
     return heap_base(heap);
 }
 
+ty_status ty_heap_get_nodes(ty_heap *heap, uint64_t *nodes) {
+    constexpr const char *call = "tell a heap's nodes";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (ty_status status = check_pointer(nodes, call, "the place for the nodes"))
+        return status;
+    return os::nodes_of(heap_base(heap), nodes);
+}
+
+ty_status ty_node_heap(ty_heap **heap) {
+    if (ty_status status = check_pointer(heap, "find the heap of a node", "the place for the heap"))
+        return status;
+    return node_heap(os::current_node(), heap);
+}
+
 ty_status ty_block_of(const void *address, ty_block *block) {
     if (ty_status status = check_pointer(block, "find the block at an address", "the place for the block"))
         return status;
@@ -222,6 +239,39 @@ ty_status ty_heap_get_stats(ty_heap *heap, ty_heap_stats *stats) {
         return status;
     copy_output(&known, sizeof known, stats);
     return TY_OK;
+}
+
+ty_status ty_each_class(ty_heap *heap, ty_class_callback *callback, void *context) {
+    constexpr const char *call = "go through a heap's size classes";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (!callback)
+        return check_pointer(nullptr, call, "the callback");
+    return heap_each_class(heap, callback, context);
+}
+
+ty_status ty_each_thread(ty_heap *heap, ty_thread_callback *callback, void *context) {
+    constexpr const char *call = "go through a heap's threads";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (!callback)
+        return check_pointer(nullptr, call, "the callback");
+    return heap_each_thread(heap, callback, context);
+}
+
+ty_status ty_heap_set_limits(ty_heap *heap, const ty_heap_limits *limits) {
+    constexpr const char *call = "set a heap's limits";
+    ty_heap_limits known = TY_HEAP_LIMITS_INIT;
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (ty_status status = check_pointer(limits, call, "the limits"))
+        return status;
+    if (ty_status status = copy_options(limits, &known, sizeof known, call, "ty_heap_limits", "TY_HEAP_LIMITS_INIT"))
+        return status;
+    if (image_kind(heap) != TY_VOLATILE)
+        return failure(TY_E_UNSUPPORTED, "%s: it lives in files", call)
+            .remedy("bound it by the limit_bytes it is created with");
+    return heap_set_limits(heap, known);
 }
 
 ty_status ty_heap_purge(ty_heap *heap, size_t *released_bytes) {

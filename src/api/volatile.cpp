@@ -38,8 +38,8 @@ ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty
 ty_status start_checks(const ty_heap_options &options, ty_heap *heap) {
     if (options.checks == 0 && options.sample_every == 0)
         return TY_OK;
-    return heap_start_checks(heap, {options.checks, options.sample_every, options.quarantine_bytes, options.found,
-                                    options.found_context});
+    return heap_start_checks(
+        heap, {options.checks, options.sample_every, options.quarantine_bytes, options.found, options.found_context});
 }
 
 } // namespace
@@ -49,6 +49,10 @@ ty_status volatile_create(const ty_heap_options &options, ty_heap **heap) {
     void *base = nullptr;
     if (ty_status status = os::reserve(reinterpret_cast<uintptr_t>(options.base), bytes, heap_granule_bytes, &base))
         return status;
+    if (ty_status status = options.numa_nodes != 0 ? os::bind_to_nodes(base, bytes, options.numa_nodes) : TY_OK) {
+        static_cast<void>(os::release(base, bytes));
+        return status;
+    }
     if (ty_status status = format_and_attach(base, bytes, options.classes, heap)) {
         static_cast<void>(os::release(base, bytes)); // the first failure is the one to tell
         return status;

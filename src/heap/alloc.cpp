@@ -1,6 +1,7 @@
 // The entry points that allocate, free and resize.
 #include "alloc.hpp"
 #include "checks.hpp"
+#include "limits.hpp"
 #include "pointer.hpp"
 
 #include <bit>
@@ -52,6 +53,7 @@ void *take_small(thread_cache *cache, uint32_t size_class) {
     }
     void *block = take_small(cache, size_class);
     leave(cache);
+    after_growth(heap);
     return block;
 }
 
@@ -203,10 +205,14 @@ namespace {
         return no_block(not_writable("allocate", heap));
     if (checks_all(heap))
         return checked_alloc(heap, size, alignment, zeroed, __builtin_return_address(0));
-    operation work(heap);
-    if (work.cache() == nullptr)
-        return nullptr;
-    return alloc_entered(heap, work.cache(), size, alignment, zeroed);
+    void *block = nullptr;
+    {
+        operation work(heap);
+        if (work.cache() != nullptr)
+            block = alloc_entered(heap, work.cache(), size, alignment, zeroed);
+    }
+    after_growth(heap);
+    return block;
 }
 
 [[gnu::noinline]] ty_status free_otherwise(void *block) {

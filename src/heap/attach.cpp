@@ -65,6 +65,7 @@ void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &ow
     heap->barrier = os::process_barrier_available();
     heap->top.store(heap->header->top_page, std::memory_order_relaxed);
     heap->provided = heap->header->top_page == first_user_page ? 0 : heap->header->top_page;
+    heap->soft_pages = heap->hard_pages = UINT64_MAX;
     heap->sweep_next = first_user_page;
     heap->sweep_end = heap->header->top_page;
     set_tables(heap, limit_bytes);

@@ -130,6 +130,7 @@ thread_cache *cache_of(ty_heap *heap) {
     thread_cache *cache = new (memory) thread_cache; // without {}: that would touch all of it
     cache->heap = heap;
     cache->table = own_table;
+    cache->thread = os::thread_id();
     for (uint32_t c = 0; c < heap->class_count; c++)
         cache->classes[c].freed = &cache->freed[c].bottom;
     cache->next_in_thread = own_table->first;
@@ -162,8 +163,10 @@ void keep_only_cache(ty_heap *heap, const thread_table *table) {
     thread_cache *next;
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = next) {
         next = cache->next_in_heap;
-        if (cache->table == table)
+        if (cache->table == table) {
+            cache->thread = os::thread_id();
             continue;
+        }
         settle_cache(cache, true);
         unlink_from_heap(cache);
         unlink_from_thread(cache);

@@ -1,6 +1,7 @@
 // Blocks of a checked heap: how they lie in the truth's blocks, and their life.
 #include "checks.hpp"
 
+#include "limits.hpp"
 #include "pointer.hpp"
 #include <cstring>
 
@@ -8,8 +9,8 @@ namespace taiyen {
 namespace {
 
 constexpr size_t natural_alignment = 16;
-constexpr size_t lead_bytes = 16;       // at least so many watched bytes before a block
-constexpr size_t trail_bytes_min = 8;   // and behind it
+constexpr size_t lead_bytes = 16;         // at least so many watched bytes before a block
+constexpr size_t trail_bytes_min = 8;     // and behind it
 constexpr size_t watched_bytes_max = 128; // so many are looked at of more
 constexpr char freed_fill = static_cast<char>(0xdb);
 
@@ -227,6 +228,8 @@ bool retire(heap_checks &checks, const void *block, uint32_t site, const char *v
     if (found == nullptr || found->freed || checks.heap->base + found->user != block)
         return false;
     check_block(checks, *found, verb, findings);
+    if (findings->count != 0)
+        set_bounds(checks, *found); // it is told once
     found->freed_site = site;
     found->freed_thread = static_cast<uint32_t>(os::thread_id());
     *kept = checks.freed.takes(*found);
@@ -300,15 +303,20 @@ void *checked_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed, c
     heap_checks &checks = *heap->checks;
     request wanted{at_least_one(size), alignment > natural_alignment ? alignment : natural_alignment, zeroed};
     calls stack(checks, caller);
-    operation work(heap);
-    if (work.cache() == nullptr)
-        return nullptr;
-    if (too_large(heap, wanted))
-        return alloc_entered(heap, work.cache(), size, alignment, zeroed);
-    check_record record{};
-    record.site = enter_site(checks, stack.frames, stack.count);
-    bool guarded = (checks.flags & TY_CHECK_GUARD_PAGES) != 0 && may_guard(checks, wanted);
-    return make_block(heap, work.cache(), wanted, guarded, record);
+    void *block = nullptr;
+    {
+        operation work(heap);
+        if (work.cache() == nullptr)
+            return nullptr;
+        if (too_large(heap, wanted))
+            return alloc_entered(heap, work.cache(), size, alignment, zeroed);
+        check_record record{};
+        record.site = enter_site(checks, stack.frames, stack.count);
+        bool guarded = (checks.flags & TY_CHECK_GUARD_PAGES) != 0 && may_guard(checks, wanted);
+        block = make_block(heap, work.cache(), wanted, guarded, record);
+    }
+    after_growth(heap);
+    return block;
 }
 
 bool sample_due(heap_checks &checks) {

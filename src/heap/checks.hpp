@@ -1,5 +1,5 @@
-// A heap's checks: bounds, freed blocks, sites, sampling. They stand beside the allocator, which hands them the calls on
-// a checked heap and otherwise knows nothing of them; docs/design/checks.md tells how.
+// A heap's checks: bounds, freed blocks, sites, sampling. They stand beside the allocator, which hands them the calls
+// on a checked heap and otherwise knows nothing of them; docs/design/checks.md tells how.
 //
 // The checks' lock is taken only between entering a heap and leaving it, so that nobody holds it while the heap stands
 // still. Findings are told after both.

@@ -49,7 +49,6 @@ ty_status heap_start_checks(ty_heap *heap, const check_options &options);
 // Looks at all blocks, live or freed, and tells of leaks, as at a heap's end. Frees what was kept back.
 void heap_finish_checks(ty_heap *heap);
 bool heap_checked(const ty_heap *heap); // in each call: what needs blocks at given addresses is not to be had
-bool heap_takes_stacks(const ty_heap *heap);
 ty_status heap_each_site(ty_heap *heap, ty_site_callback *callback, void *context);
 
 // Drops the volatile side; the span is the owner's again. No thread may use the heap any more.
@@ -85,6 +84,10 @@ ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *cont
 ty_status heap_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
 ty_status heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context);
 ty_status heap_get_stats(ty_heap *heap, ty_heap_stats *stats);
+ty_status heap_each_class(ty_heap *heap, ty_class_callback *callback, void *context);
+ty_status heap_each_thread(ty_heap *heap, ty_thread_callback *callback, void *context);
+// For heaps that were empty when they were attached.
+ty_status heap_set_limits(ty_heap *heap, const ty_heap_limits &limits);
 ty_status heap_purge(ty_heap *heap, size_t *released_bytes);
 
 // While paused, allocations and frees of other threads wait, and the truth in the tables is exact. The pausing thread

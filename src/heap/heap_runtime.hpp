@@ -94,6 +94,7 @@ struct alignas(freed_blocks) thread_cache {
     thread_cache *next_in_heap = nullptr;   // guarded by the heap's gate lock
     thread_cache *next_in_thread = nullptr; // guarded by the caches lock, as is table
     thread_table *table = nullptr;
+    uint64_t thread = 0; // its thread's number; as a child of a fork has it, its own
     class_cache classes[size_class_count_max];
     freed_blocks freed[size_class_count_max]; // by class; not touched before a block is freed
     // Heads of the spans that other threads freed into; guarded by the class's lock, may be compared with 0 without it.
@@ -129,18 +130,25 @@ struct ty_heap {
     uint32_t small_max; // the largest class's block size
     uint16_t slot;      // in the address table
     bool writable;
-    bool barrier; // os::process_barrier works
+    bool barrier;                // os::process_barrier works
     taiyen::heap_checks *checks; // NULL: none; set before the heap is used
 
     alignas(64) taiyen::class_info classes[256];       // those from class_count on have no blocks
     uint8_t class_of[taiyen::small_bytes_max / 8 + 1]; // by (size + 7) / 8
 
     alignas(64) taiyen::os::mutex pages_lock{taiyen::os::lock_rank::pages};
-    uint64_t provided;       // pages that may be touched; at least top
-    uint64_t sweep_next;     // spans below it are known
-    uint32_t numbers_used;   // by spans so far
-    uint32_t unused_number;  // first of those that were given up
-    std::atomic<bool> swept; // the sweep is over
+    uint64_t used_pages; // of spans and runs, more or fewer since the heap was attached
+    uint64_t soft_pages; // limits of these; UINT64_MAX: none
+    uint64_t hard_pages;
+    bool beyond_soft; // and told, or about to be
+    ty_limit_callback *limit_reached;
+    void *limit_context;
+    uint64_t provided;          // pages that may be touched; at least top
+    uint64_t sweep_next;        // spans below it are known
+    uint32_t numbers_used;      // by spans so far
+    uint32_t unused_number;     // first of those that were given up
+    std::atomic<bool> swept;    // the sweep is over
+    std::atomic<bool> soft_due; // the soft limit was passed: somebody is to be told
 
     alignas(64) taiyen::os::mutex gate_lock{taiyen::os::lock_rank::gate};
     taiyen::os::condition gate_opened;

@@ -1,6 +1,7 @@
 // Resizing: in place where there is room, else by a new block.
 #include "alloc.hpp"
 #include "checks.hpp"
+#include "limits.hpp"
 #include "pointer.hpp"
 
 #include <cstring>
@@ -69,19 +70,19 @@ ty_status heap_resize_in_place(void *address, size_t size) {
         return status;
     if (heap->checks != nullptr && is_checked(heap, address)) [[unlikely]]
         return checked_resize_in_place(heap, address, size);
-    operation work(heap);
-    if (ty_status status = find_start("resize", heap, address, &block); status != TY_OK)
-        return status;
-    return resize_entered(heap, block, size);
+    ty_status status;
+    {
+        operation work(heap);
+        status = find_start("resize", heap, address, &block);
+        if (status == TY_OK)
+            status = resize_entered(heap, block, size);
+    }
+    after_growth(heap);
+    return status;
 }
 
-void *heap_resize(void *address, size_t size) {
-    ty_heap *heap;
+static void *resize_or_move(ty_heap *heap, void *address, size_t size) {
     live_block block;
-    if (start_resize(address, &heap) != TY_OK)
-        return nullptr;
-    if (heap->checks != nullptr && is_checked(heap, address)) [[unlikely]]
-        return checked_resize(heap, address, size, __builtin_return_address(0));
     operation work(heap); // in one go, so that a snapshot sees the block in one place
     if (find_start("resize", heap, address, &block) != TY_OK)
         return nullptr;
@@ -99,6 +100,17 @@ void *heap_resize(void *address, size_t size) {
         return nullptr;
     memcpy(moved, address, size < block.bytes ? size : block.bytes);
     return free_entered(heap, work.cache(), address) == TY_OK ? moved : nullptr;
+}
+
+void *heap_resize(void *address, size_t size) {
+    ty_heap *heap;
+    if (start_resize(address, &heap) != TY_OK)
+        return nullptr;
+    if (heap->checks != nullptr && is_checked(heap, address)) [[unlikely]]
+        return checked_resize(heap, address, size, __builtin_return_address(0));
+    void *resized = resize_or_move(heap, address, size);
+    after_growth(heap);
+    return resized;
 }
 
 size_t heap_usable_size(const void *address) {

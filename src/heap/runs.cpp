@@ -98,6 +98,34 @@ ty_status limit_reached(const ty_heap *heap, uint64_t pages) {
         .remedy("free blocks, or use a heap with a larger limit_bytes");
 }
 
+ty_status hard_limit_reached(const ty_heap *heap, uint64_t pages) {
+    return failure(TY_E_MEMORY, "allocate %llu bytes: the heap's hard limit is reached, %llu of %llu bytes are in use",
+                   static_cast<unsigned long long>(pages * page_bytes),
+                   static_cast<unsigned long long>(heap->used_pages * page_bytes),
+                   static_cast<unsigned long long>(heap->hard_pages * page_bytes))
+        .remedy("free blocks, or set a larger hard_bytes");
+}
+
+bool within_hard_limit(const ty_heap *heap, uint64_t more_pages) {
+    if (heap->hard_pages == UINT64_MAX)
+        return true;
+    return heap->used_pages <= heap->hard_pages && more_pages <= heap->hard_pages - heap->used_pages;
+}
+
+void count_taken(ty_heap *heap, uint64_t pages) {
+    heap->used_pages += pages;
+    if (heap->used_pages > heap->soft_pages && !heap->beyond_soft) {
+        heap->beyond_soft = true;
+        heap->soft_due.store(true, std::memory_order_relaxed);
+    }
+}
+
+void count_released(ty_heap *heap, uint64_t pages) {
+    heap->used_pages -= pages;
+    if (heap->used_pages <= heap->soft_pages)
+        heap->beyond_soft = false;
+}
+
 // Raises top (H7) so that [at, at + count) lies below it, at being at or above the start of a free run that ends at
 // top, or top itself. What lies between becomes free.
 ty_status rise(ty_heap *heap, page_run ending, uint64_t at, uint64_t count) {
@@ -217,22 +245,28 @@ ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32
     page_run run{};
     uint64_t at;
     *fresh_from = top;
+    if (!within_hard_limit(heap, count))
+        return hard_limit_reached(heap, count);
     if (!find_fit(heap, count, align_pages, &run, &at))
         return tables_damaged("the free run, or the tree of free runs, is wrong", heap, run.first);
     if (at != 0) {
         *first = static_cast<uint32_t>(at);
-        return carve(heap, run, at, count) ? TY_OK : tables_damaged("a free run is not in the tree", heap, run.first);
+        if (!carve(heap, run, at, count))
+            return tables_damaged("a free run is not in the tree", heap, run.first);
+        count_taken(heap, count);
+        return TY_OK;
     }
     if (!free_run_before(heap, top, &run))
         return tables_damaged("the last free run is wrong", heap, top - 1);
     at = align_page(heap, run.count != 0 ? run.first : top, align_pages);
     if (ty_status status = rise(heap, run, at, count); status != TY_OK)
         return status;
+    count_taken(heap, count);
     *first = static_cast<uint32_t>(at);
     return TY_OK;
 }
 
-ty_status take_pages_at(ty_heap *heap, page_run wanted) {
+static ty_status take_free_at(ty_heap *heap, page_run wanted) {
     uint64_t top = top_of(heap);
     uint64_t end = uint64_t{wanted.first} + wanted.count;
     page_run run;
@@ -258,6 +292,13 @@ ty_status take_pages_at(ty_heap *heap, page_run wanted) {
                    static_cast<void *>(page_address(heap, wanted.first)));
 }
 
+ty_status take_pages_at(ty_heap *heap, page_run wanted) {
+    ty_status status = take_free_at(heap, wanted);
+    if (status == TY_OK)
+        count_taken(heap, wanted.count);
+    return status;
+}
+
 ty_status release_pages(ty_heap *heap, page_run run) {
     uint64_t first = run.first;
     uint64_t end = first + run.count;
@@ -281,6 +322,7 @@ ty_status release_pages(ty_heap *heap, page_run run) {
         first = before.first;
     if (!make_free(heap, first, end + behind.count - first))
         return tables_damaged("the tree of free runs is wrong", heap, first);
+    count_released(heap, run.count);
     return TY_OK;
 }
 
@@ -290,6 +332,8 @@ ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_
     uint64_t top = top_of(heap);
     page_run behind;
     *fresh_from = top;
+    if (!within_hard_limit(heap, more))
+        return hard_limit_reached(heap, more);
     if (!free_run_at(heap, end, &behind))
         return tables_damaged("the free run behind it is wrong", heap, end);
     ty_status status;
@@ -306,6 +350,7 @@ ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_
     }
     clear_head(heap, end);
     heap->descriptors[run.first].length = count;
+    count_taken(heap, more);
     return TY_OK;
 }
 

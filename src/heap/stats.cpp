@@ -43,6 +43,8 @@ struct availability_sum {
 
 void add_area(const ty_heap *heap, page_run area, ty_heap_stats *stats) {
     uint64_t bytes = area.count * page_bytes;
+    if (kind_at(heap, area.first) != page_free)
+        stats->used_bytes += bytes;
     if (kind_at(heap, area.first) == page_span) {
         const class_info &info = heap->classes[heap->descriptors[area.first].size_class];
         uint64_t live = count_allocated(heap, info, area.first);

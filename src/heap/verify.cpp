@@ -39,6 +39,7 @@ private:
     void *context_;
     uint64_t problems_ = 0;
     uint64_t free_runs_ = 0;
+    uint64_t used_pages_ = 0;
     uint64_t nodes_ = 0;
     uint32_t last_node_ = 0;
     bool before_free_ = false;
@@ -91,6 +92,8 @@ void verification::check_areas() {
             return;
         }
     }
+    if (!walk.damaged() && heap_->hard_pages != UINT64_MAX && used_pages_ != heap_->used_pages)
+        problem("limits: blocks lie in %llu pages, counted were %llu", figure(used_pages_), figure(heap_->used_pages));
     if (!walk.damaged())
         return;
     const page_descriptor &head = heap_->descriptors[walk.page()];
@@ -107,6 +110,8 @@ void verification::check_area(page_run area) {
     if (inner != end)
         problem("H1: page %llu, inside the area at page %u, has a head bit", figure(inner), area.first);
     page_kind kind = kind_at(heap_, area.first);
+    if (kind != page_free)
+        used_pages_ += area.count;
     if (kind == page_span)
         check_span(area);
     else if (kind == page_run_head)

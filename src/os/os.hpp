@@ -6,6 +6,7 @@
 #include "environment.hpp"
 #include "failure.hpp"
 #include "fault_handler.hpp"
+#include "numa.hpp"
 #include "page_set.hpp"
 #include "stack.hpp"
 #include "standard_error.hpp"

@@ -56,6 +56,9 @@ enum class call : uint8_t {
     sysinfo,
     affinity,
     getrlimit,
+    mbind,
+    get_mempolicy,
+    getcpu,
     io_setup,
     io_submit,
     io_getevents,
@@ -180,6 +183,19 @@ inline int affinity(size_t bytes, cpu_set_t *set) {
 }
 inline int getrlimit(int resource, struct rlimit *limit) {
     return refused(call::getrlimit) ? -1 : ::getrlimit(static_cast<__rlimit_resource_t>(resource), limit);
+}
+inline int mbind(void *address, size_t bytes, int mode, const unsigned long *nodes, unsigned long node_bits) {
+    return refused(call::mbind) ? -1
+                                : static_cast<int>(::syscall(SYS_mbind, address, bytes, mode, nodes, node_bits, 0u));
+}
+inline int get_mempolicy(int *mode, unsigned long *nodes, unsigned long node_bits, const void *address,
+                         unsigned flags) {
+    return refused(call::get_mempolicy)
+               ? -1
+               : static_cast<int>(::syscall(SYS_get_mempolicy, mode, nodes, node_bits, address, flags));
+}
+inline int getcpu(unsigned *core, unsigned *node) {
+    return refused(call::getcpu) ? -1 : static_cast<int>(::syscall(SYS_getcpu, core, node, nullptr));
 }
 inline int io_setup(unsigned count, aio_context_t *context) {
     return refused(call::io_setup) ? -1 : static_cast<int>(::syscall(SYS_io_setup, count, context));

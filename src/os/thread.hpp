@@ -92,7 +92,7 @@ uint64_t now_ns(); // monotonic
 uint64_t unix_time_s();
 uint64_t unix_time_ns();
 uint64_t process_id();
-uint64_t thread_id(); // of the calling thread, as gettid gives it
+uint64_t thread_id();                           // of the calling thread, as gettid gives it
 void random_bytes(void *bytes, unsigned count); // getrandom; for identities and nonces
 
 inline void yield() {

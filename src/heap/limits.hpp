@@ -1,0 +1,16 @@
+// Limits of what a heap's blocks take, in pages. They are counted and held in runs.cpp.
+#pragma once
+
+#include "heap_runtime.hpp"
+
+namespace taiyen {
+
+void tell_soft_limit(ty_heap *heap);
+
+// After a call that may have taken pages, by a thread that has left the heap and holds no lock.
+inline void after_growth(ty_heap *heap) {
+    if (heap->soft_due.load(std::memory_order_relaxed)) [[unlikely]]
+        tell_soft_limit(heap);
+}
+
+} // namespace taiyen
