@@ -401,7 +401,9 @@ class model_of : public testing::TestWithParam<setting> {};
 
 TEST_P(model_of, random_walks) {
     const bool roomy = strcmp(GetParam().name, "roomy") == 0;
-    uint64_t runs = 3, refused = 0, cancelled = 0, undone = 0, redone = 0;
+    // A history grows with its run, and each reopen goes through all of it.
+    const uint64_t runs = std::max<uint64_t>(3, operations_wanted() / 50000);
+    uint64_t refused = 0, cancelled = 0, undone = 0, redone = 0;
     for (uint64_t seed = 1; seed <= runs && !HasFatalFailure(); seed++) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         model m(seed, GetParam());
