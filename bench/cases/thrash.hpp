@@ -1,8 +1,10 @@
 // Thrash: a live set whose sizes drift up and down while its bytes stay the same, on any allocator.
 //
-// Sizes are drawn from a window of a factor of 64 that moves from the smallest to the largest size and back; the live
-// set is replaced six times on each way (three times when quick), and the blocks that go are drawn at random. An
-// allocator that keeps pages for sizes that are gone shows it in its page efficiency: live bytes over resident bytes.
+// Sizes are spread evenly over the orders of magnitude in a window, seven eighths of all that there are, which moves
+// from the smallest to the largest sizes and back; the live set is replaced six times on each way (three times when
+// quick), and the blocks that go are drawn at random. An allocator that keeps pages for sizes that are gone shows it in
+// its page efficiency: live bytes over resident bytes. (In a narrow window all blocks of a page must go before another
+// size can have it: then every allocator is at one half, and the figure says little.)
 #pragma once
 
 #include "../workload.hpp"
@@ -26,22 +28,21 @@ struct thrash_block {
 class thrash_windows {
 public:
     explicit thrash_windows(const thrash_plan &plan)
-        : plan_(plan), octaves_(std::log2(static_cast<double>(plan.largest) / 8)) {}
+        : plan_(plan), octaves_(std::log2(static_cast<double>(plan.largest) / 8)), width_(octaves_ * 7 / 8) {}
 
     // The size for the next block when so many bytes have been allocated.
     size_t draw(size_t done_bytes, random_source &random) const {
         double way = 2 * static_cast<double>(done_bytes) / static_cast<double>(plan_.total_bytes); // up and down
         double in_leg = way - std::floor(way);
         bool down = way >= 1;
-        double low = (down ? 1 - in_leg : in_leg) * std::max(octaves_ - width, 0.0);
-        double at = low + std::min(width, octaves_) * static_cast<double>(random.below(1u << 20)) / (1u << 20);
+        double low = (down ? 1 - in_leg : in_leg) * (octaves_ - width_);
+        double at = low + width_ * static_cast<double>(random.below(1u << 20)) / (1u << 20);
         return static_cast<size_t>(8 * std::exp2(at));
     }
 
 private:
-    static constexpr double width = 6; // octaves
     const thrash_plan &plan_;
-    double octaves_;
+    double octaves_, width_;
 };
 
 // Fills the table up to the live set and thrashes it; observe(live bytes) is called every 256 blocks, from the time
@@ -73,8 +74,11 @@ size_t thrash(const thrash_plan &plan, thrash_block *blocks, Observe observe) {
 
 inline thrash_plan plan_thrash(size_t largest, size_t divisor, bool quick) {
     size_t live = (size_t{512} << 20) / divisor;
-    // A block is 121 bytes in the mean where they are smallest.
-    return {std::max<size_t>(largest / divisor, 1024), live, live * (quick ? 7 : 13), live / 96 + 64};
+    thrash_plan plan{std::max<size_t>(largest / divisor, 1024), live, live * (quick ? 7 : 13), 0};
+    double window = std::pow(static_cast<double>(plan.largest) / 8, 0.875); // largest over smallest size
+    double least_mean = 8 * (window - 1) / std::log(window);
+    plan.slots = static_cast<size_t>(1.5 * static_cast<double>(live) / least_mean) + 64;
+    return plan;
 }
 
 } // namespace bench
