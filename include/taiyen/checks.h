@@ -1,7 +1,7 @@
 /* Taiyen: checks of how a program uses the blocks of a volatile heap, and what they find.
  *
  * Purpose: find writes past a block's ends, frees of what is no block, uses of freed blocks and blocks that nobody
- * frees, and tell the block, its size and where it was allocated and freed. Switched on a heap by ty_heap_options.
+ * frees, and tell the block, its size and where it was allocated and freed. Started on a heap by ty_heap_start_checks.
  *
  * Vocabulary: a *site* is the calls that led to an allocation or a free, and the thread. The *quarantine* holds blocks
  * that were freed back for a while, so that what still uses them is found. A *finding* is one thing that is wrong.
@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/* What is checked: the sum of these, in ty_heap_options.checks. With any of them freed blocks stay in the quarantine
+/* What is checked: the sum of these, in ty_check_options.checks. With any of them freed blocks stay in the quarantine
  * for a while and a resize that grows moves the block, so that a pointer to the old place is found out. Blocks are then
  * aligned to 16 bytes or as asked for, and lie on as many cache lines as they happen to. */
 enum {
@@ -75,6 +75,24 @@ typedef struct ty_finding {
  * the heap's end. The finding and what it points to are valid during the call. When it returns the call that found it
  * goes on: a free of what is no live block is refused with TY_E_ARGUMENT, a block with damaged bounds is freed. */
 typedef void ty_finding_callback(const ty_finding *finding, void *context);
+
+typedef struct ty_check_options {
+    size_t struct_size;      /* sizeof(ty_check_options), set by the _INIT macro */
+    unsigned checks;         /* TY_CHECK_ values */
+    unsigned sample_every;   /* every so many times that a thread takes blocks from the heap's tables one block gets a
+                                guard page and its site recorded, where checks is 0; 0: never; 1000 costs nothing */
+    size_t quarantine_bytes; /* 0: 16 MiB with TY_CHECK_FREED, TY_CHECK_GUARD_PAGES or samples, else 256 KiB */
+    ty_finding_callback *found; /* NULL: the text goes to standard error, and the process is aborted */
+    void *found_context;
+} ty_check_options;
+#define TY_CHECK_OPTIONS_INIT                                                                                          \
+    { sizeof(ty_check_options), 0, 0, 0, NULL, NULL }
+
+/* Starts checks of a volatile heap, right after ty_heap_create and until its end. A heap with checks has no ty_alloc_at
+ * and no undo (TY_E_UNSUPPORTED); one that only samples has no undo.
+ * Errors: TY_E_ARGUMENT, TY_E_BUSY (the heap has been used), TY_E_UNSUPPORTED (a persistent heap, or no handler of
+ * faults can be installed), TY_E_MEMORY. Externally serialised. */
+TY_API TY_CHECKED ty_status ty_heap_start_checks(ty_heap *heap, const ty_check_options *options);
 
 /* The live blocks of one site. */
 typedef struct ty_site_use {

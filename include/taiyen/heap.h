@@ -17,7 +17,6 @@
 #define TAIYEN_HEAP_H
 
 #include "base.h"
-#include "checks.h"
 #include "status.h"
 
 #ifdef __cplusplus
@@ -35,20 +34,13 @@ typedef struct ty_heap_options {
     size_t limit_bytes; /* reserved address space; 0: 64 GiB. Rounded up to 64 MiB */
     void *base;         /* where to place it (a multiple of 64 MiB); NULL: the library finds a place */
     ty_class_table classes;
-    unsigned checks;         /* TY_CHECK_ values; 0: none */
-    unsigned sample_every;   /* every so many times that a thread takes blocks from the heap's tables one block gets a
-                                guard page and its site recorded, whatever checks is; 0: never; 1000 costs nothing */
-    size_t quarantine_bytes; /* 0: 16 MiB with TY_CHECK_FREED or TY_CHECK_GUARD_PAGES, else 256 KiB */
-    ty_finding_callback *found; /* NULL: the text goes to standard error, and the process is aborted */
-    void *found_context;
     uint64_t numa_nodes; /* the heap's memory comes from these nodes alone, bit n for node n; 0: from wherever the
                             system takes it, mostly the node of the thread that first touches a page */
 } ty_heap_options;
 #define TY_HEAP_OPTIONS_INIT                                                                                           \
-    { sizeof(ty_heap_options), 0, NULL, TY_CLASSES_LINE, 0, 0, 0, NULL, NULL, 0 }
+    { sizeof(ty_heap_options), 0, NULL, TY_CLASSES_LINE, 0 }
 
-/* Creates a volatile heap: ordinary memory, no files. options may be NULL (all defaults). A heap with checks has no
- * ty_alloc_at and no undo (TY_E_UNSUPPORTED).
+/* Creates a volatile heap: ordinary memory, no files. options may be NULL (all defaults).
  * Errors: TY_E_ARGUMENT, TY_E_ADDRESS (base given and taken: the text says by what), TY_E_MEMORY, TY_E_UNSUPPORTED (the
  * system refuses to bind memory to nodes). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_heap_create(const ty_heap_options *options, ty_heap **heap);

@@ -26,8 +26,6 @@ ty_status ty_heap_create(const ty_heap_options *options, ty_heap **heap) {
             return status;
     if (ty_status status = check_new_heap(known.limit_bytes, known.base, number_of(known.classes), call))
         return status;
-    if (ty_status status = check_checks(known.checks, call))
-        return status;
     return volatile_create(known, heap);
 }
 
@@ -216,15 +214,6 @@ ty_status ty_heap_verify(ty_heap *heap, ty_problem_callback *callback, void *con
     if (ty_status status = check_heap(heap, "verify a heap"))
         return status;
     return heap_verify(heap, callback, context);
-}
-
-ty_status ty_each_site(ty_heap *heap, ty_site_callback *callback, void *context) {
-    constexpr const char *call = "go through the sites of a heap's blocks";
-    if (ty_status status = check_heap(heap, call))
-        return status;
-    if (!callback)
-        return check_pointer(nullptr, call, "the callback");
-    return heap_each_site(heap, callback, context);
 }
 
 ty_status ty_heap_get_stats(ty_heap *heap, ty_heap_stats *stats) {

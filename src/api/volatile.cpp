@@ -35,13 +35,6 @@ ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty
     return heap_attach(base, bytes, owner, true, heap);
 }
 
-ty_status start_checks(const ty_heap_options &options, ty_heap *heap) {
-    if (options.checks == 0 && options.sample_every == 0)
-        return TY_OK;
-    return heap_start_checks(
-        heap, {options.checks, options.sample_every, options.quarantine_bytes, options.found, options.found_context});
-}
-
 } // namespace
 
 ty_status volatile_create(const ty_heap_options &options, ty_heap **heap) {
@@ -53,15 +46,9 @@ ty_status volatile_create(const ty_heap_options &options, ty_heap **heap) {
         static_cast<void>(os::release(base, bytes));
         return status;
     }
-    if (ty_status status = format_and_attach(base, bytes, options.classes, heap)) {
+    const ty_status status = format_and_attach(base, bytes, options.classes, heap);
+    if (status)
         static_cast<void>(os::release(base, bytes)); // the first failure is the one to tell
-        return status;
-    }
-    const ty_status status = start_checks(options, *heap);
-    if (status) {
-        heap_detach(*heap);
-        static_cast<void>(os::release(base, bytes));
-    }
     return status;
 }
 

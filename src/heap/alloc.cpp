@@ -1,6 +1,6 @@
 // The entry points that allocate, free and resize.
 #include "alloc.hpp"
-#include "checks.hpp"
+#include "check_calls.hpp"
 #include "limits.hpp"
 #include "pointer.hpp"
 
@@ -45,9 +45,9 @@ void *take_small(thread_cache *cache, uint32_t size_class) {
 
 [[gnu::noinline]] void *alloc_slowly(thread_cache *cache, uint32_t size_class, size_t size) {
     ty_heap *heap = cache->heap;
-    if (heap->checks != nullptr && sample_due(*heap->checks)) [[unlikely]] {
+    if (heap->checks != nullptr && heap->checks->calls->sample_due(heap)) [[unlikely]] {
         leave(cache); // what takes a stack may allocate
-        if (void *sample = take_sample(heap, size, __builtin_return_address(0)))
+        if (void *sample = heap->checks->calls->take_sample(heap, size, __builtin_return_address(0)))
             return sample;
         enter(cache);
     }
@@ -134,6 +134,11 @@ ty_status not_writable(const char *verb, const ty_heap *heap) {
         .remedy("open it for writing");
 }
 
+ty_status unsupported_by_checks(const char *verb, const ty_heap *heap) {
+    return failure(TY_E_UNSUPPORTED, "%s in the heap at %p: it is checked", verb, static_cast<void *>(heap->base))
+        .remedy("create the heap without checks");
+}
+
 void *alloc_run_entered(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
     if (size > heap->limit_bytes || alignment > heap->limit_bytes) {
         return no_block(
@@ -204,7 +209,7 @@ namespace {
     if (!heap->writable)
         return no_block(not_writable("allocate", heap));
     if (checks_all(heap))
-        return checked_alloc(heap, size, alignment, zeroed, __builtin_return_address(0));
+        return heap->checks->calls->alloc(heap, size, alignment, zeroed, __builtin_return_address(0));
     void *block = nullptr;
     {
         operation work(heap);
@@ -223,8 +228,8 @@ namespace {
         return not_a_block("free", nullptr, block);
     if (!heap->writable)
         return not_writable("free", heap);
-    if (heap->checks != nullptr && is_checked(heap, block)) [[unlikely]]
-        return checked_free(heap, "free", block, __builtin_return_address(0));
+    if (is_checked(heap, block)) [[unlikely]]
+        return heap->checks->calls->free(heap, "free", block, __builtin_return_address(0));
     operation work(heap, cache_to_free);
     return free_entered(heap, work.cache(), block);
 }

@@ -12,6 +12,7 @@ ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block);
 // For a paused heap whose spans have no owners or settled ones.
 ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size);
 ty_status resize_paused(ty_heap *heap, void *address, size_t size, size_t *bytes_before, size_t *bytes);
+ty_status unsupported_by_checks(const char *verb, const ty_heap *heap);
 ty_status not_writable(const char *verb, const ty_heap *heap);
 
 } // namespace taiyen

@@ -1,7 +1,7 @@
 // Making a heap, and making and dropping the volatile side of one.
 #include "attach.hpp"
 
-#include "checks.hpp"
+#include "check_calls.hpp"
 #include "provide.hpp"
 #include "spans.hpp"
 
@@ -173,6 +173,19 @@ ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, 
     return TY_OK;
 }
 
+bool heap_has_checks(const ty_heap *heap) {
+    return heap->checks != nullptr;
+}
+
+bool heap_checked(const ty_heap *heap) {
+    return checks_all(heap);
+}
+
+void heap_finish_checks(ty_heap *heap) {
+    if (heap->checks != nullptr)
+        heap->checks->calls->finish(heap);
+}
+
 void heap_detach(ty_heap *heap) {
     {
         os::lock_guard guard(caches_lock);
@@ -181,7 +194,8 @@ void heap_detach(ty_heap *heap) {
         drop_caches(heap);
         address_table_remove(heap);
     }
-    stop_checks(heap);
+    if (heap->checks != nullptr)
+        heap->checks->calls->stop(heap);
     unmap_states(heap);
     os::unmap_memory(heap, sizeof(ty_heap));
 }

@@ -38,8 +38,8 @@ void drop(heap_checks *checks) {
     os::unmap_memory(checks, sizeof(heap_checks));
 }
 
-ty_status start_parts(heap_checks *checks, const check_options &options) {
-    bool keeps = (options.flags & (TY_CHECK_FREED | TY_CHECK_GUARD_PAGES)) != 0 || options.flags == 0;
+ty_status start_parts(heap_checks *checks, const ty_check_options &options) {
+    bool keeps = (options.checks & (TY_CHECK_FREED | TY_CHECK_GUARD_PAGES)) != 0 || options.checks == 0;
     uint64_t bytes = options.quarantine_bytes;
     if (bytes == 0)
         bytes = keeps ? quarantine_default : quarantine_small;
@@ -47,7 +47,7 @@ ty_status start_parts(heap_checks *checks, const check_options &options) {
         return status;
     if (ty_status status = checks->sites.start(); status != TY_OK)
         return status;
-    if ((options.flags & TY_CHECK_GUARD_PAGES) == 0 && options.sample_every == 0)
+    if ((options.checks & TY_CHECK_GUARD_PAGES) == 0 && options.sample_every == 0)
         return TY_OK;
     return os::faults::add(os::faults::layer::forbidden, checks->heap->base, checks->heap->limit_bytes,
                            on_forbidden_access, checks, &checks->watch);
@@ -99,9 +99,11 @@ ty_status list_sites(const heap_checks &checks, site_list *list) {
             sizeof(ty_site_use), where,  known.sum.blocks, known.sum.bytes, checks.heap->base + known.sum.block,
             known.sum.size,      nullptr};
     }
-    std::sort(list->uses, list->uses + list->count, [](const ty_site_use &a, const ty_site_use &b) {
+    auto order = [](const ty_site_use &a, const ty_site_use &b) {
         return a.total_bytes != b.total_bytes ? a.total_bytes > b.total_bytes : a.block < b.block;
-    });
+    };
+    std::make_heap(list->uses, list->uses + list->count, order); // much less code than std::sort
+    std::sort_heap(list->uses, list->uses + list->count, order);
     return TY_OK;
 }
 
@@ -109,7 +111,7 @@ ty_status each_site(ty_heap *heap, const char *state, ty_site_callback *callback
     site_list list;
     {
         pause_guard paused(heap);
-        if (ty_status status = list_sites(*heap->checks, &list); status != TY_OK)
+        if (ty_status status = list_sites(checks_of(heap), &list); status != TY_OK)
             return status;
     }
     void *memory;
@@ -159,10 +161,10 @@ bool tell_leak(const ty_site_use *use, void *context) {
 }
 
 void tell_leaks(ty_heap *heap) {
-    leak_report report{heap->checks};
+    leak_report report{&checks_of(heap)};
     char line[160];
     ty_status status = each_site(heap, "were not freed", tell_leak, &report);
-    if (heap->checks->found != nullptr)
+    if (checks_of(heap).found != nullptr)
         return;
     int length = 0;
     if (status != TY_OK)
@@ -185,7 +187,7 @@ void describe(const finding &what, const ty_heap *heap, char *text, size_t text_
 }
 
 void check_live(ty_heap *heap) {
-    const heap_checks &checks = *heap->checks;
+    const heap_checks &checks = checks_of(heap);
     for (uint64_t place = 0;; place++) {
         finding_list findings;
         {
@@ -200,57 +202,26 @@ void check_live(ty_heap *heap) {
         }
         if (findings.count == 0)
             return;
-        tell_all(*heap->checks, findings);
+        tell_all(checks_of(heap), findings);
     }
 }
 
 } // namespace
 
-ty_status heap_start_checks(ty_heap *heap, const check_options &options) {
-    void *memory;
-    if (ty_status status = os::map_memory(sizeof(heap_checks), os::memory_hint::none, &memory); status != TY_OK)
-        return status;
-    auto *checks = new (memory) heap_checks;
-    checks->heap = heap;
-    checks->flags = options.flags;
-    if ((checks->flags & TY_CHECK_LEAKS) != 0)
-        checks->flags |= TY_CHECK_SITES;
-    checks->sample_every = options.sample_every;
-    checks->sample_left.store(options.sample_every, std::memory_order_relaxed);
-    checks->guarded_max = find_guarded_max(options.flags);
-    checks->found = options.found;
-    checks->found_context = options.context;
-    if (ty_status status = start_parts(checks, options); status != TY_OK) {
-        drop(checks);
-        return status;
-    }
-    heap->checks = checks;
-    if ((checks->flags & TY_CHECK_SITES) != 0 || checks->sample_every != 0)
-        os::prepare_stacks();
-    return TY_OK;
-}
-
-void heap_finish_checks(ty_heap *heap) {
-    if (heap->checks == nullptr)
-        return;
+static void finish(ty_heap *heap) {
     check_live(heap);
     for (bool done = false; !done;) {
         finding_list findings;
         done = let_all_go(heap, &findings);
-        tell_all(*heap->checks, findings);
+        tell_all(checks_of(heap), findings);
     }
     if ((heap->checks->flags & TY_CHECK_LEAKS) != 0)
         tell_leaks(heap);
 }
 
-void stop_checks(ty_heap *heap) {
-    if (heap->checks != nullptr)
-        drop(heap->checks);
+static void stop(ty_heap *heap) {
+    drop(&checks_of(heap));
     heap->checks = nullptr;
-}
-
-bool heap_checked(const ty_heap *heap) {
-    return checks_all(heap);
 }
 
 ty_status heap_each_site(ty_heap *heap, ty_site_callback *callback, void *context) {
@@ -261,26 +232,21 @@ ty_status heap_each_site(ty_heap *heap, ty_site_callback *callback, void *contex
     return each_site(heap, "are live", callback, context);
 }
 
-ty_status unsupported_by_checks(const char *verb, const ty_heap *heap) {
-    return failure(TY_E_UNSUPPORTED, "%s in the heap at %p: it is checked", verb, static_cast<void *>(heap->base))
-        .remedy("create the heap without checks");
-}
-
-bool as_program_sees(const ty_heap *heap, ty_block *block) {
-    const check_record *record = heap->checks->records.find(offset_in(heap, block->address));
+static bool as_program_sees(const ty_heap *heap, ty_block *block) {
+    const check_record *record = checks_of(heap).records.find(offset_in(heap, block->address));
     if (record == nullptr)
         return true;
     *block = {heap->base + record->user, record->user_bytes};
     return !record->freed;
 }
 
-void subtract_freed(const ty_heap *heap, ty_heap_stats *stats) {
-    stats->live_blocks -= heap->checks->freed.count();
-    stats->live_bytes -= heap->checks->freed.bytes();
+static void subtract_freed(const ty_heap *heap, ty_heap_stats *stats) {
+    stats->live_blocks -= checks_of(heap).freed.count();
+    stats->live_bytes -= checks_of(heap).freed.bytes();
 }
 
-uint64_t verify_checks(const ty_heap *heap, ty_problem_callback *callback, void *context) {
-    const heap_checks &checks = *heap->checks;
+static uint64_t verify_checks(const ty_heap *heap, ty_problem_callback *callback, void *context) {
+    const heap_checks &checks = checks_of(heap);
     uint64_t problems = 0;
     for (uint64_t place = 0; place < checks.records.places(); place++) {
         finding_list findings;
@@ -312,6 +278,39 @@ os::faults::outcome on_forbidden_access(void *context, const os::faults::memory_
     if (record.real != 0)
         tell(checks, {TY_FOUND_ACCESS, nullptr, fault.address, record, fault.write});
     return os::faults::outcome::not_ours;
+}
+
+static constexpr check_calls calls = {
+    checked_alloc,    checked_free, checked_resize, checked_resize_in_place, checked_usable_size, has_record,
+    checked_block_at, sample_due,   take_sample,    as_program_sees,         subtract_freed,      verify_checks,
+    finish,           stop};
+
+ty_status heap_start_checks(ty_heap *heap, const ty_check_options &options) {
+    if (heap->checks != nullptr || heap->caches != nullptr || top_of(heap) != first_user_page)
+        return failure(TY_E_BUSY, "start checks of the heap at %p: it is in use", static_cast<void *>(heap->base))
+            .remedy("start them before anything else is done with the heap");
+    void *memory;
+    if (ty_status status = os::map_memory(sizeof(heap_checks), os::memory_hint::none, &memory); status != TY_OK)
+        return status;
+    auto *checks = new (memory) heap_checks;
+    checks->calls = &calls;
+    checks->heap = heap;
+    checks->flags = options.checks;
+    if ((checks->flags & TY_CHECK_LEAKS) != 0)
+        checks->flags |= TY_CHECK_SITES;
+    checks->sample_every = options.sample_every;
+    checks->sample_left.store(options.sample_every, std::memory_order_relaxed);
+    checks->guarded_max = find_guarded_max(options.checks);
+    checks->found = options.found;
+    checks->found_context = options.found_context;
+    if (ty_status status = start_parts(checks, options); status != TY_OK) {
+        drop(checks);
+        return status;
+    }
+    heap->checks = checks;
+    if ((checks->flags & TY_CHECK_SITES) != 0 || checks->sample_every != 0)
+        os::prepare_stacks();
+    return TY_OK;
 }
 
 } // namespace taiyen

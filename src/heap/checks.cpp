@@ -107,7 +107,7 @@ bool make_bounded(ty_heap *heap, thread_cache *cache, const request &wanted, boo
 
 // With the record entered, or NULL with the detail set.
 void *make_block(ty_heap *heap, thread_cache *cache, const request &wanted, bool guarded, check_record record) {
-    heap_checks &checks = *heap->checks;
+    heap_checks &checks = checks_of(heap);
     record.user_bytes = wanted.size;
     record.thread = static_cast<uint32_t>(os::thread_id());
     bool bounds = (checks.flags & (TY_CHECK_BOUNDS | TY_CHECK_GUARD_PAGES)) != 0;
@@ -152,8 +152,8 @@ check_record record_at(ty_heap *heap, const void *address) {
     live_block block;
     if (find_block(heap, address, &block) != TY_OK)
         return {};
-    os::lock_guard guard(heap->checks->lock);
-    const check_record *record = heap->checks->records.find(block.offset);
+    os::lock_guard guard(checks_of(heap).lock);
+    const check_record *record = checks_of(heap).records.find(block.offset);
     return record != nullptr ? *record : check_record{};
 }
 
@@ -168,7 +168,7 @@ ty_finding_kind kind_of(const ty_heap *heap, const check_record &record, const v
 
 ty_status refuse(ty_heap *heap, const char *verb, const void *address, const check_record &record) {
     ty_finding_kind kind = kind_of(heap, record, address);
-    tell(*heap->checks, {kind, verb, reinterpret_cast<uintptr_t>(address), record, false});
+    tell(checks_of(heap), {kind, verb, reinterpret_cast<uintptr_t>(address), record, false});
     if (kind == TY_FOUND_WILD_FREE)
         return not_a_block(verb, heap, address);
     return failure(TY_E_ARGUMENT, "%s %p: %s the block at %p of %llu bytes%s", verb, address,
@@ -198,7 +198,7 @@ ty_status release(ty_heap *heap, thread_cache *cache, const check_record &record
 
 // Blocks leave the quarantine until it is within its bounds, unless there is no room for what is wrong with them.
 ty_status let_go(ty_heap *heap, thread_cache *cache, bool all, finding_list *findings) {
-    heap_checks &checks = *heap->checks;
+    heap_checks &checks = checks_of(heap);
     for (;;) {
         check_record oldest;
         {
@@ -300,7 +300,7 @@ void check_block(const heap_checks &checks, const check_record &record, const ch
 }
 
 void *checked_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed, const void *caller) {
-    heap_checks &checks = *heap->checks;
+    heap_checks &checks = checks_of(heap);
     request wanted{at_least_one(size), alignment > natural_alignment ? alignment : natural_alignment, zeroed};
     calls stack(checks, caller);
     void *block = nullptr;
@@ -319,7 +319,8 @@ void *checked_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed, c
     return block;
 }
 
-bool sample_due(heap_checks &checks) {
+bool sample_due(ty_heap *heap) {
+    heap_checks &checks = checks_of(heap);
     if (checks.flags != 0 || checks.sample_left.fetch_sub(1, std::memory_order_relaxed) != 1)
         return false;
     checks.sample_left.store(checks.sample_every, std::memory_order_relaxed);
@@ -327,19 +328,19 @@ bool sample_due(heap_checks &checks) {
 }
 
 void *take_sample(ty_heap *heap, size_t size, const void *caller) {
-    calls stack(*heap->checks, caller);
+    calls stack(checks_of(heap), caller);
     operation work(heap);
     if (work.cache() == nullptr)
         return nullptr;
     check_record record{};
-    record.site = enter_site(*heap->checks, stack.frames, stack.count);
+    record.site = enter_site(checks_of(heap), stack.frames, stack.count);
     return make_block(heap, work.cache(), {at_least_one(size), natural_alignment, false}, true, record);
 }
 
-bool is_checked(ty_heap *heap, const void *block) {
+bool has_record(ty_heap *heap, const void *block) {
     if (checks_all(heap))
         return true;
-    if (heap->checks->guarded.load(std::memory_order_relaxed) == 0)
+    if (checks_of(heap).guarded.load(std::memory_order_relaxed) == 0)
         return false;
     uint64_t page = offset_in(heap, block) / page_bytes;
     if (page < first_user_page || page >= top_of(heap) || heap->descriptors[page].kind == page_span)
@@ -349,7 +350,7 @@ bool is_checked(ty_heap *heap, const void *block) {
 }
 
 ty_status checked_free(ty_heap *heap, const char *verb, void *block, const void *caller) {
-    heap_checks &checks = *heap->checks;
+    heap_checks &checks = checks_of(heap);
     calls stack(checks, caller);
     finding_list findings;
     check_record record;
@@ -371,7 +372,7 @@ ty_status checked_free(ty_heap *heap, const char *verb, void *block, const void 
 }
 
 ty_status checked_resize_in_place(ty_heap *heap, void *block, size_t size) {
-    heap_checks &checks = *heap->checks;
+    heap_checks &checks = checks_of(heap);
     finding_list findings;
     check_record record;
     bool live, done;
@@ -420,7 +421,7 @@ bool let_all_go(ty_heap *heap, finding_list *findings) {
     operation work(heap, cache_to_free);
     if (let_go(heap, work.cache(), true, findings) != TY_OK)
         return true; // damaged tables: nothing more can be said
-    return heap->checks->freed.empty();
+    return checks_of(heap).freed.empty();
 }
 
 } // namespace taiyen

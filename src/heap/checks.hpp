@@ -6,15 +6,15 @@
 #pragma once
 
 #include "alloc.hpp"
+#include "check_calls.hpp"
 #include "check_records.hpp"
 #include "check_sites.hpp"
 
 namespace taiyen {
 
-struct heap_checks {
+struct heap_checks : check_hooks {
     os::mutex lock{os::lock_rank::checks};
-    ty_heap *heap = nullptr;
-    unsigned flags = 0; // constant, as is all that start_checks is given
+    ty_heap *heap = nullptr; // constant, as is all that heap_start_checks is given
     unsigned sample_every = 0;
     uint64_t guarded_max = 0;
     ty_finding_callback *found = nullptr;
@@ -26,28 +26,19 @@ struct heap_checks {
     quarantine freed;
     site_table sites;
 };
-
-// A heap with any of the flags is checked in each call; one that only samples has records of its samples alone.
-inline bool checks_all(const ty_heap *heap) {
-    return heap->checks != nullptr && heap->checks->flags != 0;
+inline heap_checks &checks_of(const ty_heap *heap) {
+    return *static_cast<heap_checks *>(heap->checks);
 }
 
-void stop_checks(ty_heap *heap);
-ty_status unsupported_by_checks(const char *verb, const ty_heap *heap);
-
-// The allocator's calls on a checked heap. caller: a return address from which the stacks are told.
+// The part of the table that is about blocks: checks.cpp.
 void *checked_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed, const void *caller);
 ty_status checked_free(ty_heap *heap, const char *verb, void *block, const void *caller);
 void *checked_resize(ty_heap *heap, void *block, size_t size, const void *caller);
 ty_status checked_resize_in_place(ty_heap *heap, void *block, size_t size);
 size_t checked_usable_size(ty_heap *heap, const void *block);
-// Whether a call with a block is one of these: on a heap that only samples, those with a sample.
-bool is_checked(ty_heap *heap, const void *block);
-// The live block that holds the address, as the program sees it; false: none.
+bool has_record(ty_heap *heap, const void *block);
 bool checked_block_at(ty_heap *heap, const void *address, ty_block *block);
-
-// Sampling: whether a block is to get a guard page now; and such a block, or NULL where there can be none.
-bool sample_due(heap_checks &checks);
+bool sample_due(ty_heap *heap);
 void *take_sample(ty_heap *heap, size_t size, const void *caller);
 
 // One thing that is wrong.
@@ -71,17 +62,11 @@ struct finding_list {
     }
 };
 
-// What is in the quarantine goes back to the heap, with what is found. False: there is more to come.
-bool let_all_go(ty_heap *heap, finding_list *findings);
-
-// For a paused heap: whether the truth's block is one that the program knows, and as what; statistics without those
-// that it does not know; and what is wrong with any block, as texts. Returns how many.
-bool as_program_sees(const ty_heap *heap, ty_block *block);
-void subtract_freed(const ty_heap *heap, ty_heap_stats *stats);
-uint64_t verify_checks(const ty_heap *heap, ty_problem_callback *callback, void *context);
-
 // What is wrong with a block's bounds, or with its fill when it is freed: at most two findings.
 void check_block(const heap_checks &checks, const check_record &record, const char *verb, finding_list *findings);
+
+// What is in the quarantine goes back to the heap, with what is found. False: there is more to come.
+bool let_all_go(ty_heap *heap, finding_list *findings);
 
 void tell(heap_checks &checks, const finding &what);
 void tell_all(heap_checks &checks, const finding_list &findings);

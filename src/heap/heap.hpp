@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../os/os.hpp"
+#include <taiyen/checks.h>
 #include <taiyen/heap.h>
 #include <taiyen/persist.h>
 
@@ -37,17 +38,11 @@ ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, co
 // writable false: only look-ups, iteration, verification, statistics work.
 ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **heap);
 
-// Checks of how blocks are used, for a heap that nobody uses yet: docs/design/checks.md. flags: TY_CHECK_ values.
-struct check_options {
-    unsigned flags;
-    unsigned sample_every;
-    size_t quarantine_bytes;
-    ty_finding_callback *found;
-    void *context;
-};
-ty_status heap_start_checks(ty_heap *heap, const check_options &options);
+// Checks of how blocks are used, for a heap that nobody has used yet: docs/design/checks.md. Expected: TY_E_BUSY.
+ty_status heap_start_checks(ty_heap *heap, const ty_check_options &options);
 // Looks at all blocks, live or freed, and tells of leaks, as at a heap's end. Frees what was kept back.
 void heap_finish_checks(ty_heap *heap);
+bool heap_has_checks(const ty_heap *heap);
 bool heap_checked(const ty_heap *heap); // in each call: what needs blocks at given addresses is not to be had
 ty_status heap_each_site(ty_heap *heap, ty_site_callback *callback, void *context);
 

@@ -10,7 +10,7 @@
 namespace taiyen {
 
 struct class_cache;
-struct heap_checks;
+struct check_hooks;
 struct thread_cache;
 struct thread_table;
 
@@ -131,7 +131,7 @@ struct ty_heap {
     uint16_t slot;      // in the address table
     bool writable;
     bool barrier;                // os::process_barrier works
-    taiyen::heap_checks *checks; // NULL: none; set before the heap is used
+    taiyen::check_hooks *checks; // NULL: none; set before the heap is used
 
     alignas(64) taiyen::class_info classes[256];       // those from class_count on have no blocks
     uint8_t class_of[taiyen::small_bytes_max / 8 + 1]; // by (size + 7) / 8

@@ -1,6 +1,6 @@
 // Resizing: in place where there is room, else by a new block.
 #include "alloc.hpp"
-#include "checks.hpp"
+#include "check_calls.hpp"
 #include "limits.hpp"
 #include "pointer.hpp"
 
@@ -68,8 +68,8 @@ ty_status heap_resize_in_place(void *address, size_t size) {
     live_block block;
     if (ty_status status = start_resize(address, &heap); status != TY_OK)
         return status;
-    if (heap->checks != nullptr && is_checked(heap, address)) [[unlikely]]
-        return checked_resize_in_place(heap, address, size);
+    if (is_checked(heap, address)) [[unlikely]]
+        return heap->checks->calls->resize_in_place(heap, address, size);
     ty_status status;
     {
         operation work(heap);
@@ -106,8 +106,8 @@ void *heap_resize(void *address, size_t size) {
     ty_heap *heap;
     if (start_resize(address, &heap) != TY_OK)
         return nullptr;
-    if (heap->checks != nullptr && is_checked(heap, address)) [[unlikely]]
-        return checked_resize(heap, address, size, __builtin_return_address(0));
+    if (is_checked(heap, address)) [[unlikely]]
+        return heap->checks->calls->resize(heap, address, size, __builtin_return_address(0));
     void *resized = resize_or_move(heap, address, size);
     after_growth(heap);
     return resized;
@@ -120,8 +120,8 @@ size_t heap_usable_size(const void *address) {
         static_cast<void>(not_a_block("look at", nullptr, address));
         return 0;
     }
-    if (heap->checks != nullptr && is_checked(heap, address)) [[unlikely]]
-        return checked_usable_size(heap, address);
+    if (is_checked(heap, address)) [[unlikely]]
+        return heap->checks->calls->usable_size(heap, address);
     operation work(heap);
     return find_start("look at", heap, address, &block) == TY_OK ? block.bytes : 0;
 }
@@ -184,8 +184,8 @@ ty_status heap_block_of(const void *address, ty_block *found) {
     ty_heap *heap = heap_at(address);
     ty_status status = TY_E_NOT_FOUND;
     live_block block;
-    if (heap != nullptr && heap->checks != nullptr && is_checked(heap, address)) {
-        if (checked_block_at(heap, address, found))
+    if (heap != nullptr && is_checked(heap, address)) {
+        if (heap->checks->calls->block_at(heap, address, found))
             return TY_OK;
     } else if (heap != nullptr) {
         operation work(heap);

@@ -1,7 +1,7 @@
 // Statistics, and giving the memory of free pages back.
 #include "walk.hpp"
 
-#include "checks.hpp"
+#include "check_calls.hpp"
 
 namespace taiyen {
 namespace {
@@ -133,7 +133,7 @@ ty_status heap_get_stats(ty_heap *heap, ty_heap_stats *stats) {
     if (walk.damaged())
         return tables_damaged("no area starts there", heap, walk.page());
     if (heap->checks != nullptr)
-        subtract_freed(heap, &found);
+        heap->checks->calls->subtract_freed(heap, &found);
     touched_parts touched(heap);
     found.control_bytes = header_pages * page_bytes;
     for (const byte_range &range : touched.part) {

@@ -1,5 +1,5 @@
 // Checks every structure of a heap top-down, by the invariants' numbers (docs/design/heap.md).
-#include "checks.hpp"
+#include "check_calls.hpp"
 #include "walk.hpp"
 
 #include <cstdarg>
@@ -270,7 +270,7 @@ ty_status verification::run() {
     check_above_top();
     check_roots();
     if (heap_->checks != nullptr)
-        problems_ += verify_checks(heap_, callback_, context_);
+        problems_ += heap_->checks->calls->verify(heap_, callback_, context_);
     if (problems_ == 0)
         return TY_OK;
     return failure(TY_E_DAMAGED, "verify the heap at %p: %llu problems", static_cast<void *>(heap_->base),

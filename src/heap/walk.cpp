@@ -1,13 +1,13 @@
 #include "walk.hpp"
 
-#include "checks.hpp"
+#include "check_calls.hpp"
 
 namespace taiyen {
 namespace {
 
 // A checked heap's blocks are those that the program knows.
 bool call_back(const ty_heap *heap, ty_block block, ty_block_callback *callback, void *context) {
-    if (heap->checks != nullptr && !as_program_sees(heap, &block))
+    if (heap->checks != nullptr && !heap->checks->calls->as_program_sees(heap, &block))
         return true;
     return callback(&block, context);
 }

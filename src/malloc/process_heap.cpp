@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace taiyen::drop_in {
 
@@ -25,9 +26,6 @@ ty_heap *make_heap() {
         limit /= 2;
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     options.classes = TY_CLASSES_PACKED;
-    read_settings(os::start_variable("TAIYEN_MALLOC"), &options);
-    checks = options.checks;
-    os::postpone_stacks(); // nothing can be loaded where the dynamic linker allocates
     for (; limit >= heap_granule_bytes; limit /= 2) {
         ty_heap *heap;
         options.limit_bytes = limit;
@@ -35,6 +33,21 @@ ty_heap *make_heap() {
             return heap;
     }
     return nullptr;
+}
+
+// A program whose checks cannot be had runs without them, as it would with words that are not known.
+void start_checks(ty_heap *heap) {
+    ty_check_options options = TY_CHECK_OPTIONS_INIT;
+    read_settings(os::start_variable("TAIYEN_MALLOC"), &options);
+    if (options.checks == 0 && options.sample_every == 0)
+        return;
+    os::postpone_stacks(); // nothing can be loaded where the dynamic linker allocates
+    if (ty_heap_start_checks(heap, &options) == TY_OK) {
+        checks = options.checks;
+        return;
+    }
+    const char *text = ty_error_text();
+    os::write_standard_error(text, strlen(text));
 }
 
 // M2. The linker marks the library to be started before all others.
@@ -66,7 +79,10 @@ ty_heap *process_heap() {
         return heap;
     os::lock_guard guard(making);
     if (any_heap.load(std::memory_order_relaxed) == nullptr) {
-        any_heap.store(make_heap(), std::memory_order_release);
+        ty_heap *heap = make_heap();
+        if (heap != nullptr)
+            start_checks(heap);
+        any_heap.store(heap, std::memory_order_release);
         if (checks == 0)
             made_heap.store(any_heap.load(std::memory_order_relaxed), std::memory_order_release);
     }

@@ -47,7 +47,7 @@ bool take_number(const char *text, const char *end, const char *name, size_t *nu
            read_number(text + length, end, number);
 }
 
-bool take_word(const char *text, const char *end, ty_heap_options *options) {
+bool take_word(const char *text, const char *end, ty_check_options *options) {
     size_t number;
     for (const check_word &known : check_words)
         if (is_word(text, end, known.word)) {
@@ -73,7 +73,7 @@ void tell_unknown(const char *text, const char *end) {
 
 } // namespace
 
-void read_settings(const char *text, ty_heap_options *options) {
+void read_settings(const char *text, ty_check_options *options) {
     while (text != nullptr && *text != 0) {
         const char *end = text + strcspn(text, ",");
         if (end != text && !take_word(text, end, options))

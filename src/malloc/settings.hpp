@@ -2,10 +2,10 @@
 // docs/design/malloc.md lists them. What is not known is told on standard error and ignored.
 #pragma once
 
-#include <taiyen/heap.h>
+#include <taiyen/checks.h>
 
 namespace taiyen::drop_in {
 
-void read_settings(const char *text, ty_heap_options *options); // text may be NULL
+void read_settings(const char *text, ty_check_options *options); // text may be NULL
 
 } // namespace taiyen::drop_in

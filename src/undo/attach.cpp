@@ -172,7 +172,7 @@ ty_status check_attachable(ty_heap *heap) {
     if (image_kind(heap) == TY_TRANSACTIONAL)
         return failure(TY_E_UNSUPPORTED, "%s to a transactional heap", call)
             .remedy("use a snapshot heap; a transaction of a transactional heap can be rolled back");
-    if (heap_checked(heap))
+    if (heap_has_checks(heap))
         return failure(TY_E_UNSUPPORTED, "%s to the heap at %p: it is checked", call, heap_base(heap))
             .remedy("create the heap without checks");
     return TY_OK;

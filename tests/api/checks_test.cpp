@@ -33,12 +33,14 @@ class checked_heap {
 public:
     explicit checked_heap(unsigned checks, size_t quarantine_bytes = 0) {
         ty_heap_options options = TY_HEAP_OPTIONS_INIT;
-        options.checks = checks;
-        options.quarantine_bytes = quarantine_bytes;
-        options.found = collect;
-        options.found_context = this;
         options.classes = TY_CLASSES_PACKED;
         EXPECT_EQ(ty_heap_create(&options, &heap), TY_OK) << ty_error_text();
+        ty_check_options wanted = TY_CHECK_OPTIONS_INIT;
+        wanted.checks = checks;
+        wanted.quarantine_bytes = quarantine_bytes;
+        wanted.found = collect;
+        wanted.found_context = this;
+        EXPECT_EQ(ty_heap_start_checks(heap, &wanted), TY_OK) << ty_error_text();
     }
     ~checked_heap() { end(); }
     checked_heap(const checked_heap &) = delete;
@@ -324,10 +326,10 @@ TEST(checks, what_a_checked_heap_has_not) {
     expect_refusal(ty_undo_attach(heap.heap, nullptr), TY_E_UNSUPPORTED, "it is checked");
     auto none = [](const ty_site_use *, void *) { return true; };
     expect_refusal(ty_each_site(heap.heap, none, nullptr), TY_E_UNSUPPORTED, "TY_CHECK_SITES");
-    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    ty_check_options options = TY_CHECK_OPTIONS_INIT;
+    expect_refusal(ty_heap_start_checks(heap.heap, &options), TY_E_BUSY, "in use");
     options.checks = 1u << 20;
-    ty_heap *made;
-    expect_refusal(ty_heap_create(&options, &made), TY_E_ARGUMENT, "0x100000");
+    expect_refusal(ty_heap_start_checks(heap.heap, &options), TY_E_ARGUMENT, "0x100000");
 }
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) // they have handlers of their own for faults
@@ -345,10 +347,10 @@ void expect_fault(Function plant, const char *words) {
 }
 
 void with_guards(void (*misuse)(char *block)) {
-    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    ty_check_options options = TY_CHECK_OPTIONS_INIT;
     options.checks = TY_CHECK_GUARD_PAGES | TY_CHECK_SITES;
     ty_heap *heap;
-    if (ty_heap_create(&options, &heap) == TY_OK)
+    if (ty_heap_create(nullptr, &heap) == TY_OK && ty_heap_start_checks(heap, &options) == TY_OK)
         misuse(static_cast<char *>(ty_alloc(heap, 4000)));
 }
 
@@ -372,10 +374,11 @@ TEST(checks_death, accesses_to_guard_pages_and_freed_blocks) {
 }
 
 TEST(checks_death, without_a_callback_the_text_goes_to_standard_error) {
-    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    ty_check_options options = TY_CHECK_OPTIONS_INIT;
     options.checks = TY_CHECK_BOUNDS;
     ty_heap *heap;
-    ASSERT_EQ(ty_heap_create(&options, &heap), TY_OK);
+    ASSERT_EQ(ty_heap_create(nullptr, &heap), TY_OK);
+    ASSERT_EQ(ty_heap_start_checks(heap, &options), TY_OK) << ty_error_text();
     char *block = static_cast<char *>(ty_alloc(heap, 30));
     EXPECT_DEATH(
         {
