@@ -13,7 +13,7 @@ enum exit_code : int {
     exit_cannot = 2    // wrong usage, or it cannot be read
 };
 
-int info(const std::string &path, bool json);
+int info(const std::string &path, bool json, bool classes);
 int verify(const std::string &path, bool quick);
 // log_path: empty is the heap's path + "-log".
 int log_stat(const std::string &path, const std::string &log_path, bool json);

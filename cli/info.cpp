@@ -1,10 +1,11 @@
-// taiyen info: what the files of a heap say, without opening it.
+// taiyen info: what the files of a heap say, without opening it; and by size class, opened read-only.
 #include "commands.hpp"
 #include "text.hpp"
 
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace cli {
 
@@ -71,7 +72,19 @@ std::string time_of(uint64_t unix_s) {
     return text;
 }
 
-void print_json(const std::string &path, const ty_info &info) {
+nlohmann::ordered_json classes_json(const std::vector<ty_class_stats> &classes) {
+    auto all = nlohmann::ordered_json::array();
+    for (const ty_class_stats &one : classes)
+        all.push_back({{"block_bytes", one.block_bytes},
+                       {"spans", one.spans},
+                       {"span_bytes", one.span_bytes},
+                       {"block_count", one.block_count},
+                       {"live_blocks", one.live_blocks},
+                       {"live_bytes", one.live_bytes}});
+    return all;
+}
+
+void print_json(const std::string &path, const ty_info &info, const std::vector<ty_class_stats> *by_class) {
     nlohmann::ordered_json json;
     json["path"] = path;
     json["kind"] = kind_name(info.kind);
@@ -97,6 +110,8 @@ void print_json(const std::string &path, const ty_info &info) {
     }
     json["found"] = found_name(info.found);
     json["open_text"] = info.open_text;
+    if (by_class != nullptr)
+        json["classes_in_use"] = classes_json(*by_class);
     // A path need not be UTF-8; what is not is replaced.
     std::puts(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
@@ -148,17 +163,52 @@ void print_words(const std::string &path, const ty_info &info) {
     print_line("an open", info.open_text);
 }
 
+void print_classes(const std::vector<ty_class_stats> &classes) {
+    std::printf("  %12s %10s %12s %14s %14s %7s\n", "block", "spans", "memory", "blocks", "live", "full");
+    for (const ty_class_stats &one : classes) {
+        std::string block = one.block_bytes != 0 ? text::count(one.block_bytes) : "whole pages";
+        double full = static_cast<double>(one.live_bytes) / static_cast<double>(one.span_bytes);
+        std::printf("  %12s %10s %12s %14s %14s %7s\n", block.c_str(), text::count(one.spans).c_str(),
+                    text::size(one.span_bytes).c_str(), text::count(one.block_count).c_str(),
+                    text::count(one.live_blocks).c_str(), text::percent(full).c_str());
+    }
+}
+
+int read_classes(const std::string &path, std::vector<ty_class_stats> &classes) {
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.mode = TY_OPEN_READ_ONLY;
+    ty_heap *heap = nullptr;
+    if (ty_status status = ty_open(path.c_str(), &options, &heap, nullptr))
+        return complain(status);
+    auto keep = [](const ty_class_stats *one, void *all) {
+        static_cast<std::vector<ty_class_stats> *>(all)->push_back(*one);
+        return true;
+    };
+    int code = exit_fine;
+    if (ty_status status = ty_each_class(heap, keep, &classes))
+        code = complain(status);
+    if (ty_status status = ty_close(heap))
+        code = complain(status);
+    return code;
+}
+
 } // namespace
 
-int info(const std::string &path, bool json) {
+int info(const std::string &path, bool json, bool classes) {
     ty_info info{};
     info.struct_size = sizeof info;
     if (ty_status status = ty_read_info(path.c_str(), nullptr, &info))
         return complain(status);
+    std::vector<ty_class_stats> by_class;
+    if (classes)
+        if (int code = read_classes(path, by_class); code != exit_fine)
+            return code;
     if (json)
-        print_json(path, info);
+        print_json(path, info, classes ? &by_class : nullptr);
     else
         print_words(path, info);
+    if (!json && classes)
+        print_classes(by_class);
     return exit_fine;
 }
 

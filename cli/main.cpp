@@ -16,6 +16,7 @@ struct arguments {
     std::string log_path;
     int width = 1200;
     bool json = false;
+    bool classes = false;
     bool quick = false;
 };
 
@@ -34,6 +35,7 @@ int run(int argc, char **argv) {
 
     CLI::App *info = add_command(app, given, "info", "Tell what a heap is, how it was closed, what an open would do");
     info->add_flag("--json", given.json, "as one JSON object");
+    info->add_flag("--classes", given.classes, "also its blocks by size class; opens the heap, for reading");
     CLI::App *verify = add_command(app, given, "verify", "Check a heap; say what is wrong and where");
     verify->add_flag("--quick", given.quick, "only the heap's structures, not the checksum of every page");
     CLI::App *map = add_command(app, given, "map", "Draw a picture of what a heap's pages are used for");
@@ -63,7 +65,7 @@ int run(int argc, char **argv) {
         return cli::exit_cannot;
     }
     if (info->parsed())
-        return cli::info(given.path, given.json);
+        return cli::info(given.path, given.json, given.classes);
     if (stat->parsed())
         return cli::log_stat(given.path, given.log_path, given.json);
     if (dump->parsed())

@@ -218,6 +218,21 @@ class Info(CliTest):
         self.assertEqual(int(info["base"], 16) % (64 << 20), 0)
         self.assertEqual(hashes(self.folder), before)
 
+    def test_classes(self):
+        path = self.heap("close")
+        before = hashes(self.folder)
+        self.assertNotIn("classes_in_use", json.loads(self.succeeds("info", path, "--json")))
+        classes = json.loads(self.succeeds("info", path, "--json", "--classes"))["classes_in_use"]
+        self.assertGreater(len(classes), 1)
+        for one in classes:
+            self.assertLessEqual(one["live_blocks"], one["block_count"])
+            self.assertLessEqual(one["live_bytes"], one["span_bytes"])
+            if one["block_bytes"]:
+                self.assertEqual(one["live_bytes"], one["live_blocks"] * one["block_bytes"])
+        words = self.succeeds("info", path, "--classes")
+        self.assertIn(f"{classes[0]['block_bytes']:,}", words.splitlines()[-len(classes)])
+        self.assertEqual(hashes(self.folder), before)
+
     def test_died(self):
         path = self.heap("die")
         info = json.loads(self.succeeds("info", path, "--json"))

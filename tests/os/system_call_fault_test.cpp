@@ -371,6 +371,25 @@ TEST(system_call_fault, questions_about_the_system) {
         EXPECT_TRUE(words[0] != words[1] && words[1] != words[2]);
         return TY_OK;
     });
+    static char own[page_bytes];
+    uint64_t before;
+    bool allowed = nodes_of(own, &before) == TY_OK; // a container's profile may refuse these calls always
+    fail_each_call("bind_to_nodes", [&] {
+        void *memory;
+        if (ty_status status = map_memory(page_bytes, memory_hint::none, &memory); status != TY_OK)
+            return status;
+        uint64_t nodes = 0;
+        ty_status status = bind_to_nodes(memory, page_bytes, 1);
+        EXPECT_NE(status, TY_E_ARGUMENT) << "there is a node 0";
+        if (status == TY_OK)
+            status = nodes_of(memory, &nodes);
+        if (status == TY_OK) {
+            EXPECT_EQ(nodes, 1u);
+            EXPECT_LT(current_node(), numa_nodes_max);
+        }
+        unmap_memory(memory, page_bytes);
+        return allowed ? status : TY_OK;
+    });
     fail_each_call("process_barrier", [] {
         if (process_barrier_register())
             process_barrier();
