@@ -77,10 +77,11 @@ TY_API void *ty_alloc_aligned(ty_heap *heap, size_t size, size_t alignment);
  * there), TY_E_EXISTS (some of it is in use), TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_alloc_at(ty_heap *heap, void *address, size_t size);
 
-/* Makes the block at least size bytes long, in place where possible; else moves it. Content is kept up to the smaller
- * size. Returns the block's address (the old one is then invalid if it differs), or NULL with the error detail set and
- * the old block untouched: TY_E_MEMORY, TY_E_SPACE, TY_E_ARGUMENT (not a live block). The alignment that
- * ty_alloc_aligned gave is kept only while the block stays in place. */
+/* Makes the block at least size bytes long, in place where possible; else moves it. A block that shrinks may move, too,
+ * into a hole that it fits. Content is kept up to the smaller size. In a volatile heap, huge pages of long blocks move
+ * without a copy: O(size / 2 MiB). Returns the block's address (the old one is then invalid if it differs), or NULL
+ * with the error detail set and the old block untouched: TY_E_MEMORY, TY_E_SPACE, TY_E_ARGUMENT (not a live block). The
+ * alignment that ty_alloc_aligned gave is kept only while the block stays in place. */
 TY_API void *ty_resize(void *block, size_t size);
 
 /* Resizes in place or not at all. Errors: TY_E_MEMORY (no room behind the block), TY_E_ARGUMENT. */

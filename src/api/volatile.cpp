@@ -29,7 +29,7 @@ size_t span_bytes(size_t limit_bytes) {
 }
 
 ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty_heap **heap) {
-    const heap_owner owner{nullptr, provide, give_back};
+    const heap_owner owner{nullptr, provide, give_back, true};
     if (ty_status status = heap_format(base, bytes, classes, owner))
         return status;
     return heap_attach(base, bytes, owner, true, heap);

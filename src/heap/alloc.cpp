@@ -3,6 +3,7 @@
 #include "check_calls.hpp"
 #include "limits.hpp"
 #include "pointer.hpp"
+#include "relocate.hpp"
 
 #include <bit>
 #include <cstring>
@@ -146,7 +147,8 @@ void *alloc_run_entered(ty_heap *heap, size_t size, size_t alignment, bool zeroe
                 .remedy("use a heap with a larger limit_bytes"));
     }
     uint64_t pages = size == 0 ? 1 : (size + page_bytes - 1) / page_bytes;
-    uint64_t align_pages = alignment <= page_bytes ? 1 : alignment / page_bytes;
+    uint64_t align_pages =
+        alignment <= page_bytes ? run_alignment(heap, pages, aligned_run_pages) : alignment / page_bytes;
     page_run run{0, static_cast<uint32_t>(pages)};
     uint64_t fresh_from;
     {

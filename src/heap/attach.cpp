@@ -61,6 +61,7 @@ void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &ow
     heap->base = static_cast<char *>(base);
     heap->header = static_cast<heap_header *>(base);
     heap->owner = owner;
+    heap->mover.start(base, limit_bytes);
     heap->writable = writable;
     heap->barrier = os::process_barrier_available();
     heap->top.store(heap->header->top_page, std::memory_order_relaxed);
@@ -197,6 +198,7 @@ void heap_detach(ty_heap *heap) {
     if (heap->checks != nullptr)
         heap->checks->calls->stop(heap);
     unmap_states(heap);
+    heap->mover.stop();
     os::unmap_memory(heap, sizeof(ty_heap));
 }
 

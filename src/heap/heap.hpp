@@ -25,6 +25,8 @@ struct heap_owner {
     // The content of these free pages is not needed; their memory may be given back. They then read as zeros or as
     // before.
     void (*give_back)(void *context, void *address, size_t bytes) = nullptr;
+    // The memory is private and anonymous, and no page of it is watched: blocks can be moved by page-table entries.
+    bool movable = false;
 };
 
 // Makes an empty heap in [base, base + limit_bytes), which reads as zeros, and touches nothing but its first

@@ -126,6 +126,7 @@ struct ty_heap {
     uint64_t first_table_page;
     size_t page_count; // that the volatile tables have room for
     taiyen::heap_owner owner;
+    taiyen::os::page_mover mover; // used if the owner's pages are movable
     uint32_t class_count;
     uint32_t small_max; // the largest class's block size
     uint16_t slot;      // in the address table

@@ -1,10 +1,8 @@
-// Resizing: in place where there is room, else by a new block.
+// Resizing: in place where there is room, else by another place.
 #include "alloc.hpp"
 #include "check_calls.hpp"
 #include "limits.hpp"
-#include "pointer.hpp"
-
-#include <cstring>
+#include "relocate.hpp"
 
 namespace taiyen {
 namespace {
@@ -23,23 +21,31 @@ ty_status no_room(const live_block &block, size_t size) {
         .remedy("resize without asking for the same place");
 }
 
-ty_status resize_run(ty_heap *heap, const live_block &block, size_t size) {
+// In place. Expected: TY_E_MEMORY, without a detail.
+ty_status resize_run(ty_heap *heap, live_block *block, size_t size) {
     if (size > heap->limit_bytes)
-        return no_room(block, size);
-    uint64_t pages = size == 0 ? 1 : (size + page_bytes - 1) / page_bytes;
+        return TY_E_MEMORY;
+    uint32_t pages = static_cast<uint32_t>(size == 0 ? 1 : (size + page_bytes - 1) / page_bytes);
     os::lock_guard guard(heap->pages_lock);
     uint64_t fresh_from;
-    if (pages < block.run.count)
-        return shrink_run(heap, block.run, static_cast<uint32_t>(pages));
-    if (pages > block.run.count)
-        return grow_run(heap, block.run, static_cast<uint32_t>(pages), &fresh_from);
-    return TY_OK;
+    ty_status status = TY_OK;
+    if (pages < block->run.count)
+        status = shrink_run(heap, block->run, pages);
+    else if (pages > block->run.count)
+        status = grow_run(heap, block->run, pages, &fresh_from);
+    if (status == TY_OK) {
+        block->run.count = pages;
+        block->bytes = uint64_t{pages} * page_bytes;
+    }
+    return status;
 }
 
-ty_status resize_entered(ty_heap *heap, const live_block &block, size_t size) {
-    if (!block.small)
-        return resize_run(heap, block, size);
-    return size <= block.bytes ? TY_OK : no_room(block, size);
+// In place or not at all. *block becomes what it is then.
+ty_status resize_entered(ty_heap *heap, live_block *block, size_t size) {
+    ty_status status = size <= block->bytes ? TY_OK : TY_E_MEMORY;
+    if (!block->small)
+        status = resize_run(heap, block, size);
+    return status == TY_E_MEMORY ? no_room(*block, size) : status;
 }
 
 ty_status start_resize(const void *address, ty_heap **heap) {
@@ -56,9 +62,7 @@ ty_status resize_paused(ty_heap *heap, void *address, size_t size, size_t *bytes
     if (ty_status status = find_start("resize", heap, address, &block); status != TY_OK)
         return status;
     *bytes_before = block.bytes;
-    if (ty_status status = resize_entered(heap, block, size); status != TY_OK)
-        return status;
-    ty_status status = find_start("resize", heap, address, &block);
+    ty_status status = resize_entered(heap, &block, size);
     *bytes = block.bytes;
     return status;
 }
@@ -75,7 +79,7 @@ ty_status heap_resize_in_place(void *address, size_t size) {
         operation work(heap);
         status = find_start("resize", heap, address, &block);
         if (status == TY_OK)
-            status = resize_entered(heap, block, size);
+            status = resize_entered(heap, &block, size);
     }
     after_growth(heap);
     return status;
@@ -86,20 +90,17 @@ static void *resize_or_move(ty_heap *heap, void *address, size_t size) {
     operation work(heap); // in one go, so that a snapshot sees the block in one place
     if (find_start("resize", heap, address, &block) != TY_OK)
         return nullptr;
-    if (size <= block.bytes || !block.small) {
-        ty_status status = resize_entered(heap, block, size);
-        if (status == TY_OK)
-            return address;
-        if (status != TY_E_MEMORY)
-            return nullptr;
-    }
-    if (work.cache() == nullptr)
+    uint64_t bytes_before = block.bytes;
+    ty_status status = size <= bytes_before ? TY_OK : TY_E_MEMORY;
+    if (!block.small)
+        status = resize_run(heap, &block, size);
+    if (status == TY_OK && (block.bytes >= bytes_before || work.cache() == nullptr))
+        return address;
+    if (status == TY_OK)
+        return tidy_shrunk(heap, work.cache(), block, size, bytes_before - block.bytes);
+    if (status != TY_E_MEMORY || work.cache() == nullptr)
         return nullptr;
-    void *moved = alloc_entered(heap, work.cache(), size, 0, false);
-    if (moved == nullptr)
-        return nullptr;
-    memcpy(moved, address, size < block.bytes ? size : block.bytes);
-    return free_entered(heap, work.cache(), address) == TY_OK ? moved : nullptr;
+    return grow_elsewhere(heap, work.cache(), block, size);
 }
 
 void *heap_resize(void *address, size_t size) {

@@ -8,6 +8,9 @@ namespace {
 // How many free runs are tried for an alignment before one is taken that is sure to hold it.
 constexpr uint32_t aligned_tries_max = 16;
 
+// What is short takes the end of a free run of so many pages, not its start: the block before it may want to grow.
+constexpr uint32_t roomy_run_pages = 256;
+
 // Makes [first, first + count) a free run: descriptors, head bit, tree (H1, H2, H3).
 bool make_free(ty_heap *heap, uint64_t first, uint64_t count) {
     uint32_t head = static_cast<uint32_t>(first);
@@ -62,6 +65,11 @@ bool carve(ty_heap *heap, page_run free_run, uint64_t at, uint64_t count) {
 uint64_t align_page(const ty_heap *heap, uint64_t page, uint64_t align_pages) {
     uint64_t base_page = reinterpret_cast<uintptr_t>(heap->base) / page_bytes;
     return ((base_page + page + align_pages - 1) & ~(align_pages - 1)) - base_page;
+}
+
+uint64_t align_page_down(const ty_heap *heap, uint64_t page, uint64_t align_pages) {
+    uint64_t base_page = reinterpret_cast<uintptr_t>(heap->base) / page_bytes;
+    return ((base_page + page) & ~(align_pages - 1)) - base_page;
 }
 
 // The free run that ends at page, as its descriptor tells; count 0 if none does. False: damaged.
@@ -240,28 +248,54 @@ bool area_at_head(const ty_heap *heap, uint64_t page, page_run *area) {
     return length != 0 && length <= top_of(heap) - page && is_head(heap, page);
 }
 
-ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32_t *first, uint64_t *fresh_from) {
+ty_status take_pages_in(ty_heap *heap, const wanted_place &wanted, uint32_t *first) {
     uint64_t top = top_of(heap);
     page_run run{};
     uint64_t at;
-    *fresh_from = top;
-    if (!within_hard_limit(heap, count))
-        return hard_limit_reached(heap, count);
-    if (!find_fit(heap, count, align_pages, &run, &at))
+    if (!within_hard_limit(heap, wanted.count))
+        return hard_limit_reached(heap, wanted.count);
+    if (!find_fit(heap, wanted.before + wanted.count + wanted.room, wanted.align_pages, &run, &at))
         return tables_damaged("the free run, or the tree of free runs, is wrong", heap, run.first);
     if (at != 0) {
-        *first = static_cast<uint32_t>(at);
-        if (!carve(heap, run, at, count))
+        at += wanted.before;
+        if (wanted.at_end && run.count >= roomy_run_pages)
+            at = align_page_down(heap, uint64_t{run.first} + run.count - wanted.count, wanted.align_pages);
+        if (!carve(heap, run, at, wanted.count))
             return tables_damaged("a free run is not in the tree", heap, run.first);
-        count_taken(heap, count);
-        return TY_OK;
+    } else {
+        if (!free_run_before(heap, top, &run))
+            return tables_damaged("the last free run is wrong", heap, top - 1);
+        at = align_page(heap, run.count != 0 ? run.first : top, wanted.align_pages) + wanted.before;
+        if (ty_status status = rise(heap, run, at, wanted.count + wanted.room); status != TY_OK)
+            return status;
+        if (wanted.room != 0 && !make_free(heap, at + wanted.count, wanted.room))
+            return tables_damaged("the tree of free runs is wrong", heap, at);
     }
-    if (!free_run_before(heap, top, &run))
-        return tables_damaged("the last free run is wrong", heap, top - 1);
-    at = align_page(heap, run.count != 0 ? run.first : top, align_pages);
-    if (ty_status status = rise(heap, run, at, count); status != TY_OK)
-        return status;
-    count_taken(heap, count);
+    count_taken(heap, wanted.count);
+    *first = static_cast<uint32_t>(at);
+    return TY_OK;
+}
+
+ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32_t *first, uint64_t *fresh_from) {
+    *fresh_from = top_of(heap);
+    bool at_end = heap->owner.movable && count <= span_pages_max;
+    return take_pages_in(heap, {count, align_pages, 0, 0, at_end}, first);
+}
+
+ty_status take_better_place(ty_heap *heap, page_run run, uint32_t *first) {
+    page_run before, behind, fitting{};
+    uint64_t at;
+    *first = 0;
+    if (!free_run_before(heap, run.first, &before) || !free_run_at(heap, uint64_t{run.first} + run.count, &behind) ||
+        !find_fit(heap, run.count, 1, &fitting, &at))
+        return tables_damaged("a free run near it, or the tree of free runs, is wrong", heap, run.first);
+    bool better = before.count != 0 && behind.count != 0 && at != 0 && at < run.first;
+    if (!better || !within_hard_limit(heap, run.count))
+        return TY_OK;
+    if (!carve(heap, fitting, at, run.count))
+        return tables_damaged("a free run is not in the tree", heap, fitting.first);
+    heap->descriptors[at] = {page_run_head, 0, 0, run.count, 0, 0};
+    count_taken(heap, run.count);
     *first = static_cast<uint32_t>(at);
     return TY_OK;
 }
@@ -344,9 +378,7 @@ ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_
         if (status = rise(heap, behind, end, more); status != TY_OK)
             return status;
     } else {
-        return failure(TY_E_MEMORY, "resize a block of %llu bytes in place: no room behind it",
-                       static_cast<unsigned long long>(run.count * page_bytes))
-            .remedy("resize without asking for the same place");
+        return TY_E_MEMORY;
     }
     clear_head(heap, end);
     heap->descriptors[run.first].length = count;

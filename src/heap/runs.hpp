@@ -30,13 +30,31 @@ bool area_at_head(const ty_heap *heap, uint64_t page, page_run *area);
 // the run from *fresh_from on were never used: they read as zeros.
 ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32_t *first, uint64_t *fresh_from);
 
+// Pages that are taken, so that they stand where their user wants them: behind so many of a stretch that starts
+// aligned, and in front of so many; these stay free. at_end: at the end of a long free run, where they leave room to
+// the block before it.
+struct wanted_place {
+    uint64_t count;
+    uint64_t align_pages;
+    uint64_t before;
+    uint64_t room;
+    bool at_end;
+};
+ty_status take_pages_in(ty_heap *heap, const wanted_place &wanted, uint32_t *first);
+
+// The place that a run in use between free pages should move to: in the best fitting free run, if that is a lower one.
+// What is free around the run then joins, so that fewer free runs are left. The pages are taken as a block; *first 0:
+// there is no such place.
+ty_status take_better_place(ty_heap *heap, page_run run, uint32_t *first);
+
 // Takes exactly these pages. Expected: TY_E_EXISTS (not free), TY_E_MEMORY (no room below the tables).
 ty_status take_pages_at(ty_heap *heap, page_run run);
 
 // Frees pages in use; their descriptors other than the first page's are cleared already.
 ty_status release_pages(ty_heap *heap, page_run run);
 
-// Takes the pages behind a run in use: it grows to count. Expected: TY_E_MEMORY (no room there).
+// Takes the pages behind a run in use: it grows to count. Expected: TY_E_MEMORY (no room there; without
+// a detail, as most callers then do something else).
 ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_from);
 // Frees its tail.
 ty_status shrink_run(ty_heap *heap, page_run run, uint32_t count);

@@ -61,7 +61,7 @@ void *resize(void *block, size_t size) {
     if (size > request_max)
         return no_memory();
     if (held > direct_bytes_max && size > direct_bytes_max) // a run of pages, which can shrink in place
-        return resized_or_stop(block, size);
+        return resized_or_stop(block, natural_bytes(size));
     if (size > held)
         return resized_or_stop(block, natural_bytes(size));
     return size >= held / 2 ? block : move_into_less(block, size);

@@ -1,5 +1,5 @@
 // What the kernel's interface has, and the C library's or the distribution's headers may lack: values from
-// linux/fs.h, linux/userfaultfd.h, linux/membarrier.h and linux/mman.h of Linux 6.7.
+// linux/fs.h, linux/userfaultfd.h, linux/membarrier.h and linux/mman.h of Linux 6.8.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,6 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
@@ -22,6 +19,30 @@ namespace taiyen::os::kernel {
 inline constexpr int userfault_user_mode_only = 1;
 inline constexpr uint64_t userfault_wp_unpopulated = uint64_t{1} << 13;
 inline constexpr uint64_t userfault_wp_async = uint64_t{1} << 15;
+
+inline constexpr uint64_t userfault_move_feature = uint64_t{1} << 16;
+
+struct move_arguments {
+    uint64_t to;
+    uint64_t from;
+    uint64_t bytes;
+    uint64_t mode;
+    int64_t moved; // bytes, or a negative error
+};
+static_assert(sizeof(move_arguments) == 40);
+inline constexpr unsigned long userfault_move = _IOWR(UFFDIO, 5, move_arguments);
+inline constexpr uint64_t move_allows_holes = 2;
+
+struct copy_arguments {
+    uint64_t to;
+    uint64_t from;
+    uint64_t bytes;
+    uint64_t mode;
+    int64_t copied; // bytes, or a negative error
+};
+static_assert(sizeof(copy_arguments) == 40);
+inline constexpr unsigned long userfault_copy = _IOWR(UFFDIO, 3, copy_arguments);
+inline constexpr uint64_t copy_wakes_nobody = 1;
 
 inline constexpr uint64_t page_is_written = uint64_t{1} << 1;
 inline constexpr uint64_t page_is_file = uint64_t{1} << 2;

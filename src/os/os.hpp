@@ -7,6 +7,7 @@
 #include "failure.hpp"
 #include "fault_handler.hpp"
 #include "numa.hpp"
+#include "page_mover.hpp"
 #include "page_set.hpp"
 #include "stack.hpp"
 #include "standard_error.hpp"

@@ -30,7 +30,6 @@ enum class call : uint8_t {
     munmap,
     mprotect,
     madvise,
-    mremap,
     msync,
     open,
     read,
@@ -91,9 +90,6 @@ inline int mprotect(void *address, size_t bytes, int protection) {
 }
 inline int madvise(void *address, size_t bytes, int advice) {
     return refused(call::madvise) ? -1 : ::madvise(address, bytes, advice);
-}
-inline void *mremap(void *from, size_t old_bytes, size_t new_bytes, int flags, void *to) {
-    return refused(call::mremap) ? MAP_FAILED : ::mremap(from, old_bytes, new_bytes, flags, to);
 }
 inline int msync(void *address, size_t bytes, int flags) {
     return refused(call::msync) ? -1 : ::msync(address, bytes, flags);

@@ -25,8 +25,9 @@ enum class lock_rank : uint8_t {
     log = 11,         // a log's buffers
     storage = 12,     // inside a storage implementation
     tracker = 13,     // the ranges whose write faults are handled
-    procedures = 14,  // the process's table of procedures
-    work_errors = 15, // what a heap's background work left to be told
+    page_mover = 14,  // how pages of a range are moved
+    procedures = 15,  // the process's table of procedures
+    work_errors = 16, // what a heap's background work left to be told
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

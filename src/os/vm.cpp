@@ -222,16 +222,6 @@ ty_status forbid(void *address, size_t bytes) {
     return TY_OK;
 }
 
-ty_status move_pages(void *from, void *to, size_t bytes) {
-    void *got = sys::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
-    if (got != MAP_FAILED)
-        return TY_OK;
-    ty_status status = memory_failure("move", from, bytes);
-    // The kernel may have unmapped the target before it failed: nobody else may get that range.
-    ::mmap(to, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED_NOREPLACE, -1, 0);
-    return status;
-}
-
 void describe_mapping(uintptr_t address, size_t bytes, char *text, size_t text_bytes) {
     text[0] = 0;
     mapping_reader reader;

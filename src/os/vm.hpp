@@ -72,10 +72,6 @@ ty_status replace_with_memory(void *address, size_t bytes);
 // the kernel cannot.
 void advise_random(void *address, size_t bytes);
 
-// Moves pages by their page-table entries (mremap); the source reads as zeros afterwards and stays committed.
-// Anonymous memory only.
-ty_status move_pages(void *from, void *to, size_t bytes);
-
 // Bytes of the range that are resident (mincore would count the page cache; this counts this process's own entries).
 // Where the kernel cannot say: 0.
 size_t resident_bytes(const void *address, size_t bytes);

@@ -168,23 +168,6 @@ TEST(vm, residents_are_counted_by_this_process_entries) {
     unmap_memory(memory, 8 * mb);
 }
 
-TEST(vm, moved_pages_take_their_content_along) {
-    void *from, *to;
-    ASSERT_EQ(map_memory(4 * mb, memory_hint::none, &from), TY_OK);
-    ASSERT_EQ(map_memory(4 * mb, memory_hint::none, &to), TY_OK);
-    memset(from, 3, 4 * mb);
-    memset(to, 9, 4 * mb);
-    ASSERT_EQ(move_pages(from, to, 4 * mb), TY_OK) << ty_error_text();
-    char *source = static_cast<char *>(from);
-    char *target = static_cast<char *>(to);
-    EXPECT_EQ(target[0] + target[4 * mb - 1], 6);
-    EXPECT_EQ(source[0] + source[4 * mb - 1], 0);
-    source[mb] = 1;
-    EXPECT_EQ(target[mb], 3);
-    unmap_memory(from, 4 * mb);
-    unmap_memory(to, 4 * mb);
-}
-
 TEST(vm, a_fork_guard_tells_child_from_parent) {
     fork_guard guard;
     EXPECT_FALSE(guard.forked());

@@ -1,0 +1,27 @@
+// Giving a block that is a run of pages another place: growing where there is no room behind it, shrinking where that
+// leaves the heap less fragmented. docs/design/heap.md, "Dynamic blocks".
+#pragma once
+
+#include "pointer.hpp"
+
+namespace taiyen {
+
+inline constexpr uint64_t huge_page_pages = os::huge_page_bytes / page_bytes;
+
+// Where pages can be moved, runs of so many start at a huge page, so that they can be moved whole.
+inline constexpr uint64_t aligned_run_pages = 2 * huge_page_pages;
+
+inline uint64_t run_alignment(const ty_heap *heap, uint64_t pages, uint64_t aligned_from) {
+    return heap->owner.movable && pages >= aligned_from ? huge_page_pages : 1;
+}
+
+// For a thread that has entered the heap.
+
+// A larger block with the content of this one, which is freed. NULL with the detail set: nothing has changed.
+void *grow_elsewhere(ty_heap *heap, thread_cache *cache, live_block block, size_t size);
+
+// What has just shrunk to size moves where that tidies up and is cheap: at most freed_bytes are copied. Returns its
+// address.
+void *tidy_shrunk(ty_heap *heap, thread_cache *cache, const live_block &block, size_t size, uint64_t freed_bytes);
+
+} // namespace taiyen

@@ -1,0 +1,174 @@
+// PM1: a descriptor's number is closed only when the kernel has just taken it for this range's. A program may close all
+// files that it does not know, and the number is then another file's.
+// PM2: a forked child opens its own: the kernel refuses moves through the parent's.
+// PM3: at any moment of a move each page's content is in one of the two places, and the next step starts behind the
+// last page that is at its new one.
+#include "page_mover.hpp"
+
+#include "kernel_abi.hpp"
+#include "syscalls.hpp"
+#include "vm.hpp"
+
+#include <cstring>
+
+namespace taiyen::os {
+namespace {
+
+// The kernel asks to try again when a page is locked for a moment, and after it has split a huge page.
+constexpr unsigned tries_max = 64;
+
+// Out of the way of programs that count on getting low numbers, or close them.
+constexpr int descriptor_min = 900;
+
+constexpr size_t short_tail_bytes = 64 * page_bytes;
+
+bool passing(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR;
+}
+
+int open_mover() {
+    int fd = sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only);
+    if (fd < 0)
+        return -1;
+    int high = sys::fcntl(fd, F_DUPFD_CLOEXEC, descriptor_min);
+    if (high < 0)
+        return fd;
+    sys::close(fd);
+    return high;
+}
+
+// For write-protection, of which no use is made: so no fault is ever held up.
+bool register_range(int fd, char *base, size_t bytes) {
+    uffdio_api api{};
+    api.api = UFFD_API;
+    api.features = kernel::userfault_move_feature;
+    uffdio_register range{};
+    range.range = {reinterpret_cast<uintptr_t>(base), bytes};
+    range.mode = UFFDIO_REGISTER_MODE_WP;
+    return sys::ioctl(fd, UFFDIO_API, &api) == 0 && sys::ioctl(fd, UFFDIO_REGISTER, &range) == 0;
+}
+
+bool unregister_range(int fd, char *base, size_t bytes) {
+    uffdio_range range{reinterpret_cast<uintptr_t>(base), bytes};
+    return sys::ioctl(fd, UFFDIO_UNREGISTER, &range) == 0;
+}
+
+// Bytes up to the next huge page.
+size_t to_boundary(const char *address) {
+    return -reinterpret_cast<uintptr_t>(address) & (huge_page_bytes - 1);
+}
+
+// A short tail that is copied to where no page is should not make the kernel clear a huge page first: it is copied into
+// new small pages.
+void copy_tail(int fd, const char *from, char *to, size_t bytes) {
+    kernel::copy_arguments part{};
+    part.to = reinterpret_cast<uintptr_t>(to);
+    part.from = reinterpret_cast<uintptr_t>(from);
+    part.bytes = bytes & ~(page_bytes - 1);
+    part.mode = kernel::copy_wakes_nobody;
+    size_t copied = 0;
+    if (fd >= 0 && bytes <= short_tail_bytes && part.bytes != 0) {
+        static_cast<void>(sys::ioctl(fd, kernel::userfault_copy, &part)); // what it did not do is done below
+        copied = part.copied > 0 ? static_cast<size_t>(part.copied) : 0;
+    }
+    memcpy(to + copied, from + copied, bytes - copied);
+}
+
+} // namespace
+
+void page_mover::start(void *base, size_t bytes) {
+    base_ = static_cast<char *>(base);
+    bytes_ = bytes;
+}
+
+void page_mover::stop() {
+    lock_guard guard(lock_);
+    if (fd_ >= 0 && process_ == process_id() && unregister_range(fd_, base_, bytes_)) // PM1
+        sys::close(fd_);
+    fd_ = -1;
+}
+
+// The userfaultfd; -1: there is none.
+int page_mover::descriptor() {
+    lock_guard guard(lock_);
+    if (fd_ >= 0 && process_ == process_id()) // PM2
+        return fd_;
+    fd_ = -1;
+    if (refused_)
+        return -1;
+    int fd = open_mover();
+    if (fd >= 0 && register_range(fd, base_, bytes_)) {
+        process_ = process_id();
+        return fd_ = fd;
+    }
+    refused_ = !passing(errno);
+    if (fd >= 0)
+        sys::close(fd);
+    return -1;
+}
+
+// Returns how many bytes, from the first on, are at their new place.
+size_t page_mover::move_entries(int fd, char *from, char *to, size_t bytes) {
+    size_t moved = 0;
+    for (unsigned tries = 0; moved < bytes && tries < tries_max; tries++) {
+        kernel::move_arguments part{};
+        part.to = reinterpret_cast<uintptr_t>(to) + moved;
+        part.from = reinterpret_cast<uintptr_t>(from) + moved;
+        part.bytes = bytes - moved;
+        part.mode = kernel::move_allows_holes;
+        if (sys::ioctl(fd, kernel::userfault_move, &part) == 0)
+            return bytes;
+        int error = errno;
+        if (part.moved > 0) {
+            moved += static_cast<size_t>(part.moved);
+            tries = 0;
+        }
+        if (error == EBADF || error == ENOTTY) { // PM1: it is gone; the next move opens another
+            lock_guard guard(lock_);
+            if (fd_ == fd)
+                fd_ = -1;
+        }
+        if (error != EAGAIN)
+            break;
+    }
+    return moved;
+}
+
+// Whole huge pages, at the same offset in both places. A piece that the kernel does not move (pages that a forked child
+// still shares; pages that a device reads) is copied to its end.
+void page_mover::move_whole(int fd, char *from, char *to, size_t bytes) {
+    size_t done = 0;
+    // Entries move to where none are.
+    if (fd >= 0 && sys::madvise(to, bytes, MADV_DONTNEED) == 0) {
+        while (done < bytes) {
+            size_t moved = move_entries(fd, from + done, to + done, bytes - done); // PM3
+            done += moved;
+            if (done == bytes)
+                return;
+            size_t copied = to_boundary(from + done);
+            copied = copied != 0 ? copied : huge_page_bytes;
+            memcpy(to + done, from + done, copied);
+            done += copied;
+        }
+        return;
+    }
+    memcpy(to, from, bytes);
+}
+
+void page_mover::move(void *source, void *target, size_t bytes) {
+    char *from = static_cast<char *>(source);
+    char *to = static_cast<char *>(target);
+    size_t head = to_boundary(from);
+    if (head != to_boundary(to) || bytes < head + huge_page_bytes) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    int fd = descriptor();
+    size_t whole = (bytes - head) & ~(huge_page_bytes - 1);
+    size_t tail = bytes - head - whole;
+    memcpy(to, from, head);
+    move_whole(fd, from + head, to + head, whole);
+    copy_tail(fd, from + head + whole, to + head + whole, tail);
+}
+
+} // namespace taiyen::os
