@@ -38,16 +38,16 @@ enum {
 };
 
 typedef enum ty_finding_kind {
-    TY_FOUND_WRITE_BEFORE = 1,  /* bytes before a block were written to */
-    TY_FOUND_WRITE_BEHIND = 2,  /* bytes behind a block were written to */
-    TY_FOUND_WRITE_FREED = 3,   /* bytes of a block were written to after it was freed */
-    TY_FOUND_FREED_TWICE = 4,   /* a free or resize of a block that is freed already */
-    TY_FOUND_INTERIOR_FREE = 5, /* a free or resize of what lies inside a block */
-    TY_FOUND_WILD_FREE = 6,     /* a free or resize of another address in the heap */
-    TY_FOUND_ACCESS = 7,        /* an access to a guard page or to a block that was freed. The callback runs in the
+    TY_FINDING_WRITE_BEFORE = 1,  /* bytes before a block were written to */
+    TY_FINDING_WRITE_BEHIND = 2,  /* bytes behind a block were written to */
+    TY_FINDING_WRITE_FREED = 3,   /* bytes of a block were written to after it was freed */
+    TY_FINDING_FREED_TWICE = 4,   /* a free or resize of a block that is freed already */
+    TY_FINDING_INTERIOR_FREE = 5, /* a free or resize of what lies inside a block */
+    TY_FINDING_WILD_FREE = 6,     /* a free or resize of another address in the heap */
+    TY_FINDING_ACCESS = 7,        /* an access to a guard page or to a block that was freed. The callback runs in the
                                    handler of the signal: only what is async-signal-safe is allowed there. Then the
                                    fault takes its course: SIGSEGV goes to the handler that was there before */
-    TY_FOUND_LEAK = 8           /* blocks allocated at a site were not freed when the heap ended */
+    TY_FINDING_LEAK = 8           /* blocks allocated at a site were not freed when the heap ended */
 } ty_finding_kind;
 
 /* Where something was done. frame_count 0: it was not recorded. */
@@ -71,7 +71,7 @@ typedef struct ty_finding {
     const char *text; /* all of this for a person: several lines */
 } ty_finding;
 
-/* Called without a lock held, on the thread whose call found it; it may use the heap, but for TY_FOUND_ACCESS and at
+/* Called without a lock held, on the thread whose call found it; it may use the heap, but for TY_FINDING_ACCESS and at
  * the heap's end. The finding and what it points to are valid during the call. When it returns the call that found it
  * goes on: a free of what is no live block is refused with TY_E_ARGUMENT, a block with damaged bounds is freed. */
 typedef void ty_finding_callback(const ty_finding *finding, void *context);

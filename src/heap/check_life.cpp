@@ -148,7 +148,7 @@ bool tell_leak(const ty_site_use *use, void *context) {
     }
     ty_finding told{};
     told.struct_size = sizeof told;
-    told.kind = TY_FOUND_LEAK;
+    told.kind = TY_FINDING_LEAK;
     told.heap = checks.heap;
     told.address = told.block = use->block;
     told.size_bytes = use->size_bytes;
@@ -178,9 +178,9 @@ void tell_leaks(ty_heap *heap) {
 
 void describe(const finding &what, const ty_heap *heap, char *text, size_t text_bytes) {
     const check_record &record = what.record;
-    const char *where = what.kind == TY_FOUND_WRITE_FREED    ? "after its free, into"
-                        : what.kind == TY_FOUND_WRITE_BEFORE ? "before"
-                                                             : "behind";
+    const char *where = what.kind == TY_FINDING_WRITE_FREED    ? "after its free, into"
+                        : what.kind == TY_FINDING_WRITE_BEFORE ? "before"
+                                                               : "behind";
     snprintf(text, text_bytes, "a write at %p, %s the block at %p of %llu bytes",
              reinterpret_cast<void *>(what.address), where, static_cast<void *>(heap->base + record.user),
              static_cast<unsigned long long>(record.user_bytes));
@@ -276,7 +276,7 @@ os::faults::outcome on_forbidden_access(void *context, const os::faults::memory_
             record = *found;
     }
     if (record.real != 0)
-        tell(checks, {TY_FOUND_ACCESS, nullptr, fault.address, record, fault.write});
+        tell(checks, {TY_FINDING_ACCESS, nullptr, fault.address, record, fault.write});
     return os::faults::outcome::not_ours;
 }
 

@@ -60,9 +60,9 @@ void add_noticed(text_writer &text, const char *verb) {
 
 void add_refusal(text_writer &text, const ty_finding &told, const char *verb) {
     text.add("%s of %p: ", verb, told.address);
-    if (told.kind == TY_FOUND_WILD_FREE)
+    if (told.kind == TY_FINDING_WILD_FREE)
         text.add("no block starts there; it was freed, or never allocated\n");
-    else if (told.kind == TY_FOUND_FREED_TWICE)
+    else if (told.kind == TY_FINDING_FREED_TWICE)
         text.add("the block at %p of %zu bytes is freed already\n", told.block, told.size_bytes);
     else
         text.add("it is no block, it lies %s%zu bytes from the start of the block at %p of %zu bytes\n",
@@ -100,18 +100,18 @@ void text_writer::add_site(const char *done, const ty_site &site) {
 void write_finding(text_writer &text, const ty_finding &told, const char *verb, bool write) {
     text.add("taiyen: ");
     switch (told.kind) {
-    case TY_FOUND_WRITE_BEFORE:
-    case TY_FOUND_WRITE_BEHIND:
+    case TY_FINDING_WRITE_BEFORE:
+    case TY_FINDING_WRITE_BEHIND:
         text.add("a write at %p, ", told.address);
         add_place(text, told);
         add_noticed(text, verb);
         break;
-    case TY_FOUND_WRITE_FREED:
+    case TY_FINDING_WRITE_FREED:
         text.add("a write at %p after the free, ", told.address);
         add_place(text, told);
         text.add("\n");
         break;
-    case TY_FOUND_ACCESS:
+    case TY_FINDING_ACCESS:
         text.add("a %s at %p%s, ", write ? "write" : "read", told.address,
                  told.freed.thread != 0 ? " after the free" : "");
         add_place(text, told);
@@ -147,7 +147,7 @@ void tell(heap_checks &checks, const finding &what) {
         checks.found(&told, checks.found_context);
     } else {
         os::write_standard_error(told.text, strlen(told.text));
-        if (what.kind != TY_FOUND_ACCESS) // there the fault ends it
+        if (what.kind != TY_FINDING_ACCESS) // there the fault ends it
             abort();
     }
     if (text.text != nullptr)

@@ -160,19 +160,19 @@ check_record record_at(ty_heap *heap, const void *address) {
 // Where a use of what is no live block stands.
 ty_finding_kind kind_of(const ty_heap *heap, const check_record &record, const void *address) {
     if (record.real == 0)
-        return TY_FOUND_WILD_FREE;
+        return TY_FINDING_WILD_FREE;
     if (heap->base + record.user != address)
-        return TY_FOUND_INTERIOR_FREE;
-    return TY_FOUND_FREED_TWICE;
+        return TY_FINDING_INTERIOR_FREE;
+    return TY_FINDING_FREED_TWICE;
 }
 
 ty_status refuse(ty_heap *heap, const char *verb, const void *address, const check_record &record) {
     ty_finding_kind kind = kind_of(heap, record, address);
     tell(checks_of(heap), {kind, verb, reinterpret_cast<uintptr_t>(address), record, false});
-    if (kind == TY_FOUND_WILD_FREE)
+    if (kind == TY_FINDING_WILD_FREE)
         return not_a_block(verb, heap, address);
     return failure(TY_E_ARGUMENT, "%s %p: %s the block at %p of %llu bytes%s", verb, address,
-                   kind == TY_FOUND_FREED_TWICE ? "it is" : "inside", static_cast<void *>(heap->base + record.user),
+                   kind == TY_FINDING_FREED_TWICE ? "it is" : "inside", static_cast<void *>(heap->base + record.user),
                    static_cast<unsigned long long>(record.user_bytes), record.freed ? ", freed already" : "")
         .remedy("hand in the address that the allocation returned, and only until it is freed");
 }
@@ -283,20 +283,20 @@ void check_block(const heap_checks &checks, const check_record &record, const ch
         while (at > before.from && at[-1] == watched_byte(at - 1))
             at--;
         if (at > before.from)
-            findings->add({TY_FOUND_WRITE_BEFORE, verb, reinterpret_cast<uintptr_t>(at - 1), record, true});
+            findings->add({TY_FINDING_WRITE_BEFORE, verb, reinterpret_cast<uintptr_t>(at - 1), record, true});
         byte_range behind = watched_behind(heap, record);
         at = behind.from;
         while (at < behind.end && *at == watched_byte(at))
             at++;
         if (at < behind.end)
-            findings->add({TY_FOUND_WRITE_BEHIND, verb, reinterpret_cast<uintptr_t>(at), record, true});
+            findings->add({TY_FINDING_WRITE_BEHIND, verb, reinterpret_cast<uintptr_t>(at), record, true});
     }
     if (!record.freed || (checks.flags & TY_CHECK_FREED) == 0)
         return;
     const char *user = heap->base + record.user;
     for (uint64_t i = 0; i < record.user_bytes; i++)
         if (user[i] != freed_fill)
-            return findings->add({TY_FOUND_WRITE_FREED, verb, reinterpret_cast<uintptr_t>(user + i), record, true});
+            return findings->add({TY_FINDING_WRITE_FREED, verb, reinterpret_cast<uintptr_t>(user + i), record, true});
 }
 
 void *checked_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed, const void *caller) {

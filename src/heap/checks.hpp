@@ -47,7 +47,7 @@ struct finding {
     const char *verb;    // of the call that found it; NULL: none did
     uintptr_t address;   // of what is wrong
     check_record record; // a copy; real 0: there is no block
-    bool write;          // TY_FOUND_ACCESS: it was one
+    bool write;          // TY_FINDING_ACCESS: it was one
 };
 
 // Those of one call.

@@ -113,7 +113,7 @@ void expect_overruns(unsigned checks) {
         block[size] = 0;
         EXPECT_EQ(ty_free(block), TY_OK);
         told behind = heap.only();
-        expect_block(behind, TY_FOUND_WRITE_BEHIND, block, size);
+        expect_block(behind, TY_FINDING_WRITE_BEHIND, block, size);
         EXPECT_EQ(behind.finding.address, block + size);
         EXPECT_EQ(behind.finding.allocated.thread, own_thread());
         EXPECT_TRUE(in_function(behind.allocated, site_one)) << behind.text;
@@ -121,7 +121,7 @@ void expect_overruns(unsigned checks) {
         block[-1] = 0;
         EXPECT_EQ(ty_free(block), TY_OK);
         told before = heap.only();
-        expect_block(before, TY_FOUND_WRITE_BEFORE, block, size);
+        expect_block(before, TY_FINDING_WRITE_BEFORE, block, size);
         EXPECT_EQ(before.finding.address, block - 1);
         EXPECT_TRUE(in_function(before.allocated, site_one)) << before.text;
     }
@@ -138,7 +138,7 @@ TEST(checks, writes_past_the_ends_are_found_by_resize_verify_and_the_heaps_end) 
     char *block = heap.make(50);
     block[50] = 1;
     char *moved = static_cast<char *>(ty_resize(block, 80));
-    expect_block(heap.only(), TY_FOUND_WRITE_BEHIND, block, 50);
+    expect_block(heap.only(), TY_FINDING_WRITE_BEHIND, block, 50);
     EXPECT_NE(moved, block);
     EXPECT_EQ(std::string(moved, 50), std::string(50, 'x'));
     EXPECT_EQ(ty_heap_verify(heap.heap, nullptr, nullptr), TY_OK) << ty_error_text();
@@ -151,7 +151,7 @@ TEST(checks, writes_past_the_ends_are_found_by_resize_verify_and_the_heaps_end) 
     EXPECT_TRUE(heap.found.empty());
     heap.end();
     told last = heap.only();
-    expect_block(last, TY_FOUND_WRITE_BEFORE, moved, 80);
+    expect_block(last, TY_FINDING_WRITE_BEFORE, moved, 80);
     EXPECT_EQ(last.finding.address, moved - 3);
 }
 
@@ -163,7 +163,7 @@ TEST(checks, a_shrunk_block_has_bounds_at_its_new_end) {
     EXPECT_EQ(ty_resize_in_place(block, 5000), TY_E_MEMORY);
     block[20] = 0;
     EXPECT_EQ(ty_free(block), TY_OK);
-    expect_block(heap.only(), TY_FOUND_WRITE_BEHIND, block, 20);
+    expect_block(heap.only(), TY_FINDING_WRITE_BEHIND, block, 20);
 }
 
 TEST(checks, frees_of_what_is_no_live_block) {
@@ -173,18 +173,18 @@ TEST(checks, frees_of_what_is_no_live_block) {
             char *block = site_one(heap, size);
             EXPECT_EQ(ty_free(block + 8), TY_E_ARGUMENT);
             told interior = heap.only();
-            expect_block(interior, TY_FOUND_INTERIOR_FREE, block, size);
+            expect_block(interior, TY_FINDING_INTERIOR_FREE, block, size);
             EXPECT_EQ(interior.finding.address, block + 8);
             EXPECT_TRUE(in_function(interior.allocated, site_one)) << interior.text;
             EXPECT_EQ(ty_resize(block + 8, 10), nullptr);
-            EXPECT_EQ(heap.only().finding.kind, TY_FOUND_INTERIOR_FREE);
+            EXPECT_EQ(heap.only().finding.kind, TY_FINDING_INTERIOR_FREE);
 
             EXPECT_EQ(ty_free(block), TY_OK);
             EXPECT_TRUE(heap.found.empty());
             EXPECT_EQ(ty_free(block), TY_E_ARGUMENT);
             EXPECT_NE(strstr(ty_error_text(), "freed already"), nullptr) << ty_error_text();
             told twice = heap.only();
-            expect_block(twice, TY_FOUND_FREED_TWICE, block, size);
+            expect_block(twice, TY_FINDING_FREED_TWICE, block, size);
             EXPECT_TRUE(in_function(twice.allocated, site_one)) << twice.text;
             EXPECT_FALSE(twice.freed.empty());
             EXPECT_EQ(twice.finding.freed.thread, own_thread());
@@ -193,7 +193,7 @@ TEST(checks, frees_of_what_is_no_live_block) {
             void *wild = static_cast<char *>(ty_heap_base(heap.heap)) + (size_t{1} << 34);
             EXPECT_EQ(ty_free(wild), TY_E_ARGUMENT);
             told nowhere = heap.only();
-            EXPECT_EQ(nowhere.finding.kind, TY_FOUND_WILD_FREE);
+            EXPECT_EQ(nowhere.finding.kind, TY_FINDING_WILD_FREE);
             EXPECT_EQ(nowhere.finding.address, wild);
             EXPECT_EQ(nowhere.finding.block, nullptr);
         }
@@ -208,7 +208,7 @@ TEST(checks, writes_into_freed_blocks) {
     for (int i = 0; i < 1000 && heap.found.empty(); i++)
         EXPECT_EQ(ty_free(heap.make(200)), TY_OK);
     told one = heap.only();
-    expect_block(one, TY_FOUND_WRITE_FREED, block, 100);
+    expect_block(one, TY_FINDING_WRITE_FREED, block, 100);
     EXPECT_EQ(one.finding.address, block + 42);
     EXPECT_TRUE(in_function(one.allocated, site_one)) << one.text;
     EXPECT_FALSE(one.freed.empty());
@@ -217,7 +217,7 @@ TEST(checks, writes_into_freed_blocks) {
     EXPECT_EQ(ty_free(block), TY_OK);
     block[0] = 1;
     heap.end();
-    expect_block(heap.only(), TY_FOUND_WRITE_FREED, block, 100);
+    expect_block(heap.only(), TY_FINDING_WRITE_FREED, block, 100);
 }
 
 TEST(checks, leaks_of_four_threads_by_site_and_bytes) {
@@ -258,7 +258,7 @@ TEST(checks, leaks_of_four_threads_by_site_and_bytes) {
     heap.end();
     ASSERT_EQ(heap.found.size(), 2u);
     const told &leak = heap.found[0];
-    EXPECT_EQ(leak.finding.kind, TY_FOUND_LEAK);
+    EXPECT_EQ(leak.finding.kind, TY_FINDING_LEAK);
     EXPECT_EQ(leak.finding.block_count, 4u);
     EXPECT_EQ(leak.finding.total_bytes, 400u);
     EXPECT_EQ(leak.finding.size_bytes, 100u);
@@ -397,13 +397,13 @@ TEST(checks, guard_pages_find_writes_before_the_block_when_it_is_freed) {
         char *block = site_one(heap, size);
         block[-1] = 0;
         EXPECT_EQ(ty_free(block), TY_OK);
-        expect_block(heap.only(), TY_FOUND_WRITE_BEFORE, block, size);
+        expect_block(heap.only(), TY_FINDING_WRITE_BEFORE, block, size);
         if (size % 16 == 0)
             continue;
         block = site_one(heap, size); // what alignment leaves before the page
         block[size] = 0;
         EXPECT_EQ(ty_free(block), TY_OK);
-        expect_block(heap.only(), TY_FOUND_WRITE_BEHIND, block, size);
+        expect_block(heap.only(), TY_FINDING_WRITE_BEHIND, block, size);
     }
 }
 
