@@ -17,10 +17,11 @@ ty_status provide(void *, void *address, size_t bytes) {
 
 // Pages whose memory the kernel does not take back are merely kept: nothing is lost, and nobody is told, by errno
 // either.
-void give_back(void *, void *address, size_t bytes) {
+bool give_back(void *, void *address, size_t bytes) {
     int kept = errno;
-    static_cast<void>(os::decommit(address, bytes));
+    ty_status status = os::decommit(address, bytes);
     errno = kept;
+    return status == TY_OK;
 }
 
 size_t span_bytes(size_t limit_bytes) {

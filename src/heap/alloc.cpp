@@ -2,6 +2,7 @@
 #include "alloc.hpp"
 #include "check_calls.hpp"
 #include "limits.hpp"
+#include "page_memory.hpp"
 #include "pointer.hpp"
 #include "relocate.hpp"
 
@@ -10,9 +11,6 @@
 
 namespace taiyen {
 namespace {
-
-// Runs freed that are at least so long are given back to the system at once.
-constexpr uint64_t give_back_bytes = uint64_t{1} << 20;
 
 void *no_block(ty_status) {
     return nullptr; // the detail is set
@@ -58,15 +56,6 @@ void *take_small(thread_cache *cache, uint32_t size_class) {
     return block;
 }
 
-// Zeroes a run's pages but those that were never used.
-void zero_run(const ty_heap *heap, page_run run, uint64_t from, uint64_t fresh_from) {
-    uint64_t end = uint64_t{run.first} + run.count;
-    if (fresh_from < end)
-        end = fresh_from;
-    if (from < end)
-        memset(page_address(heap, from), 0, (end - from) * page_bytes);
-}
-
 // A class whose blocks all have the alignment, since spans are aligned to their size. UINT32_MAX: none that wastes less
 // than a run.
 uint32_t aligned_class(const ty_heap *heap, size_t size, size_t alignment) {
@@ -94,11 +83,12 @@ ty_status free_run(ty_heap *heap, uint64_t page, const void *block) {
                 return tables_damaged("the run is wrong", heap, page);
             if (ty_status status = release_pages(heap, run); status != TY_OK)
                 return status;
-            if (heap->owner.give_back != nullptr && run.count * page_bytes >= give_back_bytes)
-                heap->owner.give_back(heap->owner.context, page_address(heap, page), run.count * page_bytes);
         }
     }
-    return is_block ? TY_OK : not_a_block("free", heap, block);
+    if (!is_block)
+        return not_a_block("free", heap, block);
+    decay_if_due(heap);
+    return TY_OK;
 }
 
 enum class own_free { refused, done, noticed };
@@ -158,7 +148,7 @@ void *alloc_run_entered(ty_heap *heap, size_t size, size_t alignment, bool zeroe
         heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
     }
     if (zeroed)
-        zero_run(heap, run, run.first, fresh_from);
+        zero_pages(heap, run, fresh_from);
     return page_address(heap, run.first);
 }
 
@@ -198,7 +188,10 @@ ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
         if (ty_status status = free_unowned(heap, cache, place, &freed); status != TY_OK)
             return status;
     }
-    return freed ? TY_OK : not_a_block("free", heap, block);
+    if (!freed)
+        return not_a_block("free", heap, block);
+    decay_if_due(heap);
+    return TY_OK;
 }
 
 namespace {

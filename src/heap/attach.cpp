@@ -69,6 +69,8 @@ void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &ow
     heap->soft_pages = heap->hard_pages = UINT64_MAX;
     heap->sweep_next = first_user_page;
     heap->sweep_end = heap->header->top_page;
+    heap->memory.zeros.store(heap->header->top_page == first_user_page, std::memory_order_relaxed);
+    heap->memory.used = heap->header->top_page - first_user_page;
     set_tables(heap, limit_bytes);
     set_classes(heap);
 }
@@ -79,6 +81,15 @@ ty_status enter_tables(ty_heap *heap) {
         return status;
     return address_table_add(heap);
 }
+
+constexpr size_t volatile_tables = 4;
+struct volatile_table_bytes {
+    size_t bytes[volatile_tables];
+
+    volatile_table_bytes(uint64_t pages, bool memory)
+        : bytes{pages * sizeof(span_state), pages * page_bitmap_bytes_v1, pages * sizeof(uint32_t),
+                memory ? touched_bytes(pages) : 0} {}
+};
 
 } // namespace
 
@@ -101,19 +112,22 @@ void set_tables(ty_heap *heap, size_t limit_bytes) {
 }
 
 ty_status map_states(ty_heap *heap, uint64_t pages) {
-    void *tables[3] = {};
-    const size_t sizes[3] = {sizeof(span_state), page_bitmap_bytes_v1, sizeof(uint32_t)};
-    for (size_t i = 0; i < 3; i++) {
-        ty_status status = os::map_memory(pages * sizes[i], os::memory_hint::none, &tables[i]);
+    void *tables[volatile_tables] = {};
+    const volatile_table_bytes sizes(pages, heap->owner.give_back != nullptr);
+    for (size_t i = 0; i < volatile_tables; i++) {
+        if (sizes.bytes[i] == 0)
+            continue;
+        ty_status status = os::map_memory(sizes.bytes[i], os::memory_hint::none, &tables[i]);
         if (status == TY_OK)
             continue;
         while (i-- > 0)
-            os::unmap_memory(tables[i], pages * sizes[i]);
+            os::unmap_memory(tables[i], sizes.bytes[i]);
         return status;
     }
     heap->states = static_cast<span_state *>(tables[0]);
     heap->remote_bits = static_cast<uint64_t *>(tables[1]);
     heap->span_numbers = static_cast<std::atomic<uint32_t> *>(tables[2]);
+    heap->memory.touched = static_cast<std::atomic<uint64_t> *>(tables[3]);
     heap->page_count = pages;
     return TY_OK;
 }
@@ -121,9 +135,11 @@ ty_status map_states(ty_heap *heap, uint64_t pages) {
 void unmap_states(ty_heap *heap) {
     if (heap->states == nullptr)
         return;
-    os::unmap_memory(heap->states, heap->page_count * sizeof(span_state));
-    os::unmap_memory(heap->remote_bits, heap->page_count * page_bitmap_bytes_v1);
-    os::unmap_memory(static_cast<void *>(heap->span_numbers), heap->page_count * sizeof(uint32_t));
+    void *const tables[volatile_tables] = {heap->states, heap->remote_bits, static_cast<void *>(heap->span_numbers),
+                                           static_cast<void *>(heap->memory.touched)};
+    const volatile_table_bytes sizes(heap->page_count, heap->memory.touched != nullptr);
+    for (size_t i = 0; i < volatile_tables; i++)
+        os::unmap_memory(tables[i], sizes.bytes[i]);
     heap->states = nullptr;
 }
 

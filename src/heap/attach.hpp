@@ -9,5 +9,8 @@ ty_status check_place(const void *base, size_t limit_bytes);
 void set_tables(ty_heap *heap, size_t limit_bytes); // where they stand for this limit
 ty_status map_states(ty_heap *heap, uint64_t pages);
 void unmap_states(ty_heap *heap);
+constexpr size_t touched_bytes(uint64_t pages) {
+    return (pages + 63) / 64 * 8;
+}
 
 } // namespace taiyen

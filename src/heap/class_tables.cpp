@@ -6,14 +6,16 @@ namespace taiyen {
 namespace {
 
 // A span should hold so many blocks, so that a thread seldom needs another one; but no more pages than that takes, so
-// that small heaps stay small. Large blocks are content with fewer.
+// that small heaps stay small. Large blocks are content with fewer; those of a page and more with two: a span of many
+// is seldom empty, and holds on to as much memory as it has free.
 constexpr uint32_t blocks_wanted = 64;
 constexpr uint32_t blocks_enough = 16;
 constexpr uint32_t pages_for_few = 8;
 constexpr uint32_t tail_waste_shift = 5; // at most 1/32 of a span may be left over behind its last block
 
 bool enough_blocks(uint32_t pages, uint32_t blocks) {
-    return blocks >= blocks_wanted || (pages >= pages_for_few && blocks >= blocks_enough);
+    return blocks >= blocks_wanted || (pages >= pages_for_few && blocks >= blocks_enough) ||
+           (blocks >= 2 && blocks <= pages);
 }
 
 uint32_t pages_of_span(uint32_t block_bytes) {

@@ -22,9 +22,8 @@ struct heap_owner {
     // Called before pages that were never used are first touched, under the heap's locks: make them usable (commit
     // memory; allocate disk blocks). They read as zeros. A failure fails the allocation.
     ty_status (*provide)(void *context, void *address, size_t bytes) = nullptr;
-    // The content of these free pages is not needed; their memory may be given back. They then read as zeros or as
-    // before.
-    void (*give_back)(void *context, void *address, size_t bytes) = nullptr;
+    // The content of these free pages is not needed; their memory may be given back. True: they read as zeros now.
+    bool (*give_back)(void *context, void *address, size_t bytes) = nullptr;
     // The memory is private and anonymous, and no page of it is watched: blocks can be moved by page-table entries.
     bool movable = false;
 };

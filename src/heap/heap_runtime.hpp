@@ -104,6 +104,23 @@ inline bool is_part_of(const thread_cache *cache, const class_cache *entry) {
     return reinterpret_cast<uintptr_t>(entry) - reinterpret_cast<uintptr_t>(cache) < sizeof(thread_cache);
 }
 
+// What is known of the memory of free pages; page_memory.hpp has the functions, and P1. Guarded by pages_lock, but due.
+// Counts are of pages.
+struct page_memory {
+    // A bit a page; NULL where the owner takes no memory back. Of a free page: it may be resident. Of one in use: what
+    // it was when it was taken.
+    std::atomic<uint64_t> *touched = nullptr;
+    uint64_t used = 0; // in use; after an attach the free ones count too, until they are freed again
+    uint64_t idle = 0; // P1
+    uint64_t peak = 0; // of used, in this period, and in the one before
+    uint64_t peak_before = 0;
+    uint64_t period_start = 0;
+    uint64_t period_ns = uint64_t{50} * 1000 * 1000;
+    uint64_t next = 0; // area for decay to look at
+    std::atomic<bool> due{false};
+    std::atomic<bool> zeros{false}; // free pages whose bit is clear read as zeros
+};
+
 struct alignas(64) class_spans {
     os::mutex lock{os::lock_rank::span_class};
     span_bins shared{}; // known spans without owner that have free blocks
@@ -150,6 +167,7 @@ struct ty_heap {
     uint32_t unused_number;     // first of those that were given up
     std::atomic<bool> swept;    // the sweep is over
     std::atomic<bool> soft_due; // the soft limit was passed: somebody is to be told
+    taiyen::page_memory memory;
 
     alignas(64) taiyen::os::mutex gate_lock{taiyen::os::lock_rank::gate};
     taiyen::os::condition gate_opened;

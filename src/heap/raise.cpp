@@ -61,6 +61,7 @@ ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
     span_state *states = heap->states;
     uint64_t *remote = heap->remote_bits;
     std::atomic<uint32_t> *span_numbers = heap->span_numbers;
+    std::atomic<uint64_t> *touched = heap->memory.touched;
     size_t pages = heap->page_count;
     if (ty_status status = map_states(heap, limit_bytes / page_bytes); status != TY_OK)
         return status;
@@ -73,12 +74,16 @@ ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
         os::unmap_memory(states, pages * sizeof(span_state));
         os::unmap_memory(remote, pages * page_bitmap_bytes_v1);
         os::unmap_memory(static_cast<void *>(span_numbers), pages * sizeof(uint32_t));
+        if (touched != nullptr)
+            memcpy(static_cast<void *>(heap->memory.touched), static_cast<void *>(touched), touched_bytes(pages));
+        os::unmap_memory(static_cast<void *>(touched), touched_bytes(pages));
         return TY_OK;
     }
     unmap_states(heap);
     heap->states = states;
     heap->remote_bits = remote;
     heap->span_numbers = span_numbers;
+    heap->memory.touched = touched;
     heap->page_count = pages;
     return status;
 }

@@ -1,5 +1,6 @@
 #include "runs.hpp"
 
+#include "page_memory.hpp"
 #include "provide.hpp"
 
 namespace taiyen {
@@ -120,7 +121,8 @@ bool within_hard_limit(const ty_heap *heap, uint64_t more_pages) {
     return heap->used_pages <= heap->hard_pages && more_pages <= heap->hard_pages - heap->used_pages;
 }
 
-void count_taken(ty_heap *heap, uint64_t pages) {
+void count_taken(ty_heap *heap, uint64_t first, uint64_t pages) {
+    note_taken(heap, first, pages);
     heap->used_pages += pages;
     if (heap->used_pages > heap->soft_pages && !heap->beyond_soft) {
         heap->beyond_soft = true;
@@ -271,7 +273,7 @@ ty_status take_pages_in(ty_heap *heap, const wanted_place &wanted, uint32_t *fir
         if (wanted.room != 0 && !make_free(heap, at + wanted.count, wanted.room))
             return tables_damaged("the tree of free runs is wrong", heap, at);
     }
-    count_taken(heap, wanted.count);
+    count_taken(heap, at, wanted.count);
     *first = static_cast<uint32_t>(at);
     return TY_OK;
 }
@@ -295,7 +297,7 @@ ty_status take_better_place(ty_heap *heap, page_run run, uint32_t *first) {
     if (!carve(heap, fitting, at, run.count))
         return tables_damaged("a free run is not in the tree", heap, fitting.first);
     heap->descriptors[at] = {page_run_head, 0, 0, run.count, 0, 0};
-    count_taken(heap, run.count);
+    count_taken(heap, at, run.count);
     *first = static_cast<uint32_t>(at);
     return TY_OK;
 }
@@ -329,11 +331,12 @@ static ty_status take_free_at(ty_heap *heap, page_run wanted) {
 ty_status take_pages_at(ty_heap *heap, page_run wanted) {
     ty_status status = take_free_at(heap, wanted);
     if (status == TY_OK)
-        count_taken(heap, wanted.count);
+        count_taken(heap, wanted.first, wanted.count);
     return status;
 }
 
-ty_status release_pages(ty_heap *heap, page_run run) {
+// Pages in use become free, joined with what is free on both sides.
+static ty_status join_free(ty_heap *heap, page_run run) {
     uint64_t first = run.first;
     uint64_t end = first + run.count;
     page_run before, behind;
@@ -356,8 +359,27 @@ ty_status release_pages(ty_heap *heap, page_run run) {
         first = before.first;
     if (!make_free(heap, first, end + behind.count - first))
         return tables_damaged("the tree of free runs is wrong", heap, first);
-    count_released(heap, run.count);
     return TY_OK;
+}
+
+ty_status release_pages(ty_heap *heap, page_run run) {
+    if (ty_status status = join_free(heap, run); status != TY_OK)
+        return status;
+    count_released(heap, run.count);
+    note_freed(heap, run.first, run.count);
+    return TY_OK;
+}
+
+bool withdraw_free(ty_heap *heap, page_run run) {
+    if (free_length(heap, run.first, uint64_t{run.first} + run.count) != run.count || !unmake_free(heap, run))
+        return false;
+    heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
+    set_head(heap, run.first);
+    return true;
+}
+
+void return_withdrawn(ty_heap *heap, page_run run) {
+    static_cast<void>(join_free(heap, run));
 }
 
 ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_from) {
@@ -382,7 +404,7 @@ ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_
     }
     clear_head(heap, end);
     heap->descriptors[run.first].length = count;
-    count_taken(heap, more);
+    count_taken(heap, end, more);
     return TY_OK;
 }
 

@@ -53,6 +53,11 @@ ty_status take_pages_at(ty_heap *heap, page_run run);
 // Frees pages in use; their descriptors other than the first page's are cleared already.
 ty_status release_pages(ty_heap *heap, page_run run);
 
+// A free run becomes an area in use that nobody else takes; and free again. False: damaged, and it is as it was. What
+// cannot be returned stays in use: verify tells why.
+bool withdraw_free(ty_heap *heap, page_run run);
+void return_withdrawn(ty_heap *heap, page_run run);
+
 // Takes the pages behind a run in use: it grows to count. Expected: TY_E_MEMORY (no room there; without
 // a detail, as most callers then do something else).
 ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_from);

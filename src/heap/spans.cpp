@@ -1,6 +1,7 @@
 #include "spans.hpp"
 
 #include "known_spans.hpp"
+#include "page_memory.hpp"
 #include "span_lists.hpp"
 
 namespace taiyen {
@@ -153,7 +154,8 @@ bool take_own(thread_cache *cache, uint32_t size_class) {
 
 } // namespace
 
-bool refill(thread_cache *cache, uint32_t size_class) {
+// What refill does, under the locks that it takes.
+static bool find_free(thread_cache *cache, uint32_t size_class) {
     ty_heap *heap = cache->heap;
     const class_info &info = heap->classes[size_class];
     class_cache &entry = cache->classes[size_class];
@@ -184,7 +186,8 @@ bool refill(thread_cache *cache, uint32_t size_class) {
     return make_current(heap, size_class, entry, number);
 }
 
-void after_free(thread_cache *cache, uint32_t number) {
+// A span that its owner freed into moves to the bin that is right, or away.
+static void place_freed(thread_cache *cache, uint32_t number) {
     ty_heap *heap = cache->heap;
     uint32_t size_class = heap->states[number].size_class;
     class_cache &entry = cache->classes[size_class];
@@ -198,6 +201,17 @@ void after_free(thread_cache *cache, uint32_t number) {
             return;
     }
     place_span(heap, heap->classes[size_class], entry.bins, number);
+}
+
+bool refill(thread_cache *cache, uint32_t size_class) {
+    bool found = find_free(cache, size_class);
+    decay_if_due(cache->heap); // what other threads freed may have emptied spans just now
+    return found;
+}
+
+void after_free(thread_cache *cache, uint32_t number) {
+    place_freed(cache, number);
+    decay_if_due(cache->heap);
 }
 
 small_block small_block_at(const ty_heap *heap, uint32_t size_class, uint64_t offset) {

@@ -1,4 +1,4 @@
-// Statistics, and giving the memory of free pages back.
+// Statistics.
 #include "walk.hpp"
 
 #include "check_calls.hpp"
@@ -149,28 +149,6 @@ ty_status heap_get_stats(ty_heap *heap, ty_heap_stats *stats) {
         found.page_efficiency = 1; // blocks whose pages were never touched
     *stats = found;
     return TY_OK;
-}
-
-ty_status heap_purge(ty_heap *heap, size_t *released_bytes) {
-    size_t released = 0;
-    pause_guard paused(heap);
-    area_walk walk(heap);
-    page_run area;
-    while (heap->writable && heap->owner.give_back != nullptr && walk.next(&area)) {
-        if (kind_at(heap, area.first) != page_free)
-            continue;
-        char *start = page_address(heap, area.first);
-        size_t before = os::resident_bytes(start, area.count * page_bytes);
-        if (before == 0)
-            continue;
-        heap->owner.give_back(heap->owner.context, start, area.count * page_bytes);
-        size_t after = os::resident_bytes(start, area.count * page_bytes);
-        released += before > after ? before - after : 0;
-    }
-    if (released_bytes != nullptr)
-        *released_bytes = released;
-    bool complete = !heap->writable || heap->owner.give_back == nullptr || !walk.damaged();
-    return complete ? TY_OK : tables_damaged("no area starts there", heap, walk.page());
 }
 
 } // namespace taiyen

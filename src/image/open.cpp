@@ -423,7 +423,10 @@ heap_owner snapshot_owner(image &im) {
     heap_owner owner{};
     owner.context = &im;
     // Free pages lose their private copies; what shows then is what the image holds, which nobody needs either.
-    owner.give_back = [](void *, void *address, size_t bytes) { (void)os::decommit(address, bytes); };
+    owner.give_back = [](void *, void *address, size_t bytes) {
+        (void)os::decommit(address, bytes);
+        return false;
+    };
     return owner;
 }
 

@@ -14,8 +14,8 @@ inline ty_status commit_pages(void *context, void *address, size_t bytes) {
     return os::commit(address, bytes);
 }
 
-inline void decommit_pages(void *, void *address, size_t bytes) {
-    static_cast<void>(os::decommit(address, bytes));
+inline bool decommit_pages(void *, void *address, size_t bytes) {
+    return os::decommit(address, bytes) == TY_OK;
 }
 
 struct memory_heap {

@@ -1,0 +1,185 @@
+#include "page_memory.hpp"
+
+#include "walk.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// What free pages may hold beyond the most that was lately in use: a share of that, and a constant so that small heaps
+// never ask the kernel. Giving back stops halfway, so that the next free does not begin it again.
+constexpr uint64_t slack_shift = 4;
+constexpr uint64_t slack_min = 1024;
+
+// A call of decay looks at so many areas, and takes so many free runs away at once.
+constexpr uint32_t decay_areas = 2048;
+constexpr uint32_t decay_runs = 32;
+
+bool watched(const ty_heap *heap) {
+    return heap->memory.touched != nullptr;
+}
+
+// Calls back with each word that holds bits of [first, first + count), and a mask of them.
+template <typename Visit>
+void each_word(const ty_heap *heap, uint64_t first, uint64_t count, Visit visit) {
+    for (uint64_t end = first + count; first < end;) {
+        uint64_t in_word = 64 - first % 64;
+        uint64_t bits = end - first < in_word ? end - first : in_word;
+        visit(heap->memory.touched[first / 64], (~uint64_t{0} >> (64 - bits)) << first % 64);
+        first += bits;
+    }
+}
+
+uint64_t count_touched(const ty_heap *heap, uint64_t first, uint64_t count) {
+    uint64_t touched = 0;
+    each_word(heap, first, count, [&](std::atomic<uint64_t> &word, uint64_t mask) {
+        touched += count_bits(word.load(std::memory_order_relaxed) & mask);
+    });
+    return touched;
+}
+
+bool is_touched(const ty_heap *heap, uint64_t page) {
+    return heap->memory.touched[page / 64].load(std::memory_order_relaxed) >> page % 64 & 1;
+}
+
+// The bits of a free run are cleared.
+void forget_touched(ty_heap *heap, page_run run) {
+    heap->memory.idle -= count_touched(heap, run.first, run.count);
+    each_word(heap, run.first, run.count, [](std::atomic<uint64_t> &word, uint64_t mask) {
+        word.store(word.load(std::memory_order_relaxed) & ~mask, std::memory_order_relaxed);
+    });
+}
+
+// Nobody can take these pages meanwhile. That one of them does not read as zeros spoils it for all: the kernel refuses
+// where memory is locked, and that seldom changes.
+void give_back(ty_heap *heap, page_run run) {
+    if (!heap->owner.give_back(heap->owner.context, page_address(heap, run.first), run.count * page_bytes))
+        heap->memory.zeros.store(false, std::memory_order_relaxed);
+}
+
+uint64_t recent_peak(const page_memory &memory) {
+    return memory.peak > memory.peak_before ? memory.peak : memory.peak_before;
+}
+
+uint64_t slack(uint64_t pages) {
+    return (pages >> slack_shift) + slack_min;
+}
+
+uint64_t excess(const page_memory &memory, uint64_t slack_share) {
+    uint64_t kept = recent_peak(memory) + slack(recent_peak(memory)) / slack_share;
+    uint64_t held = memory.used + memory.idle;
+    return held > kept ? held - kept : 0;
+}
+
+void start_period_if_over(page_memory &memory) {
+    uint64_t now = os::now_ns();
+    if (now - memory.period_start < memory.period_ns)
+        return;
+    memory.period_start = now;
+    memory.peak_before = memory.peak;
+    memory.peak = memory.used;
+}
+
+// Free runs with memory become areas in use, so that nobody takes them meanwhile. Under pages_lock.
+uint32_t withdraw_some(ty_heap *heap, page_run *runs) {
+    page_memory &memory = heap->memory;
+    uint64_t top = top_of(heap);
+    uint32_t count = 0;
+    for (uint32_t areas = 0; areas < decay_areas && count < decay_runs && excess(memory, 2) != 0; areas++) {
+        uint64_t page = next_head(heap, memory.next < first_user_page ? first_user_page : memory.next, top);
+        page_run area;
+        if (page >= top || !area_at_head(heap, page, &area)) {
+            memory.next = page < top ? page + 1 : first_user_page; // damaged: verify tells
+            continue;
+        }
+        memory.next = page + area.count;
+        if (kind_at(heap, page) != page_free || count_touched(heap, area.first, area.count) == 0)
+            continue;
+        if (!withdraw_free(heap, area))
+            continue; // damaged too
+        forget_touched(heap, area);
+        runs[count++] = area;
+    }
+    memory.due.store(excess(memory, 2) != 0, std::memory_order_relaxed);
+    return count;
+}
+
+} // namespace
+
+void note_taken(ty_heap *heap, uint64_t first, uint64_t count) {
+    if (!watched(heap))
+        return;
+    page_memory &memory = heap->memory;
+    memory.idle -= count_touched(heap, first, count);
+    memory.used += count;
+    if (memory.used > memory.peak)
+        memory.peak = memory.used;
+}
+
+void note_freed(ty_heap *heap, uint64_t first, uint64_t count) {
+    if (!watched(heap))
+        return;
+    page_memory &memory = heap->memory;
+    each_word(heap, first, count, [](std::atomic<uint64_t> &word, uint64_t mask) {
+        word.store(word.load(std::memory_order_relaxed) | mask, std::memory_order_relaxed);
+    });
+    memory.idle += count;
+    memory.used -= count;
+    if (memory.idle <= slack(memory.used)) // nothing is due, whatever the peak was: the clock is not looked at
+        return;
+    start_period_if_over(memory);
+    if (excess(memory, 1) != 0)
+        memory.due.store(true, std::memory_order_relaxed);
+}
+
+void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    if (fresh_from < end)
+        end = fresh_from;
+    bool known = watched(heap) && heap->memory.zeros.load(std::memory_order_relaxed);
+    for (uint64_t page = run.first; page < end;) {
+        uint64_t stop = page;
+        while (stop < end && (!known || is_touched(heap, stop)))
+            stop++;
+        memset(page_address(heap, page), 0, (stop - page) * page_bytes);
+        page = stop + 1;
+    }
+}
+
+void decay(ty_heap *heap) {
+    page_run runs[decay_runs];
+    heap->pages_lock.lock();
+    uint32_t count = withdraw_some(heap, runs);
+    heap->pages_lock.unlock();
+    for (uint32_t i = 0; i < count; i++)
+        give_back(heap, runs[i]);
+    os::lock_guard guard(heap->pages_lock);
+    for (uint32_t i = 0; i < count; i++)
+        return_withdrawn(heap, runs[i]);
+}
+
+ty_status heap_purge(ty_heap *heap, size_t *released_bytes) {
+    size_t released = 0;
+    pause_guard paused(heap);
+    area_walk walk(heap);
+    page_run area;
+    while (heap->writable && heap->owner.give_back != nullptr && walk.next(&area)) {
+        if (kind_at(heap, area.first) != page_free)
+            continue;
+        forget_touched(heap, area);
+        char *start = page_address(heap, area.first);
+        size_t before = os::resident_bytes(start, area.count * page_bytes);
+        if (before == 0)
+            continue;
+        give_back(heap, area);
+        size_t after = os::resident_bytes(start, area.count * page_bytes);
+        released += before > after ? before - after : 0;
+    }
+    if (released_bytes != nullptr)
+        *released_bytes = released;
+    bool complete = !heap->writable || heap->owner.give_back == nullptr || !walk.damaged();
+    return complete ? TY_OK : tables_damaged("no area starts there", heap, walk.page());
+}
+
+} // namespace taiyen
