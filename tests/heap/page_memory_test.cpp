@@ -119,6 +119,28 @@ TEST(heap_page_memory, zeroed_blocks_of_all_kinds_of_pages) {
     EXPECT_EQ(recount_used(memory.heap), memory.heap->memory.used);
 }
 
+TEST(heap_page_memory, room_to_grow_is_free) {
+    decaying_heap memory(UINT64_MAX);
+    memory.detach();
+    memory.owner.movable = true;
+    memory.attach(true);
+    for (size_t bytes = 3 * mebibyte; bytes < 64 * mebibyte; bytes *= 2) {
+        char *block = static_cast<char *>(heap_alloc(memory.heap, bytes));
+        char *behind = static_cast<char *>(heap_alloc(memory.heap, bytes)); // so that the block must move
+        std::memset(block, 1, bytes);
+        char *moved = static_cast<char *>(heap_resize(block, bytes + bytes / 2));
+        ASSERT_NE(moved, nullptr);
+        EXPECT_NE(moved, block) << "nothing was tested";
+        EXPECT_EQ(recount_idle(memory.heap), memory.heap->memory.idle) << bytes;
+        EXPECT_EQ(recount_used(memory.heap), memory.heap->memory.used) << bytes;
+        EXPECT_EQ(heap_free(behind), TY_OK);
+        EXPECT_EQ(heap_free(moved), TY_OK);
+        EXPECT_EQ(recount_idle(memory.heap), memory.heap->memory.idle) << bytes;
+        EXPECT_EQ(recount_used(memory.heap), memory.heap->memory.used) << bytes;
+    }
+    EXPECT_EQ(problems_of(memory.heap), "");
+}
+
 TEST(heap_page_memory, what_the_kernel_keeps_is_cleared) {
     decaying_heap memory(0);
     memory.detach();
