@@ -34,7 +34,7 @@ std::vector<uint32_t> random_pages(size_t count, size_t bound, uint64_t seed) {
 }
 
 session::session(const settings &options, const suite &suite)
-    : options_(options), results_(suite.name), suite_name_(suite.name) {}
+    : options_(options), results_(suite.name), suite_(suite) {}
 
 void session::show_progress(const std::string &text) {
     if (!isatty(STDERR_FILENO))
@@ -43,11 +43,17 @@ void session::show_progress(const std::string &text) {
     std::fflush(stderr);
 }
 
+bool stands_for(const std::string &chosen, const std::string &case_name) {
+    return case_name == chosen || case_name.starts_with(chosen + "-");
+}
+
 bool session::is_wanted(const std::string &case_name) const {
+    std::vector<std::string> known = suite_.cases();
+    if (std::find(known.begin(), known.end(), case_name) == known.end())
+        throw std::logic_error("the suite does not list its case " + case_name);
     const std::vector<std::string> &wanted = options_.cases;
-    return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&case_name](const std::string &each) {
-               return case_name == each || case_name.starts_with(each + "-");
-           });
+    return wanted.empty() || std::any_of(wanted.begin(), wanted.end(),
+                                         [&case_name](const std::string &each) { return stands_for(each, case_name); });
 }
 
 bool session::is_wanted_subject(const std::string &name) const {
@@ -55,8 +61,8 @@ bool session::is_wanted_subject(const std::string &name) const {
     return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
 }
 
-void session::interleave(const std::string &case_name, size_t times, std::vector<subject> subjects) {
-    if (!is_wanted(case_name))
+void session::interleave(const std::vector<std::string> &case_names, size_t times, std::vector<subject> subjects) {
+    if (std::none_of(case_names.begin(), case_names.end(), [this](const std::string &each) { return is_wanted(each); }))
         return;
     std::erase_if(subjects, [this](const subject &each) { return !is_wanted_subject(each.name); });
     std::vector<bool> left_out(subjects.size());
@@ -64,7 +70,7 @@ void session::interleave(const std::string &case_name, size_t times, std::vector
         for (size_t index = 0; index < subjects.size(); index++) {
             if (left_out[index])
                 continue;
-            show_progress(suite_name_ + ", " + case_name + ": " + subjects[index].name + ", " +
+            show_progress(std::string(suite_.name) + ", " + case_names.front() + ": " + subjects[index].name + ", " +
                           std::to_string(turn + 1) + " of " + std::to_string(times));
             try {
                 subjects[index].run();

@@ -18,7 +18,7 @@ struct settings {
     bool quick = false;
     size_t divisor = 1;                // sizes are divided by it; other than 1 only to test the program itself
     std::string folder;                // where files go; removed at the end
-    std::vector<std::string> cases;    // empty: all; else those of these names, or whose names go on with a hyphen
+    std::vector<std::string> cases;    // empty: all; else those that one of these stands_for
     std::vector<std::string> subjects; // empty: all
     std::string peers;                 // folder of the allocators that scripts/build_peers has built
     std::vector<std::string> also;     // NAME=LIBRARY: further allocators to preload
@@ -35,6 +35,9 @@ void check(ty_status status, const char *what);
 
 // `count` different numbers below `bound`, in random order.
 std::vector<uint32_t> random_pages(size_t count, size_t bound, uint64_t seed);
+
+// A name of the command line stands for the case of that name, and for those whose names go on with a hyphen.
+bool stands_for(const std::string &chosen, const std::string &case_name);
 
 class session {
 public:
@@ -53,9 +56,12 @@ public:
         std::function<void()> run;
     };
     // Runs the subjects in turn (A B C A B C ...), so that a drift of the machine meets all of them alike. A subject
-    // that throws `unavailable` is noted as missing and left out from then on. Cases and subjects that were not asked
-    // for are left out, too.
-    void interleave(const std::string &case_name, size_t times, std::vector<subject> subjects);
+    // that throws `unavailable` is noted as missing and left out from then on. Subjects that were not asked for are
+    // left out, too, and so is all of it if none of the cases that it measures was asked for.
+    void interleave(const std::vector<std::string> &case_names, size_t times, std::vector<subject> subjects);
+    void interleave(const std::string &case_name, size_t times, std::vector<subject> subjects) {
+        interleave(std::vector{case_name}, times, std::move(subjects));
+    }
 
     bool is_wanted(const std::string &case_name) const;
 
@@ -65,7 +71,7 @@ private:
 
     const settings &options_;
     results results_;
-    std::string suite_name_;
+    const suite &suite_;
 };
 
 } // namespace bench

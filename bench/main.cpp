@@ -4,6 +4,7 @@
 #include "process.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -57,13 +58,44 @@ bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohm
     return whole;
 }
 
+std::vector<const bench::suite *> chosen_suites(const command &command) {
+    std::vector<const bench::suite *> chosen;
+    for (const bench::suite *each : bench::suites())
+        if (command.suite == "all" || command.suite == each->name)
+            chosen.push_back(each);
+    return chosen;
+}
+
+bool are_suite_and_cases_known(const command &command) {
+    std::vector<const bench::suite *> suites = chosen_suites(command);
+    if (suites.empty()) {
+        std::fprintf(stderr, "taiyen-bench: there is no suite %s; 'taiyen-bench list' shows them\n",
+                     command.suite.c_str());
+        return false;
+    }
+    std::vector<std::string> names;
+    std::string text;
+    for (const bench::suite *suite : suites)
+        for (const std::string &name : suite->cases()) {
+            names.push_back(name);
+            text += (text.empty() ? "" : ", ") + name;
+        }
+    for (const std::string &chosen : command.settings.cases)
+        if (std::none_of(names.begin(), names.end(),
+                         [&chosen](const std::string &name) { return bench::stands_for(chosen, name); })) {
+            std::fprintf(stderr, "taiyen-bench: %s has no case %s; there are %s\n", command.suite.c_str(),
+                         chosen.c_str(), text.c_str());
+            return false;
+        }
+    return true;
+}
+
 int run_command(const command &command) {
     FILE *table = command.json == "-" ? stderr : stdout;
     nlohmann::ordered_json array = nlohmann::ordered_json::array();
     bool whole = true;
-    for (const bench::suite *each : bench::suites())
-        if (command.suite == "all" || command.suite == each->name)
-            whole = run_suite(*each, command.settings, array, table) && whole;
+    for (const bench::suite *each : chosen_suites(command))
+        whole = run_suite(*each, command.settings, array, table) && whole;
     if (!command.json.empty())
         whole = write_json(array, command.json) && whole;
     return whole ? 0 : 1;
@@ -86,7 +118,8 @@ int main(int argc, char **argv) {
     app.add_option("--divide", command.settings.divisor, "divide all sizes, to test this program itself")
         ->check(CLI::PositiveNumber);
     app.add_option("--case", command.settings.cases,
-                   "only these cases, with commas between; 'small' stands for all whose names begin with 'small-'")
+                   "only these cases, by the names of the table's rows, with commas between; 'small' stands for all "
+                   "whose names begin with 'small-'")
         ->delimiter(',')
         ->allow_extra_args(false);
     app.add_option("--subject", command.settings.subjects,
@@ -105,11 +138,8 @@ int main(int argc, char **argv) {
         list_suites();
         return 0;
     }
-    if (command.suite != "all" && !bench::find_suite(command.suite.c_str())) {
-        std::fprintf(stderr, "taiyen-bench: there is no suite %s; 'taiyen-bench list' shows them\n",
-                     command.suite.c_str());
+    if (!are_suite_and_cases_known(command))
         return 2;
-    }
     command.settings.folder = parent + "/taiyen-bench-" + std::to_string(getpid());
     std::error_code error;
     if (!std::filesystem::create_directory(command.settings.folder, error)) {

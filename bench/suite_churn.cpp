@@ -115,6 +115,7 @@ void judge(session &session) {
 } // namespace
 
 extern const suite churn_suite;
-const suite churn_suite = {"churn", "the allocator against glibc and mimalloc", run, judge};
+const suite churn_suite = {"churn", "the allocator against glibc and mimalloc", [] { return names_of(programs); }, run,
+                           judge};
 
 } // namespace bench

@@ -56,6 +56,12 @@ constexpr word_case word_cases[] = {
     {"bytes-random", 1, false, who::self_only, false, false, table_values::random},
 };
 
+std::vector<std::string> case_names() {
+    std::vector<std::string> names = names_of(word_cases);
+    names.insert(names.end(), {"churn-sync", "churn-async", "kill-reopen"});
+    return names;
+}
+
 bool is_about_bytes(const word_case &which) {
     return std::string(which.name).starts_with("bytes-");
 }
@@ -341,7 +347,8 @@ void run(session &session) {
                            subjects_of(which.subjects == who::all ? all : own,
                                        [&](const store_kind &kind) { stage.run_words(kind, which); }));
     for (const char *name : {"bytes-counter", "bytes-random"})
-        session.out().add(name, "records", "log_bytes_per_txn", "bytes", record_bytes * std::size(word_set()));
+        if (session.is_wanted(name))
+            session.out().add(name, "records", "log_bytes_per_txn", "bytes", record_bytes * std::size(word_set()));
     for (bool sync : {true, false}) {
         const char *name = sync ? "churn-sync" : "churn-async";
         session.interleave(name, times, subjects_of(stores, [&stage, name, sync](const store_kind &kind) {
@@ -389,6 +396,7 @@ void judge(session &session) {
 } // namespace
 
 extern const suite commit_suite;
-const suite commit_suite = {"commit", "transactions of 6 words, churn, and a kill, beside other stores", run, judge};
+const suite commit_suite = {"commit", "transactions of 6 words, churn, and a kill, beside other stores", case_names,
+                            run, judge};
 
 } // namespace bench

@@ -30,6 +30,10 @@ struct plan {
     std::vector<uint32_t> pages;
 };
 
+std::vector<std::string> case_names() {
+    return {"first", "again"};
+}
+
 double timed_writes(char *data, const std::vector<uint32_t> &pages, uint64_t value) {
     { mapping other = mapping::touched_memory(cache_bytes); }
     stopwatch watch;
@@ -83,7 +87,7 @@ void run(session &session) {
             add(session, name, in_child([&] { return run_heap(plan, tracking); }));
         };
     };
-    session.interleave("first, again", session.repetitions(9),
+    session.interleave(case_names(), session.repetitions(9),
                        {{"taiyen", heap_subject("taiyen", TY_TRACK_KERNEL)},
                         {"kernel",
                          [&] {
@@ -99,8 +103,7 @@ void run(session &session) {
 
 void judge(session &session) {
     results &out = session.out();
-    for (const char *each : {"first", "again"}) {
-        std::string name = each;
+    for (const std::string &name : case_names()) {
         out.bar(name + ": taiyen over the bare kernel cost", out.ratio(name, "ns_per_page", self, "kernel"), 1.5);
         out.bar(name + ": taiyen over the signal method", out.ratio(name, "ns_per_page", self, "signal"), 0.25);
     }
@@ -109,7 +112,7 @@ void judge(session &session) {
 } // namespace
 
 extern const suite dirty_suite;
-const suite dirty_suite = {"dirty", "the first write to a page, never written before or since the last snapshot", run,
-                           judge};
+const suite dirty_suite = {"dirty", "the first write to a page, never written before or since the last snapshot",
+                           case_names, run, judge};
 
 } // namespace bench

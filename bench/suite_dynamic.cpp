@@ -39,6 +39,13 @@ constexpr move_case move_cases[] = {{"move-64K", 64 * kb, 64, 1},   {"move-256K"
                                     {"move-16M", 16 * mb, 8, 100},  {"move-64M", 64 * mb, 5, 250},
                                     {"move-256M", 256 * mb, 3, 250}};
 
+std::vector<std::string> case_names() {
+    std::vector<std::string> names(std::begin(growth_names), std::end(growth_names));
+    for (const move_case &each : move_cases)
+        names.push_back(each.name);
+    return names;
+}
+
 double median(std::vector<double> &of) {
     std::nth_element(of.begin(), of.begin() + static_cast<ptrdiff_t>(of.size() / 2), of.end());
     return of[of.size() / 2];
@@ -181,7 +188,7 @@ void judge(session &session) {
 } // namespace
 
 extern const suite dynamic_suite;
-const suite dynamic_suite = {"dynamic", "growing blocks under each malloc, and moving them against memmove", run,
-                             judge};
+const suite dynamic_suite = {"dynamic", "growing blocks under each malloc, and moving them against memmove", case_names,
+                             run, judge};
 
 } // namespace bench

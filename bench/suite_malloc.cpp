@@ -29,6 +29,10 @@ struct thrash_case {
 };
 constexpr thrash_case thrash_cases[] = {{"thrash-64K", size_t{64} << 10}, {"thrash-4M", size_t{4} << 20}};
 
+std::vector<std::string> names_of_cases() {
+    return {std::begin(case_names), std::end(case_names)};
+}
+
 struct heap_allocator {
     static inline ty_heap *heap = nullptr;
     static void *alloc(size_t size) {
@@ -111,6 +115,7 @@ void judge(session &session) {
 } // namespace
 
 extern const suite malloc_suite;
-const suite malloc_suite = {"malloc", "the drop-in malloc against those that people preload", run, judge};
+const suite malloc_suite = {"malloc", "the drop-in malloc against those that people preload", names_of_cases, run,
+                            judge};
 
 } // namespace bench

@@ -119,7 +119,8 @@ void run_case(session &session, const heap_case &which) {
 
 void run(session &session) {
     for (const heap_case &which : cases)
-        run_case(session, which);
+        if (session.is_wanted(which.name))
+            run_case(session, which);
     session.out().note("Each open in a new process, until the first object is read; the page cache is warm. "
                        "kernel: open, lock, read two pages, map, register for tracking.");
 }
@@ -135,6 +136,7 @@ void judge(session &session) {
 } // namespace
 
 extern const suite open_suite;
-const suite open_suite = {"open", "opening a heap: closed in order, of several sizes, and after a crash", run, judge};
+const suite open_suite = {"open", "opening a heap: closed in order, of several sizes, and after a crash",
+                          [] { return names_of(cases); }, run, judge};
 
 } // namespace bench

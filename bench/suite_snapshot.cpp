@@ -35,6 +35,13 @@ std::string case_name_of(size_t pages) {
     return "pages-" + std::to_string(pages);
 }
 
+std::vector<std::string> case_names() {
+    std::vector<std::string> names;
+    for (size_t pages : page_counts)
+        names.push_back(case_name_of(pages));
+    return names;
+}
+
 double bytes_of(const std::vector<uint32_t> &pages) {
     return static_cast<double>(pages.size() * page_bytes);
 }
@@ -193,6 +200,6 @@ void judge(session &session) {
 
 extern const suite snapshot_suite;
 const suite snapshot_suite = {"snapshot", "a snapshot of scattered dirty pages: durable time, pause, bytes written",
-                              run, judge};
+                              case_names, run, judge};
 
 } // namespace bench

@@ -295,6 +295,14 @@ std::vector<double> run_entries_memcpy(session &session) {
 
 enum class restored_from { log, journal, congruent };
 
+struct restore_way {
+    const char *name;
+    restored_from from;
+};
+constexpr restore_way restore_ways[] = {{"restore-log", restored_from::log},
+                                        {"restore-journal", restored_from::journal},
+                                        {"restore-congruent", restored_from::congruent}};
+
 void prepare_restore(session &session, const std::string &path, restored_from from) {
     size_t blocks = session.scaled(200000);
     auto work = [&, from] {
@@ -354,24 +362,25 @@ std::vector<double> run_restore(const std::string &path, restored_from from) {
 }
 
 void run_restores(session &session) {
-    constexpr struct {
-        const char *case_name;
-        restored_from from;
-    } ways[] = {{"restore-log", restored_from::log},
-                {"restore-journal", restored_from::journal},
-                {"restore-congruent", restored_from::congruent}};
-    for (const auto &way : ways)
-        session.interleave(way.case_name, session.repetitions(5),
+    for (const restore_way &way : restore_ways)
+        session.interleave(way.name, session.repetitions(5),
                            {{"taiyen", [&] {
                                  std::string path = session.path("transactional-restore.ty");
                                  prepare_restore(session, path, way.from);
-                                 add_from_child(session, way.case_name, self,
+                                 add_from_child(session, way.name, self,
                                                 {{"restored_bytes_per_s", "bytes/s"},
                                                  {"restored_bytes", "bytes"},
                                                  {"restorations", "count"}},
                                                 [&] { return run_restore(path, way.from); });
                                  remove_heap(path);
                              }}});
+}
+
+std::vector<std::string> case_names() {
+    std::vector<std::string> names = {"churn", "sync", "entries-8"};
+    for (const std::string &restore : names_of(restore_ways))
+        names.push_back(restore);
+    return names;
 }
 
 void run(session &session) {
@@ -411,6 +420,6 @@ void judge(session &session) {
 
 extern const suite transactional_suite;
 const suite transactional_suite = {
-    "transactional", "the transactional heap under churn: transactions, snapshots, recoveries", run, judge};
+    "transactional", "the transactional heap under churn: transactions, snapshots, recoveries", case_names, run, judge};
 
 } // namespace bench

@@ -339,10 +339,38 @@ std::vector<double> run_editing(size_t slots, size_t commands, const std::string
 
 // ---- All of them.
 
+constexpr const char *costed[] = {"record-", "close-", "undo-", "redo-"};
+
+std::vector<std::string> rows_of(const data_case &which) {
+    std::vector<std::string> rows;
+    for (const char *what : costed)
+        rows.push_back(std::string(what) + which.name);
+    return rows;
+}
+
+// Closing is not measured apart.
+std::vector<std::string> rows_of(const block_case &which) {
+    std::string name = which.name;
+    return {"record-" + name, "undo-" + name, "redo-" + name};
+}
+
+std::vector<std::string> case_names() {
+    std::vector<std::string> names;
+    auto add = [&names](const auto &cases) {
+        for (const auto &each : cases)
+            for (const std::string &row : rows_of(each))
+                names.push_back(row);
+    };
+    add(data_cases);
+    add(block_cases);
+    names.insert(names.end(), {"free-1G", "editing"});
+    return names;
+}
+
 void add_costs(session &session, const std::string &name, const char *subject, const std::vector<double> &figures,
                size_t bytes) {
     size_t index = 0;
-    for (const char *what : {"record-", "close-", "undo-", "redo-"}) {
+    for (const char *what : costed) {
         double ns = figures.at(index++);
         if (ns == 0) // not measured apart
             continue;
@@ -372,7 +400,7 @@ void run_data_cases(session &session) {
             });
         };
         session.interleave(
-            each.name, session.repetitions(7),
+            rows_of(each), session.repetitions(7),
             {subject(self, [&](const std::string &path) { return run_data<taiyen_history>(plan, path); }),
              subject("copies", [&](const std::string &path) { return run_data<copies_history>(plan, path); }),
              subject("memcpy", [&](const std::string &) { return run_memcpy(plan); })});
@@ -388,7 +416,7 @@ void run_block_cases(session &session) {
             });
         };
         session.interleave(
-            each.name, session.repetitions(7),
+            rows_of(each), session.repetitions(7),
             {subject(self,
                      [&](const std::string &path) { return run_blocks<taiyen_history>(each, slots, steps, path); }),
              subject("copies",
@@ -442,6 +470,7 @@ void judge(session &session) {
 } // namespace
 
 extern const suite undo_suite;
-const suite undo_suite = {"undo", "recording, undoing and redoing, against copies of whole objects", run, judge};
+const suite undo_suite = {"undo", "recording, undoing and redoing, against copies of whole objects", case_names, run,
+                          judge};
 
 } // namespace bench

@@ -1,7 +1,5 @@
 #include "suites.hpp"
 
-#include <cstring>
-
 namespace bench {
 
 #define TAIYEN_BENCH_DECLARE(name) extern const suite name##_suite;
@@ -16,13 +14,6 @@ constexpr const suite *table[] = {TAIYEN_BENCH_SUITES(TAIYEN_BENCH_ENTRY)};
 
 std::span<const suite *const> suites() {
     return table;
-}
-
-const suite *find_suite(const char *name) {
-    for (const suite *each : table)
-        if (std::strcmp(each->name, name) == 0)
-            return each;
-    return nullptr;
 }
 
 } // namespace bench

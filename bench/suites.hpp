@@ -2,6 +2,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 namespace bench {
 
@@ -20,15 +22,22 @@ class session;
 
 struct suite {
     const char *name;
-    const char *purpose;           // one line, for `list` and above the table
-    void (*run)(session &session); // measures all cases
+    const char *purpose;                 // one line, for `list` and above the table
+    std::vector<std::string> (*cases)(); // the names of all rows that it measures, by which they can be chosen
+    void (*run)(session &session);
     void (*judge)(session &session);
 };
 
+// The names of an array of cases.
+template <typename Cases>
+std::vector<std::string> names_of(const Cases &cases) {
+    std::vector<std::string> names;
+    for (const auto &each : cases)
+        names.emplace_back(each.name);
+    return names;
+}
+
 // In the order of the list above.
 std::span<const suite *const> suites();
-
-// NULL if there is none of that name.
-const suite *find_suite(const char *name);
 
 } // namespace bench

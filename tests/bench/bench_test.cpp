@@ -57,6 +57,13 @@ const expectation &expected(const std::string &suite) {
          {"txn_per_s", "p50_us", "p99_us", "log_bytes_per_txn", "reopen_ms", "lost_txn"},
          {"taiyen", "raw", "records"},
          "4096"},
+        {"transactional",
+         {"churn", "sync", "entries-8", "restore-log", "restore-journal", "restore-congruent"},
+         {"entries", "transactions", "entries_per_txn", "txn_bytes", "flush_efficiency", "forced_snapshots",
+          "timed_snapshots", "snapshot_bytes", "dppl", "entry_per_s", "termination_per_s", "txn_per_s",
+          "txn_bytes_per_s", "snapshot_bytes_per_s", "sustained_bytes_per_s", "predicted_bytes_per_s",
+          "restored_bytes_per_s", "restored_bytes", "restorations"},
+         {"taiyen", "memcpy"}},
         {"undo",
          {"record-8",         "close-8",        "undo-8",         "redo-8",           "record-64",
           "close-64",         "undo-64",        "redo-64",        "record-1K",        "close-1K",
@@ -110,6 +117,34 @@ int finish(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+// What the program says on standard error.
+std::string complaint(const std::string &arguments, int &code) {
+    FILE *out = popen((std::string(TAIYEN_BENCH " ") + arguments + " 2>&1 >/dev/null").c_str(), "r");
+    EXPECT_NE(out, nullptr);
+    std::string text;
+    for (int c = std::fgetc(out); c != EOF; c = std::fgetc(out))
+        text += static_cast<char>(c);
+    int status = pclose(out);
+    code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return text;
+}
+
+TEST_P(bench_test, refuses_an_unknown_case_and_names_those_that_there_are) {
+    int code = 0;
+    std::string text = complaint(std::string(GetParam()) + " --case nonsense --dir " + folder_.string(), code);
+    EXPECT_EQ(code, 2);
+    size_t at = text.find("there are ");
+    ASSERT_NE(at, std::string::npos) << text;
+    std::set<std::string> named;
+    std::string list = text.substr(at + 10, text.size() - at - 11) + ", "; // less the end of the line
+    for (size_t comma = 0; (comma = list.find(", ")) != std::string::npos; list.erase(0, comma + 2))
+        named.insert(list.substr(0, comma));
+    std::set<std::string> rows = expected(GetParam()).cases;
+    rows.erase("mean"); // a row about the others
+    EXPECT_EQ(named, rows);
+    EXPECT_TRUE(fs::is_empty(folder_));
+}
+
 TEST_P(bench_test, json_has_every_case_and_subject) {
     fs::path json = folder_ / "figures.json";
     const expectation &wanted = expected(GetParam());
@@ -137,8 +172,21 @@ TEST_P(bench_test, json_has_every_case_and_subject) {
     EXPECT_TRUE(fs::is_empty(folder_));
 }
 
-INSTANTIATE_TEST_SUITE_P(suites, bench_test, testing::Values("churn", "dirty", "snapshot", "open", "commit", "undo"),
+INSTANTIATE_TEST_SUITE_P(suites, bench_test,
+                         testing::Values("churn", "dirty", "snapshot", "open", "commit", "transactional", "undo"),
                          [](const auto &each) { return std::string(each.param); });
+
+TEST_F(bench_program, a_row_is_chosen_by_its_name_with_those_measured_together) {
+    fs::path json = folder_ / "figures.json";
+    ASSERT_EQ(finish(start({"undo", "--quick", "--divide", "64", "--dir", folder_, "--json", json, "--case",
+                            "undo-64,redo-resize"})),
+              0);
+    std::set<std::string> cases;
+    for (const nlohmann::json &each : nlohmann::json::parse(std::ifstream(json)))
+        cases.insert(each.at("case"));
+    EXPECT_EQ(cases, std::set<std::string>({"record-64", "close-64", "undo-64", "redo-64", "record-resize",
+                                            "undo-resize", "redo-resize"}));
+}
 
 #ifdef TAIYEN_BENCH_DROPIN
 INSTANTIATE_TEST_SUITE_P(preloading_suites, bench_test, testing::Values("malloc", "dynamic"),
