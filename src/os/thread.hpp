@@ -41,7 +41,9 @@ public:
 
 private:
     friend class condition;
-    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    // A lock is held for less time than the kernel takes to make a thread wait and wake it: who waits looks again for a
+    // moment first.
+    pthread_mutex_t mutex_ = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
     lock_rank rank_;
 };
 
