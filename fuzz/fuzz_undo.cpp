@@ -371,7 +371,7 @@ void check_heap(ty_heap *heap) {
     auto print = [](const char *problem, void *) { fprintf(stderr, "%s\n", problem); };
     must(ty_heap_verify(heap, print, nullptr) == TY_OK, "verify the heap");
     void *root = heap_service_root(heap);
-    must(heap_service(heap) == nullptr || heap_usable_size(root) != 0, "keep the buffers while they are in use");
+    must(heap_service_of(heap) == nullptr || heap_usable_size(root) != 0, "keep the buffers while they are in use");
 }
 
 } // namespace

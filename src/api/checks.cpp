@@ -1,7 +1,7 @@
 // The functions of checks.h. Apart from those of heap.h, so that a program without checks is linked without them.
 #include "arguments.hpp"
 
-#include "../image/image.hpp"
+#include "../heap/heap.hpp"
 
 using namespace taiyen;
 
@@ -17,7 +17,7 @@ ty_status ty_heap_start_checks(ty_heap *heap, const ty_check_options *options) {
         return status;
     if (ty_status status = check_checks(known.checks, call))
         return status;
-    if (image_kind(heap) != TY_VOLATILE)
+    if (heap_image_of(heap) != nullptr)
         return failure(TY_E_UNSUPPORTED, "%s: it lives in files", call).remedy("check a volatile heap");
     return heap_start_checks(heap, known);
 }

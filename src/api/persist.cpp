@@ -1,6 +1,7 @@
 // The functions of persist.h, and those of txn.h and log.h that are about files.
-#include "../undo/undo.hpp"
+#include "../txn/txn.hpp"
 #include "arguments.hpp"
+#include "ending.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;
@@ -122,12 +123,12 @@ ty_status ty_close(ty_heap *heap) {
         return TY_OK;
     if (ty_status status = check_in_files(heap, "close a heap"))
         return status;
-    void *token;
-    if (ty_status status = undo_prepare_close(heap, false, &token))
+    heap_service *service = heap_service_of(heap);
+    if (ty_status status = prepare_end(service, false))
         return status;
     ty_status status = txn_close(heap);
     if (!status)
-        undo_release(token);
+        release(service);
     return status;
 }
 
@@ -136,11 +137,11 @@ ty_status ty_discard(ty_heap *heap) {
         return TY_OK;
     if (ty_status status = check_in_files(heap, "discard a heap"))
         return status;
-    void *token;
-    if (ty_status status = undo_prepare_close(heap, true, &token))
+    heap_service *service = heap_service_of(heap);
+    if (ty_status status = prepare_end(service, true))
         return status;
     ty_status status = txn_discard(heap);
-    undo_release(token);
+    release(service);
     return status;
 }
 

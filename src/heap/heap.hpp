@@ -139,11 +139,25 @@ inline constexpr size_t heap_unused_max = 5;
 size_t heap_unused(const ty_heap *heap, size_t mapped_bytes, heap_stretch (&unused)[heap_unused_max]);
 ty_class_table heap_classes(const ty_heap *heap);
 
-// What a higher layer keeps with the heap (the image of a persistent heap); NULL at first.
-void heap_set_attachment(ty_heap *heap, void *attachment);
-void *heap_attachment(const ty_heap *heap);
-// What the layer of the service root keeps with it; NULL at first.
-void heap_set_service(ty_heap *heap, void *service);
-void *heap_service(const ty_heap *heap);
+// What higher layers keep with a heap, with what the layers above them must have done at times, so that a program of
+// volatile heaps is linked without either. NULL at first.
+
+// The image of a heap that lives in files.
+struct heap_image {
+    // Gives all memory back that can be spared, for heap_purge knows of free pages alone.
+    ty_status (*purge)(ty_heap *heap, size_t *released_bytes);
+};
+void heap_set_image(ty_heap *heap, heap_image *image);
+heap_image *heap_image_of(const ty_heap *heap);
+
+// What the layer of the service root has of it.
+struct heap_service {
+    // Before the heap is closed, or discarded: what the last snapshot is to hold is in order. A failure refuses it.
+    ty_status (*prepare_end)(heap_service *service, bool discards);
+    // When the heap is gone: what is left outside of it.
+    void (*release)(heap_service *service);
+};
+void heap_set_service(ty_heap *heap, heap_service *service);
+heap_service *heap_service_of(const ty_heap *heap);
 
 } // namespace taiyen

@@ -176,8 +176,8 @@ struct ty_heap {
     pthread_t pauser;
     taiyen::thread_cache *caches;
     uint64_t sweep_end;
-    std::atomic<void *> attachment;
-    std::atomic<void *> service;
+    std::atomic<taiyen::heap_image *> image;
+    std::atomic<taiyen::heap_service *> service;
 
     taiyen::class_spans spans[taiyen::size_class_count_max];
 };

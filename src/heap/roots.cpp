@@ -124,19 +124,19 @@ ty_class_table heap_classes(const ty_heap *heap) {
     return static_cast<ty_class_table>(heap->header->class_table);
 }
 
-void heap_set_attachment(ty_heap *heap, void *attachment) {
-    heap->attachment.store(attachment, std::memory_order_release);
+void heap_set_image(ty_heap *heap, heap_image *image) {
+    heap->image.store(image, std::memory_order_release);
 }
 
-void *heap_attachment(const ty_heap *heap) {
-    return heap->attachment.load(std::memory_order_acquire);
+heap_image *heap_image_of(const ty_heap *heap) {
+    return heap->image.load(std::memory_order_acquire);
 }
 
-void heap_set_service(ty_heap *heap, void *service) {
+void heap_set_service(ty_heap *heap, heap_service *service) {
     heap->service.store(service, std::memory_order_release);
 }
 
-void *heap_service(const ty_heap *heap) {
+heap_service *heap_service_of(const ty_heap *heap) {
     return heap->service.load(std::memory_order_acquire);
 }
 

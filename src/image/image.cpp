@@ -7,7 +7,7 @@
 namespace taiyen {
 
 image *image_of(ty_heap *heap) {
-    return static_cast<image *>(heap_attachment(heap));
+    return static_cast<image *>(heap_image_of(heap));
 }
 
 ty_status check_process(const image &im, const char *operation) {

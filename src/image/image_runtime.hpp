@@ -20,7 +20,7 @@
 
 namespace taiyen {
 
-struct image {
+struct image : heap_image {
     // Set at open, then constant.
     ty_heap *heap;
     ty_kind kind;

@@ -63,7 +63,7 @@ ty_status image_freeze(ty_heap **heap) {
         return status;
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, heap_owner{}, false, &im.heap))
         return status;
-    heap_set_attachment(im.heap, &im);
+    heap_set_image(im.heap, &im);
     *heap = im.heap;
     return TY_OK;
 }

@@ -34,6 +34,7 @@ image *image_create(const char *path, const ty_open_options &options) {
         return nullptr;
     }
     image *im = new (memory) image{};
+    im->purge = image_purge;
     im->image_path = path_with(path, "");
     im->journal_path = options.journal_path ? path_with(options.journal_path, "") : path_with(path, journal_suffix);
     im->backing = {options.storage, nullptr, im->image_path};
@@ -297,7 +298,7 @@ ty_status start_heap(image &im, opening &state) {
     bool writable = !im.read_only || im.kind == TY_TRANSACTIONAL; // until image_freeze
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
         return status;
-    heap_set_attachment(im.heap, &im);
+    heap_set_image(im.heap, &im);
     if (ty_status status = prepare_memory(im))
         return status;
     if (ty_status status = im.fork.start())

@@ -9,9 +9,14 @@
 
 namespace taiyen {
 
-constinit std::atomic<uint32_t> transactional_heaps{0};
-
 namespace {
+
+bool is_transactional(ty_heap *heap) {
+    return runtime_of(heap) != nullptr;
+}
+
+constexpr plain_calls calls_of_transactions = {is_transactional, txn_current, txn_alloc,           txn_alloc_at,
+                                               txn_free,         txn_resize,  txn_resize_in_place, txn_root_set};
 
 // What an open learns on its way.
 struct opening {
@@ -126,6 +131,7 @@ txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
     rt->snapshot_dirty_bytes = options.snapshot_dirty_bytes;
     rt->snapshot_interval_ms = options.snapshot_interval_ms;
     image_set_upper(heap, rt);
+    transactional_calls.store(&calls_of_transactions, std::memory_order_relaxed);
     transactional_heaps.fetch_add(1, std::memory_order_relaxed);
     return rt;
 }
@@ -248,10 +254,6 @@ void give_up(opening &state, ty_heap *heap) {
 
 txn_runtime *runtime_of(ty_heap *heap) {
     return static_cast<txn_runtime *>(image_upper(heap));
-}
-
-bool is_transactional(ty_heap *heap) {
-    return runtime_of(heap) != nullptr;
 }
 
 void runtime_destroy(txn_runtime &rt) {

@@ -8,14 +8,26 @@
 
 namespace taiyen {
 
-// How many transactional heaps are open in this process: for the plain calls, which look no further while it is 0.
-// Kept by open.cpp and close.cpp.
-extern constinit std::atomic<uint32_t> transactional_heaps;
+// What the plain calls do on transactional heaps. Through a table, so that a program that opens none is linked without
+// this layer.
+struct plain_calls {
+    bool (*is_transactional)(ty_heap *heap);
+    ty_txn *(*current)(ty_heap *heap);
+    void *(*alloc)(ty_txn *txn, size_t size, size_t alignment);
+    ty_status (*alloc_at)(ty_txn *txn, void *address, size_t size);
+    ty_status (*free)(ty_txn *txn, void *block);
+    void *(*resize)(ty_txn *txn, void *block, size_t size);
+    ty_status (*resize_in_place)(ty_txn *txn, void *block, size_t size);
+    ty_status (*root_set)(ty_txn *txn, const char *name, void *address);
+};
+
+// Kept by open.cpp: how many transactional heaps are open in this process, and the table, from the first one on. Who
+// has such a heap sees both; to others it does not matter.
+[[gnu::visibility("hidden")]] extern constinit std::atomic<uint32_t> transactional_heaps;
+[[gnu::visibility("hidden")]] extern constinit std::atomic<const plain_calls *> transactional_calls;
 inline bool any_transactional() {
     return transactional_heaps.load(std::memory_order_relaxed) != 0;
 }
-// Whether the heap is one.
-bool is_transactional(ty_heap *heap);
 
 // ---- open.cpp, close.cpp: for every kind of persistent heap; those without a log go to the image layer at once.
 

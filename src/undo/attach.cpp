@@ -62,12 +62,27 @@ void lay_rings(undo &u) {
     }
 }
 
+ty_status prepare_end(heap_service *service, bool discards) {
+    undo &u = *static_cast<undo *>(service);
+    if (u.running != undo_run::none)
+        return failure(TY_E_BUSY, "close a heap in a procedure of an undo").remedy("let it end first");
+    if (!discards && u.control->flags & undo_volatile && image_check_writer(u.heap, "close a heap") == TY_OK)
+        forget_all(u); // the recorded bytes end with the session
+    return TY_OK;
+}
+
+void release(heap_service *service) {
+    undo_destroy(static_cast<undo *>(service));
+}
+
 // The volatile side of buffers whose sizes are sound.
 ty_status undo_create(ty_heap *heap, undo_control *control, uint64_t buffer_bytes, undo **made) {
     void *memory;
     if (ty_status status = os::map_memory(sizeof(undo), os::memory_hint::none, &memory))
         return status;
     undo *u = ::new (memory) undo{};
+    u->prepare_end = prepare_end;
+    u->release = release;
     heap_words words = heap_block_words(heap);
     u->heap = heap;
     u->base = static_cast<char *>(heap_base(heap));
@@ -243,22 +258,6 @@ ty_status undo_detach(ty_heap *heap, bool keep_history) {
     if (heap_find_block(heap, root, &block) && block.address == root)
         return heap_free(root);
     return TY_OK;
-}
-
-ty_status undo_prepare_close(ty_heap *heap, bool discards, void **token) {
-    undo *u = undo_of(heap);
-    *token = u;
-    if (u == nullptr)
-        return TY_OK;
-    if (u->running != undo_run::none)
-        return failure(TY_E_BUSY, "close a heap in a procedure of an undo").remedy("let it end first");
-    if (!discards && u->control->flags & undo_volatile && image_check_writer(heap, "close a heap") == TY_OK)
-        forget_all(*u); // the recorded bytes end with the session
-    return TY_OK;
-}
-
-void undo_release(void *token) {
-    undo_destroy(static_cast<undo *>(token));
 }
 
 ty_status find_undo(ty_heap *heap, const char *call, undo **found) {

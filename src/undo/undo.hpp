@@ -24,9 +24,4 @@ ty_status undo_clear(ty_heap *heap);
 ty_status undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *context);
 ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats);
 
-// For a heap that is about to be closed, discarded or destroyed. prepare: what the last snapshot is to hold; a failure
-// refuses the close. release: what is left outside of the heap, when the heap is gone; token is prepare's.
-ty_status undo_prepare_close(ty_heap *heap, bool discards, void **token);
-void undo_release(void *token);
-
 } // namespace taiyen

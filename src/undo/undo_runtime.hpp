@@ -21,7 +21,7 @@ namespace taiyen {
 // What a procedure that runs records, and where.
 enum class undo_run : uint8_t { none, undoing, redoing };
 
-struct undo {
+struct undo : heap_service {
     undo_ring *target; // what is recorded goes there; NULL: there is more to it
     char *base;
     uint64_t first_offset; // of blocks
@@ -66,7 +66,7 @@ struct undo {
 };
 
 inline undo *undo_of(ty_heap *heap) {
-    return static_cast<undo *>(heap_service(heap));
+    return static_cast<undo *>(heap_service_of(heap));
 }
 
 // The undo of a heap for a call named by `call`: attached, of this process, and no procedure of it running.

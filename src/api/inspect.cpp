@@ -1,0 +1,68 @@
+// The functions of heap.h that look at a heap.
+#include "../heap/heap.hpp"
+#include "arguments.hpp"
+#include <taiyen/taiyen.h>
+
+using namespace taiyen;
+
+ty_status ty_block_of(const void *address, ty_block *block) {
+    if (ty_status status = check_pointer(block, "find the block at an address", "the place for the block"))
+        return status;
+    return heap_block_of(address, block);
+}
+
+ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *context) {
+    constexpr const char *call = "go through a heap's blocks";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (!callback)
+        return check_pointer(nullptr, call, "the callback");
+    return heap_each_block(heap, callback, context);
+}
+
+ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *context) {
+    constexpr const char *call = "go through a heap's areas";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (!callback)
+        return check_pointer(nullptr, call, "the callback");
+    return heap_each_area(heap, callback, context);
+}
+
+ty_status ty_heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context) {
+    if (ty_status status = check_heap(heap, "verify a heap"))
+        return status;
+    return heap_verify(heap, callback, context);
+}
+
+ty_status ty_heap_get_stats(ty_heap *heap, ty_heap_stats *stats) {
+    constexpr const char *call = "get a heap's statistics";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (ty_status status = check_output(stats, call, "ty_heap_stats"))
+        return status;
+    ty_heap_stats known{};
+    known.struct_size = sizeof known;
+    if (ty_status status = heap_get_stats(heap, &known))
+        return status;
+    copy_output(&known, sizeof known, stats);
+    return TY_OK;
+}
+
+ty_status ty_each_class(ty_heap *heap, ty_class_callback *callback, void *context) {
+    constexpr const char *call = "go through a heap's size classes";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (!callback)
+        return check_pointer(nullptr, call, "the callback");
+    return heap_each_class(heap, callback, context);
+}
+
+ty_status ty_each_thread(ty_heap *heap, ty_thread_callback *callback, void *context) {
+    constexpr const char *call = "go through a heap's threads";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (!callback)
+        return check_pointer(nullptr, call, "the callback");
+    return heap_each_thread(heap, callback, context);
+}
