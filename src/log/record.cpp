@@ -13,7 +13,6 @@
 namespace taiyen {
 namespace {
 
-constexpr size_t gather_words = 64;
 constexpr size_t block_words = 4;     // compared at once in long ranges
 constexpr size_t run_words = 16;      // from which a run is an item of its own: its head is smaller than so many tokens
 constexpr size_t copied_words = 4096; // at once, while the cache still holds what was compared
@@ -108,19 +107,10 @@ uint8_t *put_head(uint8_t *at, unsigned item, uint64_t count) {
     return small ? at : put_varint(at, count);
 }
 
-// The words of one item, and what is known of them.
-struct gathered {
-    size_t count;
-    uint64_t place[gather_words]; // word number, then the distance: from the word behind the one before
-    uint64_t value[gather_words];
-    uint64_t difference[gather_words];
-    uint8_t mask[gather_words];
-};
-
 struct encoder {
     uint8_t *at;
     uint64_t next = 0; // the word behind the last one written
-    gathered words;
+    record_words words;
 };
 
 struct item_choice {
@@ -131,7 +121,7 @@ struct item_choice {
 };
 
 // The smallest form for the values of an item that is not of tokens; returns its bytes.
-uint64_t choose_values(const gathered &g, uint64_t differences, uint64_t values, uint64_t changed,
+uint64_t choose_values(const record_words &g, uint64_t differences, uint64_t values, uint64_t changed,
                        item_choice *chosen) {
     uint8_t mask = bits_of_changed_bytes(differences);
     unsigned low = values ? bytes_of_bits(width_of(differences)) : 0; // all words become zero
@@ -148,8 +138,8 @@ uint64_t choose_values(const gathered &g, uint64_t differences, uint64_t values,
     return bytes;
 }
 
-// Makes distances and masks of the words, and computes what each form would take.
-item_choice choose(gathered &g, uint64_t next) {
+// Makes distances (from the word behind the one before) and masks of the words, and computes what each form would take.
+item_choice choose(record_words &g, uint64_t next) {
     uint64_t distances = 0, differences = 0, values = 0, changed = 0, token_bytes = 0;
     for (size_t i = 0; i < g.count; i++) {
         uint64_t distance = g.place[i] - next;
@@ -176,7 +166,7 @@ item_choice choose(gathered &g, uint64_t next) {
     return chosen;
 }
 
-uint8_t *put_tokens(uint8_t *at, const gathered &g) {
+uint8_t *put_tokens(uint8_t *at, const record_words &g) {
     const size_t count = g.count; // a register: what `at` writes could be anything
     for (size_t i = 0; i < count; i++) {
         uint64_t value = g.value[i], distance = g.place[i];
@@ -195,7 +185,7 @@ uint8_t *put_tokens(uint8_t *at, const gathered &g) {
     return at;
 }
 
-uint8_t *put_distances(uint8_t *at, const gathered &g, item_choice chosen) {
+uint8_t *put_distances(uint8_t *at, const record_words &g, item_choice chosen) {
     const size_t count = g.count; // a register: what `at` writes could be anything
     if (chosen.first_apart)
         at = put_varint(at, g.place[0]);
@@ -211,7 +201,7 @@ uint8_t *put_distances(uint8_t *at, const gathered &g, item_choice chosen) {
     return put_low_bytes(at, pending, bits != 0);
 }
 
-uint8_t *put_values(uint8_t *at, const gathered &g, item_choice chosen) {
+uint8_t *put_values(uint8_t *at, const record_words &g, item_choice chosen) {
     const size_t count = g.count; // a register: what `at` writes could be anything
     if (chosen.item <= static_cast<unsigned>(record_item::all_bytes)) {
         for (size_t i = 0; i < count; i++)
@@ -226,29 +216,30 @@ uint8_t *put_values(uint8_t *at, const gathered &g, item_choice chosen) {
     return at;
 }
 
+// Writes an item of the words, which becomes distances on the way; next: the word behind the last one written.
+uint8_t *put_item(uint8_t *at, record_words &g, uint64_t next) {
+    item_choice chosen = choose(g, next);
+    at = put_head(at, chosen.item, g.count);
+    if (chosen.item == static_cast<unsigned>(record_item::tokens))
+        return put_tokens(at, g);
+    *at++ = static_cast<uint8_t>(chosen.width | (chosen.first_apart ? record_first_apart : 0));
+    if (chosen.item == static_cast<unsigned>(record_item::one_mask))
+        *at++ = chosen.mask;
+    at = put_distances(at, g, chosen);
+    if (chosen.item == static_cast<unsigned>(record_item::masks)) {
+        memcpy(at, g.mask, g.count);
+        at += g.count;
+    }
+    return put_values(at, g, chosen);
+}
+
 // Writes what was gathered; returns 0, the count of what is gathered then.
 size_t flush(encoder &e, size_t count) {
-    gathered &g = e.words;
     if (count == 0)
         return 0;
-    g.count = count;
-    uint64_t behind = g.place[count - 1] + 1;
-    item_choice chosen = choose(g, e.next);
-    uint8_t *at = put_head(e.at, chosen.item, count);
-    if (chosen.item == static_cast<unsigned>(record_item::tokens)) {
-        at = put_tokens(at, g);
-    } else {
-        *at++ = static_cast<uint8_t>(chosen.width | (chosen.first_apart ? record_first_apart : 0));
-        if (chosen.item == static_cast<unsigned>(record_item::one_mask))
-            *at++ = chosen.mask;
-        at = put_distances(at, g, chosen);
-        if (chosen.item == static_cast<unsigned>(record_item::masks)) {
-            memcpy(at, g.mask, count);
-            at += count;
-        }
-        at = put_values(at, g, chosen);
-    }
-    e.at = at;
+    e.words.count = count;
+    uint64_t behind = e.words.place[count - 1] + 1;
+    e.at = put_item(e.at, e.words, e.next);
     e.next = behind;
     return 0;
 }
@@ -288,7 +279,7 @@ struct range_view {
 };
 
 // Returns how many are gathered: a register, where a member would be stored and loaded for each word.
-size_t gather(gathered &g, size_t count, uint64_t word, uint64_t value, uint64_t difference) {
+size_t gather(record_words &g, size_t count, uint64_t word, uint64_t value, uint64_t difference) {
     g.place[count] = word;
     g.value[count] = value;
     g.difference[count] = difference;
@@ -364,7 +355,7 @@ void put_zero_run(encoder &e, const word_range &range, size_t from, size_t to) {
 size_t gather_short(encoder &e, size_t count, const word_range &range, size_t from) {
     range_view view(range);
     for (size_t i = from; i < range.count; i++) {
-        if (count == gather_words)
+        if (count == record_words_max)
             count = flush(e, count);
         count = gather(e.words, count, range.first + i, view.now[i], view.difference(i));
     }
@@ -382,7 +373,7 @@ size_t gather_long(encoder &e, size_t count, const word_range &range) {
             full = cleared = 0;
             continue;
         }
-        if (count > gather_words - block_words) {
+        if (count > record_words_max - block_words) {
             count = flush(e, count);
             full = cleared = 0;
         }
@@ -453,6 +444,10 @@ size_t record_bound(const record_part &part) {
     for (size_t i = 0; i < part.range_count; i++)
         bytes += range_bytes + size_t{part.ranges[i].count} * 9 + part.ranges[i].count / 8;
     return bytes;
+}
+
+size_t record_encode_words(record_words &words, uint8_t *out) {
+    return static_cast<size_t>(put_item(out, words, 0) - out);
 }
 
 size_t record_encode(const record_part &part, bool first, uint8_t *out) {

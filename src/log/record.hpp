@@ -41,6 +41,16 @@ struct record_part {
     size_t range_count;
 };
 
+// A few words that changed, in rising order, for transactions that did nothing else.
+inline constexpr size_t record_words_max = 64;
+struct record_words {
+    size_t count;
+    uint64_t place[record_words_max]; // word number; scratch after encoding, as is mask
+    uint64_t value[record_words_max];
+    uint64_t difference[record_words_max]; // from what it held; not 0
+    uint8_t mask[record_words_max];
+};
+
 // Word numbers are below this, so that a distance fits in the 56 bits that the form has for one.
 inline constexpr uint64_t record_word_limit = uint64_t{1} << 56;
 
@@ -50,6 +60,12 @@ size_t record_bound(const record_part &part);
 // left out; a part of which nothing remains is 0 bytes. A record is the bytes of its parts, one behind the other, and
 // knows neither its length nor an end. first: the part begins its record.
 size_t record_encode(const record_part &part, bool first, uint8_t *out);
+
+// The same for a record that is these words alone; there is one at least.
+constexpr size_t record_words_bound(size_t count) {
+    return 16 + count * (10 + 9); // as record_bound has it for as many ranges
+}
+size_t record_encode_words(record_words &words, uint8_t *out);
 
 // ---- Reading
 

@@ -14,21 +14,21 @@ constexpr size_t insertion_max = 40;
 constexpr unsigned digit_bits = 8;
 constexpr size_t digits = size_t{1} << digit_bits;
 
-// Few entries, in no order: counting for each how many come before it takes no branch that could be mispredicted.
+// Few entries, in no order: counting how many come before an entry takes no branch that could be mispredicted. Equal
+// ones keep their order.
+size_t rank_of(const range_entry *entries, size_t count, size_t index) {
+    const uint64_t key = entries[index].key;
+    size_t rank = 0;
+    for (size_t i = 0; i < index; i++)
+        rank += entries[i].key <= key;
+    for (size_t i = index + 1; i < count; i++)
+        rank += entries[i].key < key;
+    return rank;
+}
+
 void sort_by_rank(const range_entry *from, size_t count, range_entry *to) {
-    uint8_t rank[rank_max] = {};
-    for (size_t i = 1; i < count; i++) {
-        uint64_t key = from[i].key;
-        uint8_t below = 0;
-        for (size_t j = 0; j < i; j++) {
-            uint8_t later = from[j].key > key;
-            rank[j] = static_cast<uint8_t>(rank[j] + later);
-            below = static_cast<uint8_t>(below + !later);
-        }
-        rank[i] = static_cast<uint8_t>(rank[i] + below);
-    }
     for (size_t i = 0; i < count; i++)
-        to[rank[i]] = from[i];
+        to[rank_of(from, count, i)] = from[i];
 }
 
 void sort_by_insertion(const range_entry *from, size_t count, range_entry *to) {
@@ -317,6 +317,42 @@ ty_status range_cache::merged(const range_entry **sorted, size_t *sorted_count) 
     }
     *sorted = merged_.as<range_entry>();
     return merge_into(merged_, entries, declared + whole_count_, sorted_count);
+}
+
+// Of equal words the one declared first ranks first (R1).
+bool range_cache::changed_words(record_words *changed, size_t *declared) const {
+    const range_entry *entries = entries_.as<range_entry>();
+    const size_t size = count();
+    if (size == 0 || size > rank_max || whole_count_ != 0 || compared_ != 0)
+        return false;
+    uint64_t wide = 0;
+    for (size_t i = 0; i < size; i++)
+        wide |= entries[i].key ^ 1;
+    if ((wide & range_entry::count_max) != 0)
+        return false;
+    uint64_t place[rank_max], value[rank_max], difference[rank_max];
+    for (size_t i = 0; i < size; i++) {
+        size_t rank = rank_of(entries, size, i);
+        uint64_t word = entries[i].first(), now;
+        memcpy(&now, base_ + word * 8, 8);
+        place[rank] = word;
+        value[rank] = now;
+        difference[rank] = now ^ *entries[i].before;
+    }
+    size_t kept = 0, different = 0;
+    uint64_t last = UINT64_MAX;
+    for (size_t i = 0; i < size; i++) {
+        changed->place[kept] = place[i];
+        changed->value[kept] = value[i];
+        changed->difference[kept] = difference[i];
+        bool again = place[i] == last;
+        last = place[i];
+        different += !again;
+        kept += !again & (difference[i] != 0);
+    }
+    changed->count = kept;
+    *declared = different;
+    return true;
 }
 
 // Merges the entries behind the barrier, and moves their copies together.

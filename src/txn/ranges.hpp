@@ -4,6 +4,7 @@
 //     one that counts, and restoring in falling order brings the oldest content back.
 #pragma once
 
+#include "../log/log.hpp"
 #include "area.hpp"
 
 #include <cstring>
@@ -74,6 +75,10 @@ public:
     // The ranges of the comparison in rising order and disjoint, as the entries' priority (R1) tells: *sorted points to
     // *sorted_count of them, good until the next call. Expected: TY_E_MEMORY.
     ty_status merged(const range_entry **sorted, size_t *sorted_count);
+
+    // The same where all there is are single words and few of them: those that changed, with their values now, and how
+    // many different ones were declared. False: it is not so.
+    bool changed_words(record_words *changed, size_t *declared) const;
 
     // Whether an entry made since there were so many touches the words; true too if that is not known any more, or
     // would take long to tell.

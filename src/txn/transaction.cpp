@@ -139,25 +139,50 @@ struct committed {
     bool by_snapshot;
 };
 
+// Most transactions declared a few words and did nothing else: those need no part.
+bool is_few_words(ty_txn *txn, size_t *entries) {
+    return txn->blocks.count == 0 && txn->roots.count == 0 && !txn->has_procedure && txn->parts.count == 0 &&
+           !txn->automatic && txn->ranges.changed_words(&txn->changed, entries);
+}
+
+ty_status append_words(ty_txn *txn, uint64_t *sequence) {
+    taiyen::log *log = txn->rt->log;
+    uint8_t *place;
+    if (txn->changed.count == 0)
+        return TY_OK;
+    if (ty_status status = log_append_begin(log, record_words_bound(txn->changed.count), &place))
+        return status;
+    size_t bytes = record_encode_words(txn->changed, place);
+    *sequence = log_append_end(log, bytes);
+    txn->rt->stats.record_bytes += bytes;
+    return TY_OK;
+}
+
+ty_status append_part(ty_txn *txn, uint64_t *sequence, size_t *entries) {
+    record_part part;
+    if (ty_status status = part_collect(txn, true, &part))
+        return status;
+    *entries = part.range_count + part.operation_count;
+    size_t bound = txn->parts.count + record_bound(part);
+    bool long_record = bound > log_record_max(txn->rt->log);
+    return long_record ? append_encoded(txn, part, bound, sequence) : append_in_place(txn, part, bound, sequence);
+}
+
 // Up to where the transaction can't be taken back any more. Fails as X6 says.
 ty_status publish_changes(ty_txn *txn, committed *done) {
     *done = {0, false};
     if (nothing_done(txn))
         return TY_OK;
-    record_part part;
-    if (ty_status status = part_collect(txn, true, &part))
-        return status;
-    size_t bound = txn->parts.count + record_bound(part);
-    bool long_record = bound > log_record_max(txn->rt->log);
-    ty_status status = long_record ? append_encoded(txn, part, bound, &done->sequence)
-                                   : append_in_place(txn, part, bound, &done->sequence);
+    size_t entries;
+    ty_status status =
+        is_few_words(txn, &entries) ? append_words(txn, &done->sequence) : append_part(txn, &done->sequence, &entries);
     if (status == TY_E_SPACE || (status != TY_OK && log_broken(txn->rt->log))) {
         done->by_snapshot = true;
         status = commit_by_snapshot(txn, &done->sequence);
     }
     if (status == TY_OK && done->sequence != 0) {
         txn->rt->stats.transactions++;
-        txn->rt->stats.entries += part.range_count + part.operation_count;
+        txn->rt->stats.entries += entries;
     }
     return status;
 }

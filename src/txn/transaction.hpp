@@ -87,6 +87,7 @@ struct ty_txn {
     taiyen::txn_array<taiyen::word_range> words;
     taiyen::txn_array<taiyen::word_range> overlays;
     taiyen::txn_array<taiyen::range_entry> found; // automatic.cpp
+    taiyen::record_words changed;
     taiyen::area encoded;
 };
 

@@ -195,6 +195,36 @@ TEST(record, random_transactions_round_trip) {
     }
 }
 
+TEST(record, words_alone_are_written_as_ranges_are_and_within_their_bound) {
+    constexpr size_t guard_bytes = 64;
+    dice d(99);
+    for (int turn = 0; turn < 20000; turn++) {
+        record_words words;
+        words.count = 1 + d() % (turn % 2 ? 16 : record_words_max);
+        std::vector<uint64_t> before(words.count);
+        std::vector<word_range> ranges;
+        uint64_t place = d() >> (9 + d() % 50);
+        for (size_t i = 0; i < words.count; i++) {
+            words.place[i] = place;
+            words.value[i] = d() % 8 == 0 ? 0 : d() >> d() % 64;
+            words.difference[i] = (d() >> d() % 64) | 1;
+            before[i] = words.value[i] ^ words.difference[i];
+            place += 1 + (d() >> (20 + d() % 44));
+        }
+        std::vector<uint64_t> values(words.value, words.value + words.count);
+        for (size_t i = 0; i < words.count; i++)
+            ranges.push_back({words.place[i], 1, false, &before[i], &values[i]});
+        size_t bound = record_words_bound(words.count);
+        bytes out(bound + guard_bytes, 0xa5);
+        size_t size = record_encode_words(words, out.data());
+        ASSERT_LE(size, bound);
+        ASSERT_TRUE(
+            std::all_of(out.begin() + static_cast<ptrdiff_t>(bound), out.end(), [](uint8_t b) { return b == 0xa5; }));
+        out.resize(size);
+        ASSERT_EQ(out, encode(ranges)) << turn;
+    }
+}
+
 TEST(record, distances_of_all_widths) {
     for (unsigned bit = 0; bit <= 55; bit++)
         for (uint64_t low : {0, 1}) {

@@ -4,6 +4,8 @@
 // map of first contents; from fixed seeds, with so many declares that repeated ones are merged.
 #include "src/txn/ranges.hpp"
 
+#include "src/log/record.hpp"
+
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
@@ -72,6 +74,65 @@ TEST(ranges, merged_and_restored_as_declared_first) {
         c.cache.reset();
         ASSERT_TRUE(c.cache.empty());
     }
+}
+
+// Of a few single words the same record comes out, whichever way it is made: words declared twice, among others or in a
+// row, words that hold what they held, and none that changed.
+TEST(ranges, few_words_are_recorded_as_ranges_are) {
+    record_words changed;
+    size_t declared;
+    for (uint64_t seed = 1; seed <= 4000; seed++) {
+        SCOPED_TRACE(seed);
+        cached c(seed);
+        const uint64_t among = seed % 3 == 0 ? 8 : words - 1;
+        for (uint64_t i = 0; i <= seed % 16; i++) {
+            uint64_t at = c.random() % among;
+            uint64_t before = c.memory[at];
+            c.declare(at, 1);
+            if (c.random() % 4 == 0)
+                c.memory[at] = c.random() % 2 ? before : c.first.at(at);
+        }
+        ASSERT_TRUE(c.cache.changed_words(&changed, &declared));
+        EXPECT_EQ(declared, c.first.size());
+
+        const range_entry *entries;
+        size_t count;
+        ASSERT_EQ(c.cache.merged(&entries, &count), TY_OK);
+        std::vector<word_range> ranges;
+        for (size_t i = 0; i < count; i++)
+            ranges.push_back({entries[i].first(), static_cast<uint32_t>(entries[i].count()), false, entries[i].before,
+                              &c.memory[entries[i].first()]});
+        record_part part{nullptr, 0, ranges.data(), ranges.size()};
+        std::vector<uint8_t> expected(record_bound(part)), record(record_words_bound(changed.count));
+        expected.resize(record_encode(part, true, expected.data()));
+        record.resize(changed.count != 0 ? record_encode_words(changed, record.data()) : 0);
+        ASSERT_EQ(record, expected);
+    }
+}
+
+TEST(ranges, what_is_not_a_few_words_is_told) {
+    record_words changed;
+    size_t declared;
+    cached c(10);
+    EXPECT_FALSE(c.cache.changed_words(&changed, &declared));
+    for (uint64_t i = 0; i < 16; i++)
+        c.declare(2 * i, 1);
+    EXPECT_TRUE(c.cache.changed_words(&changed, &declared));
+    EXPECT_EQ(changed.count, 16u);
+    c.declare(100, 1);
+    EXPECT_FALSE(c.cache.changed_words(&changed, &declared));
+    c.cache.reset();
+    c.declare(100, 2);
+    EXPECT_FALSE(c.cache.changed_words(&changed, &declared));
+    c.cache.reset();
+    c.declare(100, 1);
+    ASSERT_EQ(c.cache.add_whole(200, 1), TY_OK);
+    EXPECT_FALSE(c.cache.changed_words(&changed, &declared));
+    c.cache.reset();
+    c.declare(100, 1);
+    c.cache.start_comparison(c.cache.put_barrier(), 0);
+    c.declare(101, 1);
+    EXPECT_FALSE(c.cache.changed_words(&changed, &declared));
 }
 
 TEST(ranges, repeated_declares_need_bounded_space) {
