@@ -4,6 +4,7 @@
 #include "limits.hpp"
 #include "page_memory.hpp"
 #include "pointer.hpp"
+#include "recycle.hpp"
 #include "relocate.hpp"
 
 #include <bit>
@@ -141,12 +142,15 @@ void *alloc_run_entered(ty_heap *heap, size_t size, size_t alignment, bool zeroe
         alignment <= page_bytes ? run_alignment(heap, pages, aligned_run_pages) : alignment / page_bytes;
     page_run run{0, static_cast<uint32_t>(pages)};
     uint64_t fresh_from;
+    memory_donors donors;
     {
         os::lock_guard guard(heap->pages_lock);
         if (take_pages(heap, pages, align_pages, &run.first, &fresh_from) != TY_OK)
             return nullptr;
         heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
+        withdraw_donors(heap, run, fresh_from, &donors);
     }
+    recycle(heap, run, fresh_from, donors);
     if (zeroed)
         zero_pages(heap, run, fresh_from);
     return page_address(heap, run.first);

@@ -116,7 +116,8 @@ struct page_memory {
     uint64_t peak_before = 0;
     uint64_t period_start = 0;
     uint64_t period_ns = uint64_t{50} * 1000 * 1000;
-    uint64_t next = 0; // area for decay to look at
+    uint64_t next = 0;       // area for decay to look at
+    uint64_t next_donor = 0; // and for who wants memory
     std::atomic<bool> due{false};
     std::atomic<bool> zeros{false}; // free pages whose bit is clear read as zeros
 };

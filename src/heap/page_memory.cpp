@@ -1,5 +1,6 @@
 #include "page_memory.hpp"
 
+#include "touched_pages.hpp"
 #include "walk.hpp"
 
 #include <cstring>
@@ -20,25 +21,6 @@ bool watched(const ty_heap *heap) {
     return heap->memory.touched != nullptr;
 }
 
-// Calls back with each word that holds bits of [first, first + count), and a mask of them.
-template <typename Visit>
-void each_word(const ty_heap *heap, uint64_t first, uint64_t count, Visit visit) {
-    for (uint64_t end = first + count; first < end;) {
-        uint64_t in_word = 64 - first % 64;
-        uint64_t bits = end - first < in_word ? end - first : in_word;
-        visit(heap->memory.touched[first / 64], (~uint64_t{0} >> (64 - bits)) << first % 64);
-        first += bits;
-    }
-}
-
-uint64_t count_touched(const ty_heap *heap, uint64_t first, uint64_t count) {
-    uint64_t touched = 0;
-    each_word(heap, first, count, [&](std::atomic<uint64_t> &word, uint64_t mask) {
-        touched += count_bits(word.load(std::memory_order_relaxed) & mask);
-    });
-    return touched;
-}
-
 bool is_touched(const ty_heap *heap, uint64_t page) {
     return heap->memory.touched[page / 64].load(std::memory_order_relaxed) >> page % 64 & 1;
 }
@@ -46,9 +28,7 @@ bool is_touched(const ty_heap *heap, uint64_t page) {
 // The bits of a free run are cleared.
 void forget_touched(ty_heap *heap, page_run run) {
     heap->memory.idle -= count_touched(heap, run.first, run.count);
-    each_word(heap, run.first, run.count, [](std::atomic<uint64_t> &word, uint64_t mask) {
-        word.store(word.load(std::memory_order_relaxed) & ~mask, std::memory_order_relaxed);
-    });
+    clear_touched(heap, run.first, run.count);
 }
 
 // Nobody can take these pages meanwhile. That one of them does not read as zeros spoils it for all: the kernel refuses
@@ -121,9 +101,7 @@ void note_freed(ty_heap *heap, uint64_t first, uint64_t count) {
     if (!watched(heap))
         return;
     page_memory &memory = heap->memory;
-    each_word(heap, first, count, [](std::atomic<uint64_t> &word, uint64_t mask) {
-        word.store(word.load(std::memory_order_relaxed) | mask, std::memory_order_relaxed);
-    });
+    set_touched(heap, first, count);
     memory.idle += count;
     memory.used -= count;
     if (memory.idle <= slack(memory.used)) // nothing is due, whatever the peak was: the clock is not looked at
@@ -135,12 +113,13 @@ void note_freed(ty_heap *heap, uint64_t first, uint64_t count) {
 
 void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from) {
     uint64_t end = uint64_t{run.first} + run.count;
-    if (fresh_from < end)
-        end = fresh_from;
     bool known = watched(heap) && heap->memory.zeros.load(std::memory_order_relaxed);
+    auto may_be_dirty = [&](uint64_t page) {
+        return page < fresh_from ? !known || is_touched(heap, page) : watched(heap) && is_touched(heap, page);
+    };
     for (uint64_t page = run.first; page < end;) {
         uint64_t stop = page;
-        while (stop < end && (!known || is_touched(heap, stop)))
+        while (stop < end && may_be_dirty(stop))
             stop++;
         memset(page_address(heap, page), 0, (stop - page) * page_bytes);
         page = stop + 1;

@@ -13,7 +13,7 @@ void note_taken(ty_heap *heap, uint64_t first, uint64_t count);
 void note_freed(ty_heap *heap, uint64_t first, uint64_t count);
 
 // Zeroes pages of a run that was just taken, but those that read as zeros: from fresh_from on, as take_pages has told,
-// and those whose memory was given back. Without a lock.
+// and those whose memory was given back, unless memory was moved there. Without a lock.
 void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from);
 
 // Gives memory of free pages back: bounded work, the rest is left for the next call. The thread has entered and holds

@@ -94,14 +94,14 @@ int page_mover::descriptor() {
     if (fd_ >= 0 && process_ == process_id()) // PM2
         return fd_;
     fd_ = -1;
-    if (refused_)
+    if (refuses())
         return -1;
     int fd = open_mover();
     if (fd >= 0 && register_range(fd, base_, bytes_)) {
         process_ = process_id();
         return fd_ = fd;
     }
-    refused_ = !passing(errno);
+    refused_.store(!passing(errno), std::memory_order_relaxed);
     if (fd >= 0)
         sys::close(fd);
     return -1;
@@ -169,6 +169,14 @@ void page_mover::move(void *source, void *target, size_t bytes) {
     memcpy(to, from, head);
     move_whole(fd, from + head, to + head, whole);
     copy_tail(fd, from + head + whole, to + head + whole, tail);
+}
+
+size_t page_mover::hand_over(void *from, void *to, size_t bytes) {
+    int error_before = errno; // an allocation that succeeds leaves it alone
+    int fd = descriptor();
+    size_t moved = fd >= 0 ? move_entries(fd, static_cast<char *>(from), static_cast<char *>(to), bytes) : 0;
+    errno = error_before;
+    return moved;
 }
 
 } // namespace taiyen::os

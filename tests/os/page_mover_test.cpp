@@ -150,6 +150,32 @@ TEST(page_mover, pages_that_were_never_touched_stay_so) {
     }
 }
 
+TEST(page_mover, pages_are_handed_over_up_to_one_that_stands_in_the_way) {
+    if (!kernel_moves())
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    for (memory_hint hint : {memory_hint::huge, memory_hint::none}) {
+        area memory(hint);
+        char *from = memory.base + 5 * page_bytes, *to = memory.base + 33 * mb;
+        std::vector<char> content = filled(from, 100 * page_bytes, 5);
+        EXPECT_EQ(memory.mover.hand_over(from, to, 100 * page_bytes), 100 * page_bytes);
+        EXPECT_TRUE(same(to, content));
+        EXPECT_EQ(resident_bytes(from, 100 * page_bytes), 0u);
+        from[40 * page_bytes] = 7;
+        errno = 0;
+        EXPECT_EQ(memory.mover.hand_over(to, from, 100 * page_bytes), 40 * page_bytes);
+        EXPECT_EQ(errno, 0);
+        EXPECT_EQ(from[40 * page_bytes], 7);
+        EXPECT_EQ(memcmp(from, content.data(), 40 * page_bytes), 0);
+        EXPECT_EQ(memcmp(to + 40 * page_bytes, content.data() + 40 * page_bytes, 60 * page_bytes), 0);
+    }
+    area memory;
+    memory.base[0] = 1;
+    refusing all(0);
+    EXPECT_EQ(memory.mover.hand_over(memory.base, memory.base + 32 * mb, page_bytes), 0u);
+    EXPECT_TRUE(memory.mover.refuses());
+    EXPECT_EQ(memory.base[0], 1);
+}
+
 TEST(page_mover, what_the_kernel_refuses_is_copied) {
     for (int succeed = 0; succeed < 8; succeed++) {
         area memory;

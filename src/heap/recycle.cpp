@@ -1,0 +1,205 @@
+#include "recycle.hpp"
+
+#include "relocate.hpp"
+#include "touched_pages.hpp"
+#include "walk.hpp"
+
+namespace taiyen {
+namespace {
+
+// Fewer pages at once are left alone: a call takes as long as a fault, and as seven while other threads run, since the
+// kernel then asks their processors to forget an address.
+constexpr uint64_t stretch_min = 16;
+
+// So many areas are looked at for each page that is missing: in less time than its fault takes.
+constexpr uint64_t areas_per_page = 4;
+constexpr uint64_t areas_max = 4096;
+
+constexpr uint32_t moves_max = 64;
+constexpr uint32_t failures_max = 4;
+
+// Pages whose memory went from one place to the other.
+struct page_move {
+    uint32_t from;
+    uint32_t to;
+    uint32_t count;
+};
+
+// Stretches of a run's pages whose bits are alike, one after the other; those that are too short are passed over.
+class stretches {
+public:
+    stretches(const ty_heap *heap, uint64_t first, uint64_t end, bool touched)
+        : heap_(heap), at_(first), stop_(first), end_(end), touched_(touched) {}
+    uint64_t at() const { return at_; }
+    uint64_t left() const { return stop_ - at_; }
+    void skip(uint64_t pages) { at_ += pages; }
+    // False: there is no more.
+    bool find() {
+        while (stop_ - at_ < stretch_min) {
+            if (stop_ == end_)
+                return false;
+            at_ = next_with_touched(heap_, stop_, end_, touched_);
+            stop_ = next_with_touched(heap_, at_, end_, !touched_);
+        }
+        return true;
+    }
+
+private:
+    const ty_heap *heap_;
+    uint64_t at_, stop_, end_;
+    bool touched_;
+};
+
+// Whole huge pages of [first, end) whose pages' bits are alike.
+class huge_pages {
+public:
+    huge_pages(const ty_heap *heap, uint64_t first, uint64_t end, bool touched)
+        : heap_(heap), next_((first + huge_page_pages - 1) & ~(huge_page_pages - 1)), end_(end), touched_(touched) {}
+    // Goes to the next one; false: there is none.
+    bool find(uint64_t *page) {
+        while (next_ + huge_page_pages <= end_) {
+            *page = next_;
+            next_ += huge_page_pages;
+            if (next_with_touched(heap_, *page, next_, !touched_) == next_)
+                return true;
+        }
+        return false;
+    }
+
+private:
+    const ty_heap *heap_;
+    uint64_t next_, end_;
+    bool touched_;
+};
+
+// Pages of the run from here on were never used.
+uint64_t used_end(page_run run, uint64_t fresh_from) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    return fresh_from < run.first ? run.first : end < fresh_from ? end : fresh_from;
+}
+
+// The next area of the sweep for donors, if it can be one.
+bool next_donor(ty_heap *heap, page_run *area) {
+    page_memory &memory = heap->memory;
+    uint64_t top = top_of(heap);
+    uint64_t page = next_head(heap, memory.next_donor < first_user_page ? first_user_page : memory.next_donor, top);
+    if (page >= top || !area_at_head(heap, page, area)) {
+        memory.next_donor = page < top ? page + 1 : first_user_page; // damaged: verify tells
+        return false;
+    }
+    memory.next_donor = page + area->count;
+    return kind_at(heap, page) == page_free && area->count >= stretch_min;
+}
+
+// What was moved is known to all. Under pages_lock.
+void note_moves(ty_heap *heap, const page_move *moves, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        clear_touched(heap, moves[i].from, moves[i].count);
+        set_touched(heap, moves[i].to, moves[i].count);
+    }
+}
+
+// Returns how many pages, from the first on, have moved.
+uint64_t hand_over(ty_heap *heap, uint64_t from, uint64_t to, uint64_t pages) {
+    return heap->mover.hand_over(page_address(heap, from), page_address(heap, to), pages * page_bytes) / page_bytes;
+}
+
+// Whole huge pages go first, as such. Their bits stand in words of their own, so that no lock is needed for them.
+void move_huge_pages(ty_heap *heap, page_run run, const memory_donors &donors) {
+    huge_pages holes(heap, run.first, uint64_t{run.first} + run.count, false);
+    uint64_t to, from;
+    bool hole = holes.find(&to);
+    for (uint32_t i = 0; i < donors.count && hole; i++) {
+        page_run donor = donors.runs[i];
+        huge_pages given(heap, donor.first, uint64_t{donor.first} + donor.count, true);
+        while (hole && given.find(&from)) {
+            uint64_t moved = hand_over(heap, from, to, huge_page_pages);
+            clear_touched(heap, from, moved);
+            set_touched(heap, to, moved);
+            hole = holes.find(&to);
+        }
+    }
+}
+
+uint32_t move_memory(ty_heap *heap, stretches &holes, const memory_donors &donors, page_move *moves) {
+    uint32_t count = 0;
+    uint32_t failures = 0;
+    for (uint32_t i = 0; i < donors.count; i++) {
+        page_run donor = donors.runs[i];
+        stretches given(heap, donor.first, uint64_t{donor.first} + donor.count, true);
+        while (holes.find() && given.find()) {
+            uint64_t wanted = holes.left() < given.left() ? holes.left() : given.left();
+            uint64_t moved = hand_over(heap, given.at(), holes.at(), wanted);
+            if (moved != 0)
+                moves[count++] = {static_cast<uint32_t>(given.at()), static_cast<uint32_t>(holes.at()),
+                                  static_cast<uint32_t>(moved)};
+            if (count == moves_max || (moved < wanted && ++failures == failures_max))
+                return count;
+            given.skip(wanted);
+            holes.skip(wanted);
+        }
+    }
+    return count;
+}
+
+// What a run wants: all pages below fresh_from that have no memory, and whole huge pages.
+struct memory_wish {
+    uint64_t pages;
+    bool huge_only;
+};
+
+memory_wish wish_of(const ty_heap *heap, page_run run, uint64_t fresh_from) {
+    uint64_t old = used_end(run, fresh_from) - run.first;
+    uint64_t missing = old - count_touched(heap, run.first, old);
+    if (missing >= stretch_min)
+        return {missing, false};
+    uint64_t page;
+    huge_pages holes(heap, run.first, uint64_t{run.first} + run.count, false);
+    return {holes.find(&page) ? run.count - old : 0, true};
+}
+
+bool can_give(const ty_heap *heap, page_run area, bool huge_only) {
+    uint64_t page;
+    return !huge_only || huge_pages(heap, area.first, uint64_t{area.first} + area.count, true).find(&page);
+}
+
+} // namespace
+
+void withdraw_donors(ty_heap *heap, page_run run, uint64_t fresh_from, memory_donors *donors) {
+    page_memory &memory = heap->memory;
+    donors->count = 0;
+    if (!heap->owner.movable || run.count < stretch_min || memory.idle < stretch_min)
+        return;
+    if (!memory.zeros.load(std::memory_order_relaxed) || heap->mover.refuses())
+        return;
+    memory_wish wish = wish_of(heap, run, fresh_from);
+    uint64_t areas = wish.pages < areas_max / areas_per_page ? wish.pages * areas_per_page : areas_max;
+    for (uint64_t found = 0; areas > 0 && found < wish.pages && donors->count < donors_max; areas--) {
+        page_run area;
+        if (!next_donor(heap, &area) || !can_give(heap, area, wish.huge_only))
+            continue;
+        uint64_t touched = count_touched(heap, area.first, area.count);
+        if (touched < stretch_min || !withdraw_free(heap, area))
+            continue;
+        memory.idle -= touched;
+        found += touched;
+        donors->runs[donors->count++] = area;
+    }
+}
+
+void recycle(ty_heap *heap, page_run run, uint64_t fresh_from, const memory_donors &donors) {
+    if (donors.count == 0)
+        return;
+    page_move moves[moves_max];
+    move_huge_pages(heap, run, donors);
+    stretches holes(heap, run.first, used_end(run, fresh_from), false);
+    uint32_t count = move_memory(heap, holes, donors, moves);
+    os::lock_guard guard(heap->pages_lock);
+    note_moves(heap, moves, count);
+    for (uint32_t i = 0; i < donors.count; i++) {
+        heap->memory.idle += count_touched(heap, donors.runs[i].first, donors.runs[i].count);
+        return_withdrawn(heap, donors.runs[i]);
+    }
+}
+
+} // namespace taiyen
