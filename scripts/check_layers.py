@@ -29,6 +29,9 @@ LOWER_LAYERS = {
 # its own, and nothing in the library includes it.
 SIMULATION = "src/os/storage_sim"
 
+# A header beside a façade, and the layer that needs it: malloc's fast path is in line, for a call would cost a third.
+INLINE_CALLS = {"src/heap/held.hpp": "malloc"}
+
 PROGRAM_FOLDERS = ("cli", "bench", "examples")
 TEST_FOLDERS = ("tests", "fuzz")
 
@@ -84,7 +87,7 @@ def check_layer_include(path, layer, target):
         return f"src/{layer} includes {target}, which is no part of the library"
     if other not in LOWER_LAYERS[layer]:
         return f"src/{layer} may not include src/{other}: includes go down the layers only"
-    if target != facade_of(other):
+    if target != facade_of(other) and INLINE_CALLS.get(target) != layer:
         return f"src/{layer} includes {target} past the façade {facade_of(other)}"
     return None
 
@@ -174,6 +177,7 @@ PLANTED = (
     ("src/os/a.cpp", '#include "../heap/heap.hpp"'),
     ("src/heap/b.cpp", '#include "../image/image.hpp"'),
     ("src/image/c.cpp", '#include "../heap/heap_layout.hpp"'),
+    ("src/image/m.cpp", '#include "../heap/held.hpp"'),
     ("src/image/d.cpp", '#include "../os/storage_sim.hpp"'),
     ("src/os/s.cpp", '#include "storage_sim.hpp"'),
     ("src/image/e.cpp", '#include "../../cli/own.hpp"'),
@@ -197,6 +201,8 @@ ALLOWED = (
     ("src/os/storage_sim.cpp", "#include <vector>"),
     ("src/heap/heap.hpp", '#include "../os/os.hpp"'),
     ("src/heap/heap_layout.hpp", "#include <taiyen/heap.h>"),
+    ("src/heap/held.hpp", "#include <atomic>"),
+    ("src/malloc/m.cpp", '#include "../heap/held.hpp"'),
     ("src/image/image.hpp", '#include "../heap/heap.hpp"'),
     ("src/os/checksum.cpp", "#include <xxhash.h>"),
     ("src/api/api.cpp", '#include "../image/image.hpp"'),

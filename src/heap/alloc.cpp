@@ -1,6 +1,7 @@
 // The entry points that allocate, free and resize.
 #include "alloc.hpp"
 #include "check_calls.hpp"
+#include "held.hpp"
 #include "limits.hpp"
 #include "page_memory.hpp"
 #include "pointer.hpp"
@@ -37,6 +38,8 @@ void *no_block(ty_status) {
 }
 
 void *take_small(thread_cache *cache, uint32_t size_class) {
+    if (const held_calls *held = cache->heap->held)
+        return held->take(cache, size_class);
     class_cache &entry = cache->classes[size_class];
     if (!is_bottom(entry.freed))
         return take_freed(cache->heap, entry);
@@ -101,9 +104,10 @@ enum class own_free { refused, done, noticed };
     const ty_heap *heap = cache->heap;
     *number = number_of(heap, offset / page_bytes);
     span_state &state = heap->states[*number]; // number 0, of what is not a known span, has no owner
-    class_cache *entry = state.entry.load(std::memory_order_relaxed);
-    if (!is_part_of(cache, entry)) [[unlikely]]
+    bool own = state.owner.load(std::memory_order_relaxed) == cache;
+    if (!own || state.pending.load(std::memory_order_relaxed) != 0) [[unlikely]]
         return own_free::refused;
+    class_cache *entry = &cache->classes[state.size_class];
     place_in_span place = find_place(state.reciprocal, offset & state.span_mask);
     std::atomic<uint64_t> &word = state.bits[place.index / 64];
     uint64_t bits = word.load(std::memory_order_relaxed); // past the last block they are clear (H5)
@@ -175,7 +179,10 @@ ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
     uint64_t page = offset / page_bytes;
     if (page < first_user_page || page >= top_of(heap))
         return not_a_block("free", heap, block);
-    if (cache != nullptr) {
+    if (cache != nullptr && heap->held != nullptr) {
+        if (held_free result = heap->held->hold(cache, block); result != held_free::elsewhere)
+            return result == held_free::held ? TY_OK : not_a_block("free", heap, block);
+    } else if (cache != nullptr) {
         uint32_t number;
         own_free result = free_own(cache, block, offset, &number);
         if (result == own_free::noticed)
@@ -267,6 +274,24 @@ void *heap_alloc(ty_heap *heap, size_t size) {
         return alloc_slowly(cache, size_class, size);
     leave(cache);
     return block;
+}
+
+void *alloc_held_slowly(ty_heap *heap, size_t size) {
+    thread_cache *cache = cache_at(heap->slot);
+    if (size > heap->small_max || cache == nullptr || !try_enter(cache, gate_holds))
+        return alloc_otherwise(heap, size, 0, false);
+    return alloc_slowly(cache, heap->class_of[(size + 7) / 8], size);
+}
+
+ty_status free_held_slowly(void *block) {
+    thread_cache *cache = holding_cache;
+    if (reinterpret_cast<uintptr_t>(block) - cache->base < cache->bytes && try_enter(cache, gate_holds)) {
+        bool held = cache->heap->held->hold(cache, block) == held_free::held;
+        leave(cache);
+        if (held)
+            return TY_OK;
+    }
+    return free_otherwise(block); // tells what is wrong, if anything is
 }
 
 void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *bytes) {

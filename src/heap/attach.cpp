@@ -125,7 +125,7 @@ ty_status map_states(ty_heap *heap, uint64_t pages) {
         return status;
     }
     heap->states = static_cast<span_state *>(tables[0]);
-    heap->remote_bits = static_cast<uint64_t *>(tables[1]);
+    heap->remote_bits = static_cast<std::atomic<uint64_t> *>(tables[1]);
     heap->span_numbers = static_cast<std::atomic<uint32_t> *>(tables[2]);
     heap->memory.touched = static_cast<std::atomic<uint64_t> *>(tables[3]);
     heap->page_count = pages;
@@ -135,7 +135,8 @@ ty_status map_states(ty_heap *heap, uint64_t pages) {
 void unmap_states(ty_heap *heap) {
     if (heap->states == nullptr)
         return;
-    void *const tables[volatile_tables] = {heap->states, heap->remote_bits, static_cast<void *>(heap->span_numbers),
+    void *const tables[volatile_tables] = {heap->states, static_cast<void *>(heap->remote_bits),
+                                           static_cast<void *>(heap->span_numbers),
                                            static_cast<void *>(heap->memory.touched)};
     const volatile_table_bytes sizes(heap->page_count, heap->memory.touched != nullptr);
     for (size_t i = 0; i < volatile_tables; i++)
@@ -213,6 +214,8 @@ void heap_detach(ty_heap *heap) {
     }
     if (heap->checks != nullptr)
         heap->checks->calls->stop(heap);
+    if (heap->held != nullptr)
+        heap->held->stop(heap);
     unmap_states(heap);
     heap->mover.stop();
     os::unmap_memory(heap, sizeof(ty_heap));

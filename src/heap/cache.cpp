@@ -8,10 +8,15 @@ namespace taiyen {
 
 namespace {
 
-constinit thread_table no_caches{}; // of threads that have none yet: all empty, never written
-thread_local bool gave_up;          // this thread's caches, when it ended
-bool hooks_installed;               // guarded by caches_lock, as is the key
+constinit thread_table no_caches{};            // of threads that have none yet: all empty, never written
+constinit thread_table *idle_tables = nullptr; // of threads that ended, empty; guarded by caches_lock
+thread_local bool gave_up;                     // this thread's caches, when it ended
+bool hooks_installed;                          // guarded by caches_lock, as is the key
 pthread_key_t thread_ends;
+
+size_t cache_bytes(const ty_heap *heap) {
+    return sizeof(thread_cache) + (heap->held != nullptr ? heap->held->bytes(heap) : 0);
+}
 
 void unlink_from_heap(thread_cache *cache) {
     thread_cache **link = &cache->heap->caches;
@@ -25,30 +30,40 @@ void unlink_from_thread(thread_cache *cache) {
     while (*link != cache)
         link = &(*link)->next_in_thread;
     *link = cache->next_in_thread;
+    if (cache->heap->held != nullptr)
+        cache->heap->held->end(cache);
     cache->table->caches[cache->heap->slot].store(nullptr, std::memory_order_relaxed);
     if (cache->table->recent.load(std::memory_order_relaxed) == cache)
         cache->table->recent_bytes.store(0, std::memory_order_relaxed);
 }
 
-// The thread ends: its spans lose their owner. Runs again if a later destructor of the thread uses a heap.
+// A cache whose thread has ended: its spans lose their owner. It stays for the next thread, as making one costs more
+// than all else at a thread's start; and another thread may be about to queue a span there (R2). Under the gate's lock
+// or in a fork's child.
+void retire_cache(thread_cache *cache) {
+    ty_heap *heap = cache->heap;
+    settle_cache(cache, true);
+    unlink_from_heap(cache);
+    unlink_from_thread(cache);
+    cache->next_in_heap = heap->idle_caches;
+    heap->idle_caches = cache;
+}
+
+// The thread ends. Runs again if a later destructor of the thread uses a heap.
 void end_thread(void *argument) {
     thread_table *table = static_cast<thread_table *>(argument);
     os::lock_guard guard(caches_lock);
     while (thread_cache *cache = table->first) {
         ty_heap *heap = cache->heap;
-        {
-            os::lock_guard gate(heap->gate_lock);
-            while (heap->shut)
-                heap->gate_opened.wait(heap->gate_lock);
-            settle_cache(cache, true);
-            unlink_from_heap(cache);
-        }
-        unlink_from_thread(cache);
-        os::unmap_memory(cache, sizeof(thread_cache));
+        os::lock_guard gate(heap->gate_lock);
+        while (heap->shut)
+            heap->gate_opened.wait(heap->gate_lock);
+        retire_cache(cache);
     }
     own_table = &no_caches;
     gave_up = true;
-    os::unmap_memory(table, sizeof(thread_table));
+    table->next_idle = idle_tables;
+    idle_tables = table;
 }
 
 // In rising order of slots. While all heaps are paused no thread works on one, so no other lock of theirs is held.
@@ -92,14 +107,17 @@ void after_fork_in_child() {
 ty_status make_table() {
     if (own_table != &no_caches)
         return TY_OK;
-    void *memory;
-    if (ty_status status = os::map_memory(sizeof(thread_table), os::memory_hint::none, &memory); status != TY_OK)
-        return status;
-    if (int error = pthread_setspecific(thread_ends, memory); error != 0) {
-        os::unmap_memory(memory, sizeof(thread_table));
-        return failure(TY_E_MEMORY, "set up a thread's caches").cause(error);
+    if (idle_tables == nullptr) {
+        void *memory;
+        if (ty_status status = os::map_memory(sizeof(thread_table), os::memory_hint::none, &memory); status != TY_OK)
+            return status;
+        idle_tables = static_cast<thread_table *>(memory);
     }
-    own_table = static_cast<thread_table *>(memory);
+    if (int error = pthread_setspecific(thread_ends, idle_tables); error != 0)
+        return failure(TY_E_MEMORY, "set up a thread's caches").cause(error);
+    own_table = idle_tables;
+    idle_tables = own_table->next_idle;
+    own_table->next_idle = nullptr;
     gave_up = false;
     return TY_OK;
 }
@@ -120,27 +138,46 @@ bool find_cache(const void *address) {
     return reinterpret_cast<uintptr_t>(address) - base < cache->heap->limit_bytes;
 }
 
+// Under the gate's lock.
+static thread_cache *idle_or_new_cache(ty_heap *heap) {
+    if (thread_cache *idle = heap->idle_caches) {
+        heap->idle_caches = idle->next_in_heap;
+        return idle;
+    }
+    void *memory;
+    if (os::map_memory(cache_bytes(heap), os::memory_hint::none, &memory) != TY_OK)
+        return nullptr;
+    thread_cache *cache = new (memory) thread_cache; // without {}: that would touch all of it
+    cache->heap = heap;
+    for (uint32_t c = 0; c < heap->class_count; c++)
+        cache->classes[c].freed = &cache->freed[c].bottom;
+    if (heap->held != nullptr)
+        heap->held->make(cache);
+    return cache;
+}
+
 thread_cache *cache_of(ty_heap *heap) {
     if (thread_cache *cache = cache_at(heap->slot))
         return cache;
     os::lock_guard guard(caches_lock);
-    void *memory;
-    if (make_table() != TY_OK || os::map_memory(sizeof(thread_cache), os::memory_hint::none, &memory) != TY_OK)
+    if (make_table() != TY_OK)
         return nullptr;
-    thread_cache *cache = new (memory) thread_cache; // without {}: that would touch all of it
-    cache->heap = heap;
+    os::lock_guard gate(heap->gate_lock);
+    thread_cache *cache = idle_or_new_cache(heap);
+    if (cache == nullptr)
+        return nullptr;
     cache->table = own_table;
     cache->thread = os::thread_id();
-    for (uint32_t c = 0; c < heap->class_count; c++)
-        cache->classes[c].freed = &cache->freed[c].bottom;
     cache->next_in_thread = own_table->first;
     own_table->first = cache;
     own_table->caches[heap->slot].store(cache, std::memory_order_relaxed);
-    os::lock_guard gate(heap->gate_lock);
-    uint32_t always = (heap->barrier ? 0 : gate_fence) | (heap_checked(heap) ? gate_checked : 0);
+    uint32_t always = (heap->barrier ? 0 : gate_fence) | (heap_checked(heap) ? gate_checked : 0) |
+                      (heap->held != nullptr ? gate_holds : 0);
     cache->gate.store((heap->shut ? gate_shut : 0) | always, std::memory_order_relaxed);
     cache->next_in_heap = heap->caches;
     heap->caches = cache;
+    if (heap->held != nullptr)
+        heap->held->start(cache);
     return cache;
 }
 
@@ -150,9 +187,13 @@ thread_cache *cache_to_free(ty_heap *heap) {
 
 void drop_caches(ty_heap *heap) {
     while (thread_cache *cache = heap->caches) {
-        heap->caches = cache->next_in_heap;
+        unlink_from_heap(cache);
         unlink_from_thread(cache);
-        os::unmap_memory(cache, sizeof(thread_cache));
+        os::unmap_memory(cache, cache_bytes(heap));
+    }
+    while (thread_cache *cache = heap->idle_caches) {
+        heap->idle_caches = cache->next_in_heap;
+        os::unmap_memory(cache, cache_bytes(heap));
     }
 }
 
@@ -167,10 +208,7 @@ void keep_only_cache(ty_heap *heap, const thread_table *table) {
             cache->thread = os::thread_id();
             continue;
         }
-        settle_cache(cache, true);
-        unlink_from_heap(cache);
-        unlink_from_thread(cache);
-        os::unmap_memory(cache, sizeof(thread_cache));
+        retire_cache(cache);
     }
 }
 

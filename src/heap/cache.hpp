@@ -16,7 +16,8 @@ struct thread_table {
     std::atomic<uintptr_t> recent_base;
     std::atomic<uint64_t> recent_bytes;
     std::atomic<thread_cache *> recent;
-    thread_cache *first; // guarded by caches_lock
+    thread_cache *first; // guarded by caches_lock, as is the next
+    thread_table *next_idle;
     std::atomic<thread_cache *> caches[slot_count];
 };
 
@@ -45,10 +46,10 @@ inline void leave(thread_cache *cache) {
 }
 
 // False: the thread has not entered; that needs more.
-inline bool try_enter(thread_cache *cache) {
+inline bool try_enter(thread_cache *cache, uint32_t gate = 0) {
     cache->busy.store(1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (cache->gate.load(std::memory_order_acquire) == 0) [[likely]]
+    if (cache->gate.load(std::memory_order_acquire) == gate) [[likely]]
         return true;
     leave(cache);
     return false;

@@ -57,6 +57,9 @@ void heap_pause(ty_heap *heap) {
         while (cache->busy.load(std::memory_order_seq_cst) != 0)
             os::yield(); // it finishes one operation; a fast path that meets the shut gate goes back at once
     }
+    for (thread_cache *cache = heap->held != nullptr ? heap->caches : nullptr; cache != nullptr;
+         cache = cache->next_in_heap)
+        heap->held->send(cache); // before any settles
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
         settle_cache(cache, false);
     heap->gate_lock.unlock();

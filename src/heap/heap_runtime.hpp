@@ -27,14 +27,13 @@ struct span_bins {
 // Guarded by the class's lock, but used, notice, next, prev and bin belong to the owner while there is one.
 struct alignas(64) span_state {
     std::atomic<thread_cache *> owner; // changes under the class's lock; may be compared without it
-    // The owner's cache of the class. NULL without an owner, and while the span is in the owner's remote queue. Changes
-    // under the class's lock; may be compared without it.
-    std::atomic<class_cache *> entry;
-    std::atomic<uint64_t> *bits; // its bitmap
-    uint32_t used;               // blocks that are allocated or in the owner's cached word
-    uint32_t notice;             // an owner's free that makes `used` this has more to do
-    uint32_t head;               // page; 0: the number is not in use
-    uint32_t reciprocal;         // of its class, as are the next two
+    std::atomic<uint64_t> *bits;       // its bitmap
+    std::atomic<uint32_t> pending;     // blocks that others than the owner freed: remote.hpp
+    std::atomic<uint32_t> remote_next; // in the queue of spans that have any
+    uint32_t used;                     // blocks that are allocated or in the owner's cached word
+    uint32_t notice;                   // an owner's free that makes `used` this has more to do
+    uint32_t head;                     // page; 0: the number is not in use
+    uint32_t reciprocal;               // of its class, as are the next two
     uint16_t span_mask;
     uint8_t size_class;
     uint8_t bin;
@@ -42,12 +41,11 @@ struct alignas(64) span_state {
     uint32_t prev;
     uint32_t next_owned; // among the spans of its owner
     uint32_t prev_owned;
-    uint32_t remote_next; // in the queue of spans that other threads freed into
 };
 static_assert(sizeof(span_state) == 64);
-inline bool in_remote_queue(const span_state &state) {
-    return state.owner.load(std::memory_order_relaxed) != nullptr &&
-           state.entry.load(std::memory_order_relaxed) == nullptr;
+// Not as long as a block is pending (R1): who freed it may be about to queue the span.
+inline bool is_empty(const span_state &state) {
+    return state.used == 0 && state.pending.load(std::memory_order_seq_cst) == 0;
 }
 inline constexpr uint32_t notice_never = UINT32_MAX;
 
@@ -79,28 +77,69 @@ struct alignas(64) class_cache {
     uint32_t block_bytes = 0;
     uint32_t current = 0; // the span's number, as in the lists; 0: none
     uint32_t owned = 0;   // all spans that it owns
+    uint32_t empty = 0;   // the one of these that is kept though it is empty (H8)
     span_bins bins{};     // those with free blocks, but the current one
 };
 static_assert(sizeof(class_cache) == 64);
 
+// Blocks of a class that a thread holds: held.hpp. *bottom is NULL, which ends the stack; the last block is at top[-1].
+struct held_stack {
+    char **top = nullptr;
+    char **end = nullptr;
+    uint32_t reciprocal = 0; // of the class, as is the next
+    uint32_t span_mask = 0;
+    char **bottom = nullptr;
+};
+enum class held_free { held, wrong, elsewhere };
+
+// What the allocator knows of held blocks: through a table, so that a program whose heaps hold nothing is linked
+// without them. The calls work on a cache whose thread is the caller or stands still.
+struct held_calls {
+    size_t (*bytes)(const ty_heap *heap); // behind a thread_cache
+    void (*make)(thread_cache *cache);
+    void (*start)(thread_cache *cache); // the calling thread gets it
+    void (*end)(const thread_cache *cache);
+    // NULL with the error detail set.
+    void *(*take)(thread_cache *cache, uint32_t size_class);
+    // Wrong: it is not the start of a block, or was the last one freed. Elsewhere: it is no small block.
+    held_free (*hold)(thread_cache *cache, const void *block);
+    // The block was the last one of its class that this thread freed.
+    bool (*is_last)(const thread_cache *cache, const void *block);
+    // Blocks of other threads' spans go to them; and all that is held of a class becomes free.
+    void (*send)(thread_cache *cache);
+    void (*let_go)(thread_cache *cache, uint32_t size_class);
+    void (*stop)(ty_heap *heap); // at the heap's end
+};
+inline constexpr uint32_t outgoing_max = 64;
+inline constexpr uint32_t held_blocks_max = 512;
+
 inline constexpr uint32_t gate_shut = 1;
 inline constexpr uint32_t gate_fence = 2;   // there is no process barrier: the fast path needs its own fence
 inline constexpr uint32_t gate_checked = 4; // the heap is checked: no call takes the fast path
+inline constexpr uint32_t gate_holds = 8;   // threads hold blocks: only the fast path of held.hpp is for it
 
 struct alignas(freed_blocks) thread_cache {
     std::atomic<uint32_t> busy{0}; // 1 while its thread works on the heap
     std::atomic<uint32_t> gate{0}; // written under the heap's gate lock
     ty_heap *heap = nullptr;
+    // What held.hpp wants of the heap at once: its base and limit, and its page_stacks.
+    uintptr_t base = 0;
+    uint64_t bytes = 0;
+    std::atomic<held_stack *> *page_stacks = nullptr;
     thread_cache *next_in_heap = nullptr;   // guarded by the heap's gate lock
     thread_cache *next_in_thread = nullptr; // guarded by the caches lock, as is table
     thread_table *table = nullptr;
     uint64_t thread = 0; // its thread's number; as a child of a fork has it, its own
     class_cache classes[size_class_count_max];
-    freed_blocks freed[size_class_count_max]; // by class; not touched before a block is freed
-    // Heads of the spans that other threads freed into; guarded by the class's lock, may be compared with 0 without it.
+    held_stack held[size_class_count_max + 1]; // the last one, of no class, stays empty
+    freed_blocks freed[size_class_count_max];  // by class; not touched before a block is freed
+    // Blocks of other threads' spans that this one freed, to be handed to them together; if threads hold blocks.
+    uint32_t outgoing_count = 0;
+    char *outgoing[outgoing_max];
+    // The first spans in the queues of those that other threads freed into.
     alignas(64) std::atomic<uint32_t> remote[size_class_count_max]{};
 };
-inline bool is_part_of(const thread_cache *cache, const class_cache *entry) {
+inline bool is_part_of(const thread_cache *cache, const void *entry) {
     return reinterpret_cast<uintptr_t>(entry) - reinterpret_cast<uintptr_t>(cache) < sizeof(thread_cache);
 }
 
@@ -136,9 +175,13 @@ struct ty_heap {
     std::atomic<uint64_t> *bitmaps;
     taiyen::span_state *states;
     std::atomic<uint32_t> *span_numbers; // by page: of known spans; else 0
-    std::atomic<uint64_t> top;           // H7: pages below it have been used; written under pages_lock
+    std::atomic<taiyen::held_stack *>
+        *page_stacks;               // by page: of the span's owner, for the class; if threads hold blocks
+    const taiyen::held_calls *held; // NULL: threads hold nothing
+    void (*wrong_free)(const void *block);
+    std::atomic<uint64_t> top; // H7: pages below it have been used; written under pages_lock
     uint64_t *heads;
-    uint64_t *remote_bits; // as bitmaps: blocks freed by others than the owner; guarded by the class's lock
+    std::atomic<uint64_t> *remote_bits; // as bitmaps: blocks that others than the owner freed
     taiyen::heap_header *header;
     uint64_t limit_bytes;
     uint64_t first_table_page;
@@ -176,6 +219,7 @@ struct ty_heap {
     bool fork_paused; // by the fork that is under way
     pthread_t pauser;
     taiyen::thread_cache *caches;
+    taiyen::thread_cache *idle_caches; // of threads that ended, for the next ones; linked by next_in_heap (R2)
     uint64_t sweep_end;
     std::atomic<taiyen::heap_image *> image;
     std::atomic<taiyen::heap_service *> service;
@@ -194,7 +238,7 @@ inline char *page_address(const ty_heap *heap, uint64_t page) {
 inline std::atomic<uint64_t> *bitmap_of(const ty_heap *heap, uint64_t head) {
     return heap->bitmaps + head * bitmap_words_per_page;
 }
-inline uint64_t *remote_of(const ty_heap *heap, uint64_t head) {
+inline std::atomic<uint64_t> *remote_of(const ty_heap *heap, uint64_t head) {
     return heap->remote_bits + head * bitmap_words_per_page;
 }
 // Bits set in a word, without the instruction that not every processor has, and without a library's help.

@@ -122,7 +122,7 @@ ty_status release_span(ty_heap *heap, uint32_t number) {
 
 ty_status place_shared(ty_heap *heap, uint32_t number) {
     const span_state &state = heap->states[number];
-    if (state.used == 0)
+    if (is_empty(state))
         return release_span(heap, number);
     place_span(heap, heap->classes[state.size_class], heap->spans[state.size_class].shared, number);
     return TY_OK;
@@ -139,7 +139,7 @@ ty_status place_again(ty_heap *heap, thread_cache *owner, uint32_t number) {
     if (entry.current == number)
         return TY_OK;
     unlink_span(heap, entry.bins, number);
-    if (state.used == 0)
+    if (is_empty(state))
         return release_span(heap, number);
     place_span(heap, heap->classes[size_class], entry.bins, number);
     return TY_OK;

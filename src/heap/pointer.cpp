@@ -5,17 +5,10 @@
 namespace taiyen {
 namespace {
 
-// Whether the calling thread, which has entered, owns the span and nobody has freed into it: then nobody else changes
-// its bits.
+// Whether the calling thread, which has entered, owns the span: then nobody else changes its truth.
 bool is_own(const ty_heap *heap, uint64_t page) {
     const thread_cache *cache = heap->writable ? cache_at(heap->slot) : nullptr;
-    return cache != nullptr &&
-           is_part_of(cache, heap->states[number_of(heap, page)].entry.load(std::memory_order_relaxed));
-}
-
-bool is_live(const ty_heap *heap, const small_block &place) {
-    return is_allocated(heap, place) &&
-           !(heap->writable && remote_of(heap, place.head)[place.index / 64] >> place.index % 64 & 1);
+    return cache != nullptr && heap->states[number_of(heap, page)].owner.load(std::memory_order_relaxed) == cache;
 }
 
 ty_status find_small(ty_heap *heap, uint32_t size_class, uint64_t offset, live_block *block) {
@@ -25,8 +18,10 @@ ty_status find_small(ty_heap *heap, uint32_t size_class, uint64_t offset, live_b
     small_block place = small_block_at(heap, size_class, offset);
     uint64_t start = uint64_t{place.head} * page_bytes + uint64_t{place.index} * info.block_bytes;
     *block = {start, info.block_bytes, true, place, {}};
-    if (is_own(heap, offset / page_bytes))
-        return is_allocated(heap, place) ? TY_OK : TY_E_NOT_FOUND;
+    if (is_own(heap, offset / page_bytes)) {
+        bool held = heap->held != nullptr && heap->held->is_last(cache_at(heap->slot), heap->base + start);
+        return is_live(heap, place) && !held ? TY_OK : TY_E_NOT_FOUND;
+    }
     os::lock_guard guard(heap->spans[size_class].lock);
     return is_live(heap, place) ? TY_OK : TY_E_NOT_FOUND;
 }

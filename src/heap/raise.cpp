@@ -59,7 +59,7 @@ void forget_spans(ty_heap *heap) {
 // The volatile tables, for more pages, and the address table. On failure as before.
 ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
     span_state *states = heap->states;
-    uint64_t *remote = heap->remote_bits;
+    std::atomic<uint64_t> *remote = heap->remote_bits;
     std::atomic<uint32_t> *span_numbers = heap->span_numbers;
     std::atomic<uint64_t> *touched = heap->memory.touched;
     size_t pages = heap->page_count;
@@ -72,7 +72,7 @@ ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
     }
     if (status == TY_OK) {
         os::unmap_memory(states, pages * sizeof(span_state));
-        os::unmap_memory(remote, pages * page_bitmap_bytes_v1);
+        os::unmap_memory(static_cast<void *>(remote), pages * page_bitmap_bytes_v1);
         os::unmap_memory(static_cast<void *>(span_numbers), pages * sizeof(uint32_t));
         if (touched != nullptr)
             memcpy(static_cast<void *>(heap->memory.touched), static_cast<void *>(touched), touched_bytes(pages));

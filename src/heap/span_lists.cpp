@@ -20,6 +20,13 @@ void forget_freed(thread_cache *cache, uint32_t size_class, uint32_t number) {
     entry.freed = kept;
 }
 
+void set_page_stacks(const ty_heap *heap, const span_state &state, held_stack *held) {
+    if (heap->page_stacks == nullptr)
+        return;
+    for (uint32_t i = 0; i < heap->classes[state.size_class].pages; i++)
+        heap->page_stacks[state.head + i].store(held, std::memory_order_relaxed);
+}
+
 constexpr uint8_t nearly_full_bin = partial_bins - 1;
 
 // At most 1/4 free, 1/2, or more; nearly full.
@@ -81,12 +88,12 @@ void own_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     span_state *states = cache->heap->states;
     uint32_t &first = cache->classes[size_class].owned;
     states[number].owner.store(cache, std::memory_order_relaxed);
-    states[number].entry.store(&cache->classes[size_class], std::memory_order_relaxed);
     states[number].prev_owned = 0;
     states[number].next_owned = first;
     if (first != 0)
         states[first].prev_owned = number;
     first = number;
+    set_page_stacks(cache->heap, states[number], &cache->held[size_class]);
 }
 
 void disown_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
@@ -99,8 +106,10 @@ void disown_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     if (state.next_owned != 0)
         states[state.next_owned].prev_owned = state.prev_owned;
     forget_freed(cache, size_class, number);
-    states[number].owner.store(nullptr, std::memory_order_relaxed);
-    states[number].entry.store(nullptr, std::memory_order_relaxed);
+    if (cache->classes[size_class].empty == number)
+        cache->classes[size_class].empty = 0;
+    states[number].owner.store(nullptr, std::memory_order_seq_cst);
+    set_page_stacks(cache->heap, state, nullptr);
 }
 
 } // namespace taiyen

@@ -2,6 +2,7 @@
 
 #include "known_spans.hpp"
 #include "page_memory.hpp"
+#include "remote.hpp"
 #include "span_lists.hpp"
 
 namespace taiyen {
@@ -38,6 +39,8 @@ void drop_word(const ty_heap *heap, class_cache &entry) {
 }
 
 bool make_current(const ty_heap *heap, uint32_t size_class, class_cache &entry, uint32_t number) {
+    if (entry.empty == number)
+        entry.empty = 0;
     entry.current = number;
     entry.block_bytes = heap->classes[size_class].block_bytes;
     heap->states[number].notice = notice_never;
@@ -52,34 +55,6 @@ void retire_current(const ty_heap *heap, const class_info &info, class_cache &en
     entry.current = 0;
     heap->states[number].used = info.blocks;
     place_span(heap, info, entry.bins, number);
-}
-
-// Moves what others freed in a cache's spans into the truth. Under the class's lock.
-void settle_remote(thread_cache *cache, uint32_t size_class) {
-    ty_heap *heap = cache->heap;
-    const class_info &info = heap->classes[size_class];
-    class_cache &entry = cache->classes[size_class];
-    uint32_t number = cache->remote[size_class].load(std::memory_order_relaxed);
-    cache->remote[size_class].store(0, std::memory_order_relaxed);
-    while (number != 0) {
-        span_state &state = heap->states[number];
-        uint32_t next = state.remote_next;
-        state.entry.store(&entry, std::memory_order_relaxed);
-        uint64_t *remote = remote_of(heap, state.head);
-        std::atomic<uint64_t> *words = state.bits;
-        for (uint32_t i = 0; i < info.words; i++) {
-            uint64_t word = words[i].load(std::memory_order_relaxed);
-            state.used -= count_bits(word & remote[i]);
-            words[i].store(word & ~remote[i], std::memory_order_relaxed);
-            remote[i] = 0;
-        }
-        if (number != entry.current) {
-            unlink_span(heap, entry.bins, number);
-            if (state.used != 0 || release_span(heap, number) != TY_OK)
-                place_span(heap, info, entry.bins, number);
-        }
-        number = next;
-    }
 }
 
 // A span that nobody knew yet, found by the sweep.
@@ -162,7 +137,6 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
     if (entry.current != 0 && next_word(heap, info, entry))
         return true;
     if (cache->remote[size_class].load(std::memory_order_relaxed) != 0) {
-        os::lock_guard guard(lock_of(heap, size_class));
         settle_remote(cache, size_class);
         if (entry.current != 0 && next_word(heap, info, entry))
             return true;
@@ -186,19 +160,19 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
     return make_current(heap, size_class, entry, number);
 }
 
-// A span that its owner freed into moves to the bin that is right, or away.
-static void place_freed(thread_cache *cache, uint32_t number) {
+void place_freed(thread_cache *cache, uint32_t number) {
     ty_heap *heap = cache->heap;
     uint32_t size_class = heap->states[number].size_class;
     class_cache &entry = cache->classes[size_class];
     unlink_span(heap, entry.bins, number);
-    if (heap->states[number].used == 0) {
-        os::lock_guard guard(lock_of(heap, size_class));
-        // Somebody else may just have freed into it, for the second time: then it is in the queue.
-        if (in_remote_queue(heap->states[number]))
-            return settle_remote(cache, size_class);
-        if (release_span(heap, number) == TY_OK)
-            return;
+    if (is_empty(heap->states[number])) {
+        if (entry.empty == 0)
+            entry.empty = number;
+        if (entry.empty != number) {
+            os::lock_guard guard(lock_of(heap, size_class));
+            if (release_span(heap, number) == TY_OK)
+                return;
+        }
     }
     place_span(heap, heap->classes[size_class], entry.bins, number);
 }
@@ -227,24 +201,14 @@ bool is_allocated(const ty_heap *heap, const small_block &block) {
     return word >> block.index % 64 & 1;
 }
 
-// Notes for the owner that a block of its span was freed; false: it was already. Under the class's lock.
-static bool free_remotely(ty_heap *heap, thread_cache *owner, uint32_t number, uint32_t index) {
-    span_state &state = heap->states[number];
-    uint64_t &remote = remote_of(heap, state.head)[index / 64];
-    uint64_t bit = uint64_t{1} << index % 64;
-    if (remote & bit)
-        return false;
-    remote |= bit;
-    if (!in_remote_queue(state)) {
-        state.entry.store(nullptr, std::memory_order_relaxed);
-        state.remote_next = owner->remote[state.size_class].load(std::memory_order_relaxed);
-        owner->remote[state.size_class].store(number, std::memory_order_relaxed);
-    }
-    return true;
+bool is_live(const ty_heap *heap, const small_block &block) {
+    return is_allocated(heap, block) &&
+           !(heap->writable &&
+             remote_of(heap, block.head)[block.index / 64].load(std::memory_order_relaxed) >> block.index % 64 & 1);
 }
 
-ty_status free_unowned(ty_heap *heap, const thread_cache *cache, const small_block &block, bool *freed) {
-    *freed = false;
+// Of a span that has no owner or the calling thread, and then pending blocks.
+static ty_status free_directly(ty_heap *heap, const thread_cache *cache, const small_block &block, bool *freed) {
     os::lock_guard guard(lock_of(heap, block.size_class));
     const page_descriptor &page = heap->descriptors[block.head];
     if (page.kind != page_span || page.size_class != block.size_class)
@@ -254,20 +218,33 @@ ty_status free_unowned(ty_heap *heap, const thread_cache *cache, const small_blo
         number = know_span(heap, block.size_class, block.head);
     if (number == 0)
         return tables_damaged("the span is wrong", heap, block.head);
-    thread_cache *owner = heap->states[number].owner.load(std::memory_order_relaxed);
-    if (owner != nullptr && owner == cache && in_remote_queue(heap->states[number]))
-        settle_remote(owner, block.size_class); // the block may be freed already, by another thread
-    if (number_of(heap, block.head) != number || !is_allocated(heap, block))
+    if (!is_live(heap, block))
         return TY_OK;
+    thread_cache *owner = heap->states[number].owner.load(std::memory_order_relaxed);
+    uint32_t word = block.index / 64;
+    uint64_t bit = uint64_t{1} << block.index % 64;
     if (owner != nullptr && owner != cache) {
-        *freed = free_remotely(heap, owner, number, block.index);
+        *freed = free_remotely(heap, owner, number, word, bit);
         return TY_OK;
     }
-    std::atomic<uint64_t> &word = bitmap_of(heap, block.head)[block.index / 64];
-    word.store(word.load(std::memory_order_relaxed) & ~(uint64_t{1} << block.index % 64), std::memory_order_relaxed);
+    std::atomic<uint64_t> &bits = bitmap_of(heap, block.head)[word];
+    bits.store(bits.load(std::memory_order_relaxed) & ~bit, std::memory_order_relaxed);
     heap->states[number].used--;
     *freed = true;
     return place_again(heap, owner, number);
+}
+
+ty_status free_unowned(ty_heap *heap, thread_cache *cache, const small_block &block, bool *freed) {
+    *freed = false;
+    uint32_t number = number_of(heap, block.head);
+    thread_cache *owner = heap->states[number].owner.load(std::memory_order_seq_cst); // number 0 has none
+    if (owner == cache && cache != nullptr)
+        settle_remote(cache, block.size_class); // the block may be freed already, by another thread
+    if (owner == cache || owner == nullptr)
+        return free_directly(heap, cache, block, freed);
+    if (is_live(heap, block))
+        *freed = free_remotely(heap, owner, number, block.index / 64, uint64_t{1} << block.index % 64);
+    return TY_OK;
 }
 
 ty_status take_small_at(ty_heap *heap, uint32_t size_class, uint64_t offset) {
@@ -293,28 +270,53 @@ ty_status take_small_at(ty_heap *heap, uint32_t size_class, uint64_t offset) {
     return place_again(heap, heap->states[number].owner.load(std::memory_order_relaxed), number);
 }
 
+// Under the class's lock, as nobody else works with the cache.
+static void release_empty(thread_cache *cache, uint32_t size_class) {
+    ty_heap *heap = cache->heap;
+    class_cache &entry = cache->classes[size_class];
+    uint32_t number = entry.empty;
+    entry.empty = 0;
+    if (number == 0 || !is_empty(heap->states[number]))
+        return;
+    unlink_span(heap, entry.bins, number);
+    if (release_span(heap, number) != TY_OK)
+        place_span(heap, heap->classes[size_class], entry.bins, number);
+}
+
+// Under the class's lock.
+static void give_up_spans(thread_cache *cache, uint32_t size_class) {
+    class_cache &entry = cache->classes[size_class];
+    while (uint32_t number = entry.owned) {
+        unlink_span(cache->heap, entry.bins, number);
+        disown_span(cache, size_class, number);
+        place_shared(cache->heap, number);
+    }
+    redirect_remote(cache, size_class);
+}
+
 void settle_cache(thread_cache *cache, bool give_up) {
     ty_heap *heap = cache->heap;
+    if (heap->held != nullptr)
+        heap->held->send(cache);
     for (uint32_t size_class = 0; size_class < heap->class_count; size_class++) {
         class_cache &entry = cache->classes[size_class];
         entry.freed = &cache->freed[size_class].bottom;
-        bool queued = cache->remote[size_class].load(std::memory_order_relaxed) != 0;
-        if (entry.current == 0 && !queued && (!give_up || entry.owned == 0))
+        if (heap->held != nullptr)
+            heap->held->let_go(cache, size_class);
+        settle_remote(cache, size_class);
+        if (entry.current == 0 && entry.empty == 0 && (!give_up || entry.owned == 0))
             continue;
         os::lock_guard guard(lock_of(heap, size_class));
         drop_word(heap, entry);
-        settle_remote(cache, size_class);
         uint32_t current = entry.current;
-        if (current != 0 && (give_up || heap->states[current].used == 0)) {
+        if (current != 0 && (give_up || is_empty(heap->states[current]))) {
             entry.current = 0;
-            if (heap->states[current].used == 0)
+            if (is_empty(heap->states[current]))
                 release_span(heap, current);
         }
-        while (uint32_t number = give_up ? entry.owned : 0) {
-            unlink_span(heap, entry.bins, number);
-            disown_span(cache, size_class, number);
-            place_shared(heap, number);
-        }
+        release_empty(cache, size_class);
+        if (give_up)
+            give_up_spans(cache, size_class);
     }
 }
 

@@ -22,9 +22,14 @@ struct small_block {
 };
 small_block small_block_at(const ty_heap *heap, uint32_t size_class, uint64_t offset);
 bool is_allocated(const ty_heap *heap, const small_block &block); // in the truth
+bool is_live(const ty_heap *heap, const small_block &block);      // and not freed by another thread
 
-// Frees a block of a span that the calling thread does not own. *freed false: it was not allocated.
-ty_status free_unowned(ty_heap *heap, const thread_cache *cache, const small_block &block, bool *freed);
+// A span that its owner freed into moves to the bin that is right, or away. It is not the current one.
+void place_freed(thread_cache *cache, uint32_t number);
+
+// Frees a block of a span that the calling thread does not own, or of its own one. *freed false: it was not allocated.
+// cache may be NULL.
+ty_status free_unowned(ty_heap *heap, thread_cache *cache, const small_block &block, bool *freed);
 
 // Makes a block of a span known to be allocated that was free, or makes the span first. Paused heaps only.
 // Expected: TY_E_EXISTS, TY_E_MEMORY.

@@ -8,7 +8,7 @@
 // M4: free keeps errno.
 #pragma once
 
-#include "../heap/heap.hpp"
+#include "../heap/held.hpp"
 #include "../os/os.hpp"
 #include <atomic>
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace taiyen::drop_in {
 
-// The process's heap, once it is made; never a checked one, which is not for the short way.
+// The process's heap, once it is made, whose threads hold blocks; never a checked one, which is not for the short way.
 extern std::atomic<ty_heap *> made_heap;
 
 // The process's heap, made by the first call. NULL with the error detail set: there is not even a little memory.
@@ -36,10 +36,8 @@ void *allocate_otherwise(size_t size);
 
 // NULL without errno when there is no memory.
 [[gnu::always_inline]] inline void *allocate(size_t size) {
-    ty_heap *heap = made_heap.load(std::memory_order_acquire);
-    if (size > direct_bytes_max || heap == nullptr) [[unlikely]]
-        return allocate_otherwise(size);
-    return heap_alloc(heap, natural_bytes(size));
+    void *block = try_alloc_held(size);
+    return block != nullptr ? block : allocate_otherwise(size);
 }
 
 // alignment: a power of two.
@@ -49,11 +47,11 @@ void *allocate_aligned(size_t size, size_t alignment);
 // function was given a pointer that is not a live block, or the heap's tables are damaged.
 [[noreturn]] void stop_for(const char *function);
 
+void release_otherwise(const char *function, void *block);
+
 [[gnu::always_inline]] inline void release(const char *function, void *block) {
-    if (block == nullptr)
-        return;
-    if (heap_free(block) != TY_OK) [[unlikely]]
-        stop_for(function);
+    if (!try_free_held(block)) [[unlikely]]
+        release_otherwise(function, block);
 }
 
 } // namespace taiyen::drop_in

@@ -62,6 +62,10 @@ void start_checks(ty_heap *heap) {
         heap_finish_checks(heap);
 }
 
+void stop_for_late(const void *) {
+    stop_for("free");
+}
+
 void *stop_if_damaged(void *block) {
     if (block == nullptr) {
         ty_error error;
@@ -82,9 +86,10 @@ ty_heap *process_heap() {
         ty_heap *heap = make_heap();
         if (heap != nullptr)
             start_checks(heap);
+        bool holds = heap != nullptr && checks == 0 && hold_blocks(heap, stop_for_late) == TY_OK;
         any_heap.store(heap, std::memory_order_release);
-        if (checks == 0)
-            made_heap.store(any_heap.load(std::memory_order_relaxed), std::memory_order_release);
+        if (holds)
+            made_heap.store(heap, std::memory_order_release);
     }
     return any_heap.load(std::memory_order_relaxed);
 }
@@ -93,7 +98,9 @@ ty_heap *process_heap() {
     ty_heap *heap = process_heap();
     if (heap == nullptr || size > request_max)
         return nullptr;
-    return stop_if_damaged(heap_alloc(heap, heap_checked(heap) ? size : natural_bytes(size)));
+    if (heap_checked(heap))
+        return stop_if_damaged(heap_alloc(heap, size));
+    return stop_if_damaged(alloc_held_slowly(heap, natural_bytes(size)));
 }
 
 void *allocate_aligned(size_t size, size_t alignment) {
@@ -105,6 +112,11 @@ void *allocate_aligned(size_t size, size_t alignment) {
     if (heap == nullptr || size > request_max)
         return nullptr;
     return stop_if_damaged(heap_alloc(heap, size, alignment, false));
+}
+
+[[gnu::noinline]] void release_otherwise(const char *function, void *block) {
+    if (free_held_slowly(block) != TY_OK)
+        stop_for(function);
 }
 
 void stop_for(const char *function) {

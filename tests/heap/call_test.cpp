@@ -121,8 +121,7 @@ TEST(heap_call, freed_blocks_of_a_span_that_was_given_back_are_not_allocated) {
     std::vector<char *> blocks;
     for (size_t i = 0; i < 4 * in_span; i++)
         blocks.push_back(allocate(memory.heap, 64));
-    EXPECT_EQ(heap_free(blocks[0]), TY_OK); // of another span: stays remembered
-    for (size_t i = in_span; i < 2 * in_span; i++)
+    for (size_t i = 0; i < 2 * in_span; i++) // the first one is kept for a while
         EXPECT_EQ(heap_free(blocks[i]), TY_OK);
     char *run = allocate(memory.heap, page_bytes);
     ASSERT_EQ(run, blocks[in_span]) << "the span was given back";

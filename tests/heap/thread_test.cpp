@@ -313,6 +313,7 @@ TEST(heap_thread, many_heaps_at_once) {
         EXPECT_EQ(live_blocks(heap->heap), 0u);
 }
 
+#if !defined(__SANITIZE_THREAD__) // which has forgotten a thread by then, and does not follow a fork of one of several
 // In each round of destructors that a thread gets, after the library's.
 struct freed_at_end {
     pthread_key_t key;
@@ -344,7 +345,6 @@ TEST(heap_thread, a_free_after_the_end_makes_no_cache) {
     EXPECT_EQ(memory.heap->caches->next_in_heap, nullptr) << "only this thread's is left";
 }
 
-#if !defined(__SANITIZE_THREAD__) // which does not follow a fork of a process with threads
 // A forked child goes on with its copy of the heap, also where other threads had blocks and caches.
 TEST(heap_thread, fork_while_threads_run) {
     memory_heap memory(TY_CLASSES_LINE);

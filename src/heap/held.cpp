@@ -1,0 +1,314 @@
+#include "held.hpp"
+
+#include "alloc.hpp"
+#include "check_calls.hpp"
+#include "limits.hpp"
+#include "page_memory.hpp"
+#include "pointer.hpp"
+#include "remote.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// A stack holds so many bytes of blocks, within bounds of their number.
+constexpr uint32_t held_bytes_wanted = 65536;
+constexpr uint32_t held_blocks_min = 4;
+
+constinit thread_cache holds_nothing{};
+constinit std::atomic<ty_heap *> holding_heap{nullptr};
+
+uint32_t held_max(uint32_t block_bytes) {
+    uint32_t blocks = held_bytes_wanted / block_bytes;
+    return blocks < held_blocks_min ? held_blocks_min : blocks < held_blocks_max ? blocks : held_blocks_max;
+}
+
+[[gnu::cold]] void tell_wrong_free(const ty_heap *heap, const void *block) {
+    static_cast<void>(not_a_block("free", heap, block)); // for the detail
+    heap->wrong_free(block);
+}
+
+// Makes blocks of a class free in the truth, one after the other. Blocks that are neighbours in the stack often are in
+// the truth: a word of a bitmap is kept until a block of another one comes.
+class truth_writer {
+public:
+    truth_writer(thread_cache *cache, uint32_t size_class) : cache_(cache), size_class_(size_class) {}
+    ~truth_writer() { leave_span(); }
+    truth_writer(const truth_writer &) = delete;
+    truth_writer &operator=(const truth_writer &) = delete;
+
+    // False: it is not allocated.
+    bool free(const held_stack &held, uint64_t offset) {
+        if ((offset & ~uint64_t{held.span_mask}) != span_ || state_ == nullptr)
+            if (!enter_span(held, offset))
+                return false;
+        uint32_t index = find_place(held.reciprocal, offset & held.span_mask).index;
+        std::atomic<uint64_t> *word = &state_->bits[index / 64];
+        if (word != word_)
+            enter_word(word);
+        uint64_t bit = uint64_t{1} << index % 64;
+        bool allocated = bits_ & bit;
+        bits_ &= ~bit;
+        freed_ += allocated;
+        return allocated;
+    }
+
+private:
+    void enter_word(std::atomic<uint64_t> *word) {
+        if (word_ != nullptr)
+            word_->store(bits_, std::memory_order_relaxed);
+        word_ = word;
+        bits_ = word->load(std::memory_order_relaxed);
+    }
+    // A block that was freed twice may lie in a span that has gone away.
+    bool enter_span(const held_stack &held, uint64_t offset) {
+        leave_span();
+        number_ = number_of(cache_->heap, offset / page_bytes);
+        span_state &state = cache_->heap->states[number_];
+        if (state.owner.load(std::memory_order_relaxed) != cache_ || state.size_class != size_class_)
+            return false;
+        state_ = &state;
+        span_ = offset & ~uint64_t{held.span_mask};
+        return true;
+    }
+    void leave_span() {
+        if (state_ == nullptr)
+            return;
+        word_->store(bits_, std::memory_order_relaxed);
+        uint32_t used = state_->used;
+        state_->used = used - freed_;
+        bool noticed = used > state_->notice && used - freed_ <= state_->notice;
+        state_ = nullptr;
+        word_ = nullptr;
+        freed_ = 0;
+        if (noticed)
+            after_free(cache_, number_);
+    }
+
+    thread_cache *cache_;
+    uint32_t size_class_;
+    uint32_t number_ = 0;
+    uint64_t span_ = 0; // where it starts
+    span_state *state_ = nullptr;
+    std::atomic<uint64_t> *word_ = nullptr;
+    uint64_t bits_ = 0; // what *word_ is to be
+    uint32_t freed_ = 0;
+};
+
+// The oldest blocks of a stack become free in the truth.
+void let_go(thread_cache *cache, uint32_t size_class, size_t count) {
+    held_stack &held = cache->held[size_class];
+    char **blocks = held.bottom + 1;
+    {
+        truth_writer truth(cache, size_class);
+        for (size_t i = 0; i < count; i++)
+            if (!truth.free(held, offset_in(cache->heap, blocks[i]))) [[unlikely]]
+                tell_wrong_free(cache->heap, blocks[i]);
+    }
+    held.top -= count;
+    memmove(blocks, blocks + count, static_cast<size_t>(held.top - blocks) * sizeof *blocks);
+}
+
+// Fills a stack that is empty with the free blocks of a word, the lowest uppermost.
+bool fill_held(thread_cache *cache, uint32_t size_class) {
+    class_cache &entry = cache->classes[size_class];
+    if (entry.free == 0 && !refill(cache, size_class))
+        return false;
+    held_stack &held = cache->held[size_class];
+    uint64_t free = entry.free;
+    ptrdiff_t half = (held.end - held.bottom) / 2;
+    ptrdiff_t count = count_bits(free);
+    if (count > half)
+        count = half;
+    uint64_t left = free;
+    for (char **place = held.top + count; place-- != held.top; left &= left - 1)
+        *place = entry.blocks + static_cast<unsigned>(__builtin_ctzll(left)) * entry.block_bytes;
+    held.top += count;
+    entry.word->store(entry.word->load(std::memory_order_relaxed) | (free ^ left), std::memory_order_relaxed);
+    entry.free = left;
+    return true;
+}
+
+held_stack *stack_of(const thread_cache *cache, const void *block) {
+    if (cache->page_stacks == nullptr)
+        return nullptr;
+    uint64_t page = offset_in(cache->heap, block) / page_bytes;
+    held_stack *held = cache->page_stacks[page].load(std::memory_order_relaxed);
+    return is_part_of(cache, held) ? held : nullptr;
+}
+
+// Blocks that another thread's span gets back together, if they are of one word of its bitmap.
+class outgoing_word {
+public:
+    explicit outgoing_word(thread_cache *cache) : cache_(cache) {}
+    ~outgoing_word() { send(); }
+    outgoing_word(const outgoing_word &) = delete;
+    outgoing_word &operator=(const outgoing_word &) = delete;
+
+    void add(const char *block) {
+        ty_heap *heap = cache_->heap;
+        uint64_t offset = offset_in(heap, block);
+        const page_descriptor &page = heap->descriptors[offset / page_bytes];
+        small_block place = small_block_at(heap, page.size_class, offset);
+        uint64_t bit = uint64_t{1} << place.index % 64;
+        bool same = mask_ != 0 && place.head == place_.head && place.index / 64 == place_.index / 64;
+        if (page.kind != page_span || !place.exact || !is_live(heap, place) || (same && mask_ & bit)) [[unlikely]]
+            return tell_wrong_free(heap, block);
+        if (!same) {
+            send();
+            place_ = place;
+        }
+        mask_ |= bit;
+    }
+
+private:
+    void send() {
+        if (mask_ == 0)
+            return;
+        ty_heap *heap = cache_->heap;
+        uint64_t mask = mask_;
+        mask_ = 0;
+        uint32_t number = number_of(heap, place_.head);
+        thread_cache *owner = heap->states[number].owner.load(std::memory_order_seq_cst);
+        if (owner != nullptr && owner != cache_) {
+            if (!free_remotely(heap, owner, number, place_.index / 64, mask))
+                tell_wrong_free(heap, page_address(heap, place_.head));
+            return;
+        }
+        for (; mask != 0; mask &= mask - 1) {
+            small_block block = place_;
+            block.index = place_.index / 64 * 64 + static_cast<uint32_t>(__builtin_ctzll(mask));
+            bool freed;
+            if (free_unowned(heap, cache_, block, &freed) != TY_OK || !freed)
+                tell_wrong_free(heap, page_address(heap, block.head));
+        }
+    }
+
+    thread_cache *cache_;
+    small_block place_{}; // of one of them
+    uint64_t mask_ = 0;
+};
+
+// Large ones are handed over at once: they would keep much memory.
+constexpr uint32_t outgoing_bytes_max = 1024;
+
+void send_outgoing(thread_cache *cache) {
+    ty_heap *heap = cache->heap;
+    uint32_t count = cache->outgoing_count;
+    cache->outgoing_count = 0;
+    for (uint32_t i = 0; i < count; i++) // the states are another thread's, and far away
+        __builtin_prefetch(&heap->states[number_of(heap, offset_in(heap, cache->outgoing[i]) / page_bytes)]);
+    outgoing_word word(cache);
+    for (uint32_t i = 0; i < count; i++)
+        word.add(cache->outgoing[i]);
+}
+
+bool send_later(thread_cache *cache, const void *block) {
+    const ty_heap *heap = cache->heap;
+    const page_descriptor &page = heap->descriptors[offset_in(heap, block) / page_bytes];
+    if (page.kind != page_span || heap->classes[page.size_class].block_bytes > outgoing_bytes_max)
+        return false;
+    if (cache->outgoing_count == outgoing_max)
+        send_outgoing(cache);
+    cache->outgoing[cache->outgoing_count++] = static_cast<char *>(const_cast<void *>(block));
+    return true;
+}
+
+void *take(thread_cache *cache, uint32_t size_class) {
+    held_stack &held = cache->held[size_class];
+    if (held.top[-1] == nullptr && !fill_held(cache, size_class))
+        return nullptr;
+    return *--held.top;
+}
+
+held_free hold(thread_cache *cache, const void *block) {
+    held_stack *held = stack_of(cache, block);
+    if (held == nullptr)
+        return send_later(cache, block) ? held_free::held : held_free::elsewhere;
+    bool exact = find_place(held->reciprocal, offset_in(cache->heap, block) & held->span_mask).exact;
+    if (!exact || held->top[-1] == block)
+        return held_free::wrong;
+    if (held->top == held->end)
+        let_go(cache, static_cast<uint32_t>(held - cache->held), static_cast<size_t>(held->end - held->bottom) / 2);
+    *held->top++ = static_cast<char *>(const_cast<void *>(block));
+    return held_free::held;
+}
+
+bool is_last(const thread_cache *cache, const void *block) {
+    const held_stack *held = cache != nullptr ? stack_of(cache, block) : nullptr;
+    return held != nullptr && held->top[-1] == block;
+}
+
+void let_go_all(thread_cache *cache, uint32_t size_class) {
+    const held_stack &held = cache->held[size_class];
+    let_go(cache, size_class, static_cast<size_t>(held.top - held.bottom) - 1);
+}
+
+size_t stacks_bytes(const ty_heap *heap) {
+    size_t places = 1;
+    for (uint32_t c = 0; c < heap->class_count; c++)
+        places += held_max(heap->classes[c].block_bytes) + 1;
+    return places * sizeof(char *);
+}
+
+void make_stacks(thread_cache *cache) {
+    const ty_heap *heap = cache->heap;
+    char **place = reinterpret_cast<char **>(cache + 1);
+    for (uint32_t c = 0; c < heap->class_count; c++) {
+        const class_info &info = heap->classes[c];
+        char **end = place + 1 + held_max(info.block_bytes);
+        cache->held[c] = {place + 1, end, info.reciprocal, info.span_mask, place};
+        place = end;
+    }
+    cache->held[size_class_count_max] = {place + 1, place + 1, 0, 0, place};
+    cache->base = reinterpret_cast<uintptr_t>(heap->base);
+    cache->bytes = heap->limit_bytes;
+    cache->page_stacks = heap->page_stacks;
+}
+
+void start(thread_cache *cache) {
+    holding_cache = cache;
+}
+
+void end(const thread_cache *cache) {
+    if (holding_cache == cache)
+        holding_cache = &holds_nothing;
+}
+
+void stop(ty_heap *heap) {
+    holding_heap.store(nullptr);
+    os::unmap_memory(static_cast<void *>(heap->page_stacks), heap->page_count * sizeof *heap->page_stacks);
+}
+
+constexpr held_calls calls = {stacks_bytes, make_stacks, start,         end,        take,
+                              hold,         is_last,     send_outgoing, let_go_all, stop};
+
+} // namespace
+
+constinit thread_local thread_cache *holding_cache = &holds_nothing;
+
+ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
+    void *table;
+    size_t bytes = heap->page_count * sizeof *heap->page_stacks;
+    if (ty_status status = os::map_memory(bytes, os::memory_hint::none, &table); status != TY_OK)
+        return status;
+    ty_heap *other = nullptr;
+    if (!holding_heap.compare_exchange_strong(other, heap)) {
+        os::unmap_memory(table, bytes);
+        return failure(TY_E_BUSY, "hold blocks of the heap at %p: another heap's are held",
+                       static_cast<void *>(heap->base))
+            .remedy("one heap in a process can be the one of malloc");
+    }
+    heap->page_stacks = static_cast<std::atomic<held_stack *> *>(table);
+    heap->wrong_free = wrong_free;
+    heap->held = &calls;
+    uint32_t words = 3;
+    for (; words < heap->small_max / 8; words += 2)
+        heap->class_of[words] = heap->class_of[words + 1];
+    for (words = heap->small_max / 8 + 1; words <= small_bytes_max / 8; words++)
+        heap->class_of[words] = size_class_count_max;
+    return TY_OK;
+}
+
+} // namespace taiyen

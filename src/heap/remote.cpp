@@ -1,0 +1,82 @@
+#include "remote.hpp"
+
+#include "known_spans.hpp"
+#include "span_lists.hpp"
+
+namespace taiyen {
+namespace {
+
+// Sequentially consistent, as are the counts and the looks at owners: R2 rests on their order.
+void queue_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
+    std::atomic<uint32_t> &first = cache->remote[size_class];
+    uint32_t next = first.load(std::memory_order_relaxed);
+    do
+        cache->heap->states[number].remote_next.store(next, std::memory_order_relaxed);
+    while (!first.compare_exchange_weak(next, number, std::memory_order_seq_cst, std::memory_order_relaxed));
+}
+
+} // namespace
+
+bool free_remotely(ty_heap *heap, thread_cache *owner, uint32_t number, uint32_t word, uint64_t mask) {
+    span_state &state = heap->states[number];
+    uint32_t size_class = state.size_class;
+    bool first = state.pending.fetch_add(count_bits(mask), std::memory_order_seq_cst) == 0;
+    uint64_t before = remote_of(heap, state.head)[word].fetch_or(mask, std::memory_order_seq_cst);
+    if (first) {
+        queue_span(owner, size_class, number);
+        if (state.owner.load(std::memory_order_seq_cst) != owner) [[unlikely]] {
+            os::lock_guard guard(heap->spans[size_class].lock);
+            redirect_remote(owner, size_class);
+        }
+    }
+    return (before & mask) == 0;
+}
+
+uint32_t take_pending(ty_heap *heap, uint32_t number) {
+    span_state &state = heap->states[number];
+    std::atomic<uint64_t> *remote = remote_of(heap, state.head);
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < heap->classes[state.size_class].words; i++) {
+        if (remote[i].load(std::memory_order_relaxed) == 0)
+            continue;
+        uint64_t freed = remote[i].exchange(0, std::memory_order_seq_cst);
+        uint64_t word = state.bits[i].load(std::memory_order_relaxed);
+        state.bits[i].store(word & ~freed, std::memory_order_relaxed);
+        state.used -= count_bits(word & freed);
+        taken += count_bits(freed);
+    }
+    return state.pending.fetch_sub(taken, std::memory_order_seq_cst) - taken;
+}
+
+void settle_remote(thread_cache *cache, uint32_t size_class) {
+    const span_state *states = cache->heap->states;
+    uint32_t number = cache->remote[size_class].exchange(0, std::memory_order_seq_cst);
+    while (number != 0) {
+        uint32_t next = states[number].remote_next.load(std::memory_order_relaxed);
+        if (take_pending(cache->heap, number) != 0)
+            queue_span(cache, size_class, number); // the one that is about to set a bit counts on it
+        if (number != cache->classes[size_class].current)
+            place_freed(cache, number);
+        number = next;
+    }
+}
+
+void redirect_remote(thread_cache *cache, uint32_t size_class) {
+    ty_heap *heap = cache->heap;
+    uint32_t number = cache->remote[size_class].exchange(0, std::memory_order_seq_cst);
+    while (number != 0) {
+        const span_state &state = heap->states[number];
+        uint32_t next = state.remote_next.load(std::memory_order_relaxed);
+        thread_cache *owner = state.owner.load(std::memory_order_seq_cst);
+        if (owner != nullptr) {
+            queue_span(owner, size_class, number);
+        } else {
+            while (take_pending(heap, number) != 0)
+                os::yield(); // somebody is between its count and its bit, and will not queue the span
+            static_cast<void>(place_again(heap, nullptr, number)); // where that fails, it stays with what is shared
+        }
+        number = next;
+    }
+}
+
+} // namespace taiyen

@@ -1,0 +1,234 @@
+// Goal: threads that hold blocks (the drop-in malloc's heap) neither lose one nor give it to two; what they hold is
+// free for all who look; a wrong free is told, at once or when the block is let go. Method: the calls that malloc and
+// free make, a shadow of what is live, pauses, and threads that end. Meant to run under ThreadSanitizer too.
+#include "heap_fixture.hpp"
+#include "src/heap/held.hpp"
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace taiyen::test {
+namespace {
+
+std::mutex wrong_lock;
+std::vector<const void *> wrong_blocks;
+
+void note_wrong_free(const void *block) {
+    std::lock_guard guard(wrong_lock);
+    wrong_blocks.push_back(block);
+}
+
+class heap_held : public testing::Test {
+protected:
+    heap_held() : memory(TY_CLASSES_PACKED) {
+        wrong_blocks.clear();
+        EXPECT_EQ(hold_blocks(memory.heap, note_wrong_free), TY_OK) << ty_error_text();
+    }
+
+    char *allocate(size_t size) {
+        void *block = try_alloc_held(size);
+        return static_cast<char *>(block != nullptr ? block : alloc_held_slowly(memory.heap, size));
+    }
+    static ty_status release(void *block) { return try_free_held(block) ? TY_OK : free_held_slowly(block); }
+
+    ty_heap_stats stats() {
+        ty_heap_stats found{};
+        EXPECT_EQ(heap_get_stats(memory.heap, &found), TY_OK);
+        return found;
+    }
+    void expect_empty() {
+        EXPECT_EQ(stats().live_blocks, 0u);
+        EXPECT_EQ(stats().free_runs, 1u);
+        EXPECT_EQ(problems_of(memory.heap), "");
+        EXPECT_EQ(wrong_blocks.size(), 0u);
+    }
+
+    memory_heap memory;
+};
+
+TEST_F(heap_held, what_is_held_is_free_for_all_who_look) {
+    std::vector<char *> blocks;
+    for (size_t size = 1; size < 20'000; size += size / 8 + 1)
+        for (int i = 0; i < 700; i++)
+            blocks.push_back(allocate(size));
+    EXPECT_EQ(stats().live_blocks, blocks.size());
+    for (char *block : blocks)
+        ASSERT_EQ(release(block), TY_OK);
+    expect_empty();
+}
+
+TEST_F(heap_held, no_block_is_given_to_two) {
+    std::map<char *, size_t> live;
+    random_source random{1};
+    for (int i = 0; i < 300'000; i++) {
+        if (random.below(1000) == 0) {
+            ASSERT_EQ(stats().live_blocks, live.size());
+        }
+        if (live.size() > random.below(6000)) {
+            auto gone =
+                std::next(live.begin(), static_cast<ptrdiff_t>(random.below(std::min<size_t>(live.size(), 50))));
+            ASSERT_EQ(release(gone->first), TY_OK);
+            live.erase(gone);
+            continue;
+        }
+        size_t size = 1 + random.below(uint64_t{1} << random.below(14));
+        char *block = allocate(size);
+        auto [place, fresh] = live.emplace(block, size);
+        ASSERT_TRUE(fresh);
+        auto next = std::next(place);
+        ASSERT_TRUE(next == live.end() || block + size <= next->first);
+        ASSERT_TRUE(place == live.begin() || std::prev(place)->first + std::prev(place)->second <= block);
+    }
+    EXPECT_EQ(problems_of(memory.heap), "");
+    for (auto [block, size] : live)
+        ASSERT_EQ(release(block), TY_OK);
+    expect_empty();
+}
+
+TEST_F(heap_held, blocks_of_9_bytes_and_more_start_at_multiples_of_16) {
+    for (size_t size = 9; size < 40'000; size += 1 + size / 100)
+        for (int i = 0; i < 3; i++) {
+            char *block = allocate(size);
+            EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 16, 0u) << size;
+            EXPECT_GE(heap_usable_size(block), size);
+        }
+}
+
+TEST_F(heap_held, wrong_frees_are_told_at_once_where_that_costs_nothing) {
+    char *block = allocate(100);
+    EXPECT_EQ(release(block + 8), TY_E_ARGUMENT);
+    EXPECT_EQ(release(block), TY_OK);
+    EXPECT_EQ(release(block), TY_E_ARGUMENT) << "the last one freed";
+    EXPECT_EQ(heap_usable_size(block), 0u);
+    EXPECT_EQ(release(memory.base), TY_E_ARGUMENT);
+    EXPECT_EQ(release(&block), TY_E_ARGUMENT);
+    expect_empty();
+}
+
+TEST_F(heap_held, a_second_free_is_told_when_the_block_is_let_go) {
+    char *first = allocate(100), *second = allocate(100);
+    EXPECT_EQ(release(first), TY_OK);
+    EXPECT_EQ(release(second), TY_OK);
+    EXPECT_EQ(release(first), TY_OK) << "not known yet";
+    EXPECT_EQ(stats().live_blocks, 0u);
+    ASSERT_EQ(wrong_blocks.size(), 1u);
+    EXPECT_EQ(wrong_blocks[0], first);
+}
+
+TEST_F(heap_held, a_second_free_by_another_thread_is_told) {
+    char *block = allocate(100);
+    std::thread([&] {
+        EXPECT_EQ(release(block), TY_OK);
+        EXPECT_EQ(release(block), TY_OK) << "not known yet";
+        EXPECT_EQ(stats().live_blocks, 0u);
+    }).join();
+    ASSERT_EQ(wrong_blocks.size(), 1u);
+}
+
+TEST_F(heap_held, another_threads_blocks_go_back_to_it) {
+    std::vector<char *> blocks;
+    for (int i = 0; i < 2000; i++)
+        blocks.push_back(allocate(static_cast<size_t>(16 + i % 3000)));
+    std::thread([&] {
+        for (char *block : blocks)
+            ASSERT_EQ(release(block), TY_OK);
+        EXPECT_EQ(stats().live_blocks, 0u) << "those too that it has not sent yet";
+    }).join();
+    expect_empty();
+}
+
+TEST_F(heap_held, what_was_not_sent_yet_is_free_for_all_who_look) {
+    std::atomic<char *> block{nullptr};
+    std::atomic<bool> done{false};
+    release(allocate(100)); // this thread's cache is the older one
+    std::thread owner([&] {
+        block = allocate(100);
+        block.notify_one();
+        done.wait(false);
+    });
+    block.wait(nullptr);
+    EXPECT_EQ(release(block), TY_OK);
+    EXPECT_EQ(stats().live_blocks, 0u);
+    done = true;
+    done.notify_one();
+    owner.join();
+    expect_empty();
+}
+
+TEST_F(heap_held, what_a_thread_held_is_free_when_it_ends) {
+    std::vector<char *> kept;
+    for (int round = 0; round < 20; round++)
+        std::thread([&] {
+            std::vector<char *> blocks;
+            for (int i = 0; i < 1000; i++)
+                blocks.push_back(allocate(static_cast<size_t>(16 + i)));
+            for (size_t i = 0; i < blocks.size(); i++)
+                if (i % 10 == 0) {
+                    kept.push_back(blocks[i]);
+                } else {
+                    ASSERT_EQ(release(blocks[i]), TY_OK);
+                }
+        }).join();
+    EXPECT_EQ(stats().live_blocks, kept.size());
+    EXPECT_EQ(problems_of(memory.heap), "");
+    for (char *block : kept)
+        ASSERT_EQ(release(block), TY_OK);
+    expect_empty();
+}
+
+// Threads end while others free their blocks: whoever queues a span with one that ends looks after it (R2).
+TEST_F(heap_held, threads_that_end_while_others_free) {
+    struct alignas(64) slot {
+        std::atomic<char *> block{nullptr};
+    };
+    std::vector<slot> slots(256);
+#if defined(__SANITIZE_THREAD__)
+    constexpr int lives = 60;
+#else
+    constexpr int lives = 300;
+#endif
+    auto live_once = [&](uint64_t seed) {
+        random_source random{seed};
+        for (int i = 0; i < 2000; i++) {
+            size_t size = 16 + random.below(400);
+            char *block = allocate(size);
+            ASSERT_NE(block, nullptr);
+            memset(block, static_cast<int>(size), size);
+            block = slots[random.below(slots.size())].block.exchange(block, std::memory_order_acq_rel);
+            if (block != nullptr) {
+                ASSERT_EQ(release(block), TY_OK) << ty_error_text();
+            }
+        }
+    };
+    auto live_often = [&](uint64_t seed) {
+        for (int i = 0; i < lives; i++)
+            std::thread(live_once, seed * 1000 + static_cast<uint64_t>(i)).join();
+    };
+    std::thread first(live_often, 1), second(live_often, 2), third(live_often, 3);
+    for (int i = 0; i < 20; i++)
+        EXPECT_EQ(problems_of(memory.heap), "");
+    first.join();
+    second.join();
+    third.join();
+    for (slot &each : slots)
+        if (char *block = each.block.load()) {
+            ASSERT_EQ(release(block), TY_OK);
+        }
+    expect_empty();
+}
+
+TEST_F(heap_held, one_heap_a_process) {
+    memory_heap other(TY_CLASSES_PACKED);
+    EXPECT_EQ(hold_blocks(other.heap, note_wrong_free), TY_E_BUSY);
+    void *block = heap_alloc(other.heap, 100);
+    EXPECT_EQ(heap_free(block), TY_OK) << "it works as before";
+    // A block of the one is no block of the other.
+    char *held = allocate(100);
+    EXPECT_EQ(heap_free(held), TY_OK) << "the library's own call";
+    EXPECT_EQ(stats().live_blocks, 0u);
+}
+
+} // namespace
+} // namespace taiyen::test
