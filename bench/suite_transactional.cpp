@@ -203,6 +203,7 @@ std::vector<double> run_churn(session &session, bool durable) {
     churn_program alone(heap, blocks);
     ty_txn_stats before = stats_of(heap);
     churn_program::times spent = alone.run(ms, durable);
+    check(ty_stable(heap, 0, true, nullptr), "cannot wait for commits"); // the log has all, for the efficiency
     ty_txn_stats after = stats_of(heap);
     double record_bytes = static_cast<double>(after.record_bytes - before.record_bytes);
     double txn_ns = spent.entry_ns + spent.commit_ns;
