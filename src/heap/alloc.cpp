@@ -7,6 +7,7 @@
 #include "pointer.hpp"
 #include "recycle.hpp"
 #include "relocate.hpp"
+#include "run_cache.hpp"
 
 #include <bit>
 #include <cstring>
@@ -76,22 +77,37 @@ uint32_t aligned_class(const ty_heap *heap, size_t size, size_t alignment) {
     return UINT32_MAX;
 }
 
-ty_status free_run(ty_heap *heap, uint64_t page, const void *block) {
+ty_status free_run(ty_heap *heap, thread_cache *cache, uint64_t page, const void *block) {
     bool is_block = false;
+    if (cache != nullptr && page_address(heap, page) == block && keep_run(cache, page))
+        return TY_OK;
     {
         os::lock_guard guard(heap->pages_lock);
         page_run run;
-        if (heap->descriptors[page].kind == page_run_head && page_address(heap, page) == block) {
-            is_block = true;
-            if (!area_at_head(heap, page, &run))
-                return tables_damaged("the run is wrong", heap, page);
-            if (ty_status status = release_pages(heap, run); status != TY_OK)
-                return status;
+        page_descriptor &head = heap->descriptors[page];
+        bool sound = area_at_head(heap, page, &run);
+        is_block = page_address(heap, page) == block && claim_run(head);
+        ty_status status = TY_OK;
+        if (is_block)
+            status = sound ? release_pages(heap, run) : tables_damaged("the run is wrong", heap, page);
+        if (status != TY_OK) {
+            unclaim_run(head);
+            return status;
         }
     }
     if (!is_block)
         return not_a_block("free", heap, block);
     decay_if_due(heap);
+    return TY_OK;
+}
+
+// Pages for a block of run->count pages.
+ty_status take_run(ty_heap *heap, uint64_t align_pages, page_run *run, uint64_t *fresh_from, memory_donors *donors) {
+    os::lock_guard guard(heap->pages_lock);
+    if (ty_status status = take_pages(heap, run->count, align_pages, &run->first, fresh_from); status != TY_OK)
+        return status;
+    heap->descriptors[run->first] = {page_run_head, 0, 0, run->count, 0, 0};
+    withdraw_donors(heap, *run, *fresh_from, donors);
     return TY_OK;
 }
 
@@ -135,7 +151,7 @@ ty_status unsupported_by_checks(const char *verb, const ty_heap *heap) {
         .remedy("create the heap without checks");
 }
 
-void *alloc_run_entered(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
+void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed) {
     if (size > heap->limit_bytes || alignment > heap->limit_bytes) {
         return no_block(
             failure(TY_E_MEMORY, "allocate %zu bytes aligned to %zu: more than the heap's limit", size, alignment)
@@ -144,16 +160,18 @@ void *alloc_run_entered(ty_heap *heap, size_t size, size_t alignment, bool zeroe
     uint64_t pages = size == 0 ? 1 : (size + page_bytes - 1) / page_bytes;
     uint64_t align_pages =
         alignment <= page_bytes ? run_alignment(heap, pages, aligned_run_pages) : alignment / page_bytes;
+    if (cache != nullptr && alignment <= page_bytes) {
+        if (uint32_t kept = take_kept_run(cache, pages); kept != 0)
+            return zeroed ? memset(page_address(heap, kept), 0, pages * page_bytes) : page_address(heap, kept);
+    }
     page_run run{0, static_cast<uint32_t>(pages)};
     uint64_t fresh_from;
     memory_donors donors;
-    {
-        os::lock_guard guard(heap->pages_lock);
-        if (take_pages(heap, pages, align_pages, &run.first, &fresh_from) != TY_OK)
-            return nullptr;
-        heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
-        withdraw_donors(heap, run, fresh_from, &donors);
-    }
+    ty_status status = take_run(heap, align_pages, &run, &fresh_from, &donors);
+    if (status == TY_E_MEMORY && cache != nullptr && free_kept_runs(cache))
+        status = take_run(heap, align_pages, &run, &fresh_from, &donors);
+    if (status != TY_OK)
+        return nullptr;
     recycle(heap, run, fresh_from, donors);
     if (zeroed)
         zero_pages(heap, run, fresh_from);
@@ -167,7 +185,7 @@ void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alig
     else
         size_class = size <= heap->small_max ? heap->class_of[(size + 7) / 8] : UINT32_MAX;
     if (size_class == UINT32_MAX)
-        return alloc_run_entered(heap, size, alignment, zeroed);
+        return alloc_run_entered(heap, cache, size, alignment, zeroed);
     void *block = take_small(cache, size_class);
     if (block != nullptr && zeroed)
         memset(block, 0, size);
@@ -191,8 +209,8 @@ ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
             return TY_OK;
     }
     const page_descriptor &descriptor = heap->descriptors[page];
-    if (descriptor.kind != page_span)
-        return free_run(heap, page, block);
+    if (kind_of(descriptor) != page_span)
+        return free_run(heap, cache, page, block);
     small_block place = small_block_at(heap, descriptor.size_class, offset);
     bool freed = false;
     if (place.exact) {
@@ -318,7 +336,7 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
     if (size <= heap->small_max) // a run of a small block's size could not be told from one
         size = heap->small_max + 1;
     *bytes = (size + page_bytes - 1) / page_bytes * page_bytes;
-    return alloc_run_entered(heap, size, alignment, true);
+    return alloc_run_entered(heap, work.cache(), size, alignment, true);
 }
 
 ty_status heap_free(void *block) {

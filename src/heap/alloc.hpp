@@ -6,7 +6,8 @@
 namespace taiyen {
 
 void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
-void *alloc_run_entered(ty_heap *heap, size_t size, size_t alignment, bool zeroed); // of pages, whatever the size
+// Of pages, whatever the size. cache may be NULL: then the block is none that a thread has kept.
+void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
 // cache may be NULL: then the gate's lock is held.
 ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block);
 // For a paused heap whose spans have no owners or settled ones.

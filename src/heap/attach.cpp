@@ -63,6 +63,7 @@ void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &ow
     heap->owner = owner;
     heap->mover.start(base, limit_bytes);
     heap->writable = writable;
+    heap->keeps_runs.store(owner.movable && limit_bytes >= kept_limit_min, std::memory_order_relaxed);
     heap->barrier = os::process_barrier_available();
     heap->top.store(heap->header->top_page, std::memory_order_relaxed);
     heap->provided = heap->header->top_page == first_user_page ? 0 : heap->header->top_page;

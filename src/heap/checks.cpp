@@ -74,7 +74,7 @@ bool may_guard(const heap_checks &checks, const request &wanted) {
 // The block ends, but for its alignment, where the page starts that may not be accessed.
 bool make_guarded(ty_heap *heap, const request &wanted, check_record *record) {
     uint64_t data_bytes = rounded_up(rounded_up(wanted.size, wanted.alignment) + lead_bytes, page_bytes);
-    void *real = alloc_run_entered(heap, data_bytes + page_bytes, 0, wanted.zeroed);
+    void *real = alloc_run_entered(heap, nullptr, data_bytes + page_bytes, 0, wanted.zeroed);
     if (real == nullptr)
         return false;
     if (os::forbid(static_cast<char *>(real) + data_bytes, page_bytes) != TY_OK) {
@@ -158,7 +158,7 @@ check_record record_at(ty_heap *heap, const void *address) {
 }
 
 // Where a use of what is no live block stands.
-ty_finding_kind kind_of(const ty_heap *heap, const check_record &record, const void *address) {
+ty_finding_kind finding_of(const ty_heap *heap, const check_record &record, const void *address) {
     if (record.real == 0)
         return TY_FINDING_WILD_FREE;
     if (heap->base + record.user != address)
@@ -167,7 +167,7 @@ ty_finding_kind kind_of(const ty_heap *heap, const check_record &record, const v
 }
 
 ty_status refuse(ty_heap *heap, const char *verb, const void *address, const check_record &record) {
-    ty_finding_kind kind = kind_of(heap, record, address);
+    ty_finding_kind kind = finding_of(heap, record, address);
     tell(checks_of(heap), {kind, verb, reinterpret_cast<uintptr_t>(address), record, false});
     if (kind == TY_FINDING_WILD_FREE)
         return not_a_block(verb, heap, address);

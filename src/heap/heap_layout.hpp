@@ -62,6 +62,7 @@ enum page_kind : uint8_t {
     page_run_head = 2,  // the head of a run that is one block
     page_free = 3,      // the head of a free run
     page_free_tail = 4, // the last page of a free run of two pages or more
+    page_run_kept = 5,  // the head of a run that a thread freed and keeps; never in a heap that is paused (K2)
 };
 
 struct page_descriptor {

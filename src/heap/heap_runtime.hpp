@@ -118,6 +118,18 @@ inline constexpr uint32_t gate_fence = 2;   // there is no process barrier: the 
 inline constexpr uint32_t gate_checked = 4; // the heap is checked: no call takes the fast path
 inline constexpr uint32_t gate_holds = 8;   // threads hold blocks: only the fast path of held.hpp is for it
 
+// Runs that a thread freed and keeps for itself, by their pages; run_cache.hpp has the rules (K1, K2).
+inline constexpr uint32_t kept_pages_max = 16;    // of one
+inline constexpr uint32_t kept_pages_total = 256; // of a thread
+inline constexpr uint32_t kept_runs_max = 8;      // of a length
+struct kept_runs {
+    uint32_t pages = 0;
+    uint8_t counts[kept_pages_max + 1]{};
+    uint32_t firsts[kept_pages_max + 1][kept_runs_max];
+};
+// Only heaps of so many bytes: what threads keep is nothing to them.
+inline constexpr uint64_t kept_limit_min = uint64_t{1} << 30;
+
 struct alignas(freed_blocks) thread_cache {
     std::atomic<uint32_t> busy{0}; // 1 while its thread works on the heap
     std::atomic<uint32_t> gate{0}; // written under the heap's gate lock
@@ -130,6 +142,7 @@ struct alignas(freed_blocks) thread_cache {
     thread_cache *next_in_thread = nullptr; // guarded by the caches lock, as is table
     thread_table *table = nullptr;
     uint64_t thread = 0; // its thread's number; as a child of a fork has it, its own
+    kept_runs kept;
     class_cache classes[size_class_count_max];
     held_stack held[size_class_count_max + 1]; // the last one, of no class, stays empty
     freed_blocks freed[size_class_count_max];  // by class; not touched before a block is freed
@@ -192,8 +205,9 @@ struct ty_heap {
     uint32_t small_max; // the largest class's block size
     uint16_t slot;      // in the address table
     bool writable;
-    bool barrier;                // os::process_barrier works
-    taiyen::check_hooks *checks; // NULL: none; set before the heap is used
+    bool barrier;                 // os::process_barrier works
+    std::atomic<bool> keeps_runs; // threads keep short runs that they free
+    taiyen::check_hooks *checks;  // NULL: none; set before the heap is used
 
     alignas(64) taiyen::class_info classes[256];       // those from class_count on have no blocks
     uint8_t class_of[taiyen::small_bytes_max / 8 + 1]; // by (size + 7) / 8
@@ -231,6 +245,10 @@ namespace taiyen {
 
 inline uint64_t top_of(const ty_heap *heap) {
     return heap->top.load(std::memory_order_relaxed);
+}
+// Without the lock a head may become that of a kept run (K1).
+inline uint8_t kind_of(const page_descriptor &page) {
+    return __atomic_load_n(&page.kind, __ATOMIC_RELAXED);
 }
 inline char *page_address(const ty_heap *heap, uint64_t page) {
     return heap->base + page * page_bytes;

@@ -79,13 +79,14 @@ bool free_run_before(const ty_heap *heap, uint64_t page, page_run *run) {
     if (page == first_user_page)
         return true;
     const page_descriptor &last = heap->descriptors[page - 1];
+    uint8_t kind = kind_of(last);
     uint64_t head;
-    if (last.kind == page_free && last.length == 1)
+    if (kind == page_free && last.length == 1)
         head = page - 1;
-    else if (last.kind == page_free_tail && last.length > 1 && last.length <= page - first_user_page)
+    else if (kind == page_free_tail && last.length > 1 && last.length <= page - first_user_page)
         head = page - last.length;
     else
-        return last.kind != page_free_tail && last.kind != page_free;
+        return kind != page_free_tail && kind != page_free;
     *run = {static_cast<uint32_t>(head), last.length};
     const page_descriptor &first = heap->descriptors[head];
     return first.kind == page_free && first.length == last.length && is_head(heap, head);
@@ -94,7 +95,7 @@ bool free_run_before(const ty_heap *heap, uint64_t page, page_run *run) {
 // The free run that starts at page; count 0 if none does. False: damaged.
 bool free_run_at(const ty_heap *heap, uint64_t page, page_run *run) {
     *run = {};
-    if (page >= top_of(heap) || heap->descriptors[page].kind != page_free)
+    if (page >= top_of(heap) || kind_of(heap->descriptors[page]) != page_free)
         return true;
     *run = {static_cast<uint32_t>(page), free_length(heap, page, page + 1)};
     return run->count != 0;
@@ -241,10 +242,11 @@ uint64_t head_before(const ty_heap *heap, uint64_t page) {
 
 bool area_at_head(const ty_heap *heap, uint64_t page, page_run *area) {
     const page_descriptor &head = heap->descriptors[page];
+    uint8_t kind = kind_of(head);
     uint64_t length = head.length;
-    if (head.kind == page_span)
+    if (kind == page_span)
         length = heap->classes[head.size_class].pages; // 0 for a class that does not exist
-    else if (head.kind != page_run_head && head.kind != page_free)
+    else if (kind != page_run_head && kind != page_free)
         length = 0;
     *area = {static_cast<uint32_t>(page), static_cast<uint32_t>(length)};
     return length != 0 && length <= top_of(heap) - page && is_head(heap, page);

@@ -3,6 +3,7 @@
 #include "known_spans.hpp"
 #include "page_memory.hpp"
 #include "remote.hpp"
+#include "run_cache.hpp"
 #include "span_lists.hpp"
 
 namespace taiyen {
@@ -79,7 +80,7 @@ bool sweep_on(ty_heap *heap) {
                 page = page < heap->sweep_end ? page + 1 : page; // damaged: verify tells; here it only is no span
                 continue;
             }
-            if (heap->descriptors[page].kind == page_span)
+            if (kind_of(heap->descriptors[page]) == page_span)
                 found[count++] = {area.first, heap->descriptors[page].size_class};
             page += area.count;
         }
@@ -298,6 +299,7 @@ void settle_cache(thread_cache *cache, bool give_up) {
     ty_heap *heap = cache->heap;
     if (heap->held != nullptr)
         heap->held->send(cache);
+    free_kept_runs(cache);
     for (uint32_t size_class = 0; size_class < heap->class_count; size_class++) {
         class_cache &entry = cache->classes[size_class];
         entry.freed = &cache->freed[size_class].bottom;

@@ -20,7 +20,7 @@ private:
 };
 
 inline page_kind kind_at(const ty_heap *heap, uint64_t page) {
-    return static_cast<page_kind>(heap->descriptors[page].kind);
+    return static_cast<page_kind>(kind_of(heap->descriptors[page]));
 }
 // Bits set in the bitmap of a span.
 uint32_t count_allocated(const ty_heap *heap, const class_info &info, uint64_t head);

@@ -1,0 +1,45 @@
+#include "run_cache.hpp"
+
+#include "runs.hpp"
+
+namespace taiyen {
+
+bool keep_run(thread_cache *cache, uint64_t page) {
+    ty_heap *heap = cache->heap;
+    kept_runs &kept = cache->kept;
+    page_descriptor &head = heap->descriptors[page];
+    if (!heap->keeps_runs.load(std::memory_order_relaxed) || kind_of(head) != page_run_head)
+        return false;
+    uint32_t pages = head.length;
+    if (pages == 0 || pages > kept_pages_max || kept.counts[pages] == kept_runs_max ||
+        kept.pages + pages > kept_pages_total)
+        return false;
+    if (!claim_run(head))
+        return false; // freed by another thread, just now
+    kept.firsts[pages][kept.counts[pages]++] = static_cast<uint32_t>(page);
+    kept.pages += pages;
+    return true;
+}
+
+uint32_t take_kept_run(thread_cache *cache, uint64_t pages) {
+    kept_runs &kept = cache->kept;
+    if (pages > kept_pages_max || kept.counts[pages] == 0)
+        return 0;
+    uint32_t first = kept.firsts[pages][--kept.counts[pages]];
+    kept.pages -= static_cast<uint32_t>(pages);
+    unclaim_run(cache->heap->descriptors[first]);
+    return first;
+}
+
+bool free_kept_runs(thread_cache *cache) {
+    if (cache->kept.pages == 0)
+        return false;
+    os::lock_guard guard(cache->heap->pages_lock);
+    for (uint32_t pages = 1; pages <= kept_pages_max; pages++) {
+        while (uint32_t first = take_kept_run(cache, pages))
+            static_cast<void>(release_pages(cache->heap, {first, pages})); // damaged: verify tells
+    }
+    return true;
+}
+
+} // namespace taiyen
