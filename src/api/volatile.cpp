@@ -7,11 +7,12 @@ namespace taiyen {
 namespace {
 
 // A heap with many live blocks spends more time on missed address translations than on anything else: huge pages halve
-// the time of random allocation there. Heaps below a few megabytes are provided in smaller pieces and get none.
+// the time of random allocation there. Small heaps are provided in smaller pieces and get none.
 ty_status provide(void *, void *address, size_t bytes) {
     if (ty_status status = os::commit(address, bytes))
         return status;
-    os::advise_huge(address, bytes);
+    if (bytes >= os::huge_page_bytes)
+        os::advise_huge(address, bytes);
     return TY_OK;
 }
 

@@ -5,6 +5,10 @@ namespace {
 
 constexpr uint64_t huge_page_pages = os::huge_page_bytes / page_bytes;
 
+// Below so many pages a heap grows by less than a huge page at a time, but for blocks that are larger themselves:
+// owners back larger pieces with huge pages, which would be memory that nobody uses.
+constexpr uint64_t small_heap_pages = 4096;
+
 ty_status ask(const heap_owner &owner, char *from, char *to) {
     if (owner.provide == nullptr || from >= to)
         return TY_OK;
@@ -46,8 +50,11 @@ ty_status provide_pages(ty_heap *heap, uint64_t end) {
         return TY_OK;
     uint64_t step = heap->provided / 8;
     step = step < provide_step_min ? provide_step_min : step > provide_step_max ? provide_step_max : step;
+    bool small = end <= small_heap_pages && end - heap->provided < huge_page_pages;
+    if (small && step > huge_page_pages / 2)
+        step = huge_page_pages / 2;
     uint64_t wanted = end + step;
-    if (wanted > huge_page_pages)
+    if (!small)
         wanted = (wanted + huge_page_pages - 1) / huge_page_pages * huge_page_pages; // so that huge pages fit
     if (wanted > heap->first_table_page)
         wanted = heap->first_table_page;
