@@ -173,7 +173,7 @@ private:
         thread_cache *owner = heap->states[number].owner.load(std::memory_order_seq_cst);
         if (owner != nullptr && owner != cache_) {
             if (!free_remotely(heap, owner, number, place_.index / 64, mask))
-                tell_wrong_free(heap, page_address(heap, place_.head));
+                tell_wrong_free(heap, address_of(place_)); // or a neighbour: freed by two threads at once
             return;
         }
         for (; mask != 0; mask &= mask - 1) {
@@ -181,8 +181,12 @@ private:
             block.index = place_.index / 64 * 64 + static_cast<uint32_t>(__builtin_ctzll(mask));
             bool freed;
             if (free_unowned(heap, cache_, block, &freed) != TY_OK || !freed)
-                tell_wrong_free(heap, page_address(heap, block.head));
+                tell_wrong_free(heap, address_of(block));
         }
+    }
+    const char *address_of(const small_block &block) const {
+        const ty_heap *heap = cache_->heap;
+        return page_address(heap, block.head) + size_t{block.index} * heap->classes[block.size_class].block_bytes;
     }
 
     thread_cache *cache_;
