@@ -188,9 +188,9 @@ struct ty_heap {
     std::atomic<uint64_t> *bitmaps;
     taiyen::span_state *states;
     std::atomic<uint32_t> *span_numbers; // by page: of known spans; else 0
-    std::atomic<taiyen::held_stack *>
-        *page_stacks;               // by page: of the span's owner, for the class; if threads hold blocks
-    const taiyen::held_calls *held; // NULL: threads hold nothing
+    const taiyen::held_calls *held;      // NULL: threads hold nothing; else the next two are set
+    // By page: the stack of the span's owner, for the span's class.
+    std::atomic<taiyen::held_stack *> *page_stacks;
     void (*wrong_free)(const void *block);
     std::atomic<uint64_t> top; // H7: pages below it have been used; written under pages_lock
     uint64_t *heads;

@@ -1,9 +1,5 @@
 #include "held.hpp"
 
-#include "alloc.hpp"
-#include "check_calls.hpp"
-#include "limits.hpp"
-#include "page_memory.hpp"
 #include "pointer.hpp"
 #include "remote.hpp"
 
