@@ -62,7 +62,7 @@ const expectation &expected(const std::string &suite) {
          {"entries", "transactions", "entries_per_txn", "txn_bytes", "flush_efficiency", "forced_snapshots",
           "timed_snapshots", "snapshot_bytes", "dppl", "entry_per_s", "termination_per_s", "txn_per_s",
           "txn_bytes_per_s", "snapshot_bytes_per_s", "sustained_bytes_per_s", "predicted_bytes_per_s",
-          "restored_bytes_per_s", "restored_bytes", "restorations"},
+          "restored_bytes_per_s", "restored_bytes", "open_ms"},
          {"taiyen", "memcpy"}},
         {"undo",
          {"record-8",         "close-8",        "undo-8",         "redo-8",           "record-64",
