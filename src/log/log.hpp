@@ -47,10 +47,13 @@ ty_status log_check(const ty_log_sink &sink, const char *name, const log_identit
 // frames at `from` were overwritten, or continue a snapshot that is missing: TY_E_DAMAGED.
 struct log_reader {
     void *context;
-    // A record lies whole in memory: bytes[0..size). sequence counts up by one each time. NULL: none wanted.
+    // A record lies whole in memory: bytes[0..size), and 8 bytes before it can be read, too. sequence counts up by one
+    // each time. NULL: none wanted.
     ty_status (*record)(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size);
     // Where an earlier scan ended: it ends there without looking further. NULL: not known.
     const log_mark *end = nullptr;
+    // A thread may read what follows meanwhile. The functions are called by the caller's alone.
+    bool read_ahead = false;
 };
 struct log_contents {
     log_mark end;  // behind the last valid frame

@@ -86,6 +86,7 @@ struct record_scope {
 // (zeros: 32 KB for each of its bytes) and, between two parts, by the scope, since words rise.
 //   template <class Sink>
 //   ty_status record_decode(const uint8_t *bytes, size_t size, record_scope scope, Sink &sink);
-// is in record_decode.hpp.
+// is in record_decode.hpp. record_decode_in_place is the same where 8 bytes before the record can be read, too; bytes
+// that its sink is given lie in the record itself.
 
 } // namespace taiyen

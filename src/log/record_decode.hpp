@@ -353,6 +353,13 @@ private:
 };
 
 template <class Sink>
+ty_status record_decode_in_place(const uint8_t *bytes, size_t size, record_scope scope, Sink &sink) {
+    record_decoder<Sink> decoder(bytes, size, scope, sink);
+    ty_status status = decoder.run();
+    return decoder.is_damaged() ? record_damaged(static_cast<uint64_t>(decoder.at() - bytes)) : status;
+}
+
+template <class Sink>
 ty_status record_decode(const uint8_t *bytes, size_t size, record_scope scope, Sink &sink) {
     uint8_t copy[2 * sizeof(uint64_t)] = {};
     if (size < sizeof(uint64_t)) { // so that eight bytes before the end can be read
@@ -360,9 +367,7 @@ ty_status record_decode(const uint8_t *bytes, size_t size, record_scope scope, S
             memcpy(copy + sizeof(uint64_t), bytes, size);
         bytes = copy + sizeof(uint64_t);
     }
-    record_decoder<Sink> decoder(bytes, size, scope, sink);
-    ty_status status = decoder.run();
-    return decoder.is_damaged() ? record_damaged(static_cast<uint64_t>(decoder.at() - bytes)) : status;
+    return record_decode_in_place(bytes, size, scope, sink);
 }
 
 } // namespace taiyen

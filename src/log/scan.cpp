@@ -1,52 +1,12 @@
 // Reading a log. docs/design/log.md tells where one ends, and when its end is damage.
-#include "frame.hpp"
+#include "ring_view.hpp"
 
 #include <cstring>
 
 namespace taiyen {
 namespace {
 
-constexpr uint64_t any_session = 1;                    // is none, but not 0
-constexpr size_t first_read_bytes = size_t{256} << 10; // then twice as much each time,
-constexpr size_t read_bytes_max = size_t{4} << 20;     // up to this
-
-// A piece of the ring in memory, whose front and end only move on, until another place is asked for.
-class ring_view {
-public:
-    ring_view(const ty_log_sink &sink, const ring_geometry &ring) : sink_(sink), ring_(ring) {}
-    ty_status create() { return buffer_.create(ring_.frame_bytes_max + read_bytes_max); }
-
-    // Bytes of the ring at a place, frame_bytes_max at most, that do not cross its end. Valid until the next call.
-    ty_status get(uint64_t place, uint64_t bytes, const uint8_t **found) {
-        if (place < place_ || place + bytes > place_ + held_)
-            if (ty_status status = load(place, bytes))
-                return status;
-        *found = reinterpret_cast<const uint8_t *>(buffer_.data()) + (place - place_);
-        return TY_OK;
-    }
-
-private:
-    ty_status load(uint64_t place, uint64_t bytes) {
-        uint64_t kept = place >= place_ && place < place_ + held_ ? place_ + held_ - place : 0;
-        memmove(buffer_.data(), buffer_.data() + (kept ? place - place_ : 0), kept);
-        place_ = place;
-        held_ = kept;
-        uint64_t wanted = bytes - kept > next_read_ ? bytes - kept : next_read_;
-        uint64_t left = ring_.bytes - place - kept;
-        uint64_t count = wanted < left ? wanted : left;
-        next_read_ = next_read_ < read_bytes_max ? 2 * next_read_ : next_read_;
-        ty_status status = sink_.read(sink_.context, ring_.offset + place + kept, buffer_.data() + kept, count);
-        held_ += status ? 0 : count;
-        return status;
-    }
-
-    const ty_log_sink &sink_;
-    const ring_geometry &ring_;
-    io_buffer buffer_;
-    uint64_t place_ = 0;
-    uint64_t held_ = 0;
-    uint64_t next_read_ = first_read_bytes;
-};
+constexpr uint64_t any_session = 1; // is none, but not 0
 
 // What looks like a frame at some place, and what its checksum says.
 struct found_frame {
@@ -64,7 +24,8 @@ class scanner {
 public:
     scanner(const ty_log_sink &sink, const char *name, const log_identity &identity, const ring_geometry &ring,
             const log_reader &reader, log_contents &contents)
-        : name_(name), log_(identity.log), ring_(ring), reader_(reader), contents_(contents), view_(sink, ring) {}
+        : name_(name), log_(identity.log), ring_(ring), reader_(reader), contents_(contents),
+          view_(sink, ring, reader.read_ahead) {}
 
     ty_status run(log_mark from);
 

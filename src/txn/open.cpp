@@ -34,6 +34,7 @@ struct opening {
     uint64_t replay_ns = 0;
 
     bool read_only() const { return options.mode == TY_OPEN_READ_ONLY; }
+    bool threads() const { return options.background == TY_BACKGROUND_THREAD; }
     ~opening() {
         plan.pages.destroy();
         plan.records.destroy();
@@ -91,7 +92,7 @@ ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity
     if (status)
         return status;
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
-    return replay_scan(state.place, state.identity, state.from, told.limit_bytes, &state.plan);
+    return replay_scan(state.place, state.identity, state.from, told.limit_bytes, state.threads(), &state.plan);
 }
 
 ty_status check_log(void *context, const image_log &told, bool created, uint64_t *log_identity) {
@@ -125,7 +126,7 @@ txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
     rt->user_end_word = words.end;
     rt->stores = options.automatic ? TY_STORES_AUTOMATIC : TY_STORES_DECLARED;
     rt->check_stores = options.check_stores;
-    rt->threads = options.background == TY_BACKGROUND_THREAD;
+    rt->threads = state.threads();
     rt->stray_store = options.stray_store;
     rt->stray_store_context = options.stray_store_context;
     rt->snapshot_dirty_bytes = options.snapshot_dirty_bytes;

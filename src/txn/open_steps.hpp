@@ -37,9 +37,11 @@ struct replay_plan {
     uint64_t words;      // that they do
     uint64_t operations; // and procedures
 };
-// scope: words that records may name, as far as the image's header tells.
+// Of fewer bytes of records a second thread is not worth its start. Tests lower it.
+inline uint64_t replay_helper_min_bytes = uint64_t{256} << 10;
+// limit_bytes: what the image's header tells of the words that records may name.
 ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, uint64_t limit_bytes,
-                      replay_plan *plan);
+                      bool threads, replay_plan *plan);
 // Brings the heap's memory to the end of what was scanned.
 ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from,
                      const replay_plan &plan);

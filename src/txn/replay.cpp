@@ -2,6 +2,7 @@
 // changed. Where that kept them in memory they are done from there, else they are read and checked again.
 #include "open_steps.hpp"
 
+#include "replay_steps.hpp"
 #include "transaction.hpp"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ struct record_check {
 
     static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
         auto &self = *static_cast<record_check *>(context);
-        ty_status status = record_decode(bytes, size, self.scope, self);
+        ty_status status = record_decode_in_place(bytes, size, self.scope, self);
         self.plan->records.add(position, bytes, size);
         return status == TY_E_DAMAGED ? bad_record(self.name, sequence, position) : status;
     }
@@ -62,81 +63,73 @@ struct record_check {
 
 // ---- The replay
 
-// X5: words lie in user pages, and operations are the heap's own, which checks what it is asked. Words in pages that
-// the recovered heap has never used are left out: a program declared memory that was in no block of it, free or only
-// reserved, and these pages must read as zeros (H7).
-struct replayer {
-    txn_runtime *rt;
-    const char *name;
-    record_scope scope;
-    uint64_t low = 0; // words before it are another thread's
-    uint64_t high = UINT64_MAX;
-    uint64_t end = 0; // of its words that pages in use hold
+// Does the steps. X5: words lie in user pages, and operations are the heap's own, which checks what it is asked. Words
+// in pages that the recovered heap has never used are left out: a program declared memory that was in no block of it,
+// free or only reserved, and these pages must read as zeros (H7).
+class replayer {
+public:
+    replayer(txn_runtime &rt, const char *name) : rt_(&rt), name_(name) { look_at_heap(); }
 
-    // Words lie scattered: each store waits for memory. So it is done when so many others have been asked for.
-    static constexpr size_t ahead = 32;
-    struct store {
-        uint64_t *place;
-        uint64_t mask;
-        uint64_t value;
-    };
-    store pending[ahead]{};
-    size_t first_pending = 0; // of all words since the last flush
-    size_t next_pending = 0;
-
-    void look_at_heap() { end = std::max(low, std::min(high, heap_used_bytes(rt->heap) / 8)); }
-    char *address_of(uint64_t word) const { return rt->base + word * 8; }
-    void do_oldest() {
-        const store &oldest = pending[first_pending++ % ahead];
-        *oldest.place = (*oldest.place & ~oldest.mask) | oldest.value;
-    }
-    void flush() {
-        while (first_pending != next_pending)
-            do_oldest();
-    }
-
-    ty_status word(uint64_t word, uint64_t mask, uint64_t value) {
-        if (word - low >= end - low)
-            return TY_OK;
-        if (next_pending - first_pending == ahead)
-            do_oldest();
-        auto *place = reinterpret_cast<uint64_t *>(address_of(word));
-        __builtin_prefetch(place, 1);
-        pending[next_pending++ % ahead] = {place, mask, value};
+    ty_status run(const step_batch &batch) {
+        for (size_t i = 0; i < words_ahead; i++)
+            ask_for(batch.steps[i]);
+        for (size_t i = 0; i < batch.count; i++) {
+            ask_for(batch.steps[i + words_ahead]);
+            const word_step &step = batch.steps[i];
+            if (step.mask == 0) [[unlikely]] {
+                if (ty_status status = run(batch.others[step.value]))
+                    return status;
+            } else if (step.word < end_) {
+                uint64_t *place = word_at(step.word);
+                *place = (*place & ~step.mask) | step.value;
+            }
+        }
         return TY_OK;
     }
-    ty_status words(uint64_t first, uint64_t count, const uint8_t *bytes) {
-        flush();
-        uint64_t from = std::clamp(first, low, end), to = std::clamp(first + count, low, end);
-        if (from < to)
-            memcpy(address_of(from), bytes + (from - first) * 8, (to - from) * 8);
-        return TY_OK;
+
+private:
+    void look_at_heap() { end_ = heap_used_bytes(rt_->heap) / 8; }
+    uint64_t *word_at(uint64_t word) const { return reinterpret_cast<uint64_t *>(rt_->base) + word; }
+    // What is there may be no step, or one of long ago: it is no more than asked for.
+    void ask_for(const word_step &step) const {
+        __builtin_prefetch(reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(rt_->base) + step.word * 8), 1);
     }
-    ty_status zeros(uint64_t first, uint64_t count) {
-        flush();
-        uint64_t from = std::clamp(first, low, end), to = std::clamp(first + count, low, end);
-        if (from < to)
-            memset(address_of(from), 0, (to - from) * 8);
-        return TY_OK;
+    ty_status run(const other_step &step) {
+        uint64_t end = std::min(step.first + step.count, end_);
+        uint64_t bytes = step.first < end ? (end - step.first) * 8 : 0;
+        ty_status status = TY_OK;
+        switch (step.kind) {
+        case step_kind::words:
+            memcpy(word_at(step.first), step.bytes, bytes);
+            break;
+        case step_kind::zeros:
+            memset(word_at(step.first), 0, bytes);
+            break;
+        case step_kind::operation:
+            status = run(step.operation);
+            break;
+        case step_kind::damage:
+            status = TY_E_DAMAGED;
+            break;
+        }
+        return status == TY_E_DAMAGED ? bad_record(name_, step.sequence, step.position) : status;
     }
-    ty_status operation(const record_operation &operation) {
-        flush();
+    ty_status run(const record_operation &operation) {
         ty_status status = do_operation(operation);
         look_at_heap();
         return status && operation.kind != operation_kind::procedure ? TY_E_DAMAGED : status;
     }
-
-private:
     ty_status do_operation(const record_operation &operation) {
-        void *address = operation.null_address ? nullptr : address_of(operation.word);
+        void *address = operation.null_address ? nullptr : word_at(operation.word);
         switch (operation.kind) {
         case operation_kind::alloc:
-            return heap_restore_alloc(rt->heap, address, operation.size);
+            return heap_restore_alloc(rt_->heap, address, operation.size);
         case operation_kind::free:
-            return check_not_reserved(*rt, "free", address) ? TY_E_DAMAGED : heap_restore_free(rt->heap, address);
+            return check_not_reserved(*rt_, "free", address) ? TY_E_DAMAGED : heap_restore_free(rt_->heap, address);
         case operation_kind::resize:
-            return check_not_reserved(*rt, "resize", address) ? TY_E_DAMAGED
-                                                              : heap_restore_resize(rt->heap, address, operation.size);
+            return check_not_reserved(*rt_, "resize", address)
+                       ? TY_E_DAMAGED
+                       : heap_restore_resize(rt_->heap, address, operation.size);
         case operation_kind::root:
             return set_root(operation, address);
         case operation_kind::procedure:
@@ -149,133 +142,203 @@ private:
         if (operation.byte_count == 0 || operation.byte_count > TY_ROOT_NAME_MAX)
             return TY_E_DAMAGED;
         memcpy(text, operation.bytes, operation.byte_count);
-        return heap_restore_root(rt->heap, text, address);
+        return heap_restore_root(rt_->heap, text, address);
     }
     // It may look things up in the heap, which must not be paused then.
     ty_status run_procedure(const record_operation &operation) {
-        heap_restore_end(rt->heap);
-        ty_status status = procedure_run(rt->heap, operation.procedure, operation.bytes, operation.byte_count);
-        heap_restore_begin(rt->heap);
+        heap_restore_end(rt_->heap);
+        ty_status status = procedure_run(rt_->heap, operation.procedure, operation.bytes, operation.byte_count);
+        heap_restore_begin(rt_->heap);
         return status;
     }
 
-public:
-    static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
-        auto &self = *static_cast<replayer *>(context);
-        ty_status status = record_decode(bytes, size, self.scope, self);
-        return status == TY_E_DAMAGED ? bad_record(self.name, sequence, position) : status;
-    }
+    txn_runtime *rt_;
+    const char *name_;
+    uint64_t end_; // of words in pages in use
 };
 
-// ---- Two threads. A first write to a page copies it, in a fault of its own, which costs more than all else. So where
-// many pages will be written, they are copied in long rows before, one half by each thread. Where there are words
-// alone, each thread goes on with those of its half.
+// ---- Memory. A first write to a page copies it, in a fault of its own, which costs more than all else. So where many
+// pages will be written, they are copied in long rows before, by two threads that each take the next piece.
 
-constexpr uint64_t threads_min_pages = 256; // less is not worth a thread
+constexpr uint64_t copied_min_pages = 256; // less is not worth a thread
+constexpr uint64_t piece_pages = 512;      // of which one page table tells
 
-// The page that so many members lie before.
-uint64_t middle_of(const os::page_set &pages) {
-    uint64_t page = 0;
-    for (uint64_t n = pages.count() / 2; n; --n)
-        page = pages.next(page) + 1;
-    return page;
-}
-
-ty_status replay_kept(replayer &replay, const replay_plan &plan) {
-    replay.look_at_heap();
-    uint64_t sequence = plan.contents.end.sequence - plan.contents.records;
-    ty_status status = plan.records.each([&](uint64_t position, const uint8_t *bytes, size_t size) {
-        return replayer::record(&replay, ++sequence, position, bytes, size);
-    });
-    replay.flush();
-    return status;
-}
-
-struct half {
-    const replay_plan *plan;
-    replayer replay; // low and high: its pages
-    bool goes_on;
-    ty_status status;
+class page_copier {
+public:
+    page_copier(char *base, const os::page_set &pages) : base_(base), pages_(pages) {}
 
     static void *run(void *context) {
-        auto &self = *static_cast<half *>(context);
-        self.find_memory();
-        self.status = self.goes_on ? replay_kept(self.replay, *self.plan) : TY_OK;
+        auto &self = *static_cast<page_copier *>(context);
+        for (uint64_t from = 0; self.take_piece(&from);)
+            self.copy(from, std::min(from / piece_pages * piece_pages + piece_pages, self.pages_.page_count()));
         return nullptr;
     }
 
 private:
-    void find_memory() {
-        const os::page_set &pages = plan->pages;
-        uint64_t last = std::min(replay.high / words_per_page, pages.page_count());
-        for (uint64_t page = pages.next(replay.low / words_per_page); page < last;) {
-            uint64_t end = page + 1;
-            while (end < last && pages.contains(end))
-                ++end;
-            os::populate(replay.rt->base + page * os::page_bytes, (end - page) * os::page_bytes);
-            page = pages.next(end);
+    // *from: the first page of a piece that nobody has taken.
+    bool take_piece(uint64_t *from) {
+        uint64_t next = next_.load(std::memory_order_relaxed);
+        do
+            *from = pages_.next(next);
+        while (*from < pages_.page_count() &&
+               !next_.compare_exchange_weak(next, (*from / piece_pages + 1) * piece_pages, std::memory_order_relaxed));
+        return *from < pages_.page_count();
+    }
+    void copy(uint64_t from, uint64_t end) {
+        for (uint64_t page = from; page < end; page = pages_.next(page)) {
+            uint64_t row = page++;
+            while (page < end && pages_.contains(page))
+                ++page;
+            os::populate(base_ + row * os::page_bytes, (page - row) * os::page_bytes);
         }
+    }
+
+    char *base_;
+    const os::page_set &pages_;
+    std::atomic<uint64_t> next_{0};
+};
+
+void copy_pages(const txn_runtime &rt, const os::page_set &pages) {
+    if (pages.count() < copied_min_pages)
+        return;
+    page_copier copier(rt.base, pages);
+    os::thread helper;
+    bool helped = rt.threads && helper.start(page_copier::run, &copier) == TY_OK;
+    page_copier::run(&copier);
+    if (helped)
+        helper.join();
+}
+
+// ---- From records to steps, and the steps done: by this thread, or while another one goes through the records.
+
+struct record_reader {
+    step_writer writer;
+    record_scope scope;
+
+    static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+        auto &self = *static_cast<record_reader *>(context);
+        self.writer.begin_record(sequence, position);
+        ty_status status = record_decode_in_place(bytes, size, self.scope, self.writer);
+        return status == TY_E_DAMAGED ? self.writer.damage() : status;
+    }
+    // Of records that are gone when it returns.
+    static ty_status passing(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+        auto &self = *static_cast<record_reader *>(context);
+        ty_status status = record(context, sequence, position, bytes, size);
+        return !status && self.writer.has_others() ? self.writer.hand_over() : status;
+    }
+    ty_status kept(const replay_plan &plan) {
+        uint64_t sequence = plan.contents.end.sequence - plan.contents.records;
+        ty_status status = plan.records.each([&](uint64_t position, const uint8_t *bytes, size_t size) {
+            return record(this, ++sequence, position, bytes, size);
+        });
+        return status ? status : writer.hand_over(true);
     }
 };
 
-// *replayed: nothing is left to do.
-ty_status begin_in_halves(const replayer &whole, const replay_plan &plan, bool *replayed) {
-    *replayed = false;
-    if (plan.pages.count() < threads_min_pages)
-        return TY_OK;
-    bool both = whole.rt->threads;
-    bool goes_on = both && plan.records.whole() && plan.operations == 0;
-    half first{&plan, whole, goes_on, TY_OK}, second = first;
-    first.replay.high = second.replay.low = (both ? middle_of(plan.pages) : plan.pages.page_count()) * words_per_page;
-    os::thread helper;
-    bool helped = both && helper.start(half::run, &second) == TY_OK;
-    half::run(&first);
-    if (helped)
-        helper.join();
-    else
-        half::run(&second);
-    *replayed = goes_on;
-    return first.status != TY_OK ? first.status : second.status; // of the same bytes: with the detail of the first
+struct log_source {
+    const log_place &place;
+    const log_identity &identity;
+    log_mark from;
+};
+
+ty_status replay_again(record_reader &reader, const log_source &source, bool threads, const replay_plan &plan) {
+    log_contents contents{};
+    const log_mark &end = plan.contents.end;
+    ty_status status = log_scan(*source.place.sink, source.place.path, source.identity, source.from,
+                                {&reader, record_reader::passing, &end, threads}, &contents);
+    if (!status && memcmp(&contents.end, &end, sizeof end))
+        return failure(TY_E_IO, "replay the log: it reads as another than a moment ago")
+            .at(source.place.path)
+            .remedy("check the disk");
+    return status ? status : reader.writer.hand_over(true);
 }
 
-ty_status replay_again(const replayer &whole, const log_place &place, const log_identity &identity, log_mark from,
-                       const replay_plan &plan) {
-    replayer replay = whole;
-    replay.look_at_heap();
-    log_contents contents{};
-    const log_reader reader{&replay, replayer::record, &plan.contents.end};
-    ty_status status = log_scan(*place.sink, place.path, identity, from, reader, &contents);
-    replay.flush();
-    if (!status && memcmp(&contents.end, &plan.contents.end, sizeof contents.end))
-        return failure(TY_E_IO, "replay the log: it reads as another than a moment ago")
-            .at(place.path)
-            .remedy("check the disk");
+ty_status replay_alone(replayer &replay, const log_source &source, const txn_runtime &rt, const replay_plan &plan) {
+    step_batches batches;
+    if (ty_status status = batches.create(1))
+        return status;
+    struct doer {
+        replayer &replay;
+        ty_status status;
+        static ty_status take(void *context, step_batch &full, step_batch **next) {
+            auto &self = *static_cast<doer *>(context);
+            *next = &full;
+            self.status = self.replay.run(full);
+            return self.status ? TY_E_BUSY : TY_OK;
+        }
+    } doer{replay, TY_OK};
+    record_reader reader{{{&doer, doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}};
+    ty_status status = plan.records.whole() ? reader.kept(plan) : replay_again(reader, source, rt.threads, plan);
+    return doer.status ? doer.status : status;
+}
+
+struct reading_thread {
+    record_reader reader;
+    const replay_plan *plan;
+    os::thread thread;
+
+    static void *run(void *context) {
+        auto &self = *static_cast<reading_thread *>(context);
+        static_cast<void>(self.reader.kept(*self.plan)); // what fails is a step, or a failure to do one
+        return nullptr;
+    }
+};
+
+// What steps do is the opener's: procedures may expect its thread. *done: there was a helper.
+ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, const replay_plan &plan, bool *done) {
+    step_batches batches;
+    *done = false;
+    if (ty_status status = batches.create(step_batches::most))
+        return status;
+    step_queue queue(batches);
+    reading_thread helper{
+        {{{&queue, step_queue::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}}, &plan, {}};
+    if (helper.thread.start(reading_thread::run, &helper) != TY_OK)
+        return TY_OK;
+    *done = true;
+    ty_status status = TY_OK;
+    for (uint32_t number = 0;; ++number) {
+        const step_batch &batch = queue.wait_for_full(number);
+        bool last = batch.last;
+        if ((status = replay.run(batch))) {
+            queue.give_up();
+            break;
+        }
+        queue.give_back();
+        if (last)
+            break;
+    }
+    helper.thread.join();
     return status;
 }
 
 } // namespace
 
 ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, uint64_t limit_bytes,
-                      replay_plan *plan) {
+                      bool threads, replay_plan *plan) {
     uint64_t pages = limit_bytes / os::page_bytes;
     if (ty_status status = plan->pages.create(pages))
         return status;
     plan->records.create();
     record_check check{plan, place.path, {heap_header_pages * words_per_page, pages * words_per_page}};
-    return log_scan(*place.sink, place.path, identity, from, {&check, record_check::record}, &plan->contents);
+    return log_scan(*place.sink, place.path, identity, from, {&check, record_check::record, nullptr, threads},
+                    &plan->contents);
 }
 
 ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from,
                      const replay_plan &plan) {
     if (plan.contents.records == 0)
         return TY_OK;
-    replayer replay{&rt, place.path, {rt.user_first_word, rt.user_end_word}};
-    bool replayed;
-    ty_status status = begin_in_halves(replay, plan, &replayed);
-    if (status || replayed)
-        return status;
+    copy_pages(rt, plan.pages);
     heap_restore_begin(rt.heap);
-    status = plan.records.whole() ? replay_kept(replay, plan) : replay_again(replay, place, identity, from, plan);
+    replayer replay(rt, place.path);
+    bool done = false;
+    ty_status status = TY_OK;
+    if (rt.threads && plan.records.whole() && plan.contents.record_bytes >= replay_helper_min_bytes)
+        status = replay_with_helper(replay, rt, plan, &done);
+    if (!status && !done)
+        status = replay_alone(replay, {place, identity, from}, rt, plan);
     heap_restore_end(rt.heap);
     return status;
 }

@@ -28,15 +28,18 @@ struct reading {
     std::vector<std::string> records; // [i] has sequence first_sequence + 1 + i
 };
 
-inline reading read_log(const ty_log_sink &sink, log_mark from = {}, log_identity identity = test_identity) {
+inline reading read_log(const ty_log_sink &sink, log_mark from = {}, log_identity identity = test_identity,
+                        bool ahead = false) {
     reading result;
     result.first_sequence = from.sequence;
-    log_reader reader{&result, [](void *context, uint64_t sequence, uint64_t, const uint8_t *bytes, size_t size) {
+    log_reader reader{&result,
+                      [](void *context, uint64_t sequence, uint64_t, const uint8_t *bytes, size_t size) {
                           auto &to = *static_cast<reading *>(context);
                           to.records.emplace_back(reinterpret_cast<const char *>(bytes), size);
                           EXPECT_EQ(to.first_sequence + to.records.size(), sequence); // L5: no gaps
                           return TY_OK;
-                      }};
+                      },
+                      nullptr, ahead};
     result.status = log_scan(sink, log_path, identity, from, reader, &result.contents);
     return result;
 }

@@ -4,6 +4,10 @@
 #include "files.hpp"
 
 #include "src/log/log.hpp"
+#include "src/txn/open_steps.hpp"
+#include "src/txn/replay_steps.hpp"
+
+#include <optional>
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -113,19 +117,49 @@ void make_heap(const disk &files) {
     ASSERT_OK(ty_discard(heap));
 }
 
+constexpr uint64_t first_block_word = 2 * 512;
+constexpr uint64_t limit_words = small_limit / 8;
+
+// Replays by two threads, in batches of so many steps.
+class two_threads {
+public:
+    explicit two_threads(size_t steps) {
+        replay_helper_min_bytes = 0;
+        step_batch::steps_max = steps;
+        step_batch::others_max = 2;
+    }
+    ~two_threads() {
+        replay_helper_min_bytes = min_bytes_;
+        step_batch::steps_max = steps_max_;
+        step_batch::others_max = others_max_;
+    }
+
+private:
+    const uint64_t min_bytes_ = replay_helper_min_bytes;
+    const size_t steps_max_ = step_batch::steps_max;
+    const size_t others_max_ = step_batch::others_max;
+};
+
 void expect_damaged(const std::vector<uint8_t> &record, ty_status expected = TY_E_DAMAGED) {
     disk files;
     make_heap(files);
     append_record(files, record);
-    for (int round = 0; round < 2; ++round) { // the refusal leaves it as it is
+    const uint64_t now[2] = {1, 2};
+    for (uint64_t i = 0; i < 10; ++i) { // more batches than there are behind it
+        word_range range{first_block_word + 2 * i, 2, true, nullptr, now};
+        append_record(files, record_of(nullptr, 0, &range, 1));
+    }
+    for (size_t steps : {0, 2, 1000}) { // the refusal leaves it as it is
+        std::optional<two_threads> form;
         ty_open_options options = with_log(files, TY_KIND_DEFAULT);
+        if (steps) {
+            form.emplace(steps);
+            options.background = TY_BACKGROUND_THREAD;
+        }
         ty_heap *heap = nullptr;
         ASSERT_EQ(expected, ty_open(heap_path, &options, &heap, nullptr)) << ty_error_text();
     }
 }
-
-constexpr uint64_t first_block_word = 2 * 512;
-constexpr uint64_t limit_words = small_limit / 8;
 
 TEST(hostile_test, words_in_the_heap_s_own_tables) {
     uint64_t now[2] = {7, 9};

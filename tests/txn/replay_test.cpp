@@ -1,9 +1,11 @@
-// Goal: a replay gives the same memory in each of its forms: in halves by two threads, in order by one, from memory,
-// and from the log again. Method: words, rows of words and zeros all over a block of many pages, and blocks that come,
-// grow, go, and come again where others were, with copies; the heap is discarded, and opened in each form.
+// Goal: a replay gives the same memory in each of its forms: by two threads or one, from memory, and from the log
+// again, in large batches of steps and in small ones. Method: words, rows of words and zeros all over a block of many
+// pages, and blocks that come, grow, go, and come again where others were, with copies; the heap is discarded, and
+// opened in each form.
 #include "files.hpp"
 
 #include "src/txn/kept_records.hpp"
+#include "src/txn/replay_steps.hpp"
 
 #include <cstring>
 #include <map>
@@ -21,6 +23,7 @@ struct form {
     ty_background background;
     bool kept;
     bool operations;
+    bool small_batches = false;
 };
 
 class replay_test : public testing::TestWithParam<form> {
@@ -28,8 +31,16 @@ protected:
     replay_test() : expected_(block_words) {
         if (!GetParam().kept)
             kept_records::most_bytes = 4096;
+        if (GetParam().small_batches) {
+            step_batch::steps_max = 16;
+            step_batch::others_max = 3;
+        }
     }
-    ~replay_test() override { kept_records::most_bytes = most_bytes_; }
+    ~replay_test() override {
+        kept_records::most_bytes = most_bytes_;
+        step_batch::steps_max = steps_max_;
+        step_batch::others_max = others_max_;
+    }
 
     void open() {
         ty_open_options options = with_log(files_);
@@ -127,6 +138,8 @@ protected:
     void expect_same() const { EXPECT_EQ(0, std::memcmp(words_, expected_.data(), block_words * 8)); }
 
     const size_t most_bytes_ = kept_records::most_bytes;
+    const size_t steps_max_ = step_batch::steps_max;
+    const size_t others_max_ = step_batch::others_max;
     disk files_;
     std::mt19937_64 random_{7};
     std::vector<uint64_t> expected_;
@@ -168,12 +181,13 @@ TEST_P(replay_test, gives_blocks_as_they_were) {
 }
 
 INSTANTIATE_TEST_SUITE_P(forms, replay_test,
-                         testing::Values(form{"halves", TY_BACKGROUND_THREAD, true, false},
-                                         form{"in_order", TY_BACKGROUND_THREAD, true, true},
+                         testing::Values(form{"words", TY_BACKGROUND_THREAD, true, false},
+                                         form{"operations", TY_BACKGROUND_THREAD, true, true},
+                                         form{"small_batches", TY_BACKGROUND_THREAD, true, true, true},
                                          form{"one_thread", TY_BACKGROUND_CALLS, true, false},
-                                         form{"in_order_one_thread", TY_BACKGROUND_CALLS, true, true},
+                                         form{"one_thread_small_batches", TY_BACKGROUND_CALLS, true, true, true},
                                          form{"read_again", TY_BACKGROUND_THREAD, false, false},
-                                         form{"read_again_in_order", TY_BACKGROUND_CALLS, false, true}),
+                                         form{"read_again_one_thread", TY_BACKGROUND_CALLS, false, true, true}),
                          [](const auto &tested) { return std::string(tested.param.name); });
 
 } // namespace

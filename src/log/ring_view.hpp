@@ -1,0 +1,76 @@
+// Reading the ring: a piece of it in memory, whose front and end only move on, until another place is asked for.
+#pragma once
+
+#include "frame.hpp"
+
+#include <atomic>
+
+namespace taiyen {
+
+// One read of a sink by a thread of its own. The caller alone begins and ends it; its thread is made by the first one.
+class read_ahead {
+public:
+    explicit read_ahead(const ty_log_sink &sink) : sink_(sink) {}
+    read_ahead(const read_ahead &) = delete;
+    read_ahead &operator=(const read_ahead &) = delete;
+    ~read_ahead();
+
+    // Without a thread nothing is begun. None is under way.
+    void begin(uint64_t offset, void *buffer, uint64_t bytes);
+    bool is_under_way() const { return state_.load(std::memory_order_relaxed) >= state::wanted; }
+    // Waits for its end. False: it failed, and the caller reads again, to have the error for itself.
+    bool end();
+
+private:
+    struct state {
+        enum : uint32_t { no_thread, idle, wanted, done, stopping };
+    };
+    static void *run(void *context);
+
+    const ty_log_sink &sink_;
+    os::thread thread_;
+    // Hands the rest to the thread (wanted) and back (done), with release and acquire.
+    std::atomic<uint32_t> state_{state::no_thread};
+    uint64_t offset_ = 0;
+    void *buffer_ = nullptr;
+    uint64_t bytes_ = 0;
+    ty_status status_ = TY_OK;
+};
+
+class ring_view {
+public:
+    // reads_ahead: what follows is read by a thread meanwhile, once much has been read.
+    ring_view(const ty_log_sink &sink, const ring_geometry &ring, bool reads_ahead)
+        : sink_(sink), ring_(ring), reads_ahead_(reads_ahead), ahead_(sink) {}
+    ty_status create();
+
+    // Bytes of the ring at a place, frame_bytes_max at most, that do not cross its end. Valid until the next call.
+    ty_status get(uint64_t place, uint64_t bytes, const uint8_t **found) {
+        if (place < place_ || place + bytes > place_ + held_)
+            if (ty_status status = load(place, bytes))
+                return status;
+        *found = data_ + (place - place_);
+        return TY_OK;
+    }
+
+private:
+    ty_status load(uint64_t place, uint64_t bytes);
+    bool take_ahead(uint64_t place, uint64_t bytes, uint64_t *count);
+    void begin_ahead();
+    uint8_t *room_in(unsigned buffer) const; // for what is read; before it, for what is kept
+
+    const ty_log_sink &sink_;
+    const ring_geometry &ring_;
+    const bool reads_ahead_;
+    io_buffer buffers_[2]; // one holds what is in memory, the other what is read next
+    unsigned current_ = 0;
+    const uint8_t *data_ = nullptr;
+    uint64_t place_ = 0;
+    uint64_t held_ = 0;
+    uint64_t next_read_;
+    uint64_t ahead_place_ = 0;
+    uint64_t ahead_bytes_ = 0;
+    read_ahead ahead_; // last: its thread ends before the buffers go
+};
+
+} // namespace taiyen
