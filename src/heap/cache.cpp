@@ -15,7 +15,19 @@ bool hooks_installed;                          // guarded by caches_lock, as is 
 pthread_key_t thread_ends;
 
 size_t cache_bytes(const ty_heap *heap) {
-    return sizeof(thread_cache) + (heap->held != nullptr ? heap->held->bytes(heap) : 0);
+    return heap->held != nullptr ? heap->held->cache_bytes(heap) : sizeof(thread_cache);
+}
+
+ty_status map_cache(const ty_heap *heap, void **memory) {
+    if (heap->held == nullptr)
+        return os::map_memory(sizeof(thread_cache), os::memory_hint::none, memory);
+    size_t bytes = cache_bytes(heap);
+    if (ty_status status = os::reserve(0, bytes, heap->cache_alignment, memory); status != TY_OK)
+        return status;
+    ty_status status = os::commit(*memory, bytes);
+    if (status != TY_OK)
+        os::unmap_memory(*memory, bytes);
+    return status;
 }
 
 void unlink_from_heap(thread_cache *cache) {
@@ -42,6 +54,8 @@ void unlink_from_thread(thread_cache *cache) {
 // or in a fork's child.
 void retire_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
+    if (heap->held != nullptr)
+        heap->held->shut(cache);
     settle_cache(cache, true);
     unlink_from_heap(cache);
     unlink_from_thread(cache);
@@ -145,7 +159,7 @@ static thread_cache *idle_or_new_cache(ty_heap *heap) {
         return idle;
     }
     void *memory;
-    if (os::map_memory(cache_bytes(heap), os::memory_hint::none, &memory) != TY_OK)
+    if (map_cache(heap, &memory) != TY_OK)
         return nullptr;
     thread_cache *cache = new (memory) thread_cache; // without {}: that would touch all of it
     cache->heap = heap;

@@ -59,7 +59,7 @@ void heap_pause(ty_heap *heap) {
     }
     for (thread_cache *cache = heap->held != nullptr ? heap->caches : nullptr; cache != nullptr;
          cache = cache->next_in_heap)
-        heap->held->send(cache); // before any settles
+        heap->held->deliver(cache); // before any settles
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
         settle_cache(cache, false);
     heap->gate_lock.unlock();

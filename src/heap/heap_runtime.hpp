@@ -11,6 +11,7 @@ namespace taiyen {
 
 struct class_cache;
 struct check_hooks;
+struct parcel;
 struct thread_cache;
 struct thread_table;
 
@@ -95,9 +96,10 @@ enum class held_free { held, wrong, elsewhere };
 // What the allocator knows of held blocks: through a table, so that a program whose heaps hold nothing is linked
 // without them. The calls work on a cache whose thread is the caller or stands still.
 struct held_calls {
-    size_t (*bytes)(const ty_heap *heap); // behind a thread_cache
+    size_t (*cache_bytes)(const ty_heap *heap); // of a thread_cache and its stacks, whole pages
     void (*make)(thread_cache *cache);
     void (*start)(thread_cache *cache); // the calling thread gets it
+    void (*shut)(thread_cache *cache);  // its thread ends
     void (*end)(const thread_cache *cache);
     // NULL with the error detail set.
     void *(*take)(thread_cache *cache, uint32_t size_class);
@@ -105,13 +107,14 @@ struct held_calls {
     held_free (*hold)(thread_cache *cache, const void *block);
     // The block was the last one of its class that this thread freed.
     bool (*is_last)(const thread_cache *cache, const void *block);
-    // Blocks of other threads' spans go to them; and all that is held of a class becomes free.
-    void (*send)(thread_cache *cache);
+    // All that is on its way from this thread or to it gets there, as all threads stand still; and all that is held of
+    // a class becomes free.
+    void (*deliver)(thread_cache *cache);
     void (*let_go)(thread_cache *cache, uint32_t size_class);
     void (*stop)(ty_heap *heap); // at the heap's end
 };
-inline constexpr uint32_t outgoing_max = 64;
-inline constexpr uint32_t held_blocks_max = 512;
+inline constexpr uint32_t outgoing_max = 62; // what a parcel has room for
+inline constexpr uint32_t held_blocks_max = 2048;
 
 inline constexpr uint32_t gate_shut = 1;
 inline constexpr uint32_t gate_fence = 2;   // there is no process barrier: the fast path needs its own fence
@@ -148,7 +151,10 @@ struct alignas(freed_blocks) thread_cache {
     freed_blocks freed[size_class_count_max];  // by class; not touched before a block is freed
     // Blocks of other threads' spans that this one freed, to be handed to them together; if threads hold blocks.
     uint32_t outgoing_count = 0;
+    uint32_t outgoing_bytes = 0;
     char *outgoing[outgoing_max];
+    // And what others sent to this one: parcels.hpp.
+    alignas(64) std::atomic<parcel *> inbox{nullptr};
     // The first spans in the queues of those that other threads freed into.
     alignas(64) std::atomic<uint32_t> remote[size_class_count_max]{};
 };
@@ -188,10 +194,11 @@ struct ty_heap {
     std::atomic<uint64_t> *bitmaps;
     taiyen::span_state *states;
     std::atomic<uint32_t> *span_numbers; // by page: of known spans; else 0
-    const taiyen::held_calls *held;      // NULL: threads hold nothing; else the next two are set
+    const taiyen::held_calls *held;      // NULL: threads hold nothing; else the next three are set
     // By page: the stack of the span's owner, for the span's class.
     std::atomic<taiyen::held_stack *> *page_stacks;
     void (*wrong_free)(const void *block);
+    size_t cache_alignment;    // a thread's cache starts at a multiple of it
     std::atomic<uint64_t> top; // H7: pages below it have been used; written under pages_lock
     uint64_t *heads;
     std::atomic<uint64_t> *remote_bits; // as bitmaps: blocks that others than the owner freed

@@ -1,8 +1,9 @@
 #include "held.hpp"
 
+#include "parcels.hpp"
 #include "pointer.hpp"
-#include "remote.hpp"
 
+#include <bit>
 #include <cstring>
 
 namespace taiyen {
@@ -18,11 +19,6 @@ constinit std::atomic<ty_heap *> holding_heap{nullptr};
 uint32_t held_max(uint32_t block_bytes) {
     uint32_t blocks = held_bytes_wanted / block_bytes;
     return blocks < held_blocks_min ? held_blocks_min : blocks < held_blocks_max ? blocks : held_blocks_max;
-}
-
-[[gnu::cold]] void tell_wrong_free(const ty_heap *heap, const void *block) {
-    static_cast<void>(not_a_block("free", heap, block)); // for the detail
-    heap->wrong_free(block);
 }
 
 // Makes blocks of a class free in the truth, one after the other. Blocks that are neighbours in the stack often are in
@@ -129,110 +125,23 @@ bool fill_held(thread_cache *cache, uint32_t size_class) {
 held_stack *stack_of(const thread_cache *cache, const void *block) {
     if (cache->page_stacks == nullptr)
         return nullptr;
-    uint64_t page = offset_in(cache->heap, block) / page_bytes;
-    held_stack *held = cache->page_stacks[page].load(std::memory_order_relaxed);
+    held_stack *held = stack_for(cache->heap, offset_in(cache->heap, block));
     return is_part_of(cache, held) ? held : nullptr;
 }
 
-// Blocks that another thread's span gets back together, if they are of one word of its bitmap.
-class outgoing_word {
-public:
-    explicit outgoing_word(thread_cache *cache) : cache_(cache) {}
-    ~outgoing_word() { send(); }
-    outgoing_word(const outgoing_word &) = delete;
-    outgoing_word &operator=(const outgoing_word &) = delete;
-
-    void add(const char *block) {
-        ty_heap *heap = cache_->heap;
-        uint64_t offset = offset_in(heap, block);
-        const page_descriptor &page = heap->descriptors[offset / page_bytes];
-        small_block place = small_block_at(heap, page.size_class, offset);
-        uint64_t bit = uint64_t{1} << place.index % 64;
-        bool same = mask_ != 0 && place.head == place_.head && place.index / 64 == place_.index / 64;
-        if (page.kind != page_span || !place.exact || !is_live(heap, place) || (same && mask_ & bit)) [[unlikely]]
-            return tell_wrong_free(heap, block);
-        if (!same) {
-            send();
-            place_ = place;
-        }
-        mask_ |= bit;
-    }
-
-private:
-    void send() {
-        if (mask_ == 0)
-            return;
-        ty_heap *heap = cache_->heap;
-        uint64_t mask = mask_;
-        mask_ = 0;
-        uint32_t number = number_of(heap, place_.head);
-        thread_cache *owner = heap->states[number].owner.load(std::memory_order_seq_cst);
-        if (owner != nullptr && owner != cache_) {
-            if (!free_remotely(heap, owner, number, place_.index / 64, mask))
-                tell_wrong_free(heap, address_of(place_)); // or a neighbour: freed by two threads at once
-            return;
-        }
-        for (; mask != 0; mask &= mask - 1) {
-            small_block block = place_;
-            block.index = place_.index / 64 * 64 + static_cast<uint32_t>(__builtin_ctzll(mask));
-            bool freed;
-            if (free_unowned(heap, cache_, block, &freed) != TY_OK || !freed)
-                tell_wrong_free(heap, address_of(block));
-        }
-    }
-    const char *address_of(const small_block &block) const {
-        const ty_heap *heap = cache_->heap;
-        return page_address(heap, block.head) + size_t{block.index} * heap->classes[block.size_class].block_bytes;
-    }
-
-    thread_cache *cache_;
-    small_block place_{}; // of one of them
-    uint64_t mask_ = 0;
-};
-
-// Large ones are handed over at once: they would keep much memory.
-constexpr uint32_t outgoing_bytes_max = 1024;
-
-void send_outgoing(thread_cache *cache) {
-    ty_heap *heap = cache->heap;
-    uint32_t count = cache->outgoing_count;
-    cache->outgoing_count = 0;
-    for (uint32_t i = 0; i < count; i++) // the states are another thread's, and far away
-        __builtin_prefetch(&heap->states[number_of(heap, offset_in(heap, cache->outgoing[i]) / page_bytes)]);
-    outgoing_word word(cache);
-    for (uint32_t i = 0; i < count; i++)
-        word.add(cache->outgoing[i]);
-}
-
-bool send_later(thread_cache *cache, const void *block) {
-    const ty_heap *heap = cache->heap;
-    const page_descriptor &page = heap->descriptors[offset_in(heap, block) / page_bytes];
-    if (page.kind != page_span || heap->classes[page.size_class].block_bytes > outgoing_bytes_max)
-        return false;
-    if (cache->outgoing_count == outgoing_max)
-        send_outgoing(cache);
-    cache->outgoing[cache->outgoing_count++] = static_cast<char *>(const_cast<void *>(block));
-    return true;
-}
-
 void *take(thread_cache *cache, uint32_t size_class) {
-    held_stack &held = cache->held[size_class];
-    if (held.top[-1] == nullptr && !fill_held(cache, size_class))
-        return nullptr;
-    return *--held.top;
+    const held_stack &held = cache->held[size_class];
+    if (held.top[-1] == nullptr && has_parcels(cache))
+        open_parcels(cache);
+    return take_without_parcels(cache, size_class);
 }
 
-held_free hold(thread_cache *cache, const void *block) {
-    held_stack *held = stack_of(cache, block);
-    if (held == nullptr)
-        return send_later(cache, block) ? held_free::held : held_free::elsewhere;
-    bool exact = find_place(held->reciprocal, offset_in(cache->heap, block) & held->span_mask).exact;
-    if (!exact || held->top[-1] == block)
-        return held_free::wrong;
-    if (held->top == held->end)
-        let_go(cache, static_cast<uint32_t>(held - cache->held), static_cast<size_t>(held->end - held->bottom) / 2);
-    *held->top++ = static_cast<char *>(const_cast<void *>(block));
-    return held_free::held;
+// A free, by the cache's thread. One that only frees opens its parcels too: what its own ones were made of comes back.
+held_free hold_freed(thread_cache *cache, const void *block) {
+    held_free result = hold(cache, block);
+    if (cache->outgoing_count == 0 && has_parcels(cache))
+        open_parcels(cache); // it has just sent some, or sends none
+    return result;
 }
 
 bool is_last(const thread_cache *cache, const void *block) {
@@ -245,11 +154,11 @@ void let_go_all(thread_cache *cache, uint32_t size_class) {
     let_go(cache, size_class, static_cast<size_t>(held.top - held.bottom) - 1);
 }
 
-size_t stacks_bytes(const ty_heap *heap) {
+size_t held_cache_bytes(const ty_heap *heap) {
     size_t places = 1;
     for (uint32_t c = 0; c < heap->class_count; c++)
         places += held_max(heap->classes[c].block_bytes) + 1;
-    return places * sizeof(char *);
+    return table_places::whole_pages(sizeof(thread_cache) + places * sizeof(char *));
 }
 
 void make_stacks(thread_cache *cache) {
@@ -268,6 +177,7 @@ void make_stacks(thread_cache *cache) {
 }
 
 void start(thread_cache *cache) {
+    open_inbox(cache);
     holding_cache = cache;
 }
 
@@ -281,10 +191,35 @@ void stop(ty_heap *heap) {
     os::unmap_memory(static_cast<void *>(heap->page_stacks), heap->page_count * sizeof *heap->page_stacks);
 }
 
-constexpr held_calls calls = {stacks_bytes, make_stacks, start,         end,        take,
-                              hold,         is_last,     send_outgoing, let_go_all, stop};
+constexpr held_calls calls = {held_cache_bytes, make_stacks, start,   shut_inbox, end, take,
+                              hold_freed,       is_last,     deliver, let_go_all, stop};
 
 } // namespace
+
+char *take_without_parcels(thread_cache *cache, uint32_t size_class) {
+    held_stack &held = cache->held[size_class];
+    if (held.top[-1] == nullptr && !fill_held(cache, size_class))
+        return nullptr;
+    return *--held.top;
+}
+
+held_free hold(thread_cache *cache, const void *block) {
+    held_stack *held = stack_of(cache, block);
+    if (held == nullptr)
+        return send_later(cache, block);
+    bool exact = find_place(held->reciprocal, offset_in(cache->heap, block) & held->span_mask).exact;
+    if (!exact || held->top[-1] == block)
+        return held_free::wrong;
+    if (held->top == held->end)
+        let_go(cache, static_cast<uint32_t>(held - cache->held), static_cast<size_t>(held->end - held->bottom) / 2);
+    *held->top++ = static_cast<char *>(const_cast<void *>(block));
+    return held_free::held;
+}
+
+[[gnu::cold]] void tell_wrong_free(const ty_heap *heap, const void *block) {
+    static_cast<void>(not_a_block("free", heap, block)); // for the detail
+    heap->wrong_free(block);
+}
 
 constinit thread_local thread_cache *holding_cache = &holds_nothing;
 
@@ -302,6 +237,7 @@ ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
     }
     heap->page_stacks = static_cast<std::atomic<held_stack *> *>(table);
     heap->wrong_free = wrong_free;
+    heap->cache_alignment = std::bit_ceil(held_cache_bytes(heap));
     heap->held = &calls;
     uint32_t words = 3;
     for (; words < heap->small_max / 8; words += 2)

@@ -297,8 +297,6 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class) {
 
 void settle_cache(thread_cache *cache, bool give_up) {
     ty_heap *heap = cache->heap;
-    if (heap->held != nullptr)
-        heap->held->send(cache);
     free_kept_runs(cache);
     for (uint32_t size_class = 0; size_class < heap->class_count; size_class++) {
         class_cache &entry = cache->classes[size_class];

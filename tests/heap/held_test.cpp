@@ -157,6 +157,58 @@ TEST_F(heap_held, what_was_not_sent_yet_is_free_for_all_who_look) {
     expect_empty();
 }
 
+// R4: all of a pause see what is in a parcel that its receiver has not opened.
+TEST_F(heap_held, what_is_on_its_way_is_free_for_all_who_look) {
+    std::vector<char *> blocks;
+    for (size_t i = 0; i < 1000; i++)
+        blocks.push_back(allocate(16 + i % 500));
+    std::thread([&] {
+        for (char *block : blocks)
+            ASSERT_EQ(release(block), TY_OK);
+        for (int i = 0; i < 3; i++) // the second time nothing is on its way, and the blocks are where they were
+            EXPECT_EQ(stats().live_blocks, 0u);
+    }).join();
+    expect_empty();
+}
+
+TEST_F(heap_held, a_wrong_free_of_another_threads_block_is_told_at_once) {
+    char *block = allocate(100);
+    std::thread([&] { EXPECT_EQ(release(block + 8), TY_E_ARGUMENT); }).join();
+    EXPECT_EQ(release(block), TY_OK);
+    expect_empty();
+}
+
+// What parcels are made of comes back to a thread that never allocates, and the blocks to the one that never frees.
+TEST_F(heap_held, threads_that_only_allocate_or_only_free_need_no_more_with_time) {
+    constexpr size_t batch = 500;
+    std::vector<char *> blocks(batch);
+    std::atomic<int> turn{0};
+    auto pass_turn = [&](int mine, auto work) {
+        for (int i = 0; i < 500; i++) {
+            for (int now = turn; now != mine; now = turn)
+                turn.wait(now);
+            work();
+            turn = 1 - mine;
+            turn.notify_one();
+        }
+    };
+    std::thread consumer(pass_turn, 1, [&] {
+        for (char *block : blocks)
+            ASSERT_EQ(release(block), TY_OK);
+    });
+    uint64_t touched = 0;
+    int rounds = 0;
+    pass_turn(0, [&] {
+        for (size_t i = 0; i < batch; i++)
+            blocks[i] = allocate(16 + i * 3);
+        if (++rounds == 50) // nobody looks with a pause: that would bring all back
+            touched = memory.heap->top.load();
+    });
+    consumer.join();
+    EXPECT_EQ(memory.heap->top.load(), touched);
+    expect_empty();
+}
+
 TEST_F(heap_held, what_a_thread_held_is_free_when_it_ends) {
     std::vector<char *> kept;
     for (int round = 0; round < 20; round++)
@@ -178,7 +230,8 @@ TEST_F(heap_held, what_a_thread_held_is_free_when_it_ends) {
     expect_empty();
 }
 
-// Threads end while others free their blocks: whoever queues a span with one that ends looks after it (R2).
+// Threads end while others free their blocks: what finds an inbox shut goes to the truth (R3), where whoever queues a
+// span with one that ends looks after it (R2).
 TEST_F(heap_held, threads_that_end_while_others_free) {
     struct alignas(64) slot {
         std::atomic<char *> block{nullptr};

@@ -1,0 +1,214 @@
+#include "parcels.hpp"
+
+#include "pointer.hpp"
+#include "remote.hpp"
+
+namespace taiyen {
+namespace {
+
+// What waits to be sent is no more than this, as it is lost to all.
+constexpr uint32_t outgoing_bytes_max = 65536;
+
+// What is found in an inbox that is shut.
+parcel *shut_mark() {
+    return reinterpret_cast<parcel *>(uintptr_t{1});
+}
+
+thread_cache *owner_of(const ty_heap *heap, const char *block) {
+    const held_stack *held = stack_for(heap, offset_in(heap, block));
+    return held != nullptr ? cache_with(heap, held) : nullptr;
+}
+
+// Frees blocks in the truth: those of spans that no thread owns, or whose owner cannot be reached. Those that are of
+// one word of a bitmap together.
+class truth_freer {
+public:
+    explicit truth_freer(thread_cache *cache) : cache_(cache) {}
+    ~truth_freer() { free_word(); }
+    truth_freer(const truth_freer &) = delete;
+    truth_freer &operator=(const truth_freer &) = delete;
+
+    void add(const char *block) {
+        ty_heap *heap = cache_->heap;
+        uint64_t offset = offset_in(heap, block);
+        const page_descriptor &page = heap->descriptors[offset / page_bytes];
+        small_block place = small_block_at(heap, page.size_class, offset);
+        uint64_t bit = uint64_t{1} << place.index % 64;
+        bool same = mask_ != 0 && place.head == place_.head && place.index / 64 == place_.index / 64;
+        if (page.kind != page_span || !place.exact || !is_live(heap, place) || (same && mask_ & bit)) [[unlikely]]
+            return tell_wrong_free(heap, block);
+        if (!same) {
+            free_word();
+            place_ = place;
+        }
+        mask_ |= bit;
+    }
+
+private:
+    void free_word() {
+        if (mask_ == 0)
+            return;
+        ty_heap *heap = cache_->heap;
+        uint64_t mask = mask_;
+        mask_ = 0;
+        uint32_t number = number_of(heap, place_.head);
+        thread_cache *owner = heap->states[number].owner.load(std::memory_order_seq_cst);
+        if (owner != nullptr && owner != cache_) {
+            if (!free_remotely(heap, owner, number, place_.index / 64, mask))
+                tell_wrong_free(heap, address_of(place_)); // or a neighbour: freed by two threads at once
+            return;
+        }
+        for (; mask != 0; mask &= mask - 1) {
+            small_block block = place_;
+            block.index = place_.index / 64 * 64 + static_cast<uint32_t>(__builtin_ctzll(mask));
+            bool freed;
+            if (free_unowned(heap, cache_, block, &freed) != TY_OK || !freed)
+                tell_wrong_free(heap, address_of(block));
+        }
+    }
+    const char *address_of(const small_block &block) const {
+        const ty_heap *heap = cache_->heap;
+        return page_address(heap, block.head) + size_t{block.index} * heap->classes[block.size_class].block_bytes;
+    }
+
+    thread_cache *cache_;
+    small_block place_{}; // of one of them
+    uint64_t mask_ = 0;
+};
+
+// False: it is shut (R3).
+bool post(thread_cache *owner, parcel *sent) {
+    parcel *first = owner->inbox.load(std::memory_order_relaxed);
+    do {
+        if (first == shut_mark())
+            return false;
+        sent->next = first;
+    } while (!owner->inbox.compare_exchange_weak(first, sent, std::memory_order_release, std::memory_order_relaxed));
+    return true; // pairs with the acquire in open_parcels
+}
+
+// What it cannot send in a parcel goes to the truth.
+void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, uint32_t count) {
+    const ty_heap *heap = cache->heap;
+    void *memory = take_without_parcels(cache, heap->class_of[sizeof(parcel) / 8]);
+    if (memory != nullptr) {
+        parcel *sent = static_cast<parcel *>(memory);
+        sent->count = count;
+        for (uint32_t i = 0; i < count; i++)
+            sent->blocks[i] = blocks[i];
+        if (post(owner, sent))
+            return;
+        hold(cache, memory);
+    }
+    truth_freer truth(cache);
+    for (uint32_t i = 0; i < count; i++)
+        truth.add(blocks[i]);
+}
+
+// Sends all that have the first one's owner; how many are left.
+uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count) {
+    thread_cache *owner = owner_of(cache->heap, blocks[0]);
+    char *own[outgoing_max];
+    uint32_t sent = 0, kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (owner_of(cache->heap, blocks[i]) == owner)
+            own[sent++] = blocks[i];
+        else
+            blocks[kept++] = blocks[i];
+    }
+    if (sent == 0)
+        return kept; // its owner changed just now: the next round sees the new one
+    if (owner != nullptr && owner != cache) {
+        send_parcel(cache, owner, own, sent);
+        return kept;
+    }
+    truth_freer truth(cache);
+    for (uint32_t i = 0; i < sent; i++)
+        truth.add(own[i]);
+    return kept;
+}
+
+void send_outgoing(thread_cache *cache) {
+    uint32_t left = cache->outgoing_count;
+    cache->outgoing_count = 0;
+    cache->outgoing_bytes = 0;
+    while (left != 0)
+        left = send_to_one(cache, cache->outgoing, left);
+}
+
+void put_on_stack(thread_cache *cache, const void *block) {
+    if (hold(cache, block) != held_free::held)
+        tell_wrong_free(cache->heap, block);
+}
+
+void unpack(thread_cache *cache, parcel *each) {
+    while (each != nullptr) {
+        parcel *next = each->next;
+        for (uint64_t i = 0; i < each->count; i++)
+            put_on_stack(cache, each->blocks[i]);
+        put_on_stack(cache, each);
+        each = next;
+    }
+}
+
+// All threads stand still: what is to be whose stack it belongs on.
+void deliver_block(thread_cache *cache, const char *block) {
+    if (thread_cache *owner = owner_of(cache->heap, block))
+        return put_on_stack(owner, block);
+    truth_freer truth(cache);
+    truth.add(block);
+}
+
+} // namespace
+
+held_free send_later(thread_cache *cache, const void *block) {
+    const ty_heap *heap = cache->heap;
+    uint64_t offset = offset_in(heap, block);
+    const page_descriptor &page = heap->descriptors[offset / page_bytes];
+    if (kind_of(page) != page_span)
+        return held_free::elsewhere;
+    if (!small_block_at(heap, page.size_class, offset).exact)
+        return held_free::wrong;
+    cache->outgoing[cache->outgoing_count++] = static_cast<char *>(const_cast<void *>(block));
+    cache->outgoing_bytes += heap->classes[page.size_class].block_bytes;
+    if (cache->outgoing_count == outgoing_max || cache->outgoing_bytes >= outgoing_bytes_max)
+        send_outgoing(cache);
+    return held_free::held;
+}
+
+bool has_parcels(const thread_cache *cache) {
+    return cache->inbox.load(std::memory_order_relaxed) > shut_mark();
+}
+
+void open_parcels(thread_cache *cache) {
+    unpack(cache, cache->inbox.exchange(nullptr, std::memory_order_acquire));
+}
+
+void open_inbox(thread_cache *cache) {
+    cache->inbox.store(nullptr, std::memory_order_relaxed);
+}
+
+void shut_inbox(thread_cache *cache) {
+    parcel *first = cache->inbox.exchange(shut_mark(), std::memory_order_acquire);
+    if (first != shut_mark())
+        unpack(cache, first);
+    send_outgoing(cache);
+}
+
+void deliver(thread_cache *cache) {
+    uint32_t count = cache->outgoing_count;
+    cache->outgoing_count = 0;
+    cache->outgoing_bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        deliver_block(cache, cache->outgoing[i]);
+    parcel *each = has_parcels(cache) ? cache->inbox.exchange(nullptr, std::memory_order_acquire) : nullptr;
+    while (each != nullptr) {
+        parcel *next = each->next;
+        for (uint64_t i = 0; i < each->count; i++)
+            deliver_block(cache, each->blocks[i]);
+        deliver_block(cache, reinterpret_cast<char *>(each));
+        each = next;
+    }
+}
+
+} // namespace taiyen
