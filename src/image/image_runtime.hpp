@@ -60,8 +60,9 @@ struct image : heap_image {
     ty_error apply_error; // status TY_OK: none
     ty_snapshot_stats stats;
 
-    // Two: while one waits for the disk the other computes checksums, and a long apply does not hold a snapshot up.
-    static constexpr unsigned thread_max = 2;
+    // While some wait for the disk others compute checksums, and a long apply does not hold a snapshot up: image.md,
+    // "Snapshot", has what was measured.
+    static constexpr unsigned thread_max = 6;
     os::thread threads[thread_max];
     unsigned thread_count; // that run; 0: calls do the work
     bool stopping;         // guarded by work
