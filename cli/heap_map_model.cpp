@@ -82,6 +82,12 @@ ty_status look(ty_heap *heap, uint64_t cells_max, model &model) {
     model.cells.resize((model.touched_pages + model.pages_per_cell - 1) / model.pages_per_cell);
     if (ty_status status = ty_each_area(heap, add_area, &model))
         return status;
+    auto keep = [](const ty_class_stats *one, void *all) {
+        static_cast<std::vector<ty_class_stats> *>(all)->push_back(*one);
+        return true;
+    };
+    if (ty_status status = ty_each_class(heap, keep, &model.classes))
+        return status;
     return model.kind == TY_SNAPSHOT || model.kind == TY_TRANSACTIONAL ? add_dirty_pages(heap, model) : TY_OK;
 }
 

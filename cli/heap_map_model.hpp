@@ -31,6 +31,7 @@ struct model {
     uint64_t dirty_pages = 0;
     std::vector<cell> cells;
     cell total;
+    std::vector<ty_class_stats> classes; // by size of block; blocks of whole pages last
 };
 
 // Looks at a heap. At most cells_max cells, of a power of two of pages each.

@@ -15,6 +15,8 @@ constexpr double margin = 36;
 constexpr double gutter = 84; // for the addresses, left of the cells
 constexpr double map_height_max = 640;
 constexpr double body_size = 12.5;
+constexpr double class_bar_max = 90; // height, of the size of block with the most memory
+constexpr double class_step_max = 44;
 
 const char *kind_name(ty_kind kind) {
     switch (kind) {
@@ -39,6 +41,7 @@ public:
         y = draw_figures(y);
         y = draw_shares(y);
         y = draw_cells(y);
+        y = draw_classes(y);
         return draw_legend(y) + margin - 10;
     }
 
@@ -198,6 +201,38 @@ private:
             paint_.text_right(left - 10, y + double(row) * grid_.cell_size + std::min(grid_.cell_size, 16.0) / 2 + 4,
                               text::size(row * grid_.columns * cell_bytes), 11, palette::quiet);
         return y + double(rows) * grid_.cell_size + 34;
+    }
+
+    static colour class_colour(const ty_class_stats &one) {
+        return one.block_bytes ? ramp(std::log2(double(one.block_bytes))) : palette::large;
+    }
+
+    // A bar for each size of block: its memory, the live part of it in the full colour.
+    double draw_classes(double y) {
+        if (model_.classes.empty())
+            return y;
+        const auto more_memory = [](const ty_class_stats &a, const ty_class_stats &b) {
+            return a.span_bytes < b.span_bytes;
+        };
+        const ty_class_stats &most = *std::max_element(model_.classes.begin(), model_.classes.end(), more_memory);
+        const std::string words = "Memory by size of block, the live part of it in full colour. The highest bar is " +
+                                  text::size(most.span_bytes) + ".";
+        y = paint_.wrapped_text(margin, y, width_ - 2 * margin, words, body_size, palette::quiet) + class_bar_max;
+        const double step = std::min(class_step_max, (width_ - 2 * margin) / double(model_.classes.size()));
+        double x = margin, free_from = margin; // of the space for labels
+        for (const ty_class_stats &one : model_.classes) {
+            const double height = std::max(1.0, class_bar_max * double(one.span_bytes) / double(most.span_bytes));
+            const double live = height * double(one.live_bytes) / double(std::max<size_t>(one.span_bytes, 1));
+            paint_.filled_box(x, y - height, step * 0.8, height, filled(class_colour(one), 0.15));
+            paint_.filled_box(x, y - live, step * 0.8, live, class_colour(one));
+            const std::string label = one.block_bytes ? text::size(one.block_bytes) : "pages";
+            if (x >= free_from) {
+                paint_.text(x, y + 15, label, 11, palette::quiet);
+                free_from = x + paint_.text_width(label, 11) + 8;
+            }
+            x += step;
+        }
+        return y + 48;
     }
 
     struct entry {
