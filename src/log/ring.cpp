@@ -47,6 +47,11 @@ struct slot {
     wait_word changed;
 };
 
+// Where threads share frames, who could write one lets others run first, as long as that brings records: those whose
+// commits have just become stable are about to append again. It ends after so many turns, or so many that brought none.
+constexpr unsigned gathering_turns_max = 32;
+constexpr unsigned gathering_idle_turns_max = 2;
+
 // What recovery believed and does not know to be durable (L4): records with their lengths, to be appended first.
 struct repeated_records {
     uint8_t *bytes = nullptr;
@@ -85,8 +90,9 @@ struct log {
     ty_error error;   // why it is broken
     log_figures figures;
     bool stopping = false;
-    bool thread_asleep = false; // until it is woken; else it looks again by itself
-    bool draining = false;      // log_continue waits until nothing is in flight
+    bool thread_asleep = false;   // until it is woken; else it looks again by itself
+    bool last_was_shared = false; // the frame written last held several records
+    bool draining = false;        // log_continue waits until nothing is in flight
 
     std::atomic<uint32_t> drained_word{0};
     std::atomic<uint32_t> thread_word{0};
@@ -278,6 +284,7 @@ void end_write(log *l, slot &s, uint64_t bytes, ty_status status, wakes &w) {
         return;
     }
     s.state = frame_state::written;
+    l->last_was_shared = s.last_sequence > s.first_sequence;
     l->figures.frames += 1;
     l->figures.bytes += bytes;
     settle(l, w);
@@ -317,6 +324,24 @@ void wait_for(log *l, uint64_t frame) {
     l->lock.unlock();
     s.changed.wait(seen, l->waiting);
 }
+
+// Whether to let others run before the frame that could be written now is. Whose frames are shared with nobody writes
+// at once.
+struct gathering {
+    uint32_t seen = 0; // bytes
+    unsigned turns = 0;
+    unsigned idle_turns = 0;
+
+    bool goes_on(log *l) {
+        const slot &s = slot_of(l, l->next_write);
+        bool shared = l->last_was_shared || l->oldest < l->next_write;
+        idle_turns = s.payload != seen ? 0 : idle_turns + 1;
+        seen = s.payload;
+        return shared && s.state == frame_state::gathering && idle_turns <= gathering_idle_turns_max &&
+               turns++ < gathering_turns_max;
+    }
+    void end() { turns = gathering_turns_max; }
+};
 
 // ---- Sessions
 
@@ -609,6 +634,7 @@ uint64_t log_append_end(log *l, size_t bytes) {
 ty_status log_wait(log *l, uint64_t sequence) {
     const uint64_t last = l->last.load(std::memory_order_acquire);
     sequence = sequence < last ? sequence : last;
+    gathering gathers;
     while (l->stable.load(std::memory_order_acquire) < sequence) {
         l->lock.lock();
         if (l->stable.load(std::memory_order_relaxed) >= sequence) {
@@ -623,7 +649,15 @@ ty_status log_wait(log *l, uint64_t sequence) {
             return status;
         }
         uint64_t frame = frame_of(l, sequence);
-        frame >= l->next_write &&can_write(l) ? write_next(l) : wait_for(l, frame);
+        if (frame < l->next_write || !can_write(l)) {
+            wait_for(l, frame);
+        } else if (gathers.goes_on(l)) {
+            l->lock.unlock();
+            if (!l->waiting.lets_others_run())
+                gathers.end();
+        } else {
+            write_next(l);
+        }
     }
     return TY_OK;
 }

@@ -4,25 +4,37 @@
 
 namespace taiyen {
 
+// False: it took long, which costs credit.
+bool patience::take_turn(uint64_t *now) {
+    uint64_t before = *now;
+    os::yield();
+    *now = os::now_ns();
+    if (*now - before <= long_turn_ns)
+        return true;
+    int32_t credit = credit_.load(std::memory_order_relaxed);
+    credit_.store(std::max(credit - long_turn_price, 0), std::memory_order_relaxed);
+    if (credit < long_turn_price)
+        paused_until_ns_.store(*now + pause_ns, std::memory_order_relaxed);
+    return false;
+}
+
+bool patience::lets_others_run() {
+    uint64_t now = os::now_ns();
+    return !is_paused(now) && take_turn(&now);
+}
+
 bool patience::sees_change(const std::atomic<uint32_t> &word, uint32_t seen) {
     uint64_t now = os::now_ns();
-    if (now < paused_until_ns_.load(std::memory_order_relaxed))
+    if (is_paused(now))
         return false;
     for (unsigned look = 0; look < looks; ++look) {
-        int32_t credit = credit_.load(std::memory_order_relaxed);
         if (word.load(std::memory_order_acquire) != seen) {
+            int32_t credit = credit_.load(std::memory_order_relaxed);
             credit_.store(std::min(credit + 1, credit_max), std::memory_order_relaxed);
             return true;
         }
-        uint64_t before = now;
-        os::yield();
-        now = os::now_ns();
-        if (now - before > long_turn_ns) {
-            credit_.store(std::max(credit - long_turn_price, 0), std::memory_order_relaxed);
-            if (credit < long_turn_price)
-                paused_until_ns_.store(now + pause_ns, std::memory_order_relaxed);
+        if (!take_turn(&now))
             return false;
-        }
     }
     return false;
 }

@@ -15,6 +15,8 @@ class patience {
 public:
     // Whether the word has changed from `seen` within some turns.
     bool sees_change(const std::atomic<uint32_t> &word, uint32_t seen);
+    // One turn of other threads. False: it took long, or nobody looks now.
+    bool lets_others_run();
 
 private:
     static constexpr unsigned looks = 64;
@@ -22,6 +24,9 @@ private:
     static constexpr int32_t long_turn_price = 100; // in changes seen: some milliseconds against tens of microseconds
     static constexpr int32_t credit_max = 1000;
     static constexpr uint64_t pause_ns = 100000000;
+
+    bool is_paused(uint64_t now) const { return now < paused_until_ns_.load(std::memory_order_relaxed); }
+    bool take_turn(uint64_t *now);
 
     std::atomic<int32_t> credit_{credit_max};
     std::atomic<uint64_t> paused_until_ns_{0};
