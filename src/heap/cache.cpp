@@ -1,6 +1,7 @@
 #include "cache.hpp"
 
 #include "gate.hpp"
+#include "run_cache.hpp"
 #include "spans.hpp"
 #include <new>
 
@@ -38,6 +39,8 @@ void unlink_from_heap(thread_cache *cache) {
 }
 
 void unlink_from_thread(thread_cache *cache) {
+    if (cache->table == nullptr)
+        return; // it rests
     thread_cache **link = &cache->table->first;
     while (*link != cache)
         link = &(*link)->next_in_thread;
@@ -47,6 +50,7 @@ void unlink_from_thread(thread_cache *cache) {
     cache->table->caches[cache->heap->slot].store(nullptr, std::memory_order_relaxed);
     if (cache->table->recent.load(std::memory_order_relaxed) == cache)
         cache->table->recent_bytes.store(0, std::memory_order_relaxed);
+    cache->table = nullptr;
 }
 
 // A cache whose thread has ended: its spans lose their owner. It stays for the next thread, as making one costs more
@@ -63,6 +67,27 @@ void retire_cache(thread_cache *cache) {
     heap->idle_caches = cache;
 }
 
+// R5. Under the gate's lock.
+void rest_cache(thread_cache *cache) {
+    ty_heap *heap = cache->heap;
+    heap->held->rest(cache);
+    free_kept_runs(cache);
+    unlink_from_thread(cache);
+    cache->next_resting = heap->resting_caches;
+    heap->resting_caches = cache;
+    heap->resting_count.fetch_add(1, std::memory_order_relaxed);
+}
+
+// NULL: none rests. Under the gate's lock.
+thread_cache *take_resting(ty_heap *heap) {
+    thread_cache *cache = heap->resting_caches;
+    if (cache != nullptr) {
+        heap->resting_caches = cache->next_resting;
+        heap->resting_count.fetch_sub(1, std::memory_order_relaxed);
+    }
+    return cache;
+}
+
 // The thread ends. Runs again if a later destructor of the thread uses a heap.
 void end_thread(void *argument) {
     thread_table *table = static_cast<thread_table *>(argument);
@@ -72,7 +97,10 @@ void end_thread(void *argument) {
         os::lock_guard gate(heap->gate_lock);
         while (heap->shut)
             heap->gate_opened.wait(heap->gate_lock);
-        retire_cache(cache);
+        if (heap->held != nullptr && heap->resting_count.load(std::memory_order_relaxed) < resting_max)
+            rest_cache(cache);
+        else
+            retire_cache(cache);
     }
     own_table = &no_caches;
     gave_up = true;
@@ -152,10 +180,18 @@ bool find_cache(const void *address) {
     return reinterpret_cast<uintptr_t>(address) - base < cache->heap->limit_bytes;
 }
 
-// Under the gate's lock.
+static void link_to_heap(thread_cache *cache) {
+    cache->next_in_heap = cache->heap->caches;
+    cache->heap->caches = cache;
+}
+
+// One that is among the heap's. Under the gate's lock.
 static thread_cache *idle_or_new_cache(ty_heap *heap) {
+    if (thread_cache *resting = take_resting(heap))
+        return resting;
     if (thread_cache *idle = heap->idle_caches) {
         heap->idle_caches = idle->next_in_heap;
+        link_to_heap(idle);
         return idle;
     }
     void *memory;
@@ -167,6 +203,7 @@ static thread_cache *idle_or_new_cache(ty_heap *heap) {
         cache->classes[c].freed = &cache->freed[c].bottom;
     if (heap->held != nullptr)
         heap->held->make(cache);
+    link_to_heap(cache);
     return cache;
 }
 
@@ -188,8 +225,6 @@ thread_cache *cache_of(ty_heap *heap) {
     uint32_t always = (heap->barrier ? 0 : gate_fence) | (heap_checked(heap) ? gate_checked : 0) |
                       (heap->held != nullptr ? gate_holds : 0);
     cache->gate.store((heap->shut ? gate_shut : 0) | always, std::memory_order_relaxed);
-    cache->next_in_heap = heap->caches;
-    heap->caches = cache;
     if (heap->held != nullptr)
         heap->held->start(cache);
     return cache;
@@ -197,6 +232,18 @@ thread_cache *cache_of(ty_heap *heap) {
 
 thread_cache *cache_to_free(ty_heap *heap) {
     return gave_up ? cache_at(heap->slot) : cache_of(heap);
+}
+
+bool retire_resting(ty_heap *heap) {
+    if (heap->resting_count.load(std::memory_order_relaxed) == 0 || !heap->gate_lock.try_lock())
+        return false; // a pause may wait for the caller
+    bool any = false;
+    while (thread_cache *cache = take_resting(heap)) {
+        retire_cache(cache);
+        any = true;
+    }
+    heap->gate_lock.unlock();
+    return any;
 }
 
 void drop_caches(ty_heap *heap) {
@@ -215,6 +262,8 @@ void drop_caches(ty_heap *heap) {
 void keep_only_cache(ty_heap *heap, const thread_table *table) {
     new (&heap->gate_lock) os::mutex(os::lock_rank::gate); // a thread that is no more may have held it
     new (&heap->gate_opened) os::condition;
+    while (take_resting(heap) != nullptr) // they are retired like the others
+        ;
     thread_cache *next;
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = next) {
         next = cache->next_in_heap;

@@ -64,7 +64,7 @@ ty_status count_classes(ty_heap *heap, figure_list<ty_class_stats> *list) {
 size_t count_caches(const ty_heap *heap) {
     size_t caches = 0;
     for (const thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        caches++;
+        caches += cache->table != nullptr; // the others rest
     return caches;
 }
 
@@ -109,7 +109,8 @@ ty_status heap_each_thread(ty_heap *heap, ty_thread_callback *callback, void *co
             return status;
         size_t i = 0;
         for (const thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-            count_owned(heap, cache, &list[i++]);
+            if (cache->table != nullptr)
+                count_owned(heap, cache, &list[i++]);
     }
     for (size_t i = 0; i < count; i++)
         if (!callback(&list[i], context))

@@ -99,7 +99,8 @@ struct held_calls {
     size_t (*cache_bytes)(const ty_heap *heap); // of a thread_cache and its stacks, whole pages
     void (*make)(thread_cache *cache);
     void (*start)(thread_cache *cache); // the calling thread gets it
-    void (*shut)(thread_cache *cache);  // its thread ends
+    void (*rest)(thread_cache *cache);  // its thread ends, and it keeps what it has
+    void (*shut)(thread_cache *cache);  // it is about to give up what it has
     void (*end)(const thread_cache *cache);
     // NULL with the error detail set.
     void *(*take)(thread_cache *cache, uint32_t size_class);
@@ -143,8 +144,9 @@ struct alignas(freed_blocks) thread_cache {
     std::atomic<held_stack *> *page_stacks = nullptr;
     thread_cache *next_in_heap = nullptr;   // guarded by the heap's gate lock
     thread_cache *next_in_thread = nullptr; // guarded by the caches lock, as is table
-    thread_table *table = nullptr;
-    uint64_t thread = 0; // its thread's number; as a child of a fork has it, its own
+    thread_cache *next_resting = nullptr;   // guarded by the heap's gate lock
+    thread_table *table = nullptr;          // NULL: no thread has it, it rests (R5)
+    uint64_t thread = 0;                    // its thread's number; as a child of a fork has it, its own
     kept_runs kept;
     class_cache classes[size_class_count_max];
     held_stack held[size_class_count_max + 1]; // the last one, of no class, stays empty
@@ -240,7 +242,9 @@ struct ty_heap {
     bool fork_paused; // by the fork that is under way
     pthread_t pauser;
     taiyen::thread_cache *caches;
-    taiyen::thread_cache *idle_caches; // of threads that ended, for the next ones; linked by next_in_heap (R2)
+    taiyen::thread_cache *idle_caches;    // of threads that ended, for the next ones; linked by next_in_heap (R2)
+    taiyen::thread_cache *resting_caches; // R5; linked by next_resting
+    std::atomic<uint32_t> resting_count;  // of these; changes under gate_lock
     uint64_t sweep_end;
     std::atomic<taiyen::heap_image *> image;
     std::atomic<taiyen::heap_service *> service;

@@ -176,6 +176,7 @@ void make_stacks(thread_cache *cache) {
     cache->page_stacks = heap->page_stacks;
 }
 
+// The inbox of one that has rested is open, and may have parcels.
 void start(thread_cache *cache) {
     open_inbox(cache);
     holding_cache = cache;
@@ -191,7 +192,7 @@ void stop(ty_heap *heap) {
     os::unmap_memory(static_cast<void *>(heap->page_stacks), heap->page_count * sizeof *heap->page_stacks);
 }
 
-constexpr held_calls calls = {held_cache_bytes, make_stacks, start,   shut_inbox, end, take,
+constexpr held_calls calls = {held_cache_bytes, make_stacks, start,   send_all,   shut_inbox, end, take,
                               hold_freed,       is_last,     deliver, let_go_all, stop};
 
 } // namespace

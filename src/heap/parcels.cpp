@@ -185,13 +185,20 @@ void open_parcels(thread_cache *cache) {
 }
 
 void open_inbox(thread_cache *cache) {
-    cache->inbox.store(nullptr, std::memory_order_relaxed);
+    parcel *expected = shut_mark();
+    cache->inbox.compare_exchange_strong(expected, nullptr, std::memory_order_relaxed);
 }
 
 void shut_inbox(thread_cache *cache) {
     parcel *first = cache->inbox.exchange(shut_mark(), std::memory_order_acquire);
     if (first != shut_mark())
         unpack(cache, first);
+    send_outgoing(cache);
+}
+
+void send_all(thread_cache *cache) {
+    if (has_parcels(cache))
+        open_parcels(cache);
     send_outgoing(cache);
 }
 

@@ -28,6 +28,7 @@ void open_parcels(thread_cache *cache); // its own ones
 
 void open_inbox(thread_cache *cache); // a thread gets the cache
 void shut_inbox(thread_cache *cache); // it is about to give up its spans: R3
+void send_all(thread_cache *cache);   // its thread ends, and it rests: R5 in cache.hpp
 void deliver(thread_cache *cache);    // all threads stand still: R4
 
 // Of held.cpp: the stacks.

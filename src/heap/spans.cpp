@@ -150,9 +150,10 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
         if (adopt_shared(cache, size_class))
             return true;
     }
-    bool swept = sweep_on(heap); // only some of it: the rest comes when the next span is needed
+    bool more = sweep_on(heap); // only some of it: the rest comes when the next span is needed
+    more = retire_resting(heap) || more;
     os::lock_guard guard(lock_of(heap, size_class));
-    if (swept && adopt_shared(cache, size_class))
+    if (more && adopt_shared(cache, size_class))
         return true;
     uint32_t number;
     if (new_span(heap, size_class, &number) != TY_OK)

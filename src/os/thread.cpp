@@ -57,6 +57,14 @@ void mutex::lock() {
     pthread_mutex_lock(&mutex_);
 }
 
+bool mutex::try_lock() {
+    if (pthread_mutex_trylock(&mutex_) != 0)
+        return false;
+    if (ranks_checked)
+        note_locked(rank_);
+    return true;
+}
+
 void mutex::unlock() {
     pthread_mutex_unlock(&mutex_);
     if (ranks_checked)

@@ -37,6 +37,7 @@ class mutex {
 public:
     explicit constexpr mutex(lock_rank rank) : rank_(rank) {}
     void lock();
+    bool try_lock(); // false: somebody has it
     void unlock();
 
 private:

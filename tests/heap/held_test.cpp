@@ -2,12 +2,14 @@
 // free for all who look; a wrong free is told, at once or when the block is let go. Method: the calls that malloc and
 // free make, a shadow of what is live, pauses, and threads that end. Meant to run under ThreadSanitizer too.
 #include "heap_fixture.hpp"
-#include "src/heap/held.hpp"
+#include "src/heap/parcels.hpp"
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 namespace taiyen::test {
 namespace {
@@ -229,6 +231,100 @@ TEST_F(heap_held, what_a_thread_held_is_free_when_it_ends) {
         ASSERT_EQ(release(block), TY_OK);
     expect_empty();
 }
+
+// R5: the next thread has the blocks that the one before held.
+TEST_F(heap_held, a_thread_takes_over_from_one_that_ended) {
+    std::vector<char *> blocks;
+    auto live = [&] {
+        std::vector<char *> own;
+        for (int i = 0; i < 500; i++) // less than a stack holds
+            own.push_back(allocate(100));
+        for (char *block : own)
+            ASSERT_EQ(release(block), TY_OK);
+        blocks.insert(blocks.end(), own.begin(), own.end());
+    };
+    std::thread(live).join();
+    EXPECT_EQ(memory.heap->resting_count.load(), 1u);
+    uint64_t top = memory.heap->top.load();
+    for (int i = 0; i < 20; i++)
+        std::thread(live).join();
+    EXPECT_EQ(memory.heap->resting_count.load(), 1u);
+    EXPECT_EQ(memory.heap->idle_caches, nullptr) << "none had to give up anything";
+    EXPECT_EQ(memory.heap->top.load(), top);
+    std::sort(blocks.begin(), blocks.end());
+    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+    EXPECT_EQ(blocks.size(), 500u);
+    expect_empty();
+}
+
+// R5: what a cache holds that rests is there for the threads that need it.
+TEST_F(heap_held, who_needs_a_span_gets_those_of_threads_that_ended) {
+    std::vector<char *> kept;
+    release(allocate(sizeof(parcel))); // this thread's parcels need no span later
+    for (int i = 0; i < 3; i++)
+        std::thread([&] {
+            for (int j = 0; j < 3000; j++)
+                if (char *block = allocate(100); j % 100 == 0) {
+                    kept.push_back(block);
+                } else {
+                    ASSERT_EQ(release(block), TY_OK);
+                }
+        }).join();
+    std::vector<char *> more;
+    std::thread([&] {
+        for (int j = 0; j < 3000; j++)
+            more.push_back(allocate(100));
+    }).join();
+    for (char *block : more) // they go to the cache that rests, and stay with it
+        ASSERT_EQ(release(block), TY_OK);
+    EXPECT_EQ(memory.heap->resting_count.load(), 1u);
+    uint64_t top = memory.heap->top.load();
+    for (size_t j = 0; j < more.size(); j++)
+        kept.push_back(allocate(100));
+    EXPECT_EQ(memory.heap->resting_count.load(), 0u);
+    EXPECT_LE(memory.heap->top.load(), top + span_pages_max);
+    EXPECT_EQ(stats().live_blocks, kept.size());
+    for (char *block : kept)
+        ASSERT_EQ(release(block), TY_OK);
+    expect_empty();
+}
+
+// R5: what rests stays within a bound, and what others free there is free for all who look.
+TEST_F(heap_held, many_threads_that_end_at_once) {
+    std::atomic<char *> blocks[2 * resting_max] = {};
+    std::atomic<size_t> arrived{0};
+    std::vector<std::thread> threads;
+    for (auto &block : blocks)
+        threads.emplace_back([&] {
+            block = allocate(200);
+            arrived++;
+            while (arrived != std::size(blocks)) // so that none of them has another one's cache
+                std::this_thread::yield();
+        });
+    for (std::thread &each : threads)
+        each.join();
+    EXPECT_EQ(memory.heap->resting_count.load(), resting_max);
+    for (auto &block : blocks)
+        ASSERT_EQ(release(block), TY_OK);
+    expect_empty();
+}
+
+#if !defined(__SANITIZE_THREAD__) // does not follow a fork of one of several threads
+// R5: in a forked child a cache that rested gives up what it has, as those of other threads do.
+TEST_F(heap_held, nothing_rests_in_a_forked_child) {
+    std::thread([&] { release(allocate(100)); }).join();
+    ASSERT_EQ(memory.heap->resting_count.load(), 1u);
+    pid_t child = fork();
+    if (child == 0) {
+        bool none = memory.heap->resting_caches == nullptr && memory.heap->resting_count.load() == 0;
+        _exit(none && release(allocate(100)) == TY_OK && problems_of(memory.heap).empty() ? 0 : 1);
+    }
+    int result = -1;
+    ASSERT_EQ(waitpid(child, &result, 0), child);
+    EXPECT_EQ(result, 0);
+    expect_empty();
+}
+#endif
 
 // Threads end while others free their blocks: what finds an inbox shut goes to the truth (R3), where whoever queues a
 // span with one that ends looks after it (R2).
