@@ -208,10 +208,11 @@ char *span() {
 }
 
 void leave(ty_heap *heap) {
-    void *token = nullptr;
-    must(!undo_prepare_close(heap, true, &token), "close");
+    heap_service *undo = heap_service_of(heap);
+    must(!undo || !undo->prepare_end(undo, true), "close");
     heap_detach(heap);
-    undo_release(token);
+    if (undo)
+        undo->release(undo);
 }
 
 void change(ty_heap *heap, char *block, size_t bytes, char to) {

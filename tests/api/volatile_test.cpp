@@ -62,13 +62,13 @@ TEST(volatile_heap, a_free_keeps_errno_also_where_memory_is_not_given_back) {
 
 TEST(volatile_heap, costs_address_space_and_not_memory) {
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
-    options.limit_bytes = size_t{1} << 40;
+    options.limit_bytes = size_t{1} << 38;
     ty_heap *heap;
     ASSERT_EQ(ty_heap_create(&options, &heap), TY_OK) << ty_error_text();
     ty_heap_stats stats{};
     stats.struct_size = sizeof stats;
     ASSERT_EQ(ty_heap_get_stats(heap, &stats), TY_OK);
-    EXPECT_EQ(stats.limit_bytes, size_t{1} << 40);
+    EXPECT_EQ(stats.limit_bytes, size_t{1} << 38);
     EXPECT_LT(stats.resident_bytes, size_t{1} << 20);
     EXPECT_EQ(ty_heap_destroy(heap), TY_OK);
 }
