@@ -46,9 +46,7 @@ ty_status touch_live(ty_txn *txn, const char *call, void *address, touched_block
     bool aligned = reinterpret_cast<uintptr_t>(address) % 8 == 0;
     if (aligned && heap_of(address) == rt.heap && (*block = find_touched(txn, word)) != nullptr)
         return (*block)->words_wanted != 0 ? TY_OK : freed_already(call, address);
-    if (ty_status status = heap_block_at(rt.heap, call, address, &bytes, &run))
-        return status;
-    if (ty_status status = check_not_reserved(rt, call, address))
+    if (ty_status status = find_unreserved(rt, call, address, &bytes, &run))
         return status;
     uint64_t words = bytes / 8;
     if (ty_status status = touch(txn, {word, words, words, words, words, 0, false}))

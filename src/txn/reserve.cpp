@@ -291,9 +291,11 @@ ty_status txn_cancel(void *block) {
     return heap_free(block);
 }
 
-ty_status check_not_reserved(txn_runtime &rt, const char *call, const void *block) {
+namespace {
+
+// Under lock.
+ty_status refuse_reserved(const txn_runtime &rt, const char *call, const void *block) {
     reservations &r = *rt.reserved;
-    os::lock_guard guard(r.lock);
     if (r.numbers.count() == 0 || find(r, word_at(rt, block)) == nullptr)
         return TY_OK;
     if (find(r, word_at(rt, block))->state == reserved_state::leaving)
@@ -301,6 +303,20 @@ ty_status check_not_reserved(txn_runtime &rt, const char *call, const void *bloc
             .remedy("free a block once");
     return failure(TY_E_ARGUMENT, "%s %p: it is reserved, and no part of the heap yet", call, block)
         .remedy("publish it first, or use ty_cancel");
+}
+
+} // namespace
+
+ty_status check_not_reserved(txn_runtime &rt, const char *call, const void *block) {
+    os::lock_guard guard(rt.reserved->lock);
+    return refuse_reserved(rt, call, block);
+}
+
+ty_status find_unreserved(txn_runtime &rt, const char *call, const void *block, size_t *bytes, bool *run) {
+    os::lock_guard guard(rt.reserved->lock);
+    if (ty_status status = heap_block_at(rt.heap, call, block, bytes, run))
+        return status;
+    return refuse_reserved(rt, call, block);
 }
 
 ty_status txn_remove_leftovers(ty_heap *heap) {
