@@ -21,7 +21,7 @@ slot_content judge_slot(const image_header_1 &header) {
 const char *wrong_field(const image_header_1 &header) {
     if (header.page_bytes != page_bytes)
         return "page size";
-    if (header.kind != TY_ARCHIVE && !has_journal(ty_kind(header.kind)))
+    if (header.kind != TY_ARCHIVE && header.kind != TY_SNAPSHOT && header.kind != TY_TRANSACTIONAL)
         return "kind";
     if ((header.log_identity != 0) != (header.kind == TY_TRANSACTIONAL))
         return "log's identity";

@@ -18,6 +18,7 @@ constexpr impossible cases[] = {
     {"an unknown feature that allows reading", [](image_header_1 &h) { h.features_read_only = 1; }, TY_E_FORMAT},
     {"page size", [](image_header_1 &h) { h.page_bytes = 8192; }, TY_E_DAMAGED},
     {"kind", [](image_header_1 &h) { h.kind = 9; }, TY_E_DAMAGED},
+    {"kind that the enumeration cannot hold", [](image_header_1 &h) { h.kind = 0xffffff00; }, TY_E_DAMAGED},
     {"state", [](image_header_1 &h) { h.state = 0; }, TY_E_DAMAGED},
     {"no limit", [](image_header_1 &h) { h.limit_bytes = 0; }, TY_E_DAMAGED},
     {"limit that wraps", [](image_header_1 &h) { h.limit_bytes = -(uint64_t{64} << 20); }, TY_E_DAMAGED},
