@@ -143,8 +143,8 @@ ty_status memory_rollback(ty_txn *txn);
 
 // Whether a block is none of the program's to free or resize: reserved, or the library's own.
 ty_status check_not_reserved(txn_runtime &rt, const char *call, const void *block);
-// A live block that is the program's, its bytes, and whether it is a run. At one moment: threads that reserve, cancel or
-// free later change both answers.
+// A live block that is the program's, its bytes, and whether it is a run. At one moment: threads that reserve, cancel
+// or free later change both answers.
 ty_status find_unreserved(txn_runtime &rt, const char *call, const void *block, size_t *bytes, bool *run);
 // Publishing: of all count blocks or, with a failure, of none; the sizes in words go to the touched blocks.
 ty_status reserved_take(txn_runtime &rt, void *const *blocks, size_t count);
