@@ -11,7 +11,7 @@ namespace {
 // What free pages may hold beyond the most that was lately in use: a share of that, and a constant so that small heaps
 // never ask the kernel. Giving back stops halfway, so that the next free does not begin it again.
 constexpr uint64_t slack_shift = 4;
-constexpr uint64_t slack_min = 1024;
+constexpr uint64_t slack_min = 2048;
 
 // A call of decay looks at so many areas, and takes so many free runs away at once.
 constexpr uint32_t decay_areas = 2048;

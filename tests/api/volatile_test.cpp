@@ -43,8 +43,8 @@ TEST(volatile_heap, a_free_keeps_errno_also_where_memory_is_not_given_back) {
     ty_heap *heap;
     ASSERT_EQ(ty_heap_create(nullptr, &heap), TY_OK) << ty_error_text();
     heap->memory.period_ns = 0; // what is in use now, and was at the free before, is what counts
-    void *first = ty_alloc(heap, size_t{8} << 20);
-    void *block = ty_alloc(heap, size_t{8} << 20);
+    void *first = ty_alloc(heap, size_t{32} << 20);
+    void *block = ty_alloc(heap, size_t{32} << 20);
     EXPECT_EQ(ty_free(first), TY_OK);
     static bool asked;
     asked = false;

@@ -98,6 +98,16 @@ TEST(heap_page_memory, what_was_lately_in_use_is_kept) {
     EXPECT_LT(memory.resident(), 16 * mebibyte);
 }
 
+// A regression: with half of that, a heap of 48 MB whose blocks came and went spent half its time on giving memory back
+// and faulting it in again.
+TEST(heap_page_memory, free_pages_of_small_heaps_keep_some_memory_for_good) {
+    decaying_heap memory(0);
+    std::vector<char *> blocks = touched_blocks(memory.heap, 65'536, 112); // 7 MiB
+    size_t resident = memory.resident();
+    free_but_each(blocks, 0);
+    EXPECT_EQ(memory.resident(), resident);
+}
+
 TEST(heap_page_memory, zeroed_blocks_of_all_kinds_of_pages) {
     decaying_heap memory(0);
     random_source random{1};
