@@ -83,6 +83,7 @@ void run(session &session) {
     drop_cache(plan.probe_path); // taiyen's image was written past it; from here both are only read
     auto heap_subject = [&](const char *name, ty_tracking tracking) {
         return [&session, &plan, name, tracking] {
+            drop_cache(plan.heap_path);
             warm_cache(plan.heap_path); // the apply before wrote past the page cache
             add(session, name, in_child([&] { return run_heap(plan, tracking); }));
         };
