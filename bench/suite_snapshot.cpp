@@ -55,6 +55,9 @@ public:
         settings.limit_bytes = bytes + spare_bytes;
         heap_.emplace(session.path("snapshot.ty"), settings);
         heap_->fill(bytes);
+        heap_->close();
+        heap_.emplace(session.path("snapshot.ty"), settings);
+        write_all(heap_->block()); // as in a program that has run for long
         heap_->settle();
         write_file(session.path("snapshot.raw"), most_pages * page_bytes);
         write_file(session.path("snapshot.msync"), bytes);
@@ -111,7 +114,7 @@ public:
     void run_memcpy(const std::string &name, const std::vector<uint32_t> &pages, bool counted) {
         if (!tracking_) {
             tracking_.emplace(*private_);
-            write_all_private();
+            write_all(private_->data());
             tracking_->collect();
         }
         write_pages(private_->data(), pages, ++value_);
@@ -133,10 +136,10 @@ private:
         session_.out().add(name, subject, metric, unit, value);
     }
 
-    // As in the heap, which was filled: every page has a private copy, on small pages.
-    void write_all_private() {
+    // Every page gets a private copy.
+    void write_all(char *data) const {
         for (size_t at = 0; at < bytes_; at += page_bytes)
-            *reinterpret_cast<volatile uint64_t *>(private_->data() + at) = at;
+            *reinterpret_cast<volatile uint64_t *>(data + at) = at;
     }
 
     session &session_;

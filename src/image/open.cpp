@@ -286,9 +286,6 @@ ty_status start_tracking(image &im, ty_tracking tracking) {
     if (ty_status status = im.tracker.start(im.base, page_count, method))
         return status;
     im.tracking = true;
-    for (size_t i = 0; i < im.fresh_count; ++i)
-        im.tracker.note_anonymous({uint64_t(static_cast<char *>(im.fresh[i].address) - im.base) / page_bytes,
-                                   im.fresh[i].bytes / page_bytes});
     return TY_OK;
 }
 

@@ -8,12 +8,16 @@ ty_status tracker::start(void *base, uint64_t page_count, tracker_method method)
     base_ = static_cast<char *>(base);
     page_count_ = page_count;
     if (method != tracker_method::signal) {
+        if (ty_status status = copies_.create(page_count))
+            return status;
         kernel_tracker::handles made;
         ty_status status = kernel_tracker::start(base_, page_count, &made);
         if (status == TY_OK) {
             userfault_ = made.userfault;
             pagemap_ = made.pagemap;
             method_ = tracker_method::kernel;
+        } else {
+            copies_.destroy();
         }
         if (status != TY_E_UNSUPPORTED || method == tracker_method::kernel)
             return status;
@@ -28,44 +32,26 @@ ty_status tracker::start(void *base, uint64_t page_count, tracker_method method)
 }
 
 void tracker::stop() {
-    if (method_ == tracker_method::kernel)
+    if (method_ == tracker_method::kernel) {
         kernel_tracker::stop({userfault_, pagemap_});
-    else if (method_ == tracker_method::signal)
+        copies_.destroy();
+    } else if (method_ == tracker_method::signal) {
         signal_tracker::stop(static_cast<signal_tracker::range *>(signal_state_));
-    *this = tracker{};
-}
-
-void tracker::note_anonymous(page_range pages) {
-    if (anonymous_count_ < anonymous_max)
-        anonymous_[anonymous_count_++] = pages;
-}
-
-// Stretch by stretch: what is known to be anonymous, and what lies between.
-ty_status tracker::find_written(bool protect, page_set &into) {
-    using namespace kernel_tracker;
-    after then = protect ? after::protect : after::leave;
-    uint64_t next = 0;
-    for (size_t i = 0; i < anonymous_count_; i++) {
-        page_range between = {next, anonymous_[i].first - next};
-        if (ty_status status = kernel_tracker::find_written(pagemap_, base_, between, backing::file, then, &into))
-            return status;
-        if (ty_status status =
-                kernel_tracker::find_written(pagemap_, base_, anonymous_[i], backing::anonymous, then, &into))
-            return status;
-        next = anonymous_[i].first + anonymous_[i].count;
     }
-    return kernel_tracker::find_written(pagemap_, base_, {next, page_count_ - next}, backing::file, then, &into);
+    *this = tracker{};
 }
 
 ty_status tracker::collect(page_set &into) {
     if (method_ == tracker_method::kernel)
-        return find_written(true, into);
+        return kernel_tracker::find_written(pagemap_, base_, page_count_, kernel_tracker::after::protect, &copies_,
+                                            &into);
     return signal_tracker::collect(static_cast<signal_tracker::range *>(signal_state_), into);
 }
 
 ty_status tracker::query(page_set &into) {
     if (method_ == tracker_method::kernel)
-        return find_written(false, into);
+        return kernel_tracker::find_written(pagemap_, base_, page_count_, kernel_tracker::after::leave, &copies_,
+                                            &into);
     signal_tracker::query(static_cast<signal_tracker::range *>(signal_state_), into);
     return TY_OK;
 }
@@ -76,7 +62,11 @@ ty_status tracker::unwritten_copies(uint64_t first, uint64_t count, uint64_t *pa
     *next = first + count;
     if (method_ != tracker_method::kernel)
         return TY_OK;
-    return kernel_tracker::find_unwritten_copies(pagemap_, base_, first, count, pages, capacity, found, next);
+    ty_status status =
+        kernel_tracker::find_unwritten_copies(pagemap_, base_, first, count, pages, capacity, found, next);
+    for (size_t i = 0; i < *found; i++)
+        copies_.erase(pages[i]); // the caller may drop them
+    return status;
 }
 
 } // namespace taiyen::os

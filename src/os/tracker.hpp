@@ -28,10 +28,6 @@ public:
     // Expected: TY_E_UNSUPPORTED (kernel asked for and refused; the detail says by what).
     ty_status start(void *base, uint64_t page_count, tracker_method method);
     void stop();
-    // The pages are and stay anonymous memory, not a file's: that makes finding written ones cheaper. Ranges in rising
-    // order; those beyond anonymous_max are not kept.
-    void note_anonymous(page_range pages);
-    static constexpr size_t anonymous_max = 8;
     tracker_method method() const { return method_; }
 
     // Adds the written pages to `into` and starts over. On failure no write is forgotten.
@@ -40,18 +36,15 @@ public:
     ty_status query(page_set &into);
     // Finds up to `capacity` pages in [first, first + count) that have a private copy in memory which was not written
     // since the last collect: their memory can be given back where the file holds the same bytes. kernel method only
-    // (signal: finds none).
+    // (signal: finds none). Of pages that are given back without it, T2 does not hold until they are written.
     ty_status unwritten_copies(uint64_t first, uint64_t count, uint64_t *pages, size_t capacity, size_t *found,
                                uint64_t *next);
 
 private:
-    ty_status find_written(bool protect, page_set &into);
-
     char *base_ = nullptr;
     uint64_t page_count_ = 0;
     tracker_method method_ = tracker_method::automatic;
-    page_range anonymous_[anonymous_max] = {};
-    size_t anonymous_count_ = 0;
+    page_set copies_; // kernel: pages known to be private copies
     int userfault_ = -1;
     int pagemap_ = -1;
     void *signal_state_ = nullptr; // struct signal_range of tracker_signal.cpp

@@ -1,6 +1,8 @@
 // Dirty pages by the kernel. A private page that may be written carries a mark once it has been collected; the kernel
 // takes the mark away at the next write. "Written" is the absence of the mark, so a page counts only when it is a
 // private copy: in memory or swapped, not a page of the file, not the page of zeros that reading new memory gives.
+// Telling a copy from a page of the file makes the kernel look at the page's descriptor, which costs ten times the rest
+// of the scan; so who was a copy once is remembered.
 #include "failure.hpp"
 #include "kernel_abi.hpp"
 #include "syscalls.hpp"
@@ -62,19 +64,91 @@ ty_status scan_failure(const char *base) {
                                : "nothing is lost: try again");
 }
 
-void add_regions(const kernel::page_region *regions, size_t count, uintptr_t base, page_set &into) {
-    for (size_t i = 0; i < count && regions[i].end > regions[i].start; i++)
-        into.insert_range((regions[i].start - base) / page_bytes, (regions[i].end - regions[i].start) / page_bytes);
+page_range pages_of(const kernel::page_region &region, const char *base) {
+    uint64_t start = reinterpret_cast<uintptr_t>(base);
+    return {(region.start - start) / page_bytes, (region.end - region.start) / page_bytes};
+}
+
+// Adds the private copies among the pages to `copies`.
+ty_status find_copies(int pagemap, char *base, page_range pages, page_set &copies) {
+    kernel::page_region regions[regions_a_scan];
+    kernel::scan_arguments scan = scan_of(base, pages.first, pages.count, regions);
+    scan.category_inverted = scan.category_mask = kernel::page_is_file | kernel::page_is_zero_page;
+    scan.category_anyof_mask = kernel::page_is_present | kernel::page_is_swapped;
+    while (scan.start < scan.end) {
+        int found = sys::ioctl(pagemap, kernel::pagemap_scan, &scan);
+        if (found < 0 && errno == EINTR)
+            continue;
+        if (found < 0)
+            return scan_failure(base);
+        for (int i = 0; i < found; i++) {
+            page_range copied = pages_of(regions[i], base);
+            copies.insert_range(copied.first, copied.count);
+        }
+        scan.start = scan.walk_end;
+    }
+    return TY_OK;
+}
+
+constexpr int copies_a_call = 8; // looking at fewer costs less than another call
+
+bool few_copies(const page_set &copies, uint64_t first, uint64_t end) {
+    int count = 0;
+    for (uint64_t page = copies.next(first); page < end; page = copies.next(page + 1))
+        if (++count == copies_a_call)
+            return false;
+    return true;
+}
+
+// Looks at those pages of the regions that are not known as private copies.
+ty_status learn_copies(int pagemap, char *base, const kernel::page_region *regions, size_t count, page_set &copies) {
+    page_range unknown{};
+    for (size_t i = 0; i < count; i++) {
+        page_range pages = pages_of(regions[i], base);
+        for (uint64_t page = pages.first; page < pages.first + pages.count; page++) {
+            if (copies.contains(page))
+                continue;
+            if (unknown.count && few_copies(copies, unknown.first + unknown.count, page)) {
+                unknown.count = page + 1 - unknown.first;
+                continue;
+            }
+            if (unknown.count)
+                if (ty_status status = find_copies(pagemap, base, unknown, copies))
+                    return status;
+            unknown = {page, 1};
+        }
+    }
+    return unknown.count ? find_copies(pagemap, base, unknown, copies) : TY_OK;
+}
+
+// Adds the private copies in the regions to `into`; all pages, when the kernel does not tell which those are.
+ty_status add_copies(int pagemap, char *base, const kernel::page_region *regions, size_t count, page_set &copies,
+                     page_set &into) {
+    ty_status status = learn_copies(pagemap, base, regions, count, copies);
+    for (size_t i = 0; i < count; i++) {
+        page_range pages = pages_of(regions[i], base);
+        for (uint64_t page = pages.first; page < pages.first + pages.count; page++)
+            if (status || copies.contains(page))
+                into.insert(page);
+    }
+    return status;
+}
+
+size_t filled(const kernel::page_region *regions) {
+    size_t count = 0;
+    while (count < regions_a_scan && regions[count].end > regions[count].start)
+        count++;
+    return count;
 }
 
 } // namespace
 
-ty_status find_written(int pagemap, char *base, page_range pages, backing behind, after then, page_set *into) {
+ty_status find_written(int pagemap, char *base, uint64_t page_count, after then, page_set *copies, page_set *into) {
     kernel::page_region regions[regions_a_scan];
-    kernel::scan_arguments scan = scan_of(base, pages.first, pages.count, regions);
+    kernel::scan_arguments scan = scan_of(base, 0, page_count, regions);
     if (then == after::protect)
         scan.flags = kernel::scan_protect_matching | kernel::scan_check_registered;
-    scan.category_inverted = kernel::page_is_zero_page | (behind == backing::file ? kernel::page_is_file : 0);
+    scan.category_inverted = kernel::page_is_zero_page;
     scan.category_mask = kernel::page_is_written | scan.category_inverted;
     scan.category_anyof_mask = kernel::page_is_present | kernel::page_is_swapped;
     while (scan.start < scan.end) {
@@ -83,14 +157,14 @@ ty_status find_written(int pagemap, char *base, page_range pages, backing behind
         memset(regions, 0, sizeof regions);
         int found = sys::ioctl(pagemap, kernel::pagemap_scan, &scan);
         int error = errno;
-        if (into != nullptr)
-            add_regions(regions, regions_a_scan, reinterpret_cast<uintptr_t>(base), *into);
+        ty_status status = into ? add_copies(pagemap, base, regions, filled(regions), *copies, *into) : TY_OK;
         errno = error;
-        if (found < 0 && error == EINTR)
-            continue;
-        if (found < 0)
+        if (found < 0 && error != EINTR)
             return scan_failure(base);
-        scan.start = scan.walk_end;
+        if (status)
+            return status;
+        if (found >= 0)
+            scan.start = scan.walk_end;
     }
     return TY_OK;
 }
@@ -132,9 +206,8 @@ ty_status start(char *base, uint64_t page_count, handles *made) {
     // A huge page has one mark for 512 pages: they would all be reported. Where there are none, the call fails.
     if (status == TY_OK)
         sys::madvise(base, page_count * page_bytes, MADV_NOHUGEPAGE);
-    // Copies that were written before now are not to be reported.
-    if (status == TY_OK &&
-        find_written(pagemap, base, {0, page_count}, backing::file, after::protect, nullptr) != TY_OK)
+    // What was written before now is not to be reported.
+    if (status == TY_OK && find_written(pagemap, base, page_count, after::protect, nullptr, nullptr) != TY_OK)
         status = refused("PAGEMAP_SCAN is refused", errno);
     if (status == TY_OK) {
         *made = {userfault, pagemap};

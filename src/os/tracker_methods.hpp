@@ -19,11 +19,9 @@ ty_status start(char *base, uint64_t page_count, handles *made);
 void stop(handles made);
 // after: what becomes of the pages that are found written.
 enum class after { leave, protect };
-// Adds the written ones of the pages to `into`, of which page 0 is at base; into may be NULL. Telling a private copy
-// from a page of the file makes the kernel look at each page's descriptor, which costs 3 to 10 times the rest of the
-// scan: anonymous memory does without.
-enum class backing { file, anonymous };
-ty_status find_written(int pagemap, char *base, page_range pages, backing behind, after then, page_set *into);
+// Adds the written pages to `into`, of which page 0 is at base. copies: pages that are known as private copies; grows.
+// A page that is in it without need is reported when it was only read. Both may be NULL.
+ty_status find_written(int pagemap, char *base, uint64_t page_count, after then, page_set *copies, page_set *into);
 ty_status find_unwritten_copies(int pagemap, char *base, uint64_t first, uint64_t count, uint64_t *pages,
                                 size_t capacity, size_t *found, uint64_t *next);
 

@@ -235,11 +235,13 @@ ty_status use_tracker(tracker_method method) {
     if (status == TY_OK) {
         static_cast<volatile char *>(memory)[7 * page_bytes] = 1;
         status = dirty.query(found);
+        static_cast<volatile char *>(memory)[9 * page_bytes] = 1; // that this is a copy, collect has to find out
         ty_status collected = dirty.collect(found);
         if (collected != TY_OK) { // no write is forgotten: the next collection has it
             EXPECT_EQ(dirty.collect(found), TY_OK);
         }
         EXPECT_TRUE(found.contains(7));
+        EXPECT_TRUE(found.contains(9));
         status = status != TY_OK ? status : collected;
         uint64_t copies[4], next = 0;
         size_t count = 0;

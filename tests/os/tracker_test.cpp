@@ -44,8 +44,6 @@ protected:
             EXPECT_EQ(status, TY_OK) << ty_error_text();
             EXPECT_EQ(dirty.method(), GetParam().method);
         }
-        for (page_range stretch : memory->anonymous)
-            dirty.note_anonymous(stretch);
         return status == TY_OK;
     }
     std::set<uint64_t> collect() {

@@ -101,8 +101,6 @@ protected:
             if (status == TY_E_UNSUPPORTED)
                 return false;
             EXPECT_EQ(status, TY_OK) << ty_error_text();
-            for (page_range stretch : memory->anonymous)
-                dirty.note_anonymous(stretch);
         }
         EXPECT_EQ(
             guard.start(memory->base, memory->page_count, GetParam().piece_pages, owner::on_first_write, keeper.get()),
