@@ -5,9 +5,18 @@ namespace {
 
 constexpr uint64_t huge_page_pages = os::huge_page_bytes / page_bytes;
 
-// Below so many pages a heap grows by less than a huge page at a time, but for blocks that are larger themselves:
-// owners back larger pieces with huge pages, which would be memory that nobody uses.
-constexpr uint64_t small_heap_pages = 4096;
+// Below so many pages a heap grows by less than a huge page at a time: owners back larger pieces with huge pages, most
+// of which would be memory that nobody uses. What needs an eighth of a huge page itself, which is as fast as one, or a
+// whole one, is worth it earlier.
+constexpr uint64_t small_heap_pages = 2560;
+constexpr uint64_t long_piece_pages = huge_page_pages / 8;
+constexpr uint64_t small_heap_pages_for_long = 1024;
+
+bool stays_small(uint64_t end, uint64_t piece) {
+    if (piece >= huge_page_pages)
+        return false;
+    return end <= (piece < long_piece_pages ? small_heap_pages : small_heap_pages_for_long);
+}
 
 ty_status ask(const heap_owner &owner, char *from, char *to) {
     if (owner.provide == nullptr || from >= to)
@@ -50,7 +59,7 @@ ty_status provide_pages(ty_heap *heap, uint64_t end) {
         return TY_OK;
     uint64_t step = heap->provided / 8;
     step = step < provide_step_min ? provide_step_min : step > provide_step_max ? provide_step_max : step;
-    bool small = end <= small_heap_pages && end - heap->provided < huge_page_pages;
+    bool small = stays_small(end, end - heap->provided);
     if (small && step > huge_page_pages / 2)
         step = huge_page_pages / 2;
     uint64_t wanted = end + step;

@@ -2,6 +2,7 @@
 // found and used again; the index of free runs depends on the set of free runs alone.
 // Method: direct cases on heaps in memory.
 #include "heap_fixture.hpp"
+#include "src/heap/provide.hpp"
 #include "src/heap/run_tree.hpp"
 #include <algorithm>
 
@@ -180,6 +181,57 @@ TEST(heap_lifecycle, provide_is_rare) {
     for (int i = 0; i < 50'000; i++)
         ASSERT_NE(heap_alloc(memory.heap, 1000, 0, false), nullptr);
     EXPECT_LT(memory.provided, 300);
+}
+
+// What an owner is asked for; it backs pieces of a huge page and more with huge pages.
+struct asked_pieces {
+    size_t largest = 0;
+    uintptr_t end = 0; // of that
+
+    explicit asked_pieces(memory_heap &memory) {
+        memory.owner.context = this;
+        memory.owner.provide = [](void *context, void *address, size_t bytes) {
+            static_cast<asked_pieces *>(context)->note(address, bytes);
+            return os::commit(address, bytes);
+        };
+        memory.reattach();
+    }
+    void note(void *address, size_t bytes) {
+        if (bytes <= largest)
+            return;
+        largest = bytes;
+        end = reinterpret_cast<uintptr_t>(address) + bytes;
+    }
+    bool are_huge() const { return largest >= os::huge_page_bytes; }
+};
+
+// Allocates until so many bytes are provided or one of the pieces was huge.
+void grow(memory_heap &memory, size_t block_bytes, size_t bytes, const asked_pieces &asked) {
+    while (memory.heap->provided * page_bytes < bytes && !asked.are_huge())
+        ASSERT_NE(heap_alloc(memory.heap, block_bytes, 0, false), nullptr);
+}
+
+TEST(heap_lifecycle, small_heaps_ask_for_less_than_a_huge_page) {
+    constexpr size_t mb = size_t{1} << 20;
+    for (size_t block_bytes : {size_t{1000}, size_t{100'000}, size_t{300'000}}) {
+        SCOPED_TRACE(block_bytes);
+        size_t small = block_bytes < 256 << 10 ? 9 * mb : 3 * mb;
+        memory_heap memory(TY_CLASSES_LINE);
+        asked_pieces asked(memory);
+        grow(memory, block_bytes, small, asked);
+        EXPECT_FALSE(asked.are_huge());
+        grow(memory, block_bytes, small + 6 * mb, asked); // up to where huge pages start, and one of them
+        EXPECT_TRUE(asked.are_huge());
+        EXPECT_EQ(asked.end % os::huge_page_bytes, 0);
+    }
+}
+
+TEST(heap_lifecycle, a_block_of_huge_pages_gets_them_in_any_heap) {
+    memory_heap memory(TY_CLASSES_LINE);
+    asked_pieces asked(memory);
+    ASSERT_NE(heap_alloc(memory.heap, os::huge_page_bytes + 1, 0, false), nullptr);
+    EXPECT_TRUE(asked.are_huge());
+    EXPECT_EQ(asked.end % os::huge_page_bytes, 0);
 }
 
 } // namespace
