@@ -4,10 +4,9 @@
 
 namespace taiyen {
 
+// In small pages: a guest whose host takes free memory back waits for huge ones longer than for all else (os.md).
 void kept_records::create() {
     whole_ = memory_.create(most_bytes) == TY_OK;
-    if (whole_)
-        os::advise_huge(memory_.as<char>(), most_bytes);
 }
 
 void kept_records::destroy() {
