@@ -149,8 +149,9 @@ struct alignas(freed_blocks) thread_cache {
     uint64_t thread = 0;                    // its thread's number; as a child of a fork has it, its own
     kept_runs kept;
     class_cache classes[size_class_count_max];
-    held_stack held[size_class_count_max + 1]; // the last one, of no class, stays empty
-    freed_blocks freed[size_class_count_max];  // by class; not touched before a block is freed
+    held_stack held[size_class_count_max + 1];    // the last one, of no class, stays empty
+    uint32_t held_filled[size_class_count_max]{}; // taken from the truth since the stack let go; 0: it never did
+    freed_blocks freed[size_class_count_max];     // by class; not touched before a block is freed
     // Blocks of other threads' spans that this one freed, to be handed to them together; if threads hold blocks.
     uint32_t outgoing_count = 0;
     uint32_t outgoing_bytes = 0;

@@ -9,15 +9,17 @@
 namespace taiyen {
 namespace {
 
-// A stack holds so many bytes of blocks, within bounds of their number.
-constexpr uint32_t held_bytes_wanted = 65536;
+// A stack holds so many bytes of blocks, within bounds of their number; and more once it wants again what it let go.
+constexpr uint32_t held_bytes_first = 65536;
+constexpr uint32_t held_bytes_more = 262144;
+constexpr uint32_t more_for_blocks_of = 1024; // and less: the memory of larger ones is worth more than the time
 constexpr uint32_t held_blocks_min = 4;
 
 constinit thread_cache holds_nothing{};
 constinit std::atomic<ty_heap *> holding_heap{nullptr};
 
-uint32_t held_max(uint32_t block_bytes) {
-    uint32_t blocks = held_bytes_wanted / block_bytes;
+uint32_t held_max(uint32_t block_bytes, uint32_t held_bytes) {
+    uint32_t blocks = held_bytes / block_bytes;
     return blocks < held_blocks_min ? held_blocks_min : blocks < held_blocks_max ? blocks : held_blocks_max;
 }
 
@@ -102,6 +104,44 @@ void let_go(thread_cache *cache, uint32_t size_class, size_t count) {
     memmove(blocks, blocks + count, static_cast<size_t>(held.top - blocks) * sizeof *blocks);
 }
 
+// Places for all classes' stacks of so many bytes.
+size_t places_for(const ty_heap *heap, uint32_t classes, uint32_t held_bytes) {
+    size_t places = 0;
+    for (uint32_t c = 0; c < classes; c++)
+        places += held_max(heap->classes[c].block_bytes, held_bytes) + 1;
+    return places;
+}
+
+// The stack moves to where there is room for more blocks; false: it is there already, or there is no more. The memory
+// is touched by this only: most threads never need it.
+bool enlarge(thread_cache *cache, uint32_t size_class) {
+    const ty_heap *heap = cache->heap;
+    held_stack &held = cache->held[size_class];
+    uint32_t block_bytes = heap->classes[size_class].block_bytes;
+    uint32_t blocks_max = held_max(block_bytes, held_bytes_more);
+    auto blocks = static_cast<size_t>(held.top - held.bottom) - 1;
+    if (block_bytes > more_for_blocks_of || held.end - held.bottom > blocks_max)
+        return false;
+    char **place = reinterpret_cast<char **>(cache + 1) + places_for(heap, heap->class_count, held_bytes_first) + 1;
+    place += places_for(heap, size_class, held_bytes_more);
+    memcpy(place + 1, held.bottom + 1, blocks * sizeof *place);
+    held.bottom = place;
+    held.top = place + 1 + blocks;
+    held.end = place + 1 + blocks_max;
+    return true;
+}
+
+// A full stack. One that has taken as much from the truth as it let go the last time is too small for what its thread
+// does.
+void make_room(thread_cache *cache, held_stack *held) {
+    auto size_class = static_cast<uint32_t>(held - cache->held);
+    auto half = static_cast<size_t>(held->end - held->bottom) / 2;
+    uint32_t &filled = cache->held_filled[size_class];
+    if (filled <= half || !enlarge(cache, size_class))
+        let_go(cache, size_class, half);
+    filled = 1;
+}
+
 // Fills a stack that is empty with the free blocks of a word, the lowest uppermost.
 bool fill_held(thread_cache *cache, uint32_t size_class) {
     class_cache &entry = cache->classes[size_class];
@@ -119,6 +159,8 @@ bool fill_held(thread_cache *cache, uint32_t size_class) {
     held.top += count;
     entry.word->store(entry.word->load(std::memory_order_relaxed) | (free ^ left), std::memory_order_relaxed);
     entry.free = left;
+    if (uint32_t &filled = cache->held_filled[size_class]; filled != 0)
+        filled += static_cast<uint32_t>(count);
     return true;
 }
 
@@ -155,9 +197,8 @@ void let_go_all(thread_cache *cache, uint32_t size_class) {
 }
 
 size_t held_cache_bytes(const ty_heap *heap) {
-    size_t places = 1;
-    for (uint32_t c = 0; c < heap->class_count; c++)
-        places += held_max(heap->classes[c].block_bytes) + 1;
+    size_t places = places_for(heap, heap->class_count, held_bytes_first) + 1 +
+                    places_for(heap, heap->class_count, held_bytes_more);
     return table_places::whole_pages(sizeof(thread_cache) + places * sizeof(char *));
 }
 
@@ -166,7 +207,7 @@ void make_stacks(thread_cache *cache) {
     char **place = reinterpret_cast<char **>(cache + 1);
     for (uint32_t c = 0; c < heap->class_count; c++) {
         const class_info &info = heap->classes[c];
-        char **end = place + 1 + held_max(info.block_bytes);
+        char **end = place + 1 + held_max(info.block_bytes, held_bytes_first);
         cache->held[c] = {place + 1, end, info.reciprocal, info.span_mask, place};
         place = end;
     }
@@ -212,7 +253,7 @@ held_free hold(thread_cache *cache, const void *block) {
     if (!exact || held->top[-1] == block)
         return held_free::wrong;
     if (held->top == held->end)
-        let_go(cache, static_cast<uint32_t>(held - cache->held), static_cast<size_t>(held->end - held->bottom) / 2);
+        make_room(cache, held);
     *held->top++ = static_cast<char *>(const_cast<void *>(block));
     return held_free::held;
 }

@@ -89,6 +89,59 @@ TEST_F(heap_held, no_block_is_given_to_two) {
     expect_empty();
 }
 
+// Stacks of blocks up to 1 KiB do; those of larger ones would hold too much.
+TEST_F(heap_held, a_stack_that_takes_again_what_it_let_go_gets_larger) {
+    constexpr size_t first = 64, more = 256, large = 2048;
+    size_t bytes = 1024;
+    auto room = [&] {
+        const held_stack &held = holding_cache->held[holding_cache->heap->class_of[bytes / 8]];
+        return static_cast<size_t>(held.end - held.bottom) - 1;
+    };
+    auto loop = [&](size_t count) {
+        std::vector<char *> blocks;
+        for (size_t i = 0; i < count; i++) {
+            blocks.push_back(allocate(bytes));
+            memset(blocks.back(), static_cast<int>(i), bytes);
+        }
+        for (size_t i = 0; i < count; i++) {
+            EXPECT_TRUE(blocks[i][0] == static_cast<char>(i) && blocks[i][bytes - 1] == static_cast<char>(i));
+            EXPECT_EQ(release(blocks[i]), TY_OK);
+        }
+    };
+    loop(400);
+    EXPECT_EQ(room(), first) << "what was let go is not wanted again yet";
+    loop(400);
+    EXPECT_EQ(room(), more);
+    for (int i = 0; i < 20; i++)
+        loop(1000);
+    EXPECT_EQ(room(), more);
+    expect_empty();
+    bytes = large;
+    for (int i = 0; i < 20; i++)
+        loop(1000);
+    EXPECT_EQ(room(), first * 1024 / large);
+    expect_empty();
+}
+
+// With neighbours that are as full.
+TEST_F(heap_held, larger_stacks_do_not_overlap) {
+    std::vector<char *> blocks;
+    for (int round = 0; round < 4; round++) {
+        for (size_t size = 16; size < 20'000; size += size / 16 / 16 * 16 + 16)
+            for (size_t held = 0; held < 600'000; held += size) {
+                blocks.push_back(allocate(size));
+                *blocks.back() = 1;
+            }
+        std::vector<char *> sorted = blocks;
+        std::sort(sorted.begin(), sorted.end());
+        EXPECT_EQ(std::adjacent_find(sorted.begin(), sorted.end()), sorted.end());
+        for (char *block : blocks)
+            ASSERT_EQ(release(block), TY_OK);
+        blocks.clear();
+    }
+    expect_empty();
+}
+
 TEST_F(heap_held, blocks_of_9_bytes_and_more_start_at_multiples_of_16) {
     for (size_t size = 9; size < 40'000; size += 1 + size / 100)
         for (int i = 0; i < 3; i++) {
