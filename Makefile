@@ -20,16 +20,19 @@ help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '  make %-8s %s\n' "$$name" "$$text"; done
 
-# $(call build_preset,PRESET)
+# $(call build_preset,PRESET[,TARGET...])
 build_preset = @cmake --preset $(1) >build/$(1)-configure.log 2>&1 || { cat build/$(1)-configure.log >&2; exit 1; } \
-	&& cmake --build --preset $(1) --parallel $(JOBS)
+	&& cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2))
 
 build: ## Build everything: programs in build/release/bin, libraries in build/release/lib
 	@scripts/setup $(packages_for)
 	@mkdir -p build
 	$(call build_preset,release)
 
-demo: build ## Real data in a heap, a bank with transactions, a drawing with undo; each killed again and again (a minute)
+demo: ## Real data in a heap, a bank with transactions, a drawing with undo; each killed again and again (a minute)
+	@scripts/setup build
+	@mkdir -p build
+	$(call build_preset,release,atlas_demo ledger_demo draw draw_demo taiyen_cli)
 	@$(BIN)/atlas-demo
 	@echo
 	@$(BIN)/ledger-demo
