@@ -104,11 +104,10 @@ void run(session &session) {
 
 void judge(session &session) {
     results &out = session.out();
-    for (const std::string &name : case_names())
+    for (const std::string &name : case_names()) {
         out.bar(name + ": taiyen over the bare kernel cost", out.ratio(name, "ns_per_page", self, "kernel"), 1.5);
-    // Not of `first`: there the kernel's copy of the page, in all subjects alike, is itself a quarter of the signal's
-    // cost.
-    out.bar("again: taiyen over the signal method", out.ratio("again", "ns_per_page", self, "signal"), 0.25);
+        out.bar(name + ": taiyen over the signal method", out.ratio(name, "ns_per_page", self, "signal"), 0.25);
+    }
 }
 
 } // namespace
