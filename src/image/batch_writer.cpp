@@ -50,14 +50,12 @@ bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
 
 void reset_writer(batch_writer &writer, batch_outcome outcome) {
     staging &ring = writer.ring;
-    size_t used = writer.filled < ring.slot_count ? writer.filled : ring.slot_count;
-    for (size_t i = 0; i < used; ++i)
-        ring.slots[i].state = slot_state::empty;
-    size_t faded = ring.wanted - (ring.wanted + 7) / 8;
-    ring.wanted = used > faded ? used : faded;
+    uint32_t faded = ring.wanted - (ring.wanted + 7) / 8;
+    ring.wanted = ring.most_in_use > faded ? ring.most_in_use : faded;
+    ring.clear(ring.touched);
     writer.open = writer.sealed = writer.finishing = writer.failing = false;
     writer.target = nullptr;
-    writer.filled = writer.claimed = writer.written = 0;
+    writer.filled = writer.written = 0;
     writer.outcome = outcome;
 }
 
@@ -114,15 +112,16 @@ void fill_chunk(const image &im, char *memory, const uint64_t *pages, uint32_t c
 }
 
 // Waits for an empty slot, writing chunks meanwhile. Fails when the batch does.
-ty_status take_slot(image &im, size_t slot) {
+ty_status take_slot(image &im, uint32_t *slot) {
     for (;;) {
         {
             os::lock_guard guard(im.work);
             if (im.writer.failing)
                 return report_error(im.writer.error);
-            if (im.writer.ring.slots[slot].state == slot_state::empty)
+            *slot = im.writer.ring.take_empty();
+            if (*slot != staging::none)
                 return TY_OK;
-            if (im.writer.claimed == im.writer.filled) {
+            if (!im.writer.has_work()) {
                 im.changed.wait(im.work);
                 continue;
             }
@@ -132,7 +131,7 @@ ty_status take_slot(image &im, size_t slot) {
 }
 
 // Hands a filled chunk on.
-ty_status publish_chunk(image &im, size_t slot, uint32_t count, bool last) {
+ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
     batch_writer &writer = im.writer;
     auto *header = reinterpret_cast<chunk_header_1 *>(writer.ring.slot_memory(slot));
     if (ty_status status = allocate_journal(im, writer.position + chunk_bytes(count)))
@@ -156,14 +155,13 @@ ty_status publish_chunk(image &im, size_t slot, uint32_t count, bool last) {
         header->log_session = writer.mark.session;
         header->log_sequence = writer.mark.sequence;
     }
-    writer.ring.slots[slot] = {slot_state::filled, writer.position, b.copies.count, count};
+    writer.ring.slots[slot] = {writer.position, b.copies.count, count, staging::none};
+    writer.ring.put_in_line(slot);
     for (uint32_t i = 0; i < count; ++i)
         b.copies.items[b.copies.count++] = {header->entries[i].page, 0, writer.position + chunk_bytes(i)};
     writer.position += chunk_bytes(count);
     writer.filled += 1;
     writer.sealed = last;
-    if (slot + 1 > writer.ring.touched)
-        writer.ring.touched = slot + 1;
     im.changed.notify_all();
     return TY_OK;
 }
@@ -171,14 +169,15 @@ ty_status publish_chunk(image &im, size_t slot, uint32_t count, bool last) {
 } // namespace
 
 ty_status staging::create(size_t bytes) {
-    slot_count = bytes / staging_slot_bytes;
-    if (slot_count < 2)
-        slot_count = 2; // one is filled while the other is written
-    slots = static_cast<staging_slot *>(calloc(slot_count, sizeof *slots));
+    size_t count = bytes / staging_slot_bytes;
+    count = count < 2 ? 2 : count; // one is filled while the other is written
+    count = count < none ? count : none - 1;
+    slot_count = static_cast<uint32_t>(count);
+    slots = static_cast<staging_slot *>(calloc(count, sizeof *slots));
     if (!slots)
-        return failure(TY_E_MEMORY, "make a table of %zu staging slots", slot_count);
+        return failure(TY_E_MEMORY, "make a table of %zu staging slots", count);
     void *mapped = nullptr;
-    if (ty_status status = os::map_memory(slot_count * staging_slot_bytes, os::memory_hint::huge, &mapped))
+    if (ty_status status = os::map_memory(count * staging_slot_bytes, os::memory_hint::huge, &mapped))
         return status;
     memory = static_cast<char *>(mapped);
     return TY_OK;
@@ -189,6 +188,47 @@ void staging::destroy() {
         os::unmap_memory(memory, slot_count * staging_slot_bytes);
     free(slots);
     *this = {};
+}
+
+uint32_t staging::take_empty() {
+    uint32_t slot = empty;
+    if (slot != none)
+        empty = slots[slot].next;
+    else if (touched < slot_count)
+        slot = touched++;
+    else
+        return none;
+    in_use += 1;
+    most_in_use = in_use > most_in_use ? in_use : most_in_use;
+    return slot;
+}
+
+void staging::put_empty(uint32_t slot) {
+    slots[slot].next = empty;
+    empty = slot;
+    in_use -= 1;
+}
+
+void staging::put_in_line(uint32_t slot) {
+    slots[slot].next = none;
+    (first == none ? first : slots[last].next) = slot;
+    last = slot;
+}
+
+uint32_t staging::take_first() {
+    uint32_t slot = first;
+    first = slots[slot].next;
+    return slot;
+}
+
+void staging::clear(uint32_t keep) {
+    touched = keep;
+    empty = first = none;
+    for (uint32_t slot = keep; slot-- > 0;) {
+        slots[slot].next = empty;
+        empty = slot;
+    }
+    in_use = most_in_use = 0;
 }
 
 ty_status writer_open(image &im, uint64_t pages) {
@@ -228,8 +268,8 @@ ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last
     batch_writer &writer = im.writer;
     uint64_t done = 0;
     do {
-        size_t slot = writer.filled % writer.ring.slot_count; // `filled` changes under control only, which we hold
-        if (ty_status status = take_slot(im, slot))
+        uint32_t slot;
+        if (ty_status status = take_slot(im, &slot))
             return status;
         auto n = uint32_t(count - done < chunk_pages_1 ? count - done : chunk_pages_1);
         fill_chunk(im, writer.ring.slot_memory(slot), pages + done, n);
@@ -242,18 +282,16 @@ ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last
 
 bool writer_help(image &im) {
     batch_writer &writer = im.writer;
-    staging_slot *slot;
-    char *memory;
+    uint32_t number;
     {
         os::lock_guard guard(im.work);
-        if (!writer.open || writer.failing || writer.claimed == writer.filled)
+        if (!writer.has_work())
             return false;
-        size_t number = writer.claimed++ % writer.ring.slot_count;
-        slot = &writer.ring.slots[number];
-        memory = writer.ring.slot_memory(number);
-        slot->state = slot_state::writing;
+        number = writer.ring.take_first();
         writer.active += 1;
     }
+    const staging_slot *slot = &writer.ring.slots[number];
+    char *memory = writer.ring.slot_memory(number);
     auto *header = reinterpret_cast<chunk_header_1 *>(memory);
     for (uint32_t i = 0; i < slot->page_count; ++i)
         header->entries[i].sum = checksum(memory + chunk_bytes(i), page_bytes);
@@ -274,7 +312,7 @@ bool writer_help(image &im) {
         writer.bytes += bytes;
         im.stats.journal_bytes += bytes;
     }
-    slot->state = slot_state::empty;
+    writer.ring.put_empty(number);
     im.changed.notify_all();
     return true;
 }
@@ -320,17 +358,17 @@ void writer_finish(image &im) {
 
 void writer_trim(image &im) {
     batch_writer &writer = im.writer;
-    constexpr size_t least = staging_keep_min_bytes / staging_slot_bytes;
-    constexpr size_t most = staging_keep_max_bytes / staging_slot_bytes;
-    size_t keep = writer.ring.wanted < least ? least : writer.ring.wanted > most ? most : writer.ring.wanted;
-    if (writer.open || writer.trimming || writer.ring.touched <= keep)
+    constexpr uint32_t least = staging_keep_min_bytes / staging_slot_bytes;
+    constexpr uint32_t most = staging_keep_max_bytes / staging_slot_bytes;
+    uint32_t keep = writer.ring.wanted < least ? least : writer.ring.wanted > most ? most : writer.ring.wanted;
+    uint32_t touched = writer.ring.touched;
+    if (writer.open || writer.trimming || touched <= keep)
         return;
-    size_t touched = writer.ring.touched;
-    writer.ring.touched = keep;
+    writer.ring.clear(keep);
     writer.trimming = true;
     im.work.unlock();
     // A failure only leaves memory in use.
-    (void)os::decommit(writer.ring.slot_memory(keep), (touched - keep) * staging_slot_bytes);
+    (void)os::decommit(writer.ring.slot_memory(keep), size_t{touched - keep} * staging_slot_bytes);
     im.work.lock();
     writer.trimming = false;
     im.changed.notify_all();

@@ -17,26 +17,39 @@ inline constexpr size_t staging_keep_min_bytes = size_t{64} << 20;
 inline constexpr size_t staging_keep_max_bytes = size_t{1} << 30;
 static_assert(chunk_bytes(chunk_pages_1) <= staging_slot_bytes);
 
-enum class slot_state : uint8_t { empty, filled, writing };
-
 struct staging_slot {
-    slot_state state;
     uint64_t offset;   // of the chunk in the journal
     size_t first_copy; // of the batch's copies
     uint32_t page_count;
+    uint32_t next; // in the list that it is in
 };
 
-// Chunk number n of the batch uses slot n % slot_count.
+// A slot is empty, or somebody's who fills it, or filled and in line, or somebody's who writes it. The one that became
+// empty last is filled next: it is in memory, and its content may still be in the processor's caches.
 struct staging {
     char *memory = nullptr;
     staging_slot *slots = nullptr;
-    size_t slot_count = 0;
-    size_t touched = 0; // slots ever used since memory was given back
-    size_t wanted = 0;  // slots that the last batches needed; an eighth less with each batch that needs less
+    uint32_t slot_count = 0;
+    uint32_t touched = 0;     // slots that may be in memory; those behind were not used since memory was given back
+    uint32_t empty = none;    // a stack, of touched ones
+    uint32_t first = none;    // the line
+    uint32_t last = none;     // valid if there is a first
+    uint32_t in_use = 0;      // touched ones that are not empty,
+    uint32_t most_in_use = 0; // and the most at a time in this batch
+    uint32_t wanted = 0;      // the most of the last batches; an eighth less with each that needs less
+
+    static constexpr uint32_t none = UINT32_MAX;
 
     ty_status create(size_t bytes);
     void destroy();
     char *slot_memory(size_t slot) const { return memory + slot * staging_slot_bytes; }
+    // An empty one; none: all are in use.
+    uint32_t take_empty();
+    void put_empty(uint32_t slot);
+    void put_in_line(uint32_t slot);
+    uint32_t take_first();
+    // All are empty, and those from `keep` on not in memory.
+    void clear(uint32_t keep);
 };
 
 enum class batch_outcome { none, durable, failed };
@@ -56,7 +69,6 @@ struct batch_writer {
     uint64_t position; // in the journal, of the next chunk
     image_mark mark;   // of the epoch; known when its last pages are
     uint32_t filled;   // chunks handed on
-    uint32_t claimed;  // chunks that a thread has taken to write
     uint32_t written;
     uint32_t active; // threads that write one now
     uint64_t started_ns;
@@ -66,6 +78,9 @@ struct batch_writer {
     batch_outcome outcome;  // of the last batch, until settled
     uint64_t failed_epoch;
     ty_error failed_error;
+
+    // A chunk is in line to be written.
+    bool has_work() const { return open && !failing && ring.first != staging::none; }
 };
 
 } // namespace taiyen

@@ -39,7 +39,7 @@ void finish_in_flight(image &im) {
     while (im.writer.open && im.writer.sealed) {
         if (writer_ready(im.writer)) {
             writer_finish(im);
-        } else if (!im.writer.failing && im.writer.claimed < im.writer.filled) {
+        } else if (im.writer.has_work()) {
             im.work.unlock();
             writer_help(im);
             im.work.lock();
@@ -161,7 +161,7 @@ ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch) {
         }
         if (writer_ready(writer)) {
             writer_finish(im);
-        } else if (!writer.failing && writer.claimed < writer.filled) {
+        } else if (writer.has_work()) {
             im.work.unlock();
             writer_help(im);
             im.work.lock();

@@ -11,7 +11,7 @@ void *worker_main(void *argument) {
         batch_writer &writer = im.writer;
         if (writer_ready(writer)) {
             writer_finish(im);
-        } else if (writer.open && !writer.failing && writer.claimed < writer.filled) {
+        } else if (writer.has_work()) {
             im.work.unlock();
             writer_help(im);
             im.work.lock();
