@@ -61,6 +61,8 @@ struct snapshot_service {
     uint32_t commits; // from here: by gate. Since the log's filling was looked at
     uint64_t record_bytes;
 
+    std::atomic<uint64_t> due_log_bytes; // when so much of the ring is in use
+
     std::atomic<uint64_t> dirty_due_ns; // when the dirty pages are counted again,
     std::atomic<bool> uncounted;        // if there are commits since the last time; only with snapshot_dirty_bytes
     work_error snapshot_error;          // of one that nobody asked for, until a later one is durable
@@ -122,6 +124,14 @@ uint64_t pages_written(const txn_runtime &rt) {
     return stats.pages;
 }
 
+// What is left of the ring when a snapshot is due is to do for twice what was logged while the last one was under way.
+// But it is between a quarter and a half of the ring, since the next one may take longer, or be under way at once.
+void set_due_log_bytes(txn_runtime &rt, uint64_t logged_meanwhile) {
+    uint64_t ring = log_get_figures(rt.log).ring_bytes;
+    uint64_t left = logged_meanwhile < ring / 4 ? 2 * logged_meanwhile : ring / 2;
+    rt.snapshots->due_log_bytes.store(ring - (left > ring / 4 ? left : ring / 4), std::memory_order_relaxed);
+}
+
 // The pending snapshot is durable: the log is told.
 void settle(txn_runtime &rt, snapshot_service &s) {
     if (!s.pending || image_epoch(rt.heap) < s.pending_epoch)
@@ -133,6 +143,7 @@ void settle(txn_runtime &rt, snapshot_service &s) {
         log_continue(rt.log, s.pending_mark);
     else
         log_release(rt.log, s.pending_mark);
+    set_due_log_bytes(rt, log_get_figures(rt.log).used_bytes); // what is in use now came after the mark
 }
 
 // X1, X3: with the gate held.
@@ -227,9 +238,8 @@ ty_status take_timed(txn_runtime &rt, bool gate_held) {
 
 // ---- When a snapshot is due
 
-bool half_full(const txn_runtime &rt) {
-    log_figures figures = log_get_figures(rt.log);
-    return figures.used_bytes >= figures.ring_bytes / 2;
+bool much_is_logged(const txn_runtime &rt) {
+    return log_get_figures(rt.log).used_bytes >= rt.snapshots->due_log_bytes.load(std::memory_order_relaxed);
 }
 
 bool old_enough(const txn_runtime &rt, snapshot_service &s) {
@@ -265,7 +275,7 @@ bool dirty_enough(txn_runtime &rt, snapshot_service &s) {
 
 bool is_due(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
-    return half_full(rt) || old_enough(rt, s) || dirty_enough(rt, s) || retry_due(s);
+    return much_is_logged(rt) || old_enough(rt, s) || dirty_enough(rt, s) || retry_due(s);
 }
 
 // How long it is until then, and not longer than `most`.
@@ -335,6 +345,7 @@ ty_status snapshots_create(txn_runtime &rt) {
         s = rt.snapshots = ::new (memory) snapshot_service{};
         s->started_ns = os::now_ns();
         s->started_sequence = log_last(rt.log);
+        set_due_log_bytes(rt, 0);
     }
     s->stopping.store(false, std::memory_order_relaxed);
     if (!rt.threads)
@@ -382,7 +393,7 @@ void snapshots_after_commit(txn_runtime &rt) {
         s.record_bytes = rt.stats.record_bytes;
     }
     if (rt.threads) {
-        if (tell || (look && half_full(rt)))
+        if (tell || (look && much_is_logged(rt)))
             wake(s);
     } else if (look ? is_due(rt) : dirty_enough(rt, s)) {
         (void)take_timed(rt, true); // kept, for ty_work and ty_work_status
@@ -415,6 +426,7 @@ void snapshots_free_later(txn_runtime &rt, void *block) {
 ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *sequence) {
     snapshot_service &s = *rt.snapshots;
     os::lock_guard guard(s.lock);
+    set_due_log_bytes(rt, UINT64_MAX); // the one before it began too late, perhaps
     if (ty_status status = start_and_continue(rt, s, holds_transaction, nullptr))
         return status;
     *sequence = s.pending_mark.sequence;

@@ -77,6 +77,14 @@ protected:
         }
         ASSERT_OK(ty_commit(txn));
     }
+    // Until so much of the ring is in use, or there was a snapshot.
+    void fill(uint64_t *words, size_t bytes) const {
+        uint64_t value = 0x0123456789abcdef;
+        while (stats_of(heap).timed_snapshots == 0 && stats_of(heap).used_log_bytes < bytes) {
+            add(words, 512, 1, value);
+            value = value * 3 + 1;
+        }
+    }
     // The thread frees a block; what it began to do before is done then.
     void let_it_look() const {
         auto *block = make("passing", 64);
@@ -94,27 +102,37 @@ protected:
     ty_heap *heap = nullptr;
 };
 
-TEST_F(background_test, a_snapshot_at_half_the_ring) {
+TEST_F(background_test, a_snapshot_at_three_quarters_of_the_ring) {
     open();
     uint64_t *words = make("words", 4096);
-    uint64_t value = 0x0123456789abcdef;
-    auto fill = [&](size_t bytes) {
-        while (stats_of(heap).timed_snapshots == 0 && stats_of(heap).used_log_bytes < bytes) {
-            add(words, 512, 1, value);
-            value = value * 3 + 1;
-        }
-    };
-    fill(small_log / 8 * 3);
+    fill(words, small_log / 8 * 5);
     for (int i = 0; i < 2; ++i)
         let_it_look();
     EXPECT_EQ(0u, stats_of(heap).timed_snapshots) << "taken too early";
-    fill(small_log / 4 * 3);
+    fill(words, small_log / 8 * 7);
     EXPECT_TRUE(comes_true([&] { return stats_of(heap).timed_snapshots > 0; }));
     EXPECT_TRUE(comes_true([&] { return stats_of(heap).used_log_bytes < small_log / 2; })) << "space is not free again";
     EXPECT_EQ(0u, stats_of(heap).forced_snapshots);
     std::vector<uint64_t> last(words, words + 512);
     reopen();
     EXPECT_EQ(last, std::vector<uint64_t>(words, words + 512));
+}
+
+// The one before let in more than half of what a quarter of the ring holds.
+TEST_F(background_test, a_snapshot_earlier_where_much_is_logged_meanwhile) {
+    constexpr size_t ring = 4 * small_log; // it is looked at after 32 commits
+    options.log_bytes = ring;
+    options.background = TY_BACKGROUND_CALLS; // what is under way waits for the call
+    open();
+    uint64_t *words = make("words", 4096);
+    uint64_t epoch = 0;
+    ASSERT_OK(ty_snapshot_start(heap, &epoch));
+    fill(words, ring / 16 * 3);
+    ASSERT_OK(ty_snapshot_wait(heap, epoch));
+    fill(words, ring / 2);
+    EXPECT_EQ(0u, stats_of(heap).timed_snapshots) << "taken too early";
+    fill(words, ring / 16 * 11);
+    EXPECT_EQ(1u, stats_of(heap).timed_snapshots) << "taken too late";
 }
 
 TEST_F(background_test, a_snapshot_when_much_is_dirty) {
