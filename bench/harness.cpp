@@ -64,6 +64,8 @@ bool session::is_wanted_subject(const std::string &name) const {
 void session::interleave(const std::vector<std::string> &case_names, size_t times, std::vector<subject> subjects) {
     if (std::none_of(case_names.begin(), case_names.end(), [this](const std::string &each) { return is_wanted(each); }))
         return;
+    for (const subject &each : subjects)
+        subjects_.insert(each.name);
     std::erase_if(subjects, [this](const subject &each) { return !is_wanted_subject(each.name); });
     std::vector<bool> left_out(subjects.size());
     for (size_t turn = 0; turn < times; turn++)

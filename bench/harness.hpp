@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -64,6 +65,8 @@ public:
     }
 
     bool is_wanted(const std::string &case_name) const;
+    // The names of all that interleave was given to run.
+    const std::set<std::string> &subjects() const { return subjects_; }
 
 private:
     bool is_wanted_subject(const std::string &name) const;
@@ -72,6 +75,7 @@ private:
     const settings &options_;
     results results_;
     const suite &suite_;
+    std::set<std::string> subjects_;
 };
 
 } // namespace bench

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unistd.h>
 
 namespace {
@@ -39,7 +40,8 @@ bool write_json(const nlohmann::ordered_json &array, const std::string &path) {
 }
 
 // The figures that are there are reported even when a suite fails later on; the exit code says that it did.
-bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohmann::ordered_json &array, FILE *table) {
+bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohmann::ordered_json &array, FILE *table,
+               std::set<std::string> &subjects) {
     bench::session session(settings, suite);
     bool whole = true;
     try {
@@ -55,7 +57,22 @@ bool run_suite(const bench::suite &suite, const bench::settings &settings, nlohm
                  : settings.quick     ? " (quick: few repetitions)"
                                       : "");
     session.out().print(table);
+    subjects.insert(session.subjects().begin(), session.subjects().end());
     return whole;
+}
+
+// Which subjects there are depends on the case, so it is known when the cases have run.
+bool are_subjects_known(const std::vector<std::string> &chosen, const std::set<std::string> &subjects) {
+    std::string text;
+    for (const std::string &name : subjects)
+        text += (text.empty() ? "" : ", ") + name;
+    bool known = true;
+    for (const std::string &name : chosen)
+        if (!subjects.contains(name)) {
+            std::fprintf(stderr, "taiyen-bench: there is no subject %s; there are %s\n", name.c_str(), text.c_str());
+            known = false;
+        }
+    return known;
 }
 
 std::vector<const bench::suite *> chosen_suites(const command &command) {
@@ -94,10 +111,13 @@ int run_command(const command &command) {
     FILE *table = command.json == "-" ? stderr : stdout;
     nlohmann::ordered_json array = nlohmann::ordered_json::array();
     bool whole = true;
+    std::set<std::string> subjects;
     for (const bench::suite *each : chosen_suites(command))
-        whole = run_suite(*each, command.settings, array, table) && whole;
+        whole = run_suite(*each, command.settings, array, table, subjects) && whole;
     if (!command.json.empty())
         whole = write_json(array, command.json) && whole;
+    if (!are_subjects_known(command.settings.subjects, subjects))
+        return 2;
     return whole ? 0 : 1;
 }
 

@@ -25,6 +25,7 @@ public:
         void *wanted = reinterpret_cast<void *>(find_free(bytes(), size_t{2} << 20, zone_end::low, persistent_zone()));
         int flags = MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
         if (kind != backing::anonymous) {
+            temporary_folder folder; // gone before the test is: one whose process dies leaves nothing
             fd = open(folder.file("image").c_str(), O_RDWR | O_CREAT, 0600);
             EXPECT_EQ(ftruncate(fd, static_cast<off_t>(bytes())), 0);
         }
@@ -62,7 +63,6 @@ public:
     char *base = nullptr;
     int fd = -1;
     std::vector<page_range> anonymous;
-    temporary_folder folder;
 };
 
 inline std::set<uint64_t> members(const page_set &set) {
