@@ -124,8 +124,8 @@ inline constexpr uint32_t gate_holds = 8;   // threads hold blocks: only the fas
 
 // Runs that a thread freed and keeps for itself, by their pages; run_cache.hpp has the rules (K1, K2).
 inline constexpr uint32_t kept_pages_max = 16;    // of one
-inline constexpr uint32_t kept_pages_total = 256; // of a thread
-inline constexpr uint32_t kept_runs_max = 8;      // of a length
+inline constexpr uint32_t kept_pages_total = 512; // of a thread
+inline constexpr uint32_t kept_runs_max = 32;     // of a length
 struct kept_runs {
     uint32_t pages = 0;
     uint8_t counts[kept_pages_max + 1]{};
