@@ -218,9 +218,8 @@ TEST_F(bench_program, measures_no_library_that_did_not_take_effect) {
 
 TEST_F(bench_program, tells_of_a_subject_that_there_is_not) {
     int code = 0;
-    std::string text = complaint("undo --quick --divide 64 --case undo-64 --subject taiyen,nonsense --dir " +
-                                     folder_.string(),
-                                 code);
+    std::string text =
+        complaint("undo --quick --divide 64 --case undo-64 --subject taiyen,nonsense --dir " + folder_.string(), code);
     EXPECT_EQ(code, 2);
     EXPECT_NE(text.find("there is no subject nonsense; there are"), std::string::npos) << text;
     EXPECT_EQ(text.find("subject taiyen"), std::string::npos) << text;
