@@ -246,9 +246,11 @@ char *take_without_parcels(thread_cache *cache, uint32_t size_class) {
 }
 
 held_free hold(thread_cache *cache, const void *block) {
-    held_stack *held = stack_of(cache, block);
-    if (held == nullptr)
-        return send_later(cache, block);
+    if (cache->page_stacks == nullptr)
+        return held_free::elsewhere;
+    held_stack *held = stack_for(cache->heap, offset_in(cache->heap, block));
+    if (!is_part_of(cache, held))
+        return send_later(cache, block, held);
     bool exact = find_place(held->reciprocal, offset_in(cache->heap, block) & held->span_mask).exact;
     if (!exact || held->top[-1] == block)
         return held_free::wrong;

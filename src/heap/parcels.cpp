@@ -161,16 +161,24 @@ void deliver_block(thread_cache *cache, const char *block) {
 
 } // namespace
 
-held_free send_later(thread_cache *cache, const void *block) {
+held_free send_later(thread_cache *cache, const void *block, const held_stack *stack) {
     const ty_heap *heap = cache->heap;
     uint64_t offset = offset_in(heap, block);
-    const page_descriptor &page = heap->descriptors[offset / page_bytes];
-    if (kind_of(page) != page_span)
-        return held_free::elsewhere;
-    if (!small_block_at(heap, page.size_class, offset).exact)
+    uint32_t size_class;
+    if (stack != nullptr) { // its place tells; its content, and the span's, are on their owner's processor
+        size_class = static_cast<uint32_t>(stack - cache_with(heap, stack)->held);
+    } else {
+        const page_descriptor &page = heap->descriptors[offset / page_bytes];
+        if (kind_of(page) != page_span)
+            return held_free::elsewhere;
+        size_class = page.size_class;
+    }
+    const class_info &info = heap->classes[size_class];
+    place_in_span place = find_place(info.reciprocal, offset & info.span_mask);
+    if (!place.exact || place.index >= info.blocks)
         return held_free::wrong;
     cache->outgoing[cache->outgoing_count++] = static_cast<char *>(const_cast<void *>(block));
-    cache->outgoing_bytes += heap->classes[page.size_class].block_bytes;
+    cache->outgoing_bytes += info.block_bytes;
     if (cache->outgoing_count == outgoing_max || cache->outgoing_bytes >= outgoing_bytes_max)
         send_outgoing(cache);
     return held_free::held;

@@ -20,8 +20,8 @@ struct parcel {
 };
 static_assert(sizeof(parcel) == 512);
 
-// The thread's own frees of what is not in a span of its own.
-held_free send_later(thread_cache *cache, const void *block);
+// The thread's own frees of what is not in a span of its own; stack: that of its span's owner, NULL if it has none.
+held_free send_later(thread_cache *cache, const void *block, const held_stack *stack);
 
 bool has_parcels(const thread_cache *cache);
 void open_parcels(thread_cache *cache); // its own ones
