@@ -6,14 +6,8 @@ namespace taiyen {
 
 namespace {
 
-// A heap with many live blocks spends more time on missed address translations than on anything else: huge pages halve
-// the time of random allocation there. Small heaps are provided in smaller pieces and get none.
 ty_status provide(void *, void *address, size_t bytes) {
-    if (ty_status status = os::commit(address, bytes))
-        return status;
-    if (bytes >= os::huge_page_bytes)
-        os::advise_huge(address, bytes);
-    return TY_OK;
+    return os::commit(address, bytes);
 }
 
 // Pages whose memory the kernel does not take back are merely kept: nothing is lost, and nobody is told, by errno
@@ -31,7 +25,7 @@ size_t span_bytes(size_t limit_bytes) {
 }
 
 ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty_heap **heap) {
-    const heap_owner owner{nullptr, provide, give_back, true};
+    const heap_owner owner{nullptr, provide, give_back, true, true};
     if (ty_status status = heap_format(base, bytes, classes, owner))
         return status;
     return heap_attach(base, bytes, owner, true, heap);

@@ -26,6 +26,8 @@ struct heap_owner {
     bool (*give_back)(void *context, void *address, size_t bytes) = nullptr;
     // The memory is private and anonymous, and no page of it is watched: blocks can be moved by page-table entries.
     bool movable = false;
+    // Such memory may be in huge pages: pages of blocks are, where the heap is not small.
+    bool huge = false;
 };
 
 // Makes an empty heap in [base, base + limit_bytes), which reads as zeros, and touches nothing but its first
