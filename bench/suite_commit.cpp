@@ -43,6 +43,7 @@ struct word_case {
     bool automatic = false;
     bool pairs = false; // two words a page: three pages a transaction
     table_values values = table_values::counters;
+    double seconds = 2;
 };
 constexpr word_case word_cases[] = {
     {"sync-1", 1, true},
@@ -50,6 +51,7 @@ constexpr word_case word_cases[] = {
     {"sync-16", 16, true},
     {"async-1", 1, false},
     {"async-4", 4, false},
+    {"sustained-1", 1, false, who::self_only, false, false, table_values::counters, 8}, // snapshots fall due within
     {"auto-1", 1, false, who::self_only, true, true},
     {"declared-1", 1, false, who::self_only, false, true},
     {"bytes-counter", 1, false, who::self_only},
@@ -173,9 +175,8 @@ public:
         settings.sync = which.sync;
         settings.automatic = which.automatic;
         settings.values = which.values;
-        add(which.name, kind.name, is_about_bytes(which), measure(kind, settings, [&](commit_store &store, double ns) {
-                return run_threads(store, which, settings.count, ns);
-            }));
+        auto transact = [&](commit_store &store, double ns) { return run_threads(store, which, settings.count, ns); };
+        add(which.name, kind.name, is_about_bytes(which), measure(kind, settings, transact, which.seconds));
     }
 
     void run_churn(const store_kind &kind, const char *name, bool sync) {
@@ -239,14 +240,14 @@ private:
     }
 
     template <typename Work>
-    figures measure(const store_kind &kind, const store_settings &settings, Work work) {
+    figures measure(const store_kind &kind, const store_settings &settings, Work work, double seconds = 2) {
         std::vector<double> all = in_child([&] {
             std::unique_ptr<commit_store> store = kind.make(settings);
             store->open();
             store->warm_up();
             work(*store, measured_ns(0.5));
             double before = store->log_bytes();
-            lap lap = work(*store, measured_ns(2));
+            lap lap = work(*store, measured_ns(seconds));
             figures got = figures_of(std::move(lap), store->log_bytes() - before);
             store->close();
             return std::vector<double>{got.per_s, got.p50_us, got.p99_us, got.log_bytes};
