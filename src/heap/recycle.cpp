@@ -104,15 +104,17 @@ uint64_t hand_over(ty_heap *heap, uint64_t from, uint64_t to, uint64_t pages) {
     return heap->mover.hand_over(page_address(heap, from), page_address(heap, to), pages * page_bytes) / page_bytes;
 }
 
-// Whole huge pages go first, as such. Their bits stand in words of their own, so that no lock is needed for them.
+// Whole huge pages go first, as such. Their bits stand in words of their own, so that no lock is needed for them. Where
+// small pages have been, an empty page table is left, and the kernel would split the huge page: so that goes first.
 void move_huge_pages(ty_heap *heap, page_run run, const memory_donors &donors) {
-    huge_pages holes(heap, run.first, uint64_t{run.first} + run.count, false);
+    huge_pages holes(heap, run.first, donors.holes_end, false);
     uint64_t to, from;
     bool hole = holes.find(&to);
     for (uint32_t i = 0; i < donors.count && hole; i++) {
         page_run donor = donors.runs[i];
         huge_pages given(heap, donor.first, uint64_t{donor.first} + donor.count, true);
         while (hole && given.find(&from)) {
+            heap->owner.give_back(heap->owner.context, page_address(heap, to), huge_page_pages * page_bytes);
             uint64_t moved = hand_over(heap, from, to, huge_page_pages);
             clear_touched(heap, from, moved);
             set_touched(heap, to, moved);
@@ -142,20 +144,39 @@ uint32_t move_memory(ty_heap *heap, stretches &holes, const memory_donors &donor
     return count;
 }
 
+// A part of a huge page is not worth splitting one for in a run of so many pages: all that moves later is then split.
+bool takes_huge_only(page_run run) {
+    return run.count >= aligned_run_pages;
+}
+
 // What a run wants: all pages below fresh_from that have no memory, and whole huge pages.
 struct memory_wish {
     uint64_t pages;
     bool huge_only;
 };
 
-memory_wish wish_of(const ty_heap *heap, page_run run, uint64_t fresh_from) {
+memory_wish wish_of(const ty_heap *heap, page_run run, uint64_t fresh_from, uint64_t holes_end) {
     uint64_t old = used_end(run, fresh_from) - run.first;
     uint64_t missing = old - count_touched(heap, run.first, old);
-    if (missing >= stretch_min)
+    if (missing >= stretch_min && !takes_huge_only(run))
         return {missing, false};
-    uint64_t page;
-    huge_pages holes(heap, run.first, uint64_t{run.first} + run.count, false);
-    return {holes.find(&page) ? run.count - old : 0, true};
+    uint64_t page, pages = 0;
+    for (huge_pages holes(heap, run.first, holes_end, false); holes.find(&page);)
+        pages += huge_page_pages;
+    return {pages, true};
+}
+
+// The free run behind a long one, if it holds the rest of its last huge page, of which nothing has memory: then that
+// gets a whole one, too. Count 0: it does not.
+page_run free_behind(const ty_heap *heap, page_run run) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    uint64_t tail = end & ~(huge_page_pages - 1);
+    uint64_t tail_end = tail + huge_page_pages;
+    page_run behind;
+    bool whole = takes_huge_only(run) && tail != end && tail_end <= top_of(heap) && is_head(heap, end) &&
+                 kind_at(heap, end) == page_free && area_at_head(heap, end, &behind) &&
+                 behind.count >= tail_end - end && next_with_touched(heap, tail, tail_end, true) == tail_end;
+    return whole ? behind : page_run{};
 }
 
 bool can_give(const ty_heap *heap, page_run area, bool huge_only) {
@@ -165,25 +186,36 @@ bool can_give(const ty_heap *heap, page_run area, bool huge_only) {
 
 } // namespace
 
+static bool withdraw(ty_heap *heap, page_run donor, memory_donors *donors) {
+    if (!withdraw_free(heap, donor))
+        return false;
+    heap->memory.idle -= count_touched(heap, donor.first, donor.count);
+    donors->runs[donors->count++] = donor;
+    return true;
+}
+
 void withdraw_donors(ty_heap *heap, page_run run, uint64_t fresh_from, memory_donors *donors) {
     page_memory &memory = heap->memory;
     donors->count = 0;
+    donors->holes_end = uint64_t{run.first} + run.count;
     if (!heap->owner.movable || run.count < stretch_min || memory.idle < stretch_min)
         return;
     if (!memory.zeros.load(std::memory_order_relaxed) || heap->mover.refuses())
         return;
-    memory_wish wish = wish_of(heap, run, fresh_from);
+    page_run behind = free_behind(heap, run);
+    uint64_t holes_end =
+        behind.count != 0 ? (behind.first + huge_page_pages) & ~(huge_page_pages - 1) : donors->holes_end;
+    memory_wish wish = wish_of(heap, run, fresh_from, holes_end);
+    if (wish.pages != 0 && behind.count != 0 && withdraw(heap, behind, donors))
+        donors->holes_end = holes_end;
     uint64_t areas = wish.pages < areas_max / areas_per_page ? wish.pages * areas_per_page : areas_max;
     for (uint64_t found = 0; areas > 0 && found < wish.pages && donors->count < donors_max; areas--) {
         page_run area;
         if (!next_donor(heap, &area) || !can_give(heap, area, wish.huge_only))
             continue;
         uint64_t touched = count_touched(heap, area.first, area.count);
-        if (touched < stretch_min || !withdraw_free(heap, area))
-            continue;
-        memory.idle -= touched;
-        found += touched;
-        donors->runs[donors->count++] = area;
+        if (touched >= stretch_min && withdraw(heap, area, donors))
+            found += touched;
     }
 }
 
@@ -193,7 +225,7 @@ void recycle(ty_heap *heap, page_run run, uint64_t fresh_from, const memory_dono
     page_move moves[moves_max];
     move_huge_pages(heap, run, donors);
     stretches holes(heap, run.first, used_end(run, fresh_from), false);
-    uint32_t count = move_memory(heap, holes, donors, moves);
+    uint32_t count = takes_huge_only(run) ? 0 : move_memory(heap, holes, donors, moves);
     os::lock_guard guard(heap->pages_lock);
     note_moves(heap, moves, count);
     for (uint32_t i = 0; i < donors.count; i++) {

@@ -9,6 +9,7 @@ namespace taiyen {
 // Free runs that give their memory away. They are areas in use meanwhile, as in decay.
 inline constexpr uint32_t donors_max = 32;
 struct memory_donors {
+    uint64_t holes_end; // the run's; or behind its last huge page, if the first donor has the rest of that
     uint32_t count;
     page_run runs[donors_max];
 };

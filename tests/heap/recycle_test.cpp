@@ -132,6 +132,74 @@ TEST(heap_recycle, whole_huge_pages_move_to_where_nothing_was_used_yet) {
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
+std::atomic<int> ioctl_calls{0}, madvise_calls{0};
+int count_calls(os::sys::call which) {
+    ioctl_calls += which == os::sys::call::ioctl;
+    madvise_calls += which == os::sys::call::madvise;
+    return 0;
+}
+
+// A place for runs of up to 16 MiB without memory, below the memory of 24 MiB that are free.
+struct place_and_donor {
+    movable_heap memory;
+    bool moves;
+    char *place;
+
+    place_and_donor() : moves(memory.moves()) {
+        memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
+        char *donor = memory.touched(24 * mebibyte);
+        memory.touched(3 * mebibyte);
+        place = memory.touched(16 * mebibyte);
+        EXPECT_EQ(heap_free(place), TY_OK);
+        EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+        EXPECT_EQ(heap_free(donor), TY_OK);
+    }
+    // Takes 15 MiB there; how many of the pages of the 8 huge ones may have memory then.
+    uint64_t take() {
+        size_t bytes = 15 * mebibyte;
+        ioctl_calls = madvise_calls = 0;
+        os::sys::hook = count_calls;
+        char *zeroed = static_cast<char *>(heap_alloc(memory.heap, bytes, 0, true));
+        os::sys::hook = nullptr;
+        EXPECT_EQ(zeroed, place);
+        EXPECT_EQ(std::count(zeroed, zeroed + bytes, 0), static_cast<ptrdiff_t>(bytes));
+        return count_touched(memory.heap, static_cast<uint64_t>(place - memory.base) / page_bytes,
+                             8 * os::huge_page_bytes / page_bytes);
+    }
+};
+
+TEST(heap_recycle, the_last_huge_page_of_a_long_run_moves_whole_if_what_is_behind_it_is_free) {
+    place_and_donor runs;
+    if (!runs.moves)
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    EXPECT_EQ(runs.take(), 8 * os::huge_page_bytes / page_bytes);
+    EXPECT_EQ(ioctl_calls, 8);
+    EXPECT_EQ(madvise_calls, 8) << "a page table where it goes would split it";
+    expect_known(runs.memory.heap);
+    runs.memory.touched(mebibyte); // there is room in front of the place, too
+    // What came with it is not zero.
+    char *rest = static_cast<char *>(heap_alloc(runs.memory.heap, mebibyte, 0, true));
+    EXPECT_EQ(rest, runs.place + 15 * mebibyte);
+    EXPECT_EQ(std::count(rest, rest + mebibyte, 0), static_cast<ptrdiff_t>(mebibyte));
+    expect_known(runs.memory.heap);
+    EXPECT_EQ(problems_of(runs.memory.heap), "");
+}
+
+TEST(heap_recycle, what_another_block_has_a_part_of_stays_and_no_huge_page_is_split_for_it) {
+    place_and_donor runs;
+    if (!runs.moves)
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    size_t bytes = mebibyte / 2;
+    char *other = runs.place + 15 * mebibyte + bytes; // half of what is behind
+    ASSERT_EQ(heap_alloc_at(runs.memory.heap, other, bytes), TY_OK);
+    std::memset(other, 1, bytes);
+    EXPECT_EQ(runs.take(), 7 * os::huge_page_bytes / page_bytes);
+    EXPECT_EQ(ioctl_calls, 7);
+    EXPECT_EQ(std::count(other, other + bytes, 1), static_cast<ptrdiff_t>(bytes));
+    expect_known(runs.memory.heap);
+    EXPECT_EQ(problems_of(runs.memory.heap), "");
+}
+
 std::atomic<int> calls_left{0}; // of ioctl, before one fails; then as many again
 int fail_now_and_then(os::sys::call which) {
     if (which != os::sys::call::ioctl || calls_left.fetch_sub(1) > 0)
