@@ -3,6 +3,8 @@
 // PM2: a forked child opens its own: the kernel refuses moves through the parent's.
 // PM3: at any moment of a move each page's content is in one of the two places, and the next step starts behind the
 // last page that is at its new one.
+// PM4: the kernel may have moved pages without saying so. Before anything is copied over a page or the target emptied,
+// it is known to be at its old place.
 #include "page_mover.hpp"
 
 #include "kernel_abi.hpp"
@@ -56,6 +58,24 @@ bool unregister_range(int fd, char *base, size_t bytes) {
 // Bytes up to the next huge page.
 size_t to_boundary(const char *address) {
     return -reinterpret_cast<uintptr_t>(address) & (huge_page_bytes - 1);
+}
+
+bool is_zero(const char *page) {
+    return *page == 0 && memcmp(page, page + 1, page_bytes - 1) == 0;
+}
+
+// PM4. Once Linux 6.18 has waited for a page, it leaves those that it moves next out of its count, and then finds them
+// in its way (move_pages in mm/userfaultfd.c: EAGAIN outlives the success after it). Nothing is left of these at their
+// old place, which reads as zeros. A page of zeros that has not moved need not: there is nothing at its new place, or
+// zeros. Returns how many bytes from the first on count as moved.
+size_t moved_uncounted(char *from, size_t bytes) {
+    size_t most = bytes < huge_page_bytes ? bytes : huge_page_bytes; // the kernel counts a piece of at most so many
+    size_t moved = 0;
+    while (moved < most && is_zero(from + moved))
+        moved += page_bytes;
+    if (moved != 0)
+        static_cast<void>(sys::madvise(from, moved, MADV_DONTNEED)); // reading maps the page of zeros
+    return moved;
 }
 
 // A short tail that is copied to where no page is should not make the kernel clear a huge page first: it is copied into
@@ -119,9 +139,13 @@ size_t page_mover::move_entries(int fd, char *from, char *to, size_t bytes) {
         if (sys::ioctl(fd, kernel::userfault_move, &part) == 0)
             return bytes;
         int error = errno;
-        if (part.moved > 0) {
-            moved += static_cast<size_t>(part.moved);
+        size_t done = part.moved > 0    ? static_cast<size_t>(part.moved)
+                      : error == EEXIST ? moved_uncounted(from + moved, bytes - moved)
+                                        : 0;
+        if (done != 0) {
+            moved += done;
             tries = 0;
+            continue;
         }
         if (error == EBADF || error == ENOTTY) { // PM1: it is gone; the next move opens another
             lock_guard guard(lock_);

@@ -21,9 +21,9 @@ public:
     // rest is copied. Cannot fail. Thread-safe. O(bytes / huge_page_bytes) where all is moved.
     void move(void *from, void *to, size_t bytes);
 
-    // The pages of [from, from + bytes), whole ones, go to [to, to + bytes), where none are. Returns how many bytes
-    // from the first on are there now; the rest is where it was. Nothing is copied. Pages of a huge page cost a split
-    // of it, once (350 µs). Thread-safe.
+    // The pages of [from, from + bytes), whole ones, go to [to, to + bytes), where none are, or zeros. Returns how many
+    // bytes from the first on are there now; the rest is where it was. Nothing is copied. Pages of a huge page cost a
+    // split of it, once (350 µs). Thread-safe.
     size_t hand_over(void *from, void *to, size_t bytes);
     // The kernel moves nothing here, and never will.
     bool refuses() const { return refused_.load(std::memory_order_relaxed); }

@@ -193,6 +193,53 @@ TEST(page_mover, what_the_kernel_refuses_is_copied) {
     }
 }
 
+// PM4. What the kernel did is done by a hook in its place: it moves pages, and says that some are in the way.
+TEST(page_mover, pages_that_moved_uncounted_are_not_copied_over) {
+    if (!kernel_moves())
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    static char *from, *to;
+    static int calls;
+    static size_t moved;
+    for (size_t pages : {1, 7, 512}) {
+        area memory(memory_hint::none);
+        memory.mover.move(memory.base + 16 * mb, memory.base + 20 * mb, 2 * mb); // has its descriptor now
+        std::vector<char> content = filled(memory.base, 8 * mb, 14);
+        from = memory.base, to = memory.base + 32 * mb, calls = 0, moved = pages * page_bytes;
+        sys::hook = [](sys::call which) {
+            if (which != sys::call::ioctl || calls++ != 0)
+                return 0;
+            memcpy(to, from, moved);
+            return decommit(from, moved) == TY_OK ? EEXIST : EPERM;
+        };
+        memory.mover.move(from, to, 8 * mb);
+        sys::hook = nullptr;
+        EXPECT_GT(calls, 1);
+        EXPECT_TRUE(same(to, content)) << pages;
+        EXPECT_EQ(resident_bytes(from, 8 * mb), 0u) << pages;
+    }
+}
+
+// The kernel moves other pages about to make room for huge ones, and what is moved meanwhile has to wait for them.
+TEST(page_mover, nothing_is_lost_while_the_kernel_compacts_memory) {
+    int compact = open("/proc/sys/vm/compact_memory", O_WRONLY | O_CLOEXEC);
+    if (compact < 0)
+        GTEST_SKIP() << "not permitted to have the kernel compact memory";
+    std::atomic<bool> stop{false};
+    std::thread compactor([&] {
+        while (!stop && pwrite(compact, "1", 1, 0) == 1) {
+        }
+    });
+    area memory(memory_hint::none);
+    char *first = memory.base, *second = memory.base + 32 * mb;
+    std::vector<char> content = filled(first, 16 * mb, 15);
+    for (int i = 0; i < 20 * rounds; i++, std::swap(first, second))
+        memory.mover.move(first, second, 16 * mb);
+    EXPECT_TRUE(same(first, content));
+    stop = true;
+    compactor.join();
+    close(compact);
+}
+
 // Pages that a child may still read are not moved under it; the child has its own memory, and its own mover.
 TEST(page_mover, parent_and_child_keep_what_they_had) {
     area memory;
