@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
@@ -202,6 +203,7 @@ TEST(page_mover, pages_that_moved_uncounted_are_not_copied_over) {
     static size_t moved;
     for (size_t pages : {1, 7, 512}) {
         area memory(memory_hint::none);
+        ASSERT_EQ(madvise(memory.base, area::bytes, MADV_NOHUGEPAGE), 0); // else the hook's copy faults a huge page in
         memory.mover.move(memory.base + 16 * mb, memory.base + 20 * mb, 2 * mb); // has its descriptor now
         std::vector<char> content = filled(memory.base, 8 * mb, 14);
         from = memory.base, to = memory.base + 32 * mb, calls = 0, moved = pages * page_bytes;
@@ -230,6 +232,7 @@ TEST(page_mover, nothing_is_lost_while_the_kernel_compacts_memory) {
         }
     });
     area memory(memory_hint::none);
+    ASSERT_EQ(madvise(memory.base, area::bytes, MADV_NOHUGEPAGE), 0); // small pages are what the kernel miscounts
     char *first = memory.base, *second = memory.base + 32 * mb;
     std::vector<char> content = filled(first, 16 * mb, 15);
     for (int i = 0; i < 20 * rounds; i++, std::swap(first, second))
