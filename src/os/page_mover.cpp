@@ -78,8 +78,12 @@ size_t moved_uncounted(char *from, size_t bytes) {
     return moved;
 }
 
-// A short tail that is copied to where no page is should not make the kernel clear a huge page first: it is copied into
-// new small pages.
+size_t to_next_boundary(const char *address) {
+    return to_boundary(address + 1) + 1;
+}
+
+// A short tail that is copied to where no page is should not make the kernel clear a huge page first: it is copied
+// into new small pages.
 void copy_tail(int fd, const char *from, char *to, size_t bytes) {
     kernel::copy_arguments part{};
     part.to = reinterpret_cast<uintptr_t>(to);
@@ -127,80 +131,91 @@ int page_mover::descriptor() {
     return -1;
 }
 
-// Returns how many bytes, from the first on, are at their new place.
+// Returns how many bytes, from the first on, are at their new place. The kernel moves from one mapping to one mapping
+// at a time; where such meet within the bytes, which is between huge pages, it refuses them as wrong arguments.
 size_t page_mover::move_entries(int fd, char *from, char *to, size_t bytes) {
+    int error_before = errno; // an allocation that succeeds leaves it alone
     size_t moved = 0;
+    size_t piece = bytes;
     for (unsigned tries = 0; moved < bytes && tries < tries_max; tries++) {
         kernel::move_arguments part{};
         part.to = reinterpret_cast<uintptr_t>(to) + moved;
         part.from = reinterpret_cast<uintptr_t>(from) + moved;
-        part.bytes = bytes - moved;
+        part.bytes = piece;
         part.mode = kernel::move_allows_holes;
-        if (sys::ioctl(fd, kernel::userfault_move, &part) == 0)
-            return bytes;
-        int error = errno;
-        size_t done = part.moved > 0    ? static_cast<size_t>(part.moved)
-                      : error == EEXIST ? moved_uncounted(from + moved, bytes - moved)
+        int error = sys::ioctl(fd, kernel::userfault_move, &part) == 0 ? 0 : errno;
+        size_t done = error == 0        ? piece
+                      : part.moved > 0  ? static_cast<size_t>(part.moved)
+                      : error == EEXIST ? moved_uncounted(from + moved, piece)
                                         : 0;
         if (done != 0) {
             moved += done;
+            piece = bytes - moved;
             tries = 0;
             continue;
         }
+        size_t in_one = to_next_boundary(from + moved);
+        in_one = in_one < to_next_boundary(to + moved) ? in_one : to_next_boundary(to + moved);
+        if (error == EINVAL && in_one < piece)
+            piece = in_one;
+        else if (error != EAGAIN)
+            tries = tries_max;
         if (error == EBADF || error == ENOTTY) { // PM1: it is gone; the next move opens another
             lock_guard guard(lock_);
             if (fd_ == fd)
                 fd_ = -1;
         }
-        if (error != EAGAIN)
-            break;
     }
+    errno = error_before;
     return moved;
 }
 
 // Whole huge pages, at the same offset in both places. A piece that the kernel does not move (pages that a forked child
-// still shares; pages that a device reads) is copied to its end.
-void page_mover::move_whole(int fd, char *from, char *to, size_t bytes) {
-    size_t done = 0;
-    // Entries move to where none are.
-    if (fd >= 0 && sys::madvise(to, bytes, MADV_DONTNEED) == 0) {
-        while (done < bytes) {
-            size_t moved = move_entries(fd, from + done, to + done, bytes - done); // PM3
-            done += moved;
-            if (done == bytes)
-                return;
-            size_t copied = to_boundary(from + done);
-            copied = copied != 0 ? copied : huge_page_bytes;
+// still shares; pages that a device reads) is copied to its end. Returns how many bytes moved before the first that was
+// copied.
+size_t page_mover::move_whole(int fd, char *from, char *to, size_t bytes, bool fresh) {
+    size_t done = 0, left = 0;
+    bool emptied = false;
+    while (done < bytes) {
+        // Entries move to where none are.
+        if (fd < 0 || (!fresh && !emptied && sys::madvise(to + done, bytes - done, MADV_DONTNEED) != 0)) { // PM4
+            memcpy(to + done, from + done, bytes - done);
+            break;
+        }
+        emptied = !fresh;
+        size_t moved = move_entries(fd, from + done, to + done, bytes - done); // PM3
+        left += left == done ? moved : 0;
+        done += moved;
+        if (done < bytes && emptied) {
+            size_t copied = to_next_boundary(from + done);
             memcpy(to + done, from + done, copied);
             done += copied;
         }
-        return;
+        fresh = false;
     }
-    memcpy(to, from, bytes);
+    return left;
 }
 
-void page_mover::move(void *source, void *target, size_t bytes) {
+size_t page_mover::move(void *source, void *target, size_t bytes, bool fresh) {
     char *from = static_cast<char *>(source);
     char *to = static_cast<char *>(target);
     size_t head = to_boundary(from);
     if (head != to_boundary(to) || bytes < head + huge_page_bytes) {
         memcpy(to, from, bytes);
-        return;
+        return 0;
     }
     int fd = descriptor();
     size_t whole = (bytes - head) & ~(huge_page_bytes - 1);
     size_t tail = bytes - head - whole;
     memcpy(to, from, head);
-    move_whole(fd, from + head, to + head, whole);
+    size_t left = move_whole(fd, from + head, to + head, whole, fresh);
     copy_tail(fd, from + head + whole, to + head + whole, tail);
+    return left;
 }
 
 size_t page_mover::hand_over(void *from, void *to, size_t bytes) {
-    int error_before = errno; // an allocation that succeeds leaves it alone
     int fd = descriptor();
-    size_t moved = fd >= 0 ? move_entries(fd, static_cast<char *>(from), static_cast<char *>(to), bytes) : 0;
-    errno = error_before;
-    return moved;
+    return fd >= 0 ? move_entries(fd, static_cast<char *>(from), static_cast<char *>(to), bytes) : 0;
 }
 
 } // namespace taiyen::os

@@ -19,7 +19,9 @@ public:
     // other, and used by nobody else meanwhile. What is at from is then lost or as it was. Whole huge pages are moved
     // if both places have them at the same offset, which is so when from and to are equal modulo huge_page_bytes; the
     // rest is copied. Cannot fail. Thread-safe. O(bytes / huge_page_bytes) where all is moved.
-    void move(void *from, void *to, size_t bytes);
+    // fresh: in the target there is nothing, or zeros, which saves a call; if zeros are there, huge pages may be split.
+    // Returns how many bytes, from the first huge page on that begins in the old place, have left it with their memory.
+    size_t move(void *from, void *to, size_t bytes, bool fresh = false);
 
     // The pages of [from, from + bytes), whole ones, go to [to, to + bytes), where none are, or zeros. Returns how many
     // bytes from the first on are there now; the rest is where it was. Nothing is copied. Pages of a huge page cost a
@@ -31,7 +33,7 @@ public:
 private:
     int descriptor();
     size_t move_entries(int fd, char *from, char *to, size_t bytes);
-    void move_whole(int fd, char *from, char *to, size_t bytes);
+    size_t move_whole(int fd, char *from, char *to, size_t bytes, bool fresh);
 
     mutex lock_{lock_rank::page_mover};
     char *base_ = nullptr;

@@ -137,6 +137,54 @@ TEST(page_mover, whole_huge_pages_are_moved_and_no_mapping_is_split) {
     }
 }
 
+// Pages move from one mapping to one mapping at a time.
+TEST(page_mover, what_lies_in_several_mappings_is_moved) {
+    if (!kernel_moves())
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    area memory(memory_hint::none);
+    int mappings = mapping_count();
+    for (size_t at : {2 * mb, 6 * mb, 36 * mb})
+        advise_huge(memory.base + at, 2 * mb);
+    EXPECT_GT(mapping_count(), mappings);
+    std::vector<char> content = filled(memory.base, 16 * mb, 12);
+    EXPECT_EQ(memory.mover.move(memory.base, memory.base + 32 * mb, 16 * mb, true), 16 * mb);
+    EXPECT_EQ(resident_bytes(memory.base, 16 * mb), 0u);
+    EXPECT_TRUE(same(memory.base + 32 * mb, content));
+    char *to = memory.base + 5 * page_bytes;
+    EXPECT_EQ(memory.mover.hand_over(memory.base + 32 * mb, to, 16 * mb), 16 * mb);
+    EXPECT_TRUE(same(to, content));
+}
+
+std::atomic<int> ioctls_left{0};
+int refuse_one_ioctl(sys::call which) {
+    return which == sys::call::ioctl && ioctls_left.fetch_sub(1) == 1 ? EBUSY : 0;
+}
+
+// Zeros may be where nothing was told to be; and what was copied has not left, nor counts what moved behind it.
+TEST(page_mover, what_is_told_of_the_places_is_so) {
+    if (!kernel_moves())
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    for (memory_hint hint : {memory_hint::huge, memory_hint::none}) {
+        area memory(hint);
+        std::vector<char> content = filled(memory.base + mb, 12 * mb, 13);
+        memset(memory.base + 38 * mb, 0, page_bytes);
+        memset(memory.base + 9 * mb, 0, mb);
+        std::fill_n(content.begin() + 8 * mb, mb, 0);
+        EXPECT_EQ(memory.mover.move(memory.base + mb, memory.base + 33 * mb, 12 * mb, true), 10 * mb);
+        EXPECT_EQ(resident_bytes(memory.base + 2 * mb, 10 * mb), 0u);
+        EXPECT_TRUE(same(memory.base + 33 * mb, content));
+        refusing calls(1);
+        EXPECT_EQ(memory.mover.move(memory.base + 33 * mb, memory.base + mb, 12 * mb), 10 * mb);
+        EXPECT_EQ(memory.mover.move(memory.base + mb, memory.base + 33 * mb, 12 * mb), 0u);
+        EXPECT_TRUE(same(memory.base + 33 * mb, content));
+        sys::hook = refuse_one_ioctl;
+        ioctls_left = 1;
+        EXPECT_EQ(memory.mover.move(memory.base + 33 * mb, memory.base + mb, 12 * mb), 0u);
+        EXPECT_EQ(resident_bytes(memory.base + 36 * mb, 8 * mb), 0u);
+        EXPECT_TRUE(same(memory.base + mb, content));
+    }
+}
+
 TEST(page_mover, pages_that_were_never_touched_stay_so) {
     area memory;
     size_t bytes = 20 * mb;
