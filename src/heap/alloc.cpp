@@ -77,30 +77,6 @@ uint32_t aligned_class(const ty_heap *heap, size_t size, size_t alignment) {
     return UINT32_MAX;
 }
 
-ty_status free_run(ty_heap *heap, thread_cache *cache, uint64_t page, const void *block) {
-    bool is_block = false;
-    if (cache != nullptr && page_address(heap, page) == block && keep_run(cache, page))
-        return TY_OK;
-    {
-        os::lock_guard guard(heap->pages_lock);
-        page_run run;
-        page_descriptor &head = heap->descriptors[page];
-        bool sound = area_at_head(heap, page, &run);
-        is_block = page_address(heap, page) == block && claim_run(head);
-        ty_status status = TY_OK;
-        if (is_block)
-            status = sound ? release_pages(heap, run) : tables_damaged("the run is wrong", heap, page);
-        if (status != TY_OK) {
-            unclaim_run(head);
-            return status;
-        }
-    }
-    if (!is_block)
-        return not_a_block("free", heap, block);
-    decay_if_due(heap);
-    return TY_OK;
-}
-
 // Pages for a block of run->count pages.
 ty_status take_run(ty_heap *heap, uint64_t align_pages, page_run *run, uint64_t *fresh_from, memory_donors *donors) {
     os::lock_guard guard(heap->pages_lock);
@@ -192,6 +168,31 @@ void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alig
     return block;
 }
 
+ty_status free_run(ty_heap *heap, thread_cache *cache, const void *block, page_run emptied) {
+    uint64_t page = offset_in(heap, block) / page_bytes;
+    bool is_block = false;
+    if (emptied.count == 0 && cache != nullptr && page_address(heap, page) == block && keep_run(cache, page))
+        return TY_OK;
+    {
+        os::lock_guard guard(heap->pages_lock);
+        page_run run;
+        page_descriptor &head = heap->descriptors[page];
+        bool sound = area_at_head(heap, page, &run);
+        is_block = page_address(heap, page) == block && claim_run(head);
+        ty_status status = TY_OK;
+        if (is_block)
+            status = sound ? release_pages(heap, run, emptied) : tables_damaged("the run is wrong", heap, page);
+        if (status != TY_OK) {
+            unclaim_run(head);
+            return status;
+        }
+    }
+    if (!is_block)
+        return not_a_block("free", heap, block);
+    decay_if_due(heap);
+    return TY_OK;
+}
+
 ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
     uint64_t offset = offset_in(heap, block);
     uint64_t page = offset / page_bytes;
@@ -210,7 +211,7 @@ ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
     }
     const page_descriptor &descriptor = heap->descriptors[page];
     if (kind_of(descriptor) != page_span)
-        return free_run(heap, cache, page, block);
+        return free_run(heap, cache, block, {});
     small_block place = small_block_at(heap, descriptor.size_class, offset);
     bool freed = false;
     if (place.exact) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cache.hpp"
+#include "runs.hpp"
 
 namespace taiyen {
 
@@ -10,6 +11,8 @@ void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alig
 void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
 // cache may be NULL: then the gate's lock is held.
 ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block);
+// The same for what is no small block. Its pages in emptied have no memory any more.
+ty_status free_run(ty_heap *heap, thread_cache *cache, const void *block, page_run emptied);
 // For a paused heap whose spans have no owners or settled ones.
 ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size);
 ty_status resize_paused(ty_heap *heap, void *address, size_t size, size_t *bytes_before, size_t *bytes);

@@ -67,10 +67,13 @@ void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &ow
     heap->barrier = os::process_barrier_available();
     heap->top.store(heap->header->top_page, std::memory_order_relaxed);
     heap->provided = heap->header->top_page == first_user_page ? 0 : heap->header->top_page;
+    heap->described = heap->provided;
+    heap->huge_places = heap->provided == 0 ? 0 : UINT64_MAX; // of memory that is there already nothing is known
     heap->soft_pages = heap->hard_pages = UINT64_MAX;
     heap->sweep_next = first_user_page;
     heap->sweep_end = heap->header->top_page;
     heap->memory.zeros.store(heap->header->top_page == first_user_page, std::memory_order_relaxed);
+    heap->memory.taken_end = heap->header->top_page;
     heap->memory.used = heap->header->top_page - first_user_page;
     set_tables(heap, limit_bytes);
     set_classes(heap);

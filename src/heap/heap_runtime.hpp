@@ -171,9 +171,10 @@ struct page_memory {
     // A bit a page; NULL where the owner takes no memory back. Of a free page: it may be resident. Of one in use: what
     // it was when it was taken.
     std::atomic<uint64_t> *touched = nullptr;
-    uint64_t used = 0; // in use; after an attach the free ones count too, until they are freed again
-    uint64_t idle = 0; // P1
-    uint64_t peak = 0; // of used, in this period, and in the one before
+    uint64_t taken_end = 0; // pages from here on were never in use, nor is there memory near them
+    uint64_t used = 0;      // in use; after an attach the free ones count too, until they are freed again
+    uint64_t idle = 0;      // P1
+    uint64_t peak = 0;      // of used, in this period, and in the one before
     uint64_t peak_before = 0;
     uint64_t period_start = 0;
     uint64_t period_ns = uint64_t{50} * 1000 * 1000;
@@ -230,6 +231,8 @@ struct ty_heap {
     ty_limit_callback *limit_reached;
     void *limit_context;
     uint64_t provided;          // pages that may be touched; at least top
+    uint64_t described;         // pages whose entries in the tables may be touched; at least provided
+    uint64_t huge_places;       // bit i: a huge page was asked for at place i from base; of 64 and on nothing is known
     uint64_t sweep_next;        // spans below it are known
     uint32_t numbers_used;      // by spans so far
     uint32_t unused_number;     // first of those that were given up

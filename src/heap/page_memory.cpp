@@ -28,7 +28,7 @@ bool is_touched(const ty_heap *heap, uint64_t page) {
 // The bits of a free run are cleared.
 void forget_touched(ty_heap *heap, page_run run) {
     heap->memory.idle -= count_touched(heap, run.first, run.count);
-    clear_touched(heap, run.first, run.count);
+    mark_touched(heap, run.first, run.count, false);
 }
 
 // Nobody can take these pages meanwhile. That one of them does not read as zeros spoils it for all: the kernel refuses
@@ -91,19 +91,23 @@ void note_taken(ty_heap *heap, uint64_t first, uint64_t count) {
     if (!watched(heap))
         return;
     page_memory &memory = heap->memory;
-    memory.idle -= count_touched(heap, first, count);
+    if (first < memory.taken_end)
+        memory.idle -= count_touched(heap, first, count);
     memory.used += count;
+    if (memory.taken_end < first + count)
+        memory.taken_end = first + count;
     if (memory.used > memory.peak)
         memory.peak = memory.used;
 }
 
-void note_freed(ty_heap *heap, uint64_t first, uint64_t count) {
+void note_freed(ty_heap *heap, page_run run, page_run emptied) {
     if (!watched(heap))
         return;
     page_memory &memory = heap->memory;
-    set_touched(heap, first, count);
-    memory.idle += count;
-    memory.used -= count;
+    mark_touched(heap, run.first, run.count, true);
+    mark_touched(heap, emptied.first, emptied.count, false);
+    memory.idle += run.count - emptied.count;
+    memory.used -= run.count;
     if (memory.idle <= slack(memory.used)) // nothing is due, whatever the peak was: the clock is not looked at
         return;
     start_period_if_over(memory);

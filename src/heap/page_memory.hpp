@@ -8,9 +8,10 @@ namespace taiyen {
 
 // P1: `idle` is the number of free pages below top whose bit in `touched` is set; a free page whose bit is clear has
 //     no memory of its own, and reads as zeros while the heap's `zeros` says so.
-// All under pages_lock; nothing is done for a heap whose owner takes no memory back.
+// All under pages_lock; nothing is done for a heap whose owner takes no memory back. Of what was freed, the pages of
+// emptied have no memory.
 void note_taken(ty_heap *heap, uint64_t first, uint64_t count);
-void note_freed(ty_heap *heap, uint64_t first, uint64_t count);
+void note_freed(ty_heap *heap, page_run run, page_run emptied);
 
 // Zeroes pages of a run that was just taken, but those that read as zeros: from fresh_from on, as take_pages has told,
 // and those whose memory was given back, unless memory was moved there. Without a lock.

@@ -44,18 +44,24 @@ ty_status ask_tables(const ty_heap *heap, uint64_t limit_bytes, uint64_t from, u
 // A heap with many live blocks spends more time on missed address translations than on anything else: huge pages halve
 // the time of random allocation there. Small heaps grow in smaller pieces and get none. Nor do tables, which grow in
 // pieces that are no multiples of a huge page: each would be a mapping of its own.
-void advise_huge(const ty_heap *heap, uint64_t from, uint64_t end) {
-    if (heap->owner.huge && end - from >= huge_page_pages)
-        os::advise_huge(page_address(heap, from), (end - from) * page_bytes);
+void advise_huge(ty_heap *heap, uint64_t from, uint64_t end) {
+    if (!heap->owner.huge || end - from < huge_page_pages)
+        return;
+    os::advise_huge(page_address(heap, from), (end - from) * page_bytes);
+    for (uint64_t i = (from + huge_page_pages - 1) / huge_page_pages; i < end / huge_page_pages && i < 64; i++)
+        heap->huge_places |= uint64_t{1} << i;
 }
 
-ty_status provide_to(ty_heap *heap, uint64_t end) {
+// Pages below end, and entries of pages below described.
+[[gnu::cold]] ty_status provide_to(ty_heap *heap, uint64_t end, uint64_t described) {
     uint64_t from = heap->provided;
     uint64_t first = from < first_user_page ? first_user_page : from;
-    ty_status status = ask_tables(heap, heap->limit_bytes, from, end);
-    if (status == TY_OK)
-        status = ask(heap->owner, page_address(heap, first), page_address(heap, end));
-    if (status != TY_OK)
+    if (end > heap->described) {
+        if (ty_status status = ask_tables(heap, heap->limit_bytes, heap->described, described); status != TY_OK)
+            return status;
+        heap->described = described;
+    }
+    if (ty_status status = ask(heap->owner, page_address(heap, first), page_address(heap, end)); status != TY_OK)
         return status;
     if (first < end)
         advise_huge(heap, first, end);
@@ -73,18 +79,21 @@ ty_status provide_pages(ty_heap *heap, uint64_t end) {
     bool small = stays_small(end, end - heap->provided);
     if (small && step > huge_page_pages / 2)
         step = huge_page_pages / 2;
+    if (end > small_heap_pages)
+        step = provide_step_max;
     uint64_t wanted = end + step;
     if (!small)
         wanted = (wanted + huge_page_pages - 1) / huge_page_pages * huge_page_pages; // so that huge pages fit
     if (wanted > heap->first_table_page)
         wanted = heap->first_table_page;
-    if (provide_to(heap, wanted) == TY_OK)
+    uint64_t all = heap->limit_bytes / page_bytes;
+    if (provide_to(heap, wanted, wanted + wanted / 2 < all ? wanted + wanted / 2 : all) == TY_OK)
         return TY_OK;
-    return provide_to(heap, end); // there may still be room for just what is needed
+    return provide_to(heap, end, end); // there may still be room for just what is needed
 }
 
 ty_status provide_tables(ty_heap *heap, uint64_t limit_bytes) {
-    return ask_tables(heap, limit_bytes, 0, heap->provided);
+    return ask_tables(heap, limit_bytes, 0, heap->described);
 }
 
 ty_status provide_header(void *base, const heap_owner &owner) {

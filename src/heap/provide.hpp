@@ -5,14 +5,15 @@
 
 namespace taiyen {
 
-// Asked for in steps of an eighth of what there is, within these bounds, so that it is rare and small heaps stay small.
+// Asked for in steps of an eighth of what there is, within these bounds, so that it is rare and small heaps stay small;
+// larger heaps ask for the most.
 inline constexpr uint64_t provide_step_min = (uint64_t{64} << 10) / page_bytes;
 inline constexpr uint64_t provide_step_max = (uint64_t{16} << 20) / page_bytes;
 
 // Makes pages below end, and the entries that describe them, usable. Under pages_lock.
 ty_status provide_pages(ty_heap *heap, uint64_t end);
 
-// Makes the tables of another limit usable, as far as they describe pages that are provided. Under pages_lock, or
+// Makes the tables of another limit usable, as far as those of this one are. Under pages_lock, or
 // paused.
 ty_status provide_tables(ty_heap *heap, uint64_t limit_bytes);
 

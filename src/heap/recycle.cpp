@@ -15,6 +15,9 @@ constexpr uint64_t stretch_min = 16;
 constexpr uint64_t areas_per_page = 4;
 constexpr uint64_t areas_max = 4096;
 
+// A huge page is not split for less: 350 us and more, where a fault takes 1.5.
+constexpr uint64_t split_min = huge_page_pages / 2;
+
 constexpr uint32_t moves_max = 64;
 constexpr uint32_t failures_max = 4;
 
@@ -25,52 +28,40 @@ struct page_move {
     uint32_t count;
 };
 
-// Stretches of a run's pages whose bits are alike, one after the other; those that are too short are passed over.
+// Stretches of a run's pages whose bits are alike, one after the other: of a unit at least, from 16 pages on, or of
+// whole huge pages.
 class stretches {
 public:
-    stretches(const ty_heap *heap, uint64_t first, uint64_t end, bool touched)
-        : heap_(heap), at_(first), stop_(first), end_(end), touched_(touched) {}
+    stretches(const ty_heap *heap, uint64_t first, uint64_t end, uint64_t unit, bool touched)
+        : heap_(heap), at_(first), stop_(first), next_(first), end_(end), unit_(unit), touched_(touched) {}
     uint64_t at() const { return at_; }
     uint64_t left() const { return stop_ - at_; }
     void skip(uint64_t pages) { at_ += pages; }
     // False: there is no more.
-    bool find() {
-        while (stop_ - at_ < stretch_min) {
-            if (stop_ == end_)
+    [[gnu::noinline]] bool find() {
+        while (left() < unit_) {
+            if (next_ == end_)
                 return false;
-            at_ = next_with_touched(heap_, stop_, end_, touched_);
-            stop_ = next_with_touched(heap_, at_, end_, !touched_);
+            at_ = next_with_touched(heap_, next_, end_, touched_);
+            next_ = stop_ = next_with_touched(heap_, at_, end_, !touched_);
+            if (unit_ != huge_page_pages)
+                continue;
+            at_ = (at_ + huge_page_pages - 1) & ~(huge_page_pages - 1);
+            stop_ &= ~(huge_page_pages - 1);
+            stop_ = stop_ > at_ ? stop_ : at_;
         }
         return true;
     }
 
 private:
     const ty_heap *heap_;
-    uint64_t at_, stop_, end_;
+    uint64_t at_, stop_, next_, end_, unit_;
     bool touched_;
 };
 
-// Whole huge pages of [first, end) whose pages' bits are alike.
-class huge_pages {
-public:
-    huge_pages(const ty_heap *heap, uint64_t first, uint64_t end, bool touched)
-        : heap_(heap), next_((first + huge_page_pages - 1) & ~(huge_page_pages - 1)), end_(end), touched_(touched) {}
-    // Goes to the next one; false: there is none.
-    bool find(uint64_t *page) {
-        while (next_ + huge_page_pages <= end_) {
-            *page = next_;
-            next_ += huge_page_pages;
-            if (next_with_touched(heap_, *page, next_, !touched_) == next_)
-                return true;
-        }
-        return false;
-    }
-
-private:
-    const ty_heap *heap_;
-    uint64_t next_, end_;
-    bool touched_;
-};
+stretches stretches_of(const ty_heap *heap, page_run run, uint64_t unit, bool touched) {
+    return {heap, run.first, uint64_t{run.first} + run.count, unit, touched};
+}
 
 // Pages of the run from here on were never used.
 uint64_t used_end(page_run run, uint64_t fresh_from) {
@@ -91,57 +82,35 @@ bool next_donor(ty_heap *heap, page_run *area) {
     return kind_at(heap, page) == page_free && area->count >= stretch_min;
 }
 
-// What was moved is known to all. Under pages_lock.
-void note_moves(ty_heap *heap, const page_move *moves, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
-        clear_touched(heap, moves[i].from, moves[i].count);
-        set_touched(heap, moves[i].to, moves[i].count);
-    }
-}
-
-// Returns how many pages, from the first on, have moved.
-uint64_t hand_over(ty_heap *heap, uint64_t from, uint64_t to, uint64_t pages) {
-    return heap->mover.hand_over(page_address(heap, from), page_address(heap, to), pages * page_bytes) / page_bytes;
-}
-
-// Whole huge pages go first, as such. Their bits stand in words of their own, so that no lock is needed for them. Where
-// small pages have been, an empty page table is left, and the kernel would split the huge page: so that goes first.
-void move_huge_pages(ty_heap *heap, page_run run, const memory_donors &donors) {
-    huge_pages holes(heap, run.first, donors.holes_end, false);
-    uint64_t to, from;
-    bool hole = holes.find(&to);
-    for (uint32_t i = 0; i < donors.count && hole; i++) {
-        page_run donor = donors.runs[i];
-        huge_pages given(heap, donor.first, uint64_t{donor.first} + donor.count, true);
-        while (hole && given.find(&from)) {
-            heap->owner.give_back(heap->owner.context, page_address(heap, to), huge_page_pages * page_bytes);
-            uint64_t moved = hand_over(heap, from, to, huge_page_pages);
-            clear_touched(heap, from, moved);
-            set_touched(heap, to, moved);
-            hole = holes.find(&to);
-        }
-    }
-}
-
-uint32_t move_memory(ty_heap *heap, stretches &holes, const memory_donors &donors, page_move *moves) {
+// Moves memory from the donors into the holes, in pieces of a unit at least, and makes it known. Where small pages have
+// been, an empty page table is left, and the kernel would split a huge page that comes there: so that goes first.
+[[gnu::cold, gnu::noinline]] void move_memory(ty_heap *heap, stretches holes, const memory_donors &donors,
+                                              uint64_t unit) {
+    page_move moves[moves_max];
     uint32_t count = 0;
     uint32_t failures = 0;
     for (uint32_t i = 0; i < donors.count; i++) {
-        page_run donor = donors.runs[i];
-        stretches given(heap, donor.first, uint64_t{donor.first} + donor.count, true);
-        while (holes.find() && given.find()) {
+        stretches given = stretches_of(heap, donors.runs[i], unit, true);
+        while (count < moves_max && failures < failures_max && holes.find() && given.find()) {
             uint64_t wanted = holes.left() < given.left() ? holes.left() : given.left();
-            uint64_t moved = hand_over(heap, given.at(), holes.at(), wanted);
+            char *to = page_address(heap, holes.at());
+            if (unit == huge_page_pages)
+                heap->owner.give_back(heap->owner.context, to, wanted * page_bytes);
+            uint64_t moved =
+                heap->mover.hand_over(page_address(heap, given.at()), to, wanted * page_bytes) / page_bytes;
             if (moved != 0)
                 moves[count++] = {static_cast<uint32_t>(given.at()), static_cast<uint32_t>(holes.at()),
                                   static_cast<uint32_t>(moved)};
-            if (count == moves_max || (moved < wanted && ++failures == failures_max))
-                return count;
+            failures += moved < wanted;
             given.skip(wanted);
             holes.skip(wanted);
         }
     }
-    return count;
+    os::lock_guard guard(heap->pages_lock);
+    for (uint32_t i = 0; i < count; i++) {
+        mark_touched(heap, moves[i].from, moves[i].count, false);
+        mark_touched(heap, moves[i].to, moves[i].count, true);
+    }
 }
 
 // A part of a huge page is not worth splitting one for in a run of so many pages: all that moves later is then split.
@@ -160,9 +129,10 @@ memory_wish wish_of(const ty_heap *heap, page_run run, uint64_t fresh_from, uint
     uint64_t missing = old - count_touched(heap, run.first, old);
     if (missing >= stretch_min && !takes_huge_only(run))
         return {missing, false};
-    uint64_t page, pages = 0;
-    for (huge_pages holes(heap, run.first, holes_end, false); holes.find(&page);)
-        pages += huge_page_pages;
+    uint64_t pages = 0;
+    stretches holes(heap, run.first, holes_end, huge_page_pages, false);
+    for (; holes.find(); holes.skip(holes.left()))
+        pages += holes.left();
     return {pages, true};
 }
 
@@ -179,14 +149,16 @@ page_run free_behind(const ty_heap *heap, page_run run) {
     return whole ? behind : page_run{};
 }
 
-bool can_give(const ty_heap *heap, page_run area, bool huge_only) {
-    uint64_t page;
-    return !huge_only || huge_pages(heap, area.first, uint64_t{area.first} + area.count, true).find(&page);
+// Whole huge pages are for who wants such, or half of one at least: faults cost less than a split.
+bool can_give(const ty_heap *heap, page_run area, const memory_wish &wish) {
+    bool huge = stretches_of(heap, area, huge_page_pages, true).find();
+    return huge ? wish.huge_only || wish.pages >= split_min : !wish.huge_only;
 }
 
 } // namespace
 
-static bool withdraw(ty_heap *heap, page_run donor, memory_donors *donors) {
+// What comes with system calls is cold, here and elsewhere: so it is compiled for size.
+[[gnu::cold, gnu::noinline]] static bool withdraw(ty_heap *heap, page_run donor, memory_donors *donors) {
     if (!withdraw_free(heap, donor))
         return false;
     heap->memory.idle -= count_touched(heap, donor.first, donor.count);
@@ -194,7 +166,7 @@ static bool withdraw(ty_heap *heap, page_run donor, memory_donors *donors) {
     return true;
 }
 
-void withdraw_donors(ty_heap *heap, page_run run, uint64_t fresh_from, memory_donors *donors) {
+[[gnu::cold]] void withdraw_donors(ty_heap *heap, page_run run, uint64_t fresh_from, memory_donors *donors) {
     page_memory &memory = heap->memory;
     donors->count = 0;
     donors->holes_end = uint64_t{run.first} + run.count;
@@ -211,7 +183,7 @@ void withdraw_donors(ty_heap *heap, page_run run, uint64_t fresh_from, memory_do
     uint64_t areas = wish.pages < areas_max / areas_per_page ? wish.pages * areas_per_page : areas_max;
     for (uint64_t found = 0; areas > 0 && found < wish.pages && donors->count < donors_max; areas--) {
         page_run area;
-        if (!next_donor(heap, &area) || !can_give(heap, area, wish.huge_only))
+        if (!next_donor(heap, &area) || !can_give(heap, area, wish))
             continue;
         uint64_t touched = count_touched(heap, area.first, area.count);
         if (touched >= stretch_min && withdraw(heap, area, donors))
@@ -219,15 +191,13 @@ void withdraw_donors(ty_heap *heap, page_run run, uint64_t fresh_from, memory_do
     }
 }
 
-void recycle(ty_heap *heap, page_run run, uint64_t fresh_from, const memory_donors &donors) {
+[[gnu::cold]] void recycle(ty_heap *heap, page_run run, uint64_t fresh_from, const memory_donors &donors) {
     if (donors.count == 0)
         return;
-    page_move moves[moves_max];
-    move_huge_pages(heap, run, donors);
-    stretches holes(heap, run.first, used_end(run, fresh_from), false);
-    uint32_t count = takes_huge_only(run) ? 0 : move_memory(heap, holes, donors, moves);
+    move_memory(heap, {heap, run.first, donors.holes_end, huge_page_pages, false}, donors, huge_page_pages);
+    if (!takes_huge_only(run))
+        move_memory(heap, {heap, run.first, used_end(run, fresh_from), stretch_min, false}, donors, stretch_min);
     os::lock_guard guard(heap->pages_lock);
-    note_moves(heap, moves, count);
     for (uint32_t i = 0; i < donors.count; i++) {
         heap->memory.idle += count_touched(heap, donors.runs[i].first, donors.runs[i].count);
         return_withdrawn(heap, donors.runs[i]);

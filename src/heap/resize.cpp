@@ -2,6 +2,7 @@
 #include "alloc.hpp"
 #include "check_calls.hpp"
 #include "limits.hpp"
+#include "recycle.hpp"
 #include "relocate.hpp"
 
 namespace taiyen {
@@ -26,18 +27,25 @@ ty_status resize_run(ty_heap *heap, live_block *block, size_t size) {
     if (size > heap->limit_bytes)
         return TY_E_MEMORY;
     uint32_t pages = static_cast<uint32_t>(size == 0 ? 1 : (size + page_bytes - 1) / page_bytes);
-    os::lock_guard guard(heap->pages_lock);
-    uint64_t fresh_from;
-    ty_status status = TY_OK;
-    if (pages < block->run.count)
-        status = shrink_run(heap, block->run, pages);
-    else if (pages > block->run.count)
-        status = grow_run(heap, block->run, pages, &fresh_from);
-    if (status == TY_OK) {
-        block->run.count = pages;
-        block->bytes = uint64_t{pages} * page_bytes;
+    if (pages == block->run.count)
+        return TY_OK;
+    page_run more{block->run.first + block->run.count, pages - block->run.count};
+    uint64_t fresh_from = 0;
+    memory_donors donors;
+    donors.count = 0;
+    {
+        os::lock_guard guard(heap->pages_lock);
+        ty_status status = pages < block->run.count ? shrink_run(heap, block->run, pages)
+                                                    : grow_run(heap, block->run, pages, &fresh_from);
+        if (status != TY_OK)
+            return status;
+        if (pages > block->run.count)
+            withdraw_donors(heap, more, fresh_from, &donors);
     }
-    return status;
+    recycle(heap, more, fresh_from, donors);
+    block->run.count = pages;
+    block->bytes = uint64_t{pages} * page_bytes;
+    return TY_OK;
 }
 
 // In place or not at all. *block becomes what it is then.

@@ -364,11 +364,11 @@ static ty_status join_free(ty_heap *heap, page_run run) {
     return TY_OK;
 }
 
-ty_status release_pages(ty_heap *heap, page_run run) {
+ty_status release_pages(ty_heap *heap, page_run run, page_run emptied) {
     if (ty_status status = join_free(heap, run); status != TY_OK)
         return status;
     count_released(heap, run.count);
-    note_freed(heap, run.first, run.count);
+    note_freed(heap, run, emptied);
     return TY_OK;
 }
 

@@ -50,8 +50,9 @@ ty_status take_better_place(ty_heap *heap, page_run run, uint32_t *first);
 // Takes exactly these pages. Expected: TY_E_EXISTS (not free), TY_E_MEMORY (no room below the tables).
 ty_status take_pages_at(ty_heap *heap, page_run run);
 
-// Frees pages in use; their descriptors other than the first page's are cleared already.
-ty_status release_pages(ty_heap *heap, page_run run);
+// Frees pages in use; their descriptors other than the first page's are cleared already. Those of emptied, a part of
+// them, have no memory any more.
+ty_status release_pages(ty_heap *heap, page_run run, page_run emptied = {});
 
 // A free run becomes an area in use that nobody else takes; and free again. False: damaged, and it is as it was. What
 // cannot be returned stays in use: verify tells why.

@@ -113,7 +113,7 @@ void page_mover::stop() {
 }
 
 // The userfaultfd; -1: there is none.
-int page_mover::descriptor() {
+[[gnu::cold]] int page_mover::descriptor() {
     lock_guard guard(lock_);
     if (fd_ >= 0 && process_ == process_id()) // PM2
         return fd_;
@@ -133,7 +133,7 @@ int page_mover::descriptor() {
 
 // Returns how many bytes, from the first on, are at their new place. The kernel moves from one mapping to one mapping
 // at a time; where such meet within the bytes, which is between huge pages, it refuses them as wrong arguments.
-size_t page_mover::move_entries(int fd, char *from, char *to, size_t bytes) {
+[[gnu::cold]] size_t page_mover::move_entries(int fd, char *from, char *to, size_t bytes) {
     int error_before = errno; // an allocation that succeeds leaves it alone
     size_t moved = 0;
     size_t piece = bytes;

@@ -1,0 +1,49 @@
+#include "touched_pages.hpp"
+
+namespace taiyen {
+namespace {
+
+// Calls back with each word that holds bits of [first, first + count), and a mask of them.
+template <typename Visit>
+void each_touched_word(const ty_heap *heap, uint64_t first, uint64_t count, Visit visit) {
+    for (uint64_t end = first + count; first < end;) {
+        uint64_t in_word = 64 - first % 64;
+        uint64_t bits = end - first < in_word ? end - first : in_word;
+        visit(heap->memory.touched[first / 64], (~uint64_t{0} >> (64 - bits)) << first % 64);
+        first += bits;
+    }
+}
+
+} // namespace
+
+uint64_t count_touched(const ty_heap *heap, uint64_t first, uint64_t count) {
+    uint64_t touched = 0;
+    each_touched_word(heap, first, count, [&](const std::atomic<uint64_t> &word, uint64_t mask) {
+        touched += count_bits(word.load(std::memory_order_relaxed) & mask);
+    });
+    return touched;
+}
+
+void mark_touched(ty_heap *heap, uint64_t first, uint64_t count, bool touched) {
+    each_touched_word(heap, first, count, [touched](std::atomic<uint64_t> &word, uint64_t mask) {
+        uint64_t bits = word.load(std::memory_order_relaxed);
+        uint64_t marked = touched ? bits | mask : bits & ~mask;
+        if (marked != bits) // pages of the table that were never written stay so
+            word.store(marked, std::memory_order_relaxed);
+    });
+}
+
+uint64_t next_with_touched(const ty_heap *heap, uint64_t from, uint64_t end, bool wanted) {
+    while (from < end) {
+        uint64_t word = heap->memory.touched[from / 64].load(std::memory_order_relaxed);
+        word = (wanted ? word : ~word) >> from % 64;
+        if (word != 0) {
+            from += static_cast<unsigned>(__builtin_ctzll(word));
+            return from < end ? from : end;
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    return end;
+}
+
+} // namespace taiyen

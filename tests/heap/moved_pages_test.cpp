@@ -1,0 +1,287 @@
+// Goal: a block that gets another place takes its memory along, small pages and huge ones, and what it grows by gets
+// idle memory; each page's content arrives whatever lies in the way; what is known of free pages stays exact (P1).
+// Method: the kernel's counts of faults and of resident pages; runs laid out by hand; random blocks, all of whose pages
+// are marked, in heaps that give memory back at once, with moves that the kernel refuses now and then; a fork.
+#include "heap_fixture.hpp"
+#include "src/heap/touched_pages.hpp"
+#include "src/heap/walk.hpp"
+#include "src/os/syscalls.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace taiyen::test {
+namespace {
+
+constexpr size_t kb = size_t{1} << 10, mb = size_t{1} << 20;
+constexpr size_t wall_bytes = 16 * page_bytes; // a run
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int steps = 2000;
+#else
+constexpr int steps = 12'000;
+#endif
+
+struct movable_heap : memory_heap {
+    explicit movable_heap(bool huge = false) : memory_heap(TY_CLASSES_PACKED, size_t{4} << 30) {
+        detach();
+        owner.movable = true;
+        owner.huge = huge;
+        attach(true);
+    }
+    uint64_t page_of(const char *block) const { return static_cast<uint64_t>(block - base) / page_bytes; }
+    uint64_t touched(const char *block, size_t bytes) const {
+        return count_touched(heap, page_of(block), bytes / page_bytes);
+    }
+    char *marked(size_t bytes) {
+        char *block = static_cast<char *>(heap_alloc(heap, bytes));
+        mark(block, 0, bytes);
+        return block;
+    }
+    // Each page gets a value of its own, but every third is of zeros: the kernel's word of these is not taken (PM4).
+    static size_t mark_of(size_t at) { return at / page_bytes % 3 == 2 ? 0 : at + 1; }
+    static void mark(char *block, size_t from, size_t to) {
+        for (size_t at = (from + page_bytes - 1) / page_bytes * page_bytes; at + 8 <= to; at += page_bytes) {
+            size_t value = mark_of(at);
+            if (value == 0)
+                std::memset(block + at, 0, std::min(page_bytes, to - at));
+            std::memcpy(block + at, &value, 8);
+        }
+    }
+    static size_t wrong_marks(const char *block, size_t bytes) {
+        size_t wrong = 0;
+        for (size_t at = 0, there = 0; at + 8 <= bytes; at += page_bytes) {
+            std::memcpy(&there, block + at, 8);
+            wrong += there != mark_of(at);
+        }
+        return wrong;
+    }
+    void wall_in(char *block) { // so that it cannot grow where it is
+        ty_status status = heap_alloc_at(heap, block + heap_usable_size(block), wall_bytes);
+        ASSERT_TRUE(status == TY_OK || status == TY_E_EXISTS) << ty_error_text();
+    }
+};
+
+bool kernel_moves() {
+    movable_heap memory;
+    char *from = memory.marked(mb), *to = static_cast<char *>(heap_alloc(memory.heap, mb));
+    return memory.heap->mover.hand_over(from, to, mb) == mb;
+}
+
+size_t faults() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<size_t>(usage.ru_minflt);
+}
+
+// exact: a page of whose memory nothing is known has none. Huge pages bring their neighbours.
+void expect_known(const movable_heap &memory, bool exact) {
+    ty_heap *heap = memory.heap;
+    EXPECT_EQ(problems_of(heap), "");
+    pause_guard paused(heap);
+    uint64_t idle = 0, used = 0;
+    area_walk walk(heap);
+    page_run area;
+    while (walk.next(&area)) {
+        uint64_t end = uint64_t{area.first} + area.count;
+        if (kind_at(heap, area.first) != page_free) {
+            used += area.count;
+            continue;
+        }
+        idle += count_touched(heap, area.first, area.count);
+        for (uint64_t page = area.first, stop; exact && page < end; page = stop) {
+            page = next_with_touched(heap, page, end, false);
+            stop = next_with_touched(heap, page, end, true);
+            EXPECT_EQ(os::resident_bytes(page_address(heap, page), (stop - page) * page_bytes), 0u);
+        }
+    }
+    EXPECT_EQ(idle, heap->memory.idle);
+    EXPECT_EQ(used, heap->memory.used);
+}
+
+std::atomic<int> ioctl_calls{0};
+int refuse_some_moves(os::sys::call which) {
+    return which == os::sys::call::ioctl && ioctl_calls++ % 3 == 2 ? EBUSY : 0;
+}
+
+struct owned {
+    char *block;
+    size_t bytes;
+};
+
+void resize(const movable_heap &memory, owned &which, size_t bytes) {
+    which.block = static_cast<char *>(heap_resize(which.block, bytes));
+    ASSERT_NE(which.block, nullptr) << ty_error_text();
+    ASSERT_EQ(memory.wrong_marks(which.block, std::min(bytes, which.bytes)), 0u);
+    memory.mark(which.block, std::min(bytes, which.bytes), bytes);
+    which.bytes = bytes;
+}
+
+// Allocates, some zeroed, and resizes at random, up to so many bytes each.
+void storm(movable_heap &memory, uint64_t seed, size_t largest) {
+    random_source random{seed};
+    std::vector<owned> blocks;
+    for (int i = 0; i < steps && !testing::Test::HasFailure(); i++) {
+        size_t bytes = page_bytes + random.below(largest >> random.below(6));
+        bytes &= ~size_t{15}; // no page has less than a mark
+        size_t which = blocks.empty() ? 0 : random.below(blocks.size());
+        if (blocks.size() < 8 || (blocks.size() < 24 && random.below(4) == 0)) {
+            bool zeroed = random.below(2) == 0;
+            char *block = static_cast<char *>(heap_alloc(memory.heap, bytes, 0, zeroed));
+            ASSERT_NE(block, nullptr) << ty_error_text();
+            if (zeroed) {
+                ASSERT_EQ(std::count(block, block + bytes, 0), static_cast<ptrdiff_t>(bytes));
+            }
+            memory.mark(block, 0, bytes);
+            blocks.push_back({block, bytes});
+        } else if (random.below(4) == 0) {
+            ASSERT_EQ(memory.wrong_marks(blocks[which].block, blocks[which].bytes), 0u);
+            ASSERT_EQ(heap_free(blocks[which].block), TY_OK);
+            blocks[which] = blocks.back();
+            blocks.pop_back();
+        } else {
+            resize(memory, blocks[which], bytes);
+        }
+    }
+    for (owned &each : blocks) {
+        EXPECT_EQ(memory.wrong_marks(each.block, each.bytes), 0u);
+        EXPECT_EQ(heap_free(each.block), TY_OK);
+    }
+}
+
+TEST(heap_moved_pages, small_pages_move_with_their_block) {
+    movable_heap memory;
+    if (!kernel_moves())
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    for (size_t bytes : {64 * kb, 256 * kb, 3 * mb}) {
+        char *block = memory.marked(bytes);
+        memory.wall_in(block);
+        size_t before = faults();
+        char *moved = static_cast<char *>(heap_resize(block, bytes + page_bytes));
+        ASSERT_NE(moved, block);
+        EXPECT_LT(faults() - before, 12u) << "of " << bytes / page_bytes;
+        EXPECT_EQ(memory.wrong_marks(moved, bytes), 0u);
+        EXPECT_EQ(memory.touched(block, bytes), 0u);
+        expect_known(memory, true);
+        char *zeroed = static_cast<char *>(heap_alloc(memory.heap, bytes, 0, true));
+        EXPECT_EQ(zeroed, block);
+        EXPECT_EQ(std::count(zeroed, zeroed + bytes, 0), static_cast<ptrdiff_t>(bytes));
+    }
+}
+
+TEST(heap_moved_pages, huge_pages_leave_nothing_behind) {
+    movable_heap memory(true);
+    if (!kernel_moves())
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    memory.marked(24 * mb);
+    char *block = memory.marked(8 * mb);
+    uint64_t idle = memory.heap->memory.idle;
+    for (int i = 0; i < 4; i++) {
+        memory.wall_in(block);
+        char *moved = static_cast<char *>(heap_resize(block, 8 * mb + page_bytes));
+        ASSERT_NE(moved, block);
+        EXPECT_EQ(memory.wrong_marks(moved, 8 * mb), 0u);
+        EXPECT_EQ(memory.touched(block, 8 * mb), 0u);
+        EXPECT_EQ(os::resident_bytes(block, 8 * mb), 0u);
+        EXPECT_LE(memory.heap->memory.idle, idle + 1);
+        ASSERT_EQ(heap_resize_in_place(moved, 8 * mb), TY_OK);
+        block = moved;
+    }
+    expect_known(memory, false);
+}
+
+// Runs one after the other, all touched: idle, a wall, a block, a hole without memory, a wall.
+struct row {
+    movable_heap memory;
+    char *idle, *block, *hole;
+
+    row() {
+        idle = memory.marked(mb);
+        memory.marked(100 * kb);
+        block = memory.marked(256 * kb);
+        hole = memory.marked(768 * kb);
+        memory.marked(100 * kb);
+        EXPECT_EQ(hole, block + 256 * kb);
+        EXPECT_EQ(heap_free(hole), TY_OK);
+        EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+        EXPECT_EQ(heap_free(idle), TY_OK);
+    }
+    // All pages that the block has more were there before.
+    void expect_memory_of_idle(char *grown, size_t bytes, size_t resident) const {
+        size_t before = faults();
+        memory.mark(grown, 256 * kb, bytes);
+        EXPECT_LT(faults() - before, 16u) << "of " << (bytes - 256 * kb) / page_bytes;
+        EXPECT_EQ(memory.wrong_marks(grown, bytes), 0u);
+        EXPECT_LE(os::resident_bytes(memory.base, top_of(memory.heap) * page_bytes), resident + 16 * page_bytes);
+        expect_known(memory, true);
+    }
+};
+
+TEST(heap_moved_pages, what_a_block_grows_by_gets_idle_memory) {
+    for (bool elsewhere : {false, true}) {
+        SCOPED_TRACE(elsewhere);
+        row runs;
+        if (!kernel_moves())
+            GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+        if (elsewhere)
+            runs.memory.wall_in(runs.block);
+        size_t resident = os::resident_bytes(runs.memory.base, top_of(runs.memory.heap) * page_bytes);
+        char *grown = static_cast<char *>(heap_resize(runs.block, 700 * kb));
+        EXPECT_EQ(grown, elsewhere ? runs.hole + wall_bytes : runs.block);
+        runs.expect_memory_of_idle(grown, 700 * kb, resident);
+    }
+}
+
+TEST(heap_moved_pages, whole_huge_pages_are_not_split_for_little) {
+    movable_heap memory(true);
+    char *hole = memory.marked(96 * kb);
+    memory.marked(8 * mb);
+    char *idle = memory.marked(8 * mb);
+    memory.marked(96 * kb);
+    ASSERT_EQ(heap_free(hole), TY_OK);
+    ASSERT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+    ASSERT_EQ(heap_free(idle), TY_OK);
+    ASSERT_EQ(memory.touched(hole, 96 * kb), 0u);
+    ASSERT_EQ(heap_alloc(memory.heap, 96 * kb), hole);
+    EXPECT_EQ(memory.touched(hole, 96 * kb), 0u);
+    EXPECT_EQ(memory.touched(idle, 8 * mb), 8 * mb / page_bytes);
+}
+
+TEST(heap_moved_pages, all_pages_arrive_whatever_is_in_the_way) {
+    for (bool huge : {false, true}) {
+        for (os::sys::fault_hook hook : {os::sys::fault_hook{nullptr}, os::sys::fault_hook{refuse_some_moves}}) {
+            movable_heap memory(huge);
+            memory.heap->memory.period_ns = 0; // memory is given back at once
+            os::sys::hook = hook;
+            storm(memory, huge ? 5 : 6, 2 * mb);
+            storm(memory, huge ? 7 : 8, 200 * kb);
+            os::sys::hook = nullptr;
+            expect_known(memory, !huge);
+        }
+    }
+}
+
+// Pages that a child may still read are copied; the child moves its own.
+TEST(heap_moved_pages, parent_and_child_keep_their_blocks) {
+    movable_heap memory;
+    constexpr size_t bytes = 512 * kb;
+    char *block = memory.marked(bytes);
+    memory.wall_in(block);
+    pid_t child = fork();
+    char *moved = static_cast<char *>(heap_resize(block, bytes + page_bytes));
+    bool right = moved != nullptr && moved != block && memory.wrong_marks(moved, bytes) == 0;
+    if (child == 0)
+        _exit(right ? 0 : 1);
+    EXPECT_TRUE(right);
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(memory.wrong_marks(moved, bytes), 0u);
+    expect_known(memory, true);
+}
+
+} // namespace
+} // namespace taiyen::test
