@@ -4,9 +4,10 @@
 // allocations between the steps; every new page is touched. It is done under each malloc, in a process of its own
 // (preload.hpp). seconds is the first time, again_seconds the second time in the same process, after all was freed.
 //
-// Relocation: a resident block whose neighbour is live must grow, so ty_resize moves it. Held against memmove of the
-// same bytes between places that are resident. The block is not larger than it was by more than a page, and nothing but
-// the call is timed; every byte is checked after the last move.
+// Relocation: a resident block whose neighbour is live must grow by a page, so ty_resize moves it; then it gives the
+// page back, so that each move is of the same bytes. Held against memmove of these between places that are resident.
+// Nothing but the call is timed; every byte is checked after the last move. The places that the block leaves never fit:
+// each move is to where nothing was.
 #include "cases/case_list.hpp"
 #include "preload.hpp"
 #include "process.hpp"
@@ -100,6 +101,7 @@ moved move_block(size_t bytes, size_t moves) {
     std::vector<double> ns;
     size_t before = 0;
     for (size_t move = 0; move <= moves; move++) { // the first one finds the heap's tables cold
+        check(ty_resize_in_place(block, bytes), "cannot shrink a block");
         wall_in(heap, block);
         stopwatch watch;
         char *there = static_cast<char *>(ty_resize(block, ty_usable_size(block) + page));
