@@ -270,7 +270,7 @@ TEST(page_mover, pages_that_moved_uncounted_are_not_copied_over) {
 }
 
 // The kernel moves other pages about to make room for huge ones, and what is moved meanwhile has to wait for them.
-TEST(page_mover, nothing_is_lost_while_the_kernel_compacts_memory) {
+TEST(page_mover_alone, nothing_is_lost_while_the_kernel_compacts_memory) {
     int compact = open("/proc/sys/vm/compact_memory", O_WRONLY | O_CLOEXEC);
     if (compact < 0)
         GTEST_SKIP() << "not permitted to have the kernel compact memory";
