@@ -230,9 +230,10 @@ struct ty_heap {
     bool beyond_soft; // and told, or about to be
     ty_limit_callback *limit_reached;
     void *limit_context;
-    uint64_t provided;          // pages that may be touched; at least top
-    uint64_t described;         // pages whose entries in the tables may be touched; at least provided
-    uint64_t huge_places;       // bit i: a huge page was asked for at place i from base; of 64 and on nothing is known
+    uint64_t provided;  // pages that may be touched; at least top
+    uint64_t described; // pages whose entries in the tables may be touched; at least provided
+    // Bit i: a huge page was asked for at place i from base; of 64 and on nothing is known. Who has a run may read it.
+    std::atomic<uint64_t> huge_places;
     uint64_t sweep_next;        // spans below it are known
     uint32_t numbers_used;      // by spans so far
     uint32_t unused_number;     // first of those that were given up

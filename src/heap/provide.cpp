@@ -48,8 +48,10 @@ void advise_huge(ty_heap *heap, uint64_t from, uint64_t end) {
     if (!heap->owner.huge || end - from < huge_page_pages)
         return;
     os::advise_huge(page_address(heap, from), (end - from) * page_bytes);
+    uint64_t places = heap->huge_places.load(std::memory_order_relaxed);
     for (uint64_t i = (from + huge_page_pages - 1) / huge_page_pages; i < end / huge_page_pages && i < 64; i++)
-        heap->huge_places |= uint64_t{1} << i;
+        places |= uint64_t{1} << i;
+    heap->huge_places.store(places, std::memory_order_relaxed);
 }
 
 // Pages below end, and entries of pages below described.

@@ -99,7 +99,7 @@ page_run move_small_pages(ty_heap *heap, page_run from, uint64_t to) {
 bool in_small_pages(const ty_heap *heap, uint64_t first, uint64_t count) {
     uint64_t from = first / huge_page_pages;
     uint64_t last = (first + count - 1) / huge_page_pages;
-    return last < 64 && (heap->huge_places >> from) << from << (63 - last) == 0;
+    return last < 64 && (heap->huge_places.load(std::memory_order_relaxed) >> from) << from << (63 - last) == 0;
 }
 
 // Inlined, this and take_growing_run would be there twice. It copies, so it is not cold: that would be done by bytes.
