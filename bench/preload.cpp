@@ -1,10 +1,10 @@
 #include "preload.hpp"
+#include "kernel_probe.hpp"
 #include "process.hpp"
 
 #include <cmath>
 #include <filesystem>
 #include <sstream>
-#include <sys/mman.h>
 
 namespace bench {
 
@@ -19,16 +19,6 @@ constexpr const char *peer_names[] = {"jemalloc", "tcmalloc", "mimalloc2", "mima
 // before each turn a process uses about as much as the cases do, and ends.
 constexpr size_t warmed_bytes = size_t{1} << 30;
 
-std::vector<double> use_memory(size_t bytes) {
-    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        fail_system("cannot map memory");
-    madvise(memory, bytes, MADV_HUGEPAGE); // refused where there are none: small pages then
-    for (size_t at = 0; at < bytes; at += 4096)
-        static_cast<volatile char *>(memory)[at] = 1;
-    return {};
-}
-
 program_end run_case(const session &session, const allocator_library &which, const char *case_name) {
     const settings &options = session.options();
     return run_program({TAIYEN_BENCH_CASES, case_name, which.library, options.quick ? "quick" : "full",
@@ -42,7 +32,10 @@ void measure(session &session, const allocator_library &which, const char *case_
         throw unavailable("a build with sanitizers has no drop-in");
     if (which.library.find('/') != std::string::npos && !std::filesystem::exists(which.library))
         throw unavailable("there is no " + which.library + " (scripts/build_peers)");
-    in_child([&session] { return use_memory(warmed_bytes / session.options().divisor); });
+    in_child([&session] {
+        mapping used = mapping::touched_memory(warmed_bytes / session.options().divisor);
+        return std::vector<double>();
+    });
     program_end end = run_case(session, which, case_name);
     if (end.exit_code != 0) {
         std::string text = end.exit_code == not_preloaded ? which.library + " could not be preloaded"

@@ -13,8 +13,7 @@ inline constexpr uint64_t provide_step_max = (uint64_t{16} << 20) / page_bytes;
 // Makes pages below end, and the entries that describe them, usable. Under pages_lock.
 ty_status provide_pages(ty_heap *heap, uint64_t end);
 
-// Makes the tables of another limit usable, as far as those of this one are. Under pages_lock, or
-// paused.
+// Makes the tables of another limit usable, as far as those of this one are. Under pages_lock, or paused.
 ty_status provide_tables(ty_heap *heap, uint64_t limit_bytes);
 
 // The pages of the header.

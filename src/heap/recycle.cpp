@@ -155,16 +155,16 @@ bool can_give(const ty_heap *heap, page_run area, const memory_wish &wish) {
     return huge ? wish.huge_only || wish.pages >= split_min : !wish.huge_only;
 }
 
-} // namespace
-
 // What comes with system calls is cold, here and elsewhere: so it is compiled for size.
-[[gnu::cold, gnu::noinline]] static bool withdraw(ty_heap *heap, page_run donor, memory_donors *donors) {
+[[gnu::cold, gnu::noinline]] bool withdraw(ty_heap *heap, page_run donor, memory_donors *donors) {
     if (!withdraw_free(heap, donor))
         return false;
     heap->memory.idle -= count_touched(heap, donor.first, donor.count);
     donors->runs[donors->count++] = donor;
     return true;
 }
+
+} // namespace
 
 [[gnu::cold]] void withdraw_donors(ty_heap *heap, page_run run, uint64_t fresh_from, memory_donors *donors) {
     page_memory &memory = heap->memory;

@@ -265,24 +265,24 @@ TEST(heap_moved_pages, all_pages_arrive_whatever_is_in_the_way) {
     }
 }
 
-// Pages that a child may still read are copied; the child moves its own.
 TEST(heap_moved_pages, blocks_move_while_the_heap_grows) {
     movable_heap memory(true);
     std::thread grower([&] {
         for (int i = 0; i < 100; i++)
             memory.marked(mb);
     });
+    size_t bytes = 64 * kb, wrong = 0;
     for (int i = 0; i < 40; i++) {
-        size_t bytes = 64 * kb;
         char *block = memory.marked(bytes);
         memory.wall_in(block);
         block = static_cast<char *>(heap_resize(block, 2 * bytes));
-        ASSERT_NE(block, nullptr);
-        EXPECT_EQ(memory.wrong_marks(block, bytes), 0u);
+        wrong += block == nullptr ? 1 : memory.wrong_marks(block, bytes);
     }
     grower.join();
+    EXPECT_EQ(wrong, 0u);
 }
 
+// Pages that a child may still read are copied; the child moves its own.
 TEST(heap_moved_pages, parent_and_child_keep_their_blocks) {
     movable_heap memory;
     constexpr size_t bytes = 512 * kb;
