@@ -49,9 +49,9 @@ page_run behind(page_run run, uint32_t count) {
 [[gnu::cold, gnu::noinline]] ty_status take_growing_run(ty_heap *heap, const live_block &block, new_place *place) {
     uint64_t pages = place->run.count;
     uint64_t before = offset_for(heap, block);
-    const wanted_place choices[] = {{pages, huge_page_pages, before, pages, false},
-                                    {pages, huge_page_pages, before, 0, false},
-                                    {pages, 1, 0, 0, false}};
+    const wanted_place choices[] = {{pages, huge_page_pages, before, pages, false, false},
+                                    {pages, huge_page_pages, before, 0, false, false},
+                                    {pages, 1, 0, 0, false, false}};
     os::lock_guard guard(heap->pages_lock);
     place->fresh_from = top_of(heap);
     place->untaken_from = heap->memory.taken_end;

@@ -2,6 +2,7 @@
 
 #include "page_memory.hpp"
 #include "provide.hpp"
+#include "touched_pages.hpp"
 
 namespace taiyen {
 namespace {
@@ -11,6 +12,12 @@ constexpr uint32_t aligned_tries_max = 16;
 
 // What is short takes the end of a free run of so many pages, not its start: the block before it may want to grow.
 constexpr uint32_t roomy_run_pages = 256;
+
+// Of so many free runs that fit, one is chosen by its memory, for runs from so many pages on. A page without memory
+// weighs as much as so many pages of a free run left over.
+constexpr uint32_t choices_max = 64;
+constexpr uint64_t chosen_pages_min = 8;
+constexpr uint64_t memory_weight = 3;
 
 // Makes [first, first + count) a free run: descriptors, head bit, tree (H1, H2, H3).
 bool make_free(ty_heap *heap, uint64_t first, uint64_t count) {
@@ -159,36 +166,74 @@ ty_status rise(ty_heap *heap, page_run ending, uint64_t at, uint64_t count) {
     return TY_OK;
 }
 
-// The free run to take an aligned run from, and where in it. *at 0: none fits. False: damaged.
-bool find_fit(ty_heap *heap, uint64_t count, uint64_t align_pages, page_run *run, uint64_t *at) {
+// Free runs in the order of best fit, from a length and a page on.
+struct fit_search {
+    uint32_t length;
+    uint32_t page;
+    uint32_t tries;
+};
+
+// The next free run to take an aligned run from, and where in it. *at 0: there is none. False: damaged.
+bool next_fit(ty_heap *heap, uint64_t count, uint64_t align_pages, fit_search *from, page_run *run, uint64_t *at) {
     run_tree tree = tree_of(heap);
     *at = 0;
-    if (count > UINT32_MAX)
-        return true;
-    uint32_t length = static_cast<uint32_t>(count);
-    uint32_t page = 0;
-    for (uint32_t tries = 0;; tries++) {
+    for (;; from->tries++) {
         uint64_t sure = count + align_pages - 1;
-        if (tries == aligned_tries_max) {
+        if (from->tries == aligned_tries_max) {
             if (sure > UINT32_MAX)
                 return true;
-            if (length < sure) {
-                length = static_cast<uint32_t>(sure);
-                page = 0;
+            if (from->length < sure) {
+                from->length = static_cast<uint32_t>(sure);
+                from->page = 0;
             }
         }
-        page = tree.lower_bound(length, page);
+        uint32_t page = tree.lower_bound(from->length, from->page);
         if (page == run_tree::none || page == run_tree::damaged)
             return page == run_tree::none;
         uint64_t aligned = align_page(heap, page, align_pages);
-        length = heap->descriptors[page].length;
-        if (aligned + count <= uint64_t{page} + length) {
-            *run = {page, length};
+        from->length = heap->descriptors[page].length;
+        from->page = page + 1;
+        if (aligned + count <= uint64_t{page} + from->length) {
+            *run = {page, from->length};
             *at = aligned;
-            return free_length(heap, page, aligned + count) == length;
+            return free_length(heap, page, aligned + count) == from->length;
         }
-        page++; // the next one in order
     }
+}
+
+// What a place costs: pages that have no memory, which must be moved there or faulted in; and what it leaves over,
+// since longer free runs are worth keeping.
+uint64_t cost_of(const ty_heap *heap, page_run free_run, uint64_t at, uint64_t count) {
+    return (count - count_touched(heap, at, count)) * memory_weight + (free_run.count - count);
+}
+
+// The best fit, and where in it. *at 0: none fits. False: damaged. Where free pages differ in whether they have memory,
+// that counts, too: the best of the first choices.
+bool find_fit(ty_heap *heap, const wanted_place &wanted, page_run *run, uint64_t *at) {
+    uint64_t count = wanted.before + wanted.count + wanted.room;
+    *at = 0;
+    if (count > UINT32_MAX)
+        return true;
+    fit_search search{static_cast<uint32_t>(count), 0, 0};
+    if (!next_fit(heap, count, wanted.align_pages, &search, run, at))
+        return false;
+    if (*at == 0 || heap->memory.touched == nullptr || heap->memory.idle == 0 || !wanted.with_memory)
+        return true;
+    uint64_t cost = cost_of(heap, *run, *at, count);
+    for (uint32_t i = 1; i < choices_max && run->count - count < cost; i++) {
+        page_run other;
+        uint64_t other_at;
+        if (!next_fit(heap, count, wanted.align_pages, &search, &other, &other_at))
+            return false;
+        if (other_at == 0 || other.count - count >= cost)
+            break;
+        if (uint64_t other_cost = cost_of(heap, other, other_at, count); other_cost < cost) {
+            *run = other;
+            *at = other_at;
+            cost = other_cost;
+        }
+    }
+    return true;
 }
 
 } // namespace
@@ -258,7 +303,7 @@ ty_status take_pages_in(ty_heap *heap, const wanted_place &wanted, uint32_t *fir
     uint64_t at;
     if (!within_hard_limit(heap, wanted.count))
         return hard_limit_reached(heap, wanted.count);
-    if (!find_fit(heap, wanted.before + wanted.count + wanted.room, wanted.align_pages, &run, &at))
+    if (!find_fit(heap, wanted, &run, &at))
         return tables_damaged("the free run, or the tree of free runs, is wrong", heap, run.first);
     if (at != 0) {
         at += wanted.before;
@@ -283,7 +328,7 @@ ty_status take_pages_in(ty_heap *heap, const wanted_place &wanted, uint32_t *fir
 ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32_t *first, uint64_t *fresh_from) {
     *fresh_from = top_of(heap);
     bool at_end = heap->owner.movable && count <= span_pages_max;
-    return take_pages_in(heap, {count, align_pages, 0, 0, at_end}, first);
+    return take_pages_in(heap, {count, align_pages, 0, 0, at_end, count >= chosen_pages_min}, first);
 }
 
 ty_status take_better_place(ty_heap *heap, page_run run, uint32_t *first) {
@@ -291,7 +336,7 @@ ty_status take_better_place(ty_heap *heap, page_run run, uint32_t *first) {
     uint64_t at;
     *first = 0;
     if (!free_run_before(heap, run.first, &before) || !free_run_at(heap, uint64_t{run.first} + run.count, &behind) ||
-        !find_fit(heap, run.count, 1, &fitting, &at))
+        !find_fit(heap, {run.count, 1, 0, 0, false, false}, &fitting, &at))
         return tables_damaged("a free run near it, or the tree of free runs, is wrong", heap, run.first);
     bool better = before.count != 0 && behind.count != 0 && at != 0 && at < run.first;
     if (!better || !within_hard_limit(heap, run.count))

@@ -32,13 +32,14 @@ ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32
 
 // Pages that are taken, so that they stand where their user wants them: behind so many of a stretch that starts
 // aligned, and in front of so many; these stay free. at_end: at the end of a long free run, where they leave room to
-// the block before it.
+// the block before it. with_memory: rather where pages are resident than where they fit best.
 struct wanted_place {
     uint64_t count;
     uint64_t align_pages;
     uint64_t before;
     uint64_t room;
     bool at_end;
+    bool with_memory;
 };
 ty_status take_pages_in(ty_heap *heap, const wanted_place &wanted, uint32_t *first);
 

@@ -139,7 +139,8 @@ int count_calls(os::sys::call which) {
     return 0;
 }
 
-// A place for runs of up to 16 MiB without memory, below the memory of 24 MiB that are free.
+// A place for runs of up to 16 MiB without memory, and 64 MiB that are free with memory: so much more that shorter runs
+// rather go to the place and get memory from there.
 struct place_and_donor {
     movable_heap memory;
     bool moves;
@@ -147,7 +148,7 @@ struct place_and_donor {
 
     place_and_donor() : moves(memory.moves()) {
         memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
-        char *donor = memory.touched(24 * mebibyte);
+        char *donor = memory.touched(64 * mebibyte);
         memory.touched(3 * mebibyte);
         place = memory.touched(16 * mebibyte);
         EXPECT_EQ(heap_free(place), TY_OK);
@@ -176,7 +177,6 @@ TEST(heap_recycle, the_last_huge_page_of_a_long_run_moves_whole_if_what_is_behin
     EXPECT_EQ(ioctl_calls, 1);
     EXPECT_EQ(madvise_calls, 1) << "a page table where it goes would split it";
     expect_known(runs.memory.heap);
-    runs.memory.touched(mebibyte); // there is room in front of the place, too
     // What came with it is not zero.
     char *rest = static_cast<char *>(heap_alloc(runs.memory.heap, mebibyte, 0, true));
     EXPECT_EQ(rest, runs.place + 15 * mebibyte);
@@ -198,6 +198,29 @@ TEST(heap_recycle, what_another_block_has_a_part_of_stays_and_no_huge_page_is_sp
     EXPECT_EQ(std::count(other, other + bytes, 1), static_cast<ptrdiff_t>(bytes));
     expect_known(runs.memory.heap);
     EXPECT_EQ(problems_of(runs.memory.heap), "");
+}
+
+// Free runs with memory and without, and one that fits best of all.
+TEST(heap_recycle, a_run_is_taken_where_memory_is_rather_than_where_it_fits_best) {
+    movable_heap memory;
+    memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
+    char *without = memory.touched(20 * page_bytes);
+    memory.touched(64 * page_bytes);
+    char *with = memory.touched(24 * page_bytes);
+    memory.touched(64 * page_bytes);
+    char *far_too_long = memory.touched(100 * page_bytes);
+    memory.touched(64 * page_bytes);
+    EXPECT_EQ(heap_free(without), TY_OK);
+    EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+    EXPECT_EQ(heap_free(far_too_long), TY_OK);
+    EXPECT_EQ(heap_alloc(memory.heap, 20 * page_bytes), without) << "what is left over costs more than memory does";
+    EXPECT_EQ(heap_free(without), TY_OK);
+    EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+    EXPECT_EQ(heap_free(with), TY_OK);
+    EXPECT_EQ(heap_alloc(memory.heap, 20 * page_bytes), with);
+    EXPECT_EQ(heap_alloc(memory.heap, 20 * page_bytes), without) << "what is the only one left is taken";
+    expect_known(memory.heap);
+    EXPECT_EQ(problems_of(memory.heap), "");
 }
 
 std::atomic<int> calls_left{0}; // of ioctl, before one fails; then as many again
