@@ -92,7 +92,7 @@ struct volatile_table_bytes {
 
     volatile_table_bytes(uint64_t pages, bool memory)
         : bytes{pages * sizeof(span_state), pages * page_bitmap_bytes_v1, pages * sizeof(uint32_t),
-                memory ? touched_bytes(pages) : 0} {}
+                memory ? memory_bits_bytes(pages) : 0} {}
 };
 
 } // namespace
@@ -132,6 +132,7 @@ ty_status map_states(ty_heap *heap, uint64_t pages) {
     heap->remote_bits = static_cast<std::atomic<uint64_t> *>(tables[1]);
     heap->span_numbers = static_cast<std::atomic<uint32_t> *>(tables[2]);
     heap->memory.touched = static_cast<std::atomic<uint64_t> *>(tables[3]);
+    heap->memory.split = heap->memory.touched + touched_bytes(pages) / sizeof(uint64_t);
     heap->page_count = pages;
     return TY_OK;
 }

@@ -12,5 +12,9 @@ void unmap_states(ty_heap *heap);
 constexpr size_t touched_bytes(uint64_t pages) {
     return (pages + 63) / 64 * 8;
 }
+// And behind them a bit a huge page: page_memory.
+constexpr size_t memory_bits_bytes(uint64_t pages) {
+    return touched_bytes(pages) + touched_bytes(pages / huge_page_pages + 1);
+}
 
 } // namespace taiyen

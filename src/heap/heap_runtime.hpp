@@ -9,6 +9,8 @@
 
 namespace taiyen {
 
+inline constexpr uint64_t huge_page_pages = os::huge_page_bytes / page_bytes;
+
 struct class_cache;
 struct check_hooks;
 struct parcel;
@@ -171,6 +173,10 @@ struct page_memory {
     // A bit a page; NULL where the owner takes no memory back. Of a free page: it may be resident. Of one in use: what
     // it was when it was taken.
     std::atomic<uint64_t> *touched = nullptr;
+    // A bit a huge page: it was split, since a part of it moved away or was given back. Set without a lock, and only
+    // once parts have moved.
+    std::atomic<uint64_t> *split = nullptr;
+    std::atomic<bool> parts_move{false};
     uint64_t taken_end = 0; // pages from here on were never in use, nor is there memory near them
     uint64_t used = 0;      // in use; after an attach the free ones count too, until they are freed again
     uint64_t idle = 0;      // P1

@@ -34,6 +34,8 @@ void forget_touched(ty_heap *heap, page_run run) {
 // Nobody can take these pages meanwhile. That one of them does not read as zeros spoils it for all: the kernel refuses
 // where memory is locked, and that seldom changes.
 void give_back(ty_heap *heap, page_run run) {
+    if (heap->memory.parts_move.load(std::memory_order_relaxed))
+        split_at_ends(heap, run);
     if (!heap->owner.give_back(heap->owner.context, page_address(heap, run.first), run.count * page_bytes))
         heap->memory.zeros.store(false, std::memory_order_relaxed);
 }
@@ -127,6 +129,17 @@ void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from) {
             stop++;
         memset(page_address(heap, page), 0, (stop - page) * page_bytes);
         page = stop + 1;
+    }
+}
+
+void split_at_ends(ty_heap *heap, page_run run) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    for (uint64_t page : {uint64_t{run.first}, end - 1}) {
+        uint64_t huge = page / huge_page_pages;
+        uint64_t bit = uint64_t{1} << huge % 64;
+        bool whole = run.first <= huge * huge_page_pages && (huge + 1) * huge_page_pages <= end;
+        if (!whole && (heap->memory.split[huge / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+            os::split_huge_page(page_address(heap, page));
     }
 }
 

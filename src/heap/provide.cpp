@@ -3,8 +3,6 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t huge_page_pages = os::huge_page_bytes / page_bytes;
-
 // Below so many pages a heap grows by less than a huge page at a time: owners back larger pieces with huge pages, most
 // of which would be memory that nobody uses. What needs an eighth of a huge page itself, which is as fast as one, or a
 // whole one, is worth it earlier.

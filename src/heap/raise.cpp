@@ -62,6 +62,7 @@ ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
     std::atomic<uint64_t> *remote = heap->remote_bits;
     std::atomic<uint32_t> *span_numbers = heap->span_numbers;
     std::atomic<uint64_t> *touched = heap->memory.touched;
+    std::atomic<uint64_t> *split = heap->memory.split;
     size_t pages = heap->page_count;
     if (ty_status status = map_states(heap, limit_bytes / page_bytes); status != TY_OK)
         return status;
@@ -76,7 +77,7 @@ ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
         os::unmap_memory(static_cast<void *>(span_numbers), pages * sizeof(uint32_t));
         if (touched != nullptr)
             memcpy(static_cast<void *>(heap->memory.touched), static_cast<void *>(touched), touched_bytes(pages));
-        os::unmap_memory(static_cast<void *>(touched), touched_bytes(pages));
+        os::unmap_memory(static_cast<void *>(touched), memory_bits_bytes(pages));
         return TY_OK;
     }
     unmap_states(heap);
@@ -84,6 +85,7 @@ ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
     heap->remote_bits = remote;
     heap->span_numbers = span_numbers;
     heap->memory.touched = touched;
+    heap->memory.split = split;
     heap->page_count = pages;
     return status;
 }

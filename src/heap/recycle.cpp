@@ -1,5 +1,6 @@
 #include "recycle.hpp"
 
+#include "page_memory.hpp"
 #include "relocate.hpp"
 #include "touched_pages.hpp"
 #include "walk.hpp"
@@ -89,6 +90,8 @@ bool next_donor(ty_heap *heap, page_run *area) {
     page_move moves[moves_max];
     uint32_t count = 0;
     uint32_t failures = 0;
+    if (unit != huge_page_pages)
+        heap->memory.parts_move.store(true, std::memory_order_relaxed);
     for (uint32_t i = 0; i < donors.count; i++) {
         stretches given = stretches_of(heap, donors.runs[i], unit, true);
         while (count < moves_max && failures < failures_max && holes.find() && given.find()) {
@@ -96,6 +99,8 @@ bool next_donor(ty_heap *heap, page_run *area) {
             char *to = page_address(heap, holes.at());
             if (unit == huge_page_pages)
                 heap->owner.give_back(heap->owner.context, to, wanted * page_bytes);
+            else
+                split_at_ends(heap, {static_cast<uint32_t>(given.at()), static_cast<uint32_t>(wanted)});
             uint64_t moved =
                 heap->mover.hand_over(page_address(heap, given.at()), to, wanted * page_bytes) / page_bytes;
             if (moved != 0)

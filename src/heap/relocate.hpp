@@ -6,8 +6,6 @@
 
 namespace taiyen {
 
-inline constexpr uint64_t huge_page_pages = os::huge_page_bytes / page_bytes;
-
 // Where pages can be moved, runs of so many start at a huge page, so that they can be moved whole.
 inline constexpr uint64_t aligned_run_pages = 2 * huge_page_pages;
 

@@ -13,11 +13,9 @@ constexpr uint32_t aligned_tries_max = 16;
 // What is short takes the end of a free run of so many pages, not its start: the block before it may want to grow.
 constexpr uint32_t roomy_run_pages = 256;
 
-// Of so many free runs that fit, one is chosen by its memory, for runs from so many pages on. A page without memory
-// weighs as much as so many pages of a free run left over.
+// Of so many free runs that fit, one is chosen by its memory, for runs from so many pages on.
 constexpr uint32_t choices_max = 64;
 constexpr uint64_t chosen_pages_min = 8;
-constexpr uint64_t memory_weight = 3;
 
 // Makes [first, first + count) a free run: descriptors, head bit, tree (H1, H2, H3).
 bool make_free(ty_heap *heap, uint64_t first, uint64_t count) {
@@ -204,7 +202,7 @@ bool next_fit(ty_heap *heap, uint64_t count, uint64_t align_pages, fit_search *f
 // What a place costs: pages that have no memory, which must be moved there or faulted in; and what it leaves over,
 // since longer free runs are worth keeping.
 uint64_t cost_of(const ty_heap *heap, page_run free_run, uint64_t at, uint64_t count) {
-    return (count - count_touched(heap, at, count)) * memory_weight + (free_run.count - count);
+    return (count - count_touched(heap, at, count)) + (free_run.count - count);
 }
 
 // The best fit, and where in it. *at 0: none fits. False: damaged. Where free pages differ in whether they have memory,

@@ -175,6 +175,11 @@ void advise_huge(void *address, size_t bytes) {
         sys::madvise(reinterpret_cast<void *>(start), end - start, MADV_HUGEPAGE);
 }
 
+void split_huge_page(void *page) {
+    constexpr int cold = 20; // MADV_COLD, Linux 5.4
+    sys::madvise(page, page_bytes, cold);
+}
+
 void advise_random(void *address, size_t bytes) {
     sys::madvise(address, bytes, MADV_RANDOM);
 }

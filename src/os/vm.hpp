@@ -60,6 +60,10 @@ ty_status forbid(void *address, size_t bytes);
 // Asks for huge pages in the part of the range that whole ones fill. A wish: ignored where the kernel cannot.
 void advise_huge(void *address, size_t bytes);
 
+// If the page is part of a huge one, that becomes small pages (MADV_COLD, Linux 5.4, of a part of one: 160 us while it
+// is mapped whole). A wish.
+void split_huge_page(void *page);
+
 // Does what first writes to all pages of a range would do, at once: memory is found and what is mapped there is copied.
 // A wish: what the kernel cannot do the writes will.
 void populate(void *address, size_t bytes);

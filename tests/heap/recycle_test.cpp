@@ -200,6 +200,41 @@ TEST(heap_recycle, what_another_block_has_a_part_of_stays_and_no_huge_page_is_sp
     EXPECT_EQ(problems_of(runs.memory.heap), "");
 }
 
+// Splitting a huge page before a part of it moves takes less time than the move does for it; once is enough.
+TEST(heap_recycle, a_huge_page_is_split_once_before_parts_of_it_move) {
+    movable_heap memory;
+    if (!memory.moves())
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
+    size_t bytes = 300 * page_bytes;
+    char *donor = memory.touched(4 * mebibyte);
+    while (memory.touched(128 * page_bytes) < donor) { // fills the gap before it
+    }
+    std::vector<char *> places;
+    for (int i = 0; i < 3; i++) {
+        memory.touched(128 * page_bytes);
+        places.push_back(memory.touched(bytes));
+    }
+    memory.touched(128 * page_bytes);
+    for (char *place : places)
+        EXPECT_EQ(heap_free(place), TY_OK);
+    EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+    EXPECT_EQ(heap_free(donor), TY_OK);
+    const int splits[] = {1, 1, 0}; // the second part begins in the first huge page and ends in the second
+    for (size_t i = 0; i < 3; i++) {
+        ioctl_calls = madvise_calls = 0;
+        os::sys::hook = count_calls;
+        char *zeroed = static_cast<char *>(heap_alloc(memory.heap, bytes, 0, true));
+        os::sys::hook = nullptr;
+        EXPECT_EQ(zeroed, places[i]);
+        EXPECT_GT(ioctl_calls, 0) << "nothing moved";
+        EXPECT_EQ(madvise_calls, splits[i]) << i;
+        EXPECT_EQ(std::count(zeroed, zeroed + bytes, 0), static_cast<ptrdiff_t>(bytes));
+    }
+    expect_known(memory.heap);
+    EXPECT_EQ(problems_of(memory.heap), "");
+}
+
 // Free runs with memory and without, and one that fits best of all.
 TEST(heap_recycle, a_run_is_taken_where_memory_is_rather_than_where_it_fits_best) {
     movable_heap memory;
