@@ -73,7 +73,6 @@ void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &ow
     heap->sweep_next = first_user_page;
     heap->sweep_end = heap->header->top_page;
     heap->memory.zeros.store(heap->header->top_page == first_user_page, std::memory_order_relaxed);
-    heap->memory.taken_end = heap->header->top_page;
     heap->memory.used = heap->header->top_page - first_user_page;
     set_tables(heap, limit_bytes);
     set_classes(heap);
@@ -132,7 +131,7 @@ ty_status map_states(ty_heap *heap, uint64_t pages) {
     heap->remote_bits = static_cast<std::atomic<uint64_t> *>(tables[1]);
     heap->span_numbers = static_cast<std::atomic<uint32_t> *>(tables[2]);
     heap->memory.touched = static_cast<std::atomic<uint64_t> *>(tables[3]);
-    heap->memory.split = heap->memory.touched + touched_bytes(pages) / sizeof(uint64_t);
+    heap->memory.small_pages = heap->memory.touched + touched_bytes(pages) / sizeof(uint64_t);
     heap->page_count = pages;
     return TY_OK;
 }

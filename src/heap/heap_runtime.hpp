@@ -173,14 +173,13 @@ struct page_memory {
     // A bit a page; NULL where the owner takes no memory back. Of a free page: it may be resident. Of one in use: what
     // it was when it was taken.
     std::atomic<uint64_t> *touched = nullptr;
-    // A bit a huge page: it was split, since a part of it moved away or was given back. Set without a lock, and only
-    // once parts have moved.
-    std::atomic<uint64_t> *split = nullptr;
+    // A bit a huge page: small pages were left there or came there, so that there may be a page table. Set without a
+    // lock, for good.
+    std::atomic<uint64_t> *small_pages = nullptr;
     std::atomic<bool> parts_move{false};
-    uint64_t taken_end = 0; // pages from here on were never in use, nor is there memory near them
-    uint64_t used = 0;      // in use; after an attach the free ones count too, until they are freed again
-    uint64_t idle = 0;      // P1
-    uint64_t peak = 0;      // of used, in this period, and in the one before
+    uint64_t used = 0; // in use; after an attach the free ones count too, until they are freed again
+    uint64_t idle = 0; // P1
+    uint64_t peak = 0; // of used, in this period, and in the one before
     uint64_t peak_before = 0;
     uint64_t period_start = 0;
     uint64_t period_ns = uint64_t{50} * 1000 * 1000;

@@ -34,8 +34,7 @@ void forget_touched(ty_heap *heap, page_run run) {
 // Nobody can take these pages meanwhile. That one of them does not read as zeros spoils it for all: the kernel refuses
 // where memory is locked, and that seldom changes.
 void give_back(ty_heap *heap, page_run run) {
-    if (heap->memory.parts_move.load(std::memory_order_relaxed))
-        split_at_ends(heap, run);
+    split_at_ends(heap, run);
     if (!heap->owner.give_back(heap->owner.context, page_address(heap, run.first), run.count * page_bytes))
         heap->memory.zeros.store(false, std::memory_order_relaxed);
 }
@@ -93,11 +92,8 @@ void note_taken(ty_heap *heap, uint64_t first, uint64_t count) {
     if (!watched(heap))
         return;
     page_memory &memory = heap->memory;
-    if (first < memory.taken_end)
-        memory.idle -= count_touched(heap, first, count);
+    memory.idle -= count_touched(heap, first, count);
     memory.used += count;
-    if (memory.taken_end < first + count)
-        memory.taken_end = first + count;
     if (memory.used > memory.peak)
         memory.peak = memory.used;
 }
@@ -133,12 +129,12 @@ void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from) {
 }
 
 void split_at_ends(ty_heap *heap, page_run run) {
+    bool advise = heap->memory.parts_move.load(std::memory_order_relaxed);
     uint64_t end = uint64_t{run.first} + run.count;
     for (uint64_t page : {uint64_t{run.first}, end - 1}) {
-        uint64_t huge = page / huge_page_pages;
-        uint64_t bit = uint64_t{1} << huge % 64;
-        bool whole = run.first <= huge * huge_page_pages && (huge + 1) * huge_page_pages <= end;
-        if (!whole && (heap->memory.split[huge / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+        uint64_t start = page & ~(huge_page_pages - 1);
+        bool whole = run.first <= start && start + huge_page_pages <= end;
+        if (!whole && note_small_pages(heap, page, 1) && advise)
             os::split_huge_page(page_address(heap, page));
     }
 }

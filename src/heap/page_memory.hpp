@@ -18,7 +18,8 @@ void note_freed(ty_heap *heap, page_run run, page_run emptied);
 void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from);
 
 // Of a run that nobody else can take now, memory is about to be moved or given back. The huge pages of which only a
-// part goes become small ones first, which is faster while they are mapped whole. Without a lock.
+// part goes are known to be in small pages then. Once parts move in a heap they become such beforehand, which is faster
+// while they are mapped whole. Without a lock.
 void split_at_ends(ty_heap *heap, page_run run);
 
 // Gives memory of free pages back: bounded work, the rest is left for the next call. The thread has entered and holds

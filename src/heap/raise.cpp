@@ -62,7 +62,7 @@ ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
     std::atomic<uint64_t> *remote = heap->remote_bits;
     std::atomic<uint32_t> *span_numbers = heap->span_numbers;
     std::atomic<uint64_t> *touched = heap->memory.touched;
-    std::atomic<uint64_t> *split = heap->memory.split;
+    std::atomic<uint64_t> *small_pages = heap->memory.small_pages;
     size_t pages = heap->page_count;
     if (ty_status status = map_states(heap, limit_bytes / page_bytes); status != TY_OK)
         return status;
@@ -85,7 +85,7 @@ ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
     heap->remote_bits = remote;
     heap->span_numbers = span_numbers;
     heap->memory.touched = touched;
-    heap->memory.split = split;
+    heap->memory.small_pages = small_pages;
     heap->page_count = pages;
     return status;
 }

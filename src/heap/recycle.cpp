@@ -101,6 +101,8 @@ bool next_donor(ty_heap *heap, page_run *area) {
                 heap->owner.give_back(heap->owner.context, to, wanted * page_bytes);
             else
                 split_at_ends(heap, {static_cast<uint32_t>(given.at()), static_cast<uint32_t>(wanted)});
+            if (unit != huge_page_pages)
+                note_small_pages(heap, holes.at(), wanted);
             uint64_t moved =
                 heap->mover.hand_over(page_address(heap, given.at()), to, wanted * page_bytes) / page_bytes;
             if (moved != 0)

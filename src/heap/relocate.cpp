@@ -15,12 +15,10 @@ constexpr uint64_t tidy_bytes_max = uint64_t{256} << 10;
 // Fewer small pages than these are copied: they fault in less time than a call takes.
 constexpr uint64_t moved_pages_min = 8;
 
-// Where a growing block goes to. Pages from fresh_from on were above top, those from untaken_from on were never in use;
-// donors are for the pages that it has more.
+// Where a growing block goes to. Pages from fresh_from on were above top; donors are for the pages that it has more.
 struct new_place {
     page_run run;
     uint64_t fresh_from;
-    uint64_t untaken_from;
     memory_donors donors;
 };
 
@@ -54,7 +52,6 @@ page_run behind(page_run run, uint32_t count) {
                                     {pages, 1, 0, 0, false, false}};
     os::lock_guard guard(heap->pages_lock);
     place->fresh_from = top_of(heap);
-    place->untaken_from = heap->memory.taken_end;
     ty_status status = TY_E_MEMORY;
     for (uint32_t i = heap->owner.movable && pages >= huge_page_pages ? 0 : 2; i < 3 && status == TY_E_MEMORY; i++)
         status = take_pages_in(heap, choices[i], &place->run.first);
@@ -109,7 +106,9 @@ bool in_small_pages(const ty_heap *heap, uint64_t first, uint64_t count) {
     if (small && heap->memory.touched != nullptr && heap->memory.zeros.load(std::memory_order_relaxed))
         return move_small_pages(heap, from, to);
     size_t moved = heap->mover.move(page_address(heap, from.first), page_address(heap, to), from.count * page_bytes,
-                                    to >= place.untaken_from);
+                                    is_vacant(heap, {place.run.first, from.count}));
+    if (heap->memory.small_pages != nullptr && (to + from.count) % huge_page_pages != 0)
+        note_small_pages(heap, to + from.count - 1, 1); // the tail is copied to such
     uint32_t first = static_cast<uint32_t>((from.first + huge_page_pages - 1) & ~(huge_page_pages - 1));
     return {first, static_cast<uint32_t>(moved / page_bytes)};
 }
@@ -128,7 +127,7 @@ void *grow_elsewhere(ty_heap *heap, thread_cache *cache, live_block block, size_
     if (size > heap->limit_bytes)
         return no_block(failure(TY_E_MEMORY, "resize a block to %zu bytes: more than the heap's limit", size)
                             .remedy("use a heap with a larger limit_bytes"));
-    new_place place{{0, static_cast<uint32_t>((size + page_bytes - 1) / page_bytes)}, 0, 0, {}};
+    new_place place{{0, static_cast<uint32_t>((size + page_bytes - 1) / page_bytes)}, 0, {}};
     if (take_growing_run(heap, block, &place) != TY_OK)
         return nullptr;
     char *to = page_address(heap, place.run.first);

@@ -33,6 +33,31 @@ void mark_touched(ty_heap *heap, uint64_t first, uint64_t count, bool touched) {
     });
 }
 
+bool note_small_pages(ty_heap *heap, uint64_t first, uint64_t count) {
+    bool news = false;
+    for (uint64_t huge = first / huge_page_pages; huge * huge_page_pages < first + count; huge++) {
+        uint64_t bit = uint64_t{1} << huge % 64;
+        news |= (heap->memory.small_pages[huge / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
+    }
+    return news;
+}
+
+bool is_vacant(const ty_heap *heap, page_run run) {
+    const page_memory &memory = heap->memory;
+    if (!heap->owner.huge || memory.touched == nullptr || !memory.zeros.load(std::memory_order_relaxed))
+        return false;
+    uint64_t first = (run.first + huge_page_pages - 1) / huge_page_pages;
+    uint64_t end = (uint64_t{run.first} + run.count) / huge_page_pages;
+    uint64_t places = heap->huge_places.load(std::memory_order_relaxed);
+    for (uint64_t huge = first; huge < end; huge++) {
+        bool asked_for = huge >= 64 || (places >> huge & 1) != 0;
+        if (!asked_for || (memory.small_pages[huge / 64].load(std::memory_order_relaxed) >> huge % 64 & 1) != 0)
+            return false;
+    }
+    return first >= end ||
+           next_with_touched(heap, first * huge_page_pages, end * huge_page_pages, true) == end * huge_page_pages;
+}
+
 uint64_t next_with_touched(const ty_heap *heap, uint64_t from, uint64_t end, bool wanted) {
     while (from < end) {
         uint64_t word = heap->memory.touched[from / 64].load(std::memory_order_relaxed);

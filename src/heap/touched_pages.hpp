@@ -12,4 +12,12 @@ void mark_touched(ty_heap *heap, uint64_t first, uint64_t count, bool touched);
 // The first page in [from, end) whose bit is as wanted; end if there is none.
 uint64_t next_with_touched(const ty_heap *heap, uint64_t from, uint64_t end, bool wanted);
 
+// There are small pages now in the huge pages that these pages are part of. True: this was not known of one. Without a
+// lock.
+bool note_small_pages(ty_heap *heap, uint64_t first, uint64_t count);
+
+// The whole huge pages among these, of a run that nobody else can take, have neither memory nor a page table, as far as
+// is known: others can move there whole, and are not split. They read as zeros.
+bool is_vacant(const ty_heap *heap, page_run run);
+
 } // namespace taiyen

@@ -194,6 +194,63 @@ TEST(heap_moved_pages, huge_pages_leave_nothing_behind) {
     expect_known(memory, false);
 }
 
+std::atomic<int> madvise_calls{0};
+int count_madvise(os::sys::call which) {
+    madvise_calls += which == os::sys::call::madvise;
+    return 0;
+}
+
+// A block of 8 MB moves from place to place, then all is freed. Returns how often it was moved to a place that was
+// emptied first, and where it was. zeros: of these alone, whose move the kernel need not tell of (PM4).
+std::pair<int, std::vector<char *>> move_along(movable_heap &memory, bool zeros = false) {
+    std::vector<char *> places{memory.marked(8 * mb)}, walls;
+    if (zeros)
+        std::memset(places[0], 0, 8 * mb);
+    madvise_calls = 0;
+    for (int i = 0; i < 4; i++) {
+        char *block = places.back();
+        EXPECT_EQ(heap_resize_in_place(block, 8 * mb), TY_OK);
+        walls.push_back(block + 8 * mb);
+        memory.wall_in(block);
+        os::sys::hook = count_madvise;
+        places.push_back(static_cast<char *>(heap_resize(block, 8 * mb + page_bytes)));
+        os::sys::hook = nullptr;
+        block = places.back();
+        EXPECT_TRUE(zeros ? std::count(block, block + 8 * mb, 0) == 8 * mb : memory.wrong_marks(block, 8 * mb) == 0);
+    }
+    walls.push_back(places.back());
+    for (char *each : walls)
+        EXPECT_EQ(heap_free(each), TY_OK);
+    return {madvise_calls, places};
+}
+
+TEST(heap_moved_pages, a_place_is_emptied_first_unless_it_is_known_to_be_vacant) {
+    movable_heap memory(true);
+    if (!kernel_moves())
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
+    memory.marked(24 * mb);
+    std::vector<char *> places = move_along(memory).second; // where nothing was yet: huge pages are asked for there
+    ASSERT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+    EXPECT_EQ(move_along(memory), std::make_pair(0, places)) << "where whole huge pages were";
+    // A part of a huge page is given back, and then the rest: a page table is left.
+    char *part = places[2], *rest = part + 64 * kb;
+    for (char *each : {part, rest}) {
+        ASSERT_EQ(heap_alloc_at(memory.heap, each, 64 * kb), TY_OK);
+        memory.mark(each, 0, 64 * kb);
+    }
+    ASSERT_EQ(heap_free(part), TY_OK);
+    ASSERT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+    ASSERT_EQ(heap_free(rest), TY_OK);
+    ASSERT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+    EXPECT_EQ(move_along(memory), std::make_pair(1, places)) << "where small pages were";
+    EXPECT_EQ(heap_alloc_at(memory.heap, places[3], mb), TY_OK);
+    memory.mark(places[3], 0, mb);
+    EXPECT_EQ(heap_free(places[3]), TY_OK);
+    EXPECT_EQ(move_along(memory, true), std::make_pair(2, places)) << "and where memory is";
+    expect_known(memory, false);
+}
+
 // Runs one after the other, all touched: idle, a wall, a block, a hole without memory, a wall.
 struct row {
     movable_heap memory;
