@@ -131,7 +131,8 @@ ty_status map_states(ty_heap *heap, uint64_t pages) {
     heap->remote_bits = static_cast<std::atomic<uint64_t> *>(tables[1]);
     heap->span_numbers = static_cast<std::atomic<uint32_t> *>(tables[2]);
     heap->memory.touched = static_cast<std::atomic<uint64_t> *>(tables[3]);
-    heap->memory.small_pages = heap->memory.touched + touched_bytes(pages) / sizeof(uint64_t);
+    if (tables[3] != nullptr)
+        heap->memory.small_pages = heap->memory.touched + touched_bytes(pages) / sizeof(uint64_t);
     heap->page_count = pages;
     return TY_OK;
 }

@@ -97,12 +97,12 @@ bool next_donor(ty_heap *heap, page_run *area) {
         while (count < moves_max && failures < failures_max && holes.find() && given.find()) {
             uint64_t wanted = holes.left() < given.left() ? holes.left() : given.left();
             char *to = page_address(heap, holes.at());
-            if (unit == huge_page_pages)
+            if (unit == huge_page_pages) {
                 heap->owner.give_back(heap->owner.context, to, wanted * page_bytes);
-            else
+            } else {
                 split_at_ends(heap, {static_cast<uint32_t>(given.at()), static_cast<uint32_t>(wanted)});
-            if (unit != huge_page_pages)
                 note_small_pages(heap, holes.at(), wanted);
+            }
             uint64_t moved =
                 heap->mover.hand_over(page_address(heap, given.at()), to, wanted * page_bytes) / page_bytes;
             if (moved != 0)

@@ -106,7 +106,7 @@ bool in_small_pages(const ty_heap *heap, uint64_t first, uint64_t count) {
     if (small && heap->memory.touched != nullptr && heap->memory.zeros.load(std::memory_order_relaxed))
         return move_small_pages(heap, from, to);
     size_t moved = heap->mover.move(page_address(heap, from.first), page_address(heap, to), from.count * page_bytes,
-                                    is_vacant(heap, {place.run.first, from.count}));
+                                    is_vacant(heap, to, from.count));
     if (heap->memory.small_pages != nullptr && (to + from.count) % huge_page_pages != 0)
         note_small_pages(heap, to + from.count - 1, 1); // the tail is copied to such
     uint32_t first = static_cast<uint32_t>((from.first + huge_page_pages - 1) & ~(huge_page_pages - 1));

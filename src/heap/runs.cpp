@@ -13,7 +13,8 @@ constexpr uint32_t aligned_tries_max = 16;
 // What is short takes the end of a free run of so many pages, not its start: the block before it may want to grow.
 constexpr uint32_t roomy_run_pages = 256;
 
-// Of so many free runs that fit, one is chosen by its memory, for runs from so many pages on.
+// Of so many free runs that fit, and no more than the pages wanted, one is chosen by its memory; for runs from so many
+// pages on.
 constexpr uint32_t choices_max = 64;
 constexpr uint64_t chosen_pages_min = 8;
 
@@ -218,7 +219,7 @@ bool find_fit(ty_heap *heap, const wanted_place &wanted, page_run *run, uint64_t
     if (*at == 0 || heap->memory.touched == nullptr || heap->memory.idle == 0 || !wanted.with_memory)
         return true;
     uint64_t cost = cost_of(heap, *run, *at, count);
-    for (uint32_t i = 1; i < choices_max && run->count - count < cost; i++) {
+    for (uint32_t i = 1; i < choices_max && i < count && run->count - count < cost; i++) {
         page_run other;
         uint64_t other_at;
         if (!next_fit(heap, count, wanted.align_pages, &search, &other, &other_at))

@@ -42,20 +42,22 @@ bool note_small_pages(ty_heap *heap, uint64_t first, uint64_t count) {
     return news;
 }
 
-bool is_vacant(const ty_heap *heap, page_run run) {
+bool is_vacant(const ty_heap *heap, uint64_t first, uint64_t count) {
     const page_memory &memory = heap->memory;
     if (!heap->owner.huge || memory.touched == nullptr || !memory.zeros.load(std::memory_order_relaxed))
         return false;
-    uint64_t first = (run.first + huge_page_pages - 1) / huge_page_pages;
-    uint64_t end = (uint64_t{run.first} + run.count) / huge_page_pages;
+    uint64_t huge = (first + huge_page_pages - 1) / huge_page_pages;
+    uint64_t end = (first + count) / huge_page_pages;
+    if (huge < end &&
+        next_with_touched(heap, huge * huge_page_pages, end * huge_page_pages, true) < end * huge_page_pages)
+        return false;
     uint64_t places = heap->huge_places.load(std::memory_order_relaxed);
-    for (uint64_t huge = first; huge < end; huge++) {
+    for (; huge < end; huge++) {
         bool asked_for = huge >= 64 || (places >> huge & 1) != 0;
         if (!asked_for || (memory.small_pages[huge / 64].load(std::memory_order_relaxed) >> huge % 64 & 1) != 0)
             return false;
     }
-    return first >= end ||
-           next_with_touched(heap, first * huge_page_pages, end * huge_page_pages, true) == end * huge_page_pages;
+    return true;
 }
 
 uint64_t next_with_touched(const ty_heap *heap, uint64_t from, uint64_t end, bool wanted) {

@@ -18,6 +18,6 @@ bool note_small_pages(ty_heap *heap, uint64_t first, uint64_t count);
 
 // The whole huge pages among these, of a run that nobody else can take, have neither memory nor a page table, as far as
 // is known: others can move there whole, and are not split. They read as zeros.
-bool is_vacant(const ty_heap *heap, page_run run);
+bool is_vacant(const ty_heap *heap, uint64_t first, uint64_t count);
 
 } // namespace taiyen
