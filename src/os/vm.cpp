@@ -20,6 +20,13 @@ namespace {
 
 constexpr int reserve_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
+// What the kernel cannot do is no failure, of which errno would tell the caller of malloc.
+void wish(void *address, size_t bytes, int advice) {
+    int kept = errno;
+    sys::madvise(address, bytes, advice);
+    errno = kept;
+}
+
 uintptr_t align_up(uintptr_t value, size_t alignment) {
     return (value + alignment - 1) & ~(alignment - 1);
 }
@@ -172,21 +179,21 @@ void advise_huge(void *address, size_t bytes) {
     uintptr_t start = align_up(reinterpret_cast<uintptr_t>(address), huge_page_bytes);
     uintptr_t end = (reinterpret_cast<uintptr_t>(address) + bytes) & ~(huge_page_bytes - 1);
     if (start < end)
-        sys::madvise(reinterpret_cast<void *>(start), end - start, MADV_HUGEPAGE);
+        wish(reinterpret_cast<void *>(start), end - start, MADV_HUGEPAGE);
 }
 
 void split_huge_page(void *page) {
     constexpr int cold = 20; // MADV_COLD, Linux 5.4
-    sys::madvise(page, page_bytes, cold);
+    wish(page, page_bytes, cold);
 }
 
 void advise_random(void *address, size_t bytes) {
-    sys::madvise(address, bytes, MADV_RANDOM);
+    wish(address, bytes, MADV_RANDOM);
 }
 
 void populate(void *address, size_t bytes) {
     constexpr int populate_write = 23; // MADV_POPULATE_WRITE, Linux 5.14
-    sys::madvise(address, bytes, populate_write);
+    wish(address, bytes, populate_write);
 }
 
 ty_status decommit(void *address, size_t bytes) {
@@ -205,7 +212,7 @@ ty_status map_memory(size_t bytes, memory_hint hint, void **memory) {
     size_t alignment = hint == memory_hint::huge ? huge_page_bytes : page_bytes;
     ty_status status = map_aligned(bytes, alignment, PROT_READ | PROT_WRITE, memory);
     if (status == TY_OK && hint == memory_hint::huge)
-        sys::madvise(*memory, bytes, MADV_HUGEPAGE); // a wish: small pages do the same, slower
+        wish(*memory, bytes, MADV_HUGEPAGE); // small pages do the same, slower
     return status;
 }
 

@@ -1,7 +1,9 @@
 // Goal: address space is found, reserved, committed, given back, moved, described and counted as vm.hpp says.
 // Method: each function on small ranges, with real accesses; where a fault is expected, in a child process.
+#include "src/os/syscalls.hpp"
 #include "src/os/vm.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <string>
@@ -190,6 +192,24 @@ TEST(vm, a_fork_guard_tells_child_from_parent) {
     guard.stop();
     EXPECT_FALSE(guard.forked());
     guard.stop();
+}
+
+TEST(vm, advice_that_the_kernel_refuses_leaves_errno_alone) {
+    void *memory = nullptr;
+    ASSERT_EQ(map_memory(4 * mb, memory_hint::huge, &memory), TY_OK);
+    char *page = static_cast<char *>(memory) + page_bytes;
+    *page = 1;
+    sys::hook = [](sys::call which) { return which == sys::call::madvise ? EINVAL : 0; };
+    errno = 0;
+    advise_huge(memory, 4 * mb);
+    split_huge_page(page);
+    advise_random(memory, 4 * mb);
+    populate(memory, 4 * mb);
+    EXPECT_EQ(errno, 0);
+    sys::hook = nullptr;
+    split_huge_page(page);
+    EXPECT_EQ(*page, 1);
+    unmap_memory(memory, 4 * mb);
 }
 
 TEST(vm, limits_of_the_process_bound_what_one_reservation_should_take) {
