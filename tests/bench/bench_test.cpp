@@ -42,7 +42,7 @@ const expectation &expected(const std::string &suite) {
         {"dynamic",
          {"double-alone", "double-between", "third-alone", "third-between", "move-64K", "move-256K", "move-1M",
           "move-4M", "move-16M", "move-64M", "move-256M", "mean"},
-         {"seconds", "again_seconds", "cpu_seconds", "rss_ratio", "move_us", "again_us", "mappings"},
+         {"seconds", "again_seconds", "cpu_seconds", "rss_ratio", "move_us", "again_us", "mappings", "again_mappings"},
          {"taiyen", "glibc", "memmove"},
          "256"},
         {"dirty", {"first", "again"}, {"ns_per_page"}, {"signal"}},
