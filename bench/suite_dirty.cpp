@@ -88,7 +88,7 @@ void run(session &session) {
             add(session, name, in_child([&] { return run_heap(plan, tracking); }));
         };
     };
-    session.interleave(case_names(), session.repetitions(9),
+    session.interleave(case_names(), session.repetitions(35),
                        {{"taiyen", heap_subject("taiyen", TY_TRACK_KERNEL)},
                         {"kernel",
                          [&] {

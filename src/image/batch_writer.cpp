@@ -156,7 +156,7 @@ ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
         header->log_sequence = writer.mark.sequence;
     }
     writer.ring.slots[slot] = {writer.position, b.copies.count, count, staging::none};
-    writer.ring.put_in_line(slot);
+    writer.ring.put(writer.ring.filled, slot);
     for (uint32_t i = 0; i < count; ++i)
         b.copies.items[b.copies.count++] = {header->entries[i].page, 0, writer.position + chunk_bytes(i)};
     writer.position += chunk_bytes(count);
@@ -209,21 +209,21 @@ void staging::put_empty(uint32_t slot) {
     in_use -= 1;
 }
 
-void staging::put_in_line(uint32_t slot) {
+void staging::put(line &to, uint32_t slot) {
     slots[slot].next = none;
-    (first == none ? first : slots[last].next) = slot;
-    last = slot;
+    (to.first == none ? to.first : slots[to.last].next) = slot;
+    to.last = slot;
 }
 
-uint32_t staging::take_first() {
-    uint32_t slot = first;
-    first = slots[slot].next;
+uint32_t staging::take(line &from) {
+    uint32_t slot = from.first;
+    from.first = slots[slot].next;
     return slot;
 }
 
 void staging::clear(uint32_t keep) {
     touched = keep;
-    empty = first = none;
+    empty = filled.first = summed.first = none;
     for (uint32_t slot = keep; slot-- > 0;) {
         slots[slot].next = empty;
         empty = slot;
@@ -280,27 +280,29 @@ ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last
     return TY_OK;
 }
 
-bool writer_help(image &im) {
-    batch_writer &writer = im.writer;
-    uint32_t number;
-    {
-        os::lock_guard guard(im.work);
-        if (!writer.has_work())
-            return false;
-        number = writer.ring.take_first();
-        writer.active += 1;
-    }
-    const staging_slot *slot = &writer.ring.slots[number];
-    char *memory = writer.ring.slot_memory(number);
+namespace {
+
+// Without a lock; the slot is ours.
+void sum_chunk(const staging &ring, uint32_t slot) {
+    char *memory = ring.slot_memory(slot);
     auto *header = reinterpret_cast<chunk_header_1 *>(memory);
-    for (uint32_t i = 0; i < slot->page_count; ++i)
+    for (uint32_t i = 0; i < ring.slots[slot].page_count; ++i)
         header->entries[i].sum = checksum(memory + chunk_bytes(i), page_bytes);
     header->checksum = header_checksum(*header);
-    uint64_t bytes = chunk_bytes(slot->page_count);
-    ty_status status = im.journal.write(slot->offset, memory, bytes);
+}
 
-    os::lock_guard guard(im.work);
-    writer.active -= 1;
+// Writes a summed chunk and empties its slot. Under work, which it gives up meanwhile.
+void write_chunk(image &im, uint32_t number) {
+    batch_writer &writer = im.writer;
+    const staging_slot *slot = &writer.ring.slots[number];
+    const char *memory = writer.ring.slot_memory(number);
+    const auto *header = reinterpret_cast<const chunk_header_1 *>(memory);
+    uint64_t bytes = chunk_bytes(slot->page_count);
+    writer.writing += 1;
+    im.work.unlock();
+    ty_status status = im.journal.write(slot->offset, memory, bytes);
+    im.work.lock();
+    writer.writing -= 1;
     if (status && !writer.failing) {
         writer.failing = true;
         writer.error = keep_error();
@@ -313,6 +315,29 @@ bool writer_help(image &im) {
         im.stats.journal_bytes += bytes;
     }
     writer.ring.put_empty(number);
+}
+
+} // namespace
+
+bool writer_help(image &im) {
+    os::lock_guard guard(im.work);
+    batch_writer &writer = im.writer;
+    if (!writer.has_work())
+        return false;
+    staging &ring = writer.ring;
+    bool summed = ring.summed.first != staging::none && writer.may_write();
+    uint32_t slot = ring.take(summed ? ring.summed : ring.filled);
+    writer.active += 1;
+    if (!summed) {
+        im.work.unlock();
+        sum_chunk(ring, slot);
+        im.work.lock();
+    }
+    if (summed || (writer.may_write() && !writer.failing))
+        write_chunk(im, slot);
+    else
+        ring.put(ring.summed, slot); // who ends a write takes it
+    writer.active -= 1;
     im.changed.notify_all();
     return true;
 }

@@ -1,5 +1,5 @@
 // The batch that is being written: pages are copied into chunks in a ring of staging slots, and any thread that has
-// time checksums and writes the chunks. docs/design/image.md, "Snapshot".
+// time checksums the chunks and writes them. docs/design/image.md, "Snapshot".
 //
 //   closed --writer_open--> open --writer_add(last)--> sealed --writer_finish--> closed (durable, or failed)
 //                            |  \--writer_add-- (preflush)
@@ -17,6 +17,10 @@ inline constexpr size_t staging_keep_min_bytes = size_t{64} << 20;
 inline constexpr size_t staging_keep_max_bytes = size_t{1} << 30;
 static_assert(chunk_bytes(chunk_pages_1) <= staging_slot_bytes);
 
+// So many threads write at a time; the others checksum meanwhile. With all of them writing, the disk, which ends writes
+// together, stands still while all of them checksum.
+inline constexpr uint32_t chunk_writers = 4;
+
 struct staging_slot {
     uint64_t offset;   // of the chunk in the journal
     size_t first_copy; // of the batch's copies
@@ -24,16 +28,23 @@ struct staging_slot {
     uint32_t next; // in the list that it is in
 };
 
-// A slot is empty, or somebody's who fills it, or filled and in line, or somebody's who writes it. The one that became
-// empty last is filled next: it is in memory, and its content may still be in the processor's caches.
+// A slot is empty; or somebody's who fills it; or filled; or somebody's who checksums it; or summed; or somebody's who
+// writes it. The one that became empty last is filled next: it is in memory, and its content may still be in the
+// processor's caches.
 struct staging {
+    // Slots that wait, first in, first out.
+    struct line {
+        uint32_t first = none;
+        uint32_t last = none; // valid if there is a first
+    };
+
     char *memory = nullptr;
     staging_slot *slots = nullptr;
     uint32_t slot_count = 0;
     uint32_t touched = 0;     // slots that may be in memory; those behind were not used since memory was given back
     uint32_t empty = none;    // a stack, of touched ones
-    uint32_t first = none;    // the line
-    uint32_t last = none;     // valid if there is a first
+    line filled;              // wait for their checksums
+    line summed;              // wait to be written
     uint32_t in_use = 0;      // touched ones that are not empty,
     uint32_t most_in_use = 0; // and the most at a time in this batch
     uint32_t wanted = 0;      // the most of the last batches; an eighth less with each that needs less
@@ -46,8 +57,8 @@ struct staging {
     // An empty one; none: all are in use.
     uint32_t take_empty();
     void put_empty(uint32_t slot);
-    void put_in_line(uint32_t slot);
-    uint32_t take_first();
+    void put(line &to, uint32_t slot);
+    uint32_t take(line &from); // there is one
     // All are empty, and those from `keep` on not in memory.
     void clear(uint32_t keep);
 };
@@ -70,7 +81,8 @@ struct batch_writer {
     image_mark mark;   // of the epoch; known when its last pages are
     uint32_t filled;   // chunks handed on
     uint32_t written;
-    uint32_t active; // threads that write one now
+    uint32_t active;  // threads that checksum or write one now,
+    uint32_t writing; // and that write
     uint64_t started_ns;
     uint64_t bytes;
 
@@ -79,8 +91,12 @@ struct batch_writer {
     uint64_t failed_epoch;
     ty_error failed_error;
 
-    // A chunk is in line to be written.
-    bool has_work() const { return open && !failing && ring.first != staging::none; }
+    bool may_write() const { return writing < chunk_writers; }
+    // A chunk waits for somebody.
+    bool has_work() const {
+        return open && !failing &&
+               (ring.filled.first != staging::none || (ring.summed.first != staging::none && may_write()));
+    }
 };
 
 } // namespace taiyen

@@ -37,16 +37,16 @@ TEST_F(staging_test, new_memory_only_when_none_is_empty) {
 
 TEST_F(staging_test, the_line_is_in_order) {
     for (uint32_t slot : {3u, 0u, 2u}) {
-        ring.put_in_line(slot);
-        EXPECT_NE(staging::none, ring.first);
+        ring.put(ring.filled, slot);
+        EXPECT_NE(staging::none, ring.filled.first);
     }
-    EXPECT_EQ(3u, ring.take_first());
-    ring.put_in_line(1);
+    EXPECT_EQ(3u, ring.take(ring.filled));
+    ring.put(ring.filled, 1);
     for (uint32_t slot : {0u, 2u, 1u})
-        EXPECT_EQ(slot, ring.take_first());
-    EXPECT_EQ(staging::none, ring.first);
-    ring.put_in_line(2); // after the line was empty
-    EXPECT_EQ(2u, ring.take_first());
+        EXPECT_EQ(slot, ring.take(ring.filled));
+    EXPECT_EQ(staging::none, ring.filled.first);
+    ring.put(ring.filled, 2); // after the line was empty
+    EXPECT_EQ(2u, ring.take(ring.filled));
 }
 
 TEST_F(staging_test, the_most_in_use_at_a_time) {
@@ -62,9 +62,9 @@ TEST_F(staging_test, the_most_in_use_at_a_time) {
 
 TEST_F(staging_test, cleared) {
     for (int i = 0; i < 4; ++i)
-        ring.put_in_line(ring.take_empty());
+        ring.put(ring.filled, ring.take_empty());
     ring.clear(2);
-    EXPECT_EQ(staging::none, ring.first);
+    EXPECT_EQ(staging::none, ring.filled.first);
     EXPECT_EQ(2u, ring.touched);
     EXPECT_EQ(0u, ring.most_in_use);
     for (uint32_t i = 0; i < 4; ++i)
