@@ -183,8 +183,11 @@ struct page_memory {
     uint64_t peak_before = 0;
     uint64_t period_start = 0;
     uint64_t period_ns = uint64_t{50} * 1000 * 1000;
-    uint64_t next = 0;       // area for decay to look at
-    uint64_t next_donor = 0; // and for who wants memory
+    uint64_t next = 0;        // area for decay to look at
+    bool found = false;       // some, in this round over the areas
+    uint64_t barren = 0;      // so many pages were held when a round in this period found nothing; 0: none did
+    bool gives_short = false; // short runs, too
+    uint64_t next_donor = 0;  // area for who wants memory to look at
     std::atomic<bool> due{false};
     std::atomic<bool> zeros{false}; // free pages whose bit is clear read as zeros
 };

@@ -13,6 +13,12 @@ namespace {
 constexpr uint64_t slack_shift = 4;
 constexpr uint64_t slack_min = 2048;
 
+// Shorter runs may hold that share twice: a page of theirs costs most to give back, in calls and in faults later.
+constexpr uint64_t short_run_pages = 64;
+
+// When a round over the areas found nothing to give back, the next one waits until so many pages more are held.
+constexpr uint64_t barren_growth = 512;
+
 // A call of decay looks at so many areas, and takes so many free runs away at once.
 constexpr uint32_t decay_areas = 2048;
 constexpr uint32_t decay_runs = 32;
@@ -39,18 +45,33 @@ void give_back(ty_heap *heap, page_run run) {
         heap->memory.zeros.store(false, std::memory_order_relaxed);
 }
 
-uint64_t recent_peak(const page_memory &memory) {
-    return memory.peak > memory.peak_before ? memory.peak : memory.peak_before;
-}
-
 uint64_t slack(uint64_t pages) {
     return (pages >> slack_shift) + slack_min;
 }
 
-uint64_t excess(const page_memory &memory, uint64_t slack_share) {
-    uint64_t kept = recent_peak(memory) + slack(recent_peak(memory)) / slack_share;
-    uint64_t held = memory.used + memory.idle;
-    return held > kept ? held - kept : 0;
+// How many pages may be held: memory is given back from most on until enough is left, that of short runs likewise.
+struct bounds {
+    uint64_t enough, most, enough_in_short, most_in_short;
+};
+
+[[gnu::noinline]] bounds bounds_of(const page_memory &memory) {
+    uint64_t peak = memory.peak > memory.peak_before ? memory.peak : memory.peak_before;
+    uint64_t more = slack(peak), short_more = peak >> slack_shift;
+    return {peak + more / 2, peak + more, peak + more + short_more / 2, peak + more + short_more};
+}
+
+uint64_t held_pages(const page_memory &memory) {
+    return memory.used + memory.idle;
+}
+
+bool gives_short_runs(page_memory &memory, const bounds &bounds) {
+    uint64_t held = held_pages(memory);
+    return memory.gives_short = held > (memory.gives_short ? bounds.enough_in_short : bounds.most_in_short);
+}
+
+bool is_due(const page_memory &memory, const bounds &bounds, uint64_t bound) {
+    uint64_t held = held_pages(memory);
+    return held > bound && (held > memory.barren + barren_growth || held > bounds.most_in_short);
 }
 
 void start_period_if_over(page_memory &memory) {
@@ -58,31 +79,49 @@ void start_period_if_over(page_memory &memory) {
     if (now - memory.period_start < memory.period_ns)
         return;
     memory.period_start = now;
+    memory.barren = 0;
     memory.peak_before = memory.peak;
     memory.peak = memory.used;
+}
+
+// The next round begins; false: the last one found nothing.
+bool start_round(page_memory &memory) {
+    bool found = memory.found;
+    memory.next = first_user_page;
+    memory.found = false;
+    memory.barren = found ? 0 : held_pages(memory);
+    return found;
 }
 
 // Free runs with memory become areas in use, so that nobody takes them meanwhile. Under pages_lock.
 uint32_t withdraw_some(ty_heap *heap, page_run *runs) {
     page_memory &memory = heap->memory;
     uint64_t top = top_of(heap);
+    bounds bounds = bounds_of(memory);
     uint32_t count = 0;
-    for (uint32_t areas = 0; areas < decay_areas && count < decay_runs && excess(memory, 2) != 0; areas++) {
+    for (uint32_t areas = 0; areas < decay_areas && count < decay_runs && held_pages(memory) > bounds.enough; areas++) {
         uint64_t page = next_head(heap, memory.next < first_user_page ? first_user_page : memory.next, top);
         page_run area;
-        if (page >= top || !area_at_head(heap, page, &area)) {
-            memory.next = page < top ? page + 1 : first_user_page; // damaged: verify tells
+        if (page >= top) {
+            if (!start_round(memory))
+                break;
+            continue;
+        }
+        if (!area_at_head(heap, page, &area)) {
+            memory.next = page + 1; // damaged: verify tells
             continue;
         }
         memory.next = page + area.count;
-        if (kind_at(heap, page) != page_free || count_touched(heap, area.first, area.count) == 0)
+        if (kind_at(heap, page) != page_free || (area.count < short_run_pages && !gives_short_runs(memory, bounds)) ||
+            count_touched(heap, area.first, area.count) == 0)
             continue;
         if (!withdraw_free(heap, area))
             continue; // damaged too
         forget_touched(heap, area);
+        memory.found = true;
         runs[count++] = area;
     }
-    memory.due.store(excess(memory, 2) != 0, std::memory_order_relaxed);
+    memory.due.store(is_due(memory, bounds, bounds.enough), std::memory_order_relaxed);
     return count;
 }
 
@@ -109,7 +148,7 @@ void note_freed(ty_heap *heap, page_run run, page_run emptied) {
     if (memory.idle <= slack(memory.used)) // nothing is due, whatever the peak was: the clock is not looked at
         return;
     start_period_if_over(memory);
-    if (excess(memory, 1) != 0)
+    if (bounds bounds = bounds_of(memory); is_due(memory, bounds, bounds.most))
         memory.due.store(true, std::memory_order_relaxed);
 }
 

@@ -72,6 +72,52 @@ TEST(heap_page_memory, free_pages_are_given_back_but_for_a_bound) {
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
+// A heap with 128 MiB live, in blocks of 16 pages with free runs as long between them.
+struct heap_with_short_runs : decaying_heap {
+    heap_with_short_runs() : decaying_heap(0), blocks(touched_blocks(heap, 65'536, 4096)) {
+        for (size_t i = 0; i < blocks.size(); i += 2)
+            EXPECT_EQ(heap_free(blocks[i]), TY_OK);
+    }
+    std::vector<char *> blocks;
+};
+
+TEST(heap_page_memory, short_free_runs_keep_more) {
+    heap_with_short_runs memory;
+    size_t others = 8 * mebibyte + 8 * mebibyte; // the bound of long runs
+    EXPECT_GT(memory.heap->memory.idle * page_bytes, others + 3 * mebibyte);
+    EXPECT_LE(memory.heap->memory.idle * page_bytes, others + 8 * mebibyte);
+    EXPECT_EQ(recount_idle(memory.heap), memory.heap->memory.idle);
+    EXPECT_EQ(problems_of(memory.heap), "");
+}
+
+// Else each free would look at thousands of areas.
+TEST(heap_page_memory, where_nothing_was_found_nobody_looks_until_there_is_more) {
+    heap_with_short_runs memory;
+    page_memory &known = memory.heap->memory;
+    known.period_ns = UINT64_MAX;
+    auto free_one = [&] { EXPECT_EQ(heap_free(touched_blocks(memory.heap, 65'536, 1).front()), TY_OK); };
+    for (int i = 0; i < 20; i++) // a call looks at a quarter of the areas
+        free_one();
+    EXPECT_NE(known.barren, 0u);
+    uint64_t next = known.next;
+    for (int i = 0; i < 20; i++)
+        free_one();
+    EXPECT_FALSE(known.due.load());
+    EXPECT_EQ(next, known.next);
+    uint64_t barren = known.barren;
+    std::vector<char *> more = touched_blocks(memory.heap, 65'536, 1000);
+    free_but_each(more, 0);
+    EXPECT_GT(known.barren, barren) << "they looked again";
+
+    for (size_t i = 1; i < 200; i += 2) // a long run
+        EXPECT_EQ(heap_free(memory.blocks[i]), TY_OK);
+    uint64_t held = known.used + known.idle;
+    known.period_ns = 0;
+    for (int i = 0; i < 20; i++)
+        free_one();
+    EXPECT_LT(known.used + known.idle, held - 100 * 65'536 / page_bytes) << "the next period looks, too";
+}
+
 TEST(heap_page_memory, spans_that_become_empty_are_given_back_too) {
     decaying_heap memory(0);
     std::vector<char *> blocks = touched_blocks(memory.heap, 640, 100'000);
