@@ -65,9 +65,10 @@ bool is_zero(const char *page) {
 }
 
 // PM4. Once Linux 6.18 has waited for a page, it leaves those that it moves next out of its count, and then finds them
-// in its way (move_pages in mm/userfaultfd.c: EAGAIN outlives the success after it). Nothing is left of these at their
-// old place, which reads as zeros. A page of zeros that has not moved need not: there is nothing at its new place, or
-// zeros. Returns how many bytes from the first on count as moved.
+// in its way (move_pages in mm/userfaultfd.c: EAGAIN outlives the success after it). If it has counted others, it says
+// so only when it is asked for the rest, which it may refuse for any other reason first. Nothing is left of these pages
+// at their old place, which reads as zeros. A page of zeros that has not moved need not: there is nothing at its new
+// place, or zeros. Returns how many bytes from the first on count as moved.
 size_t moved_uncounted(char *from, size_t bytes) {
     size_t most = bytes < huge_page_bytes ? bytes : huge_page_bytes; // the kernel counts a piece of at most so many
     size_t moved = 0;
@@ -144,26 +145,28 @@ void page_mover::stop() {
         part.bytes = piece;
         part.mode = kernel::move_allows_holes;
         int error = sys::ioctl(fd, kernel::userfault_move, &part) == 0 ? 0 : errno;
-        size_t done = error == 0        ? piece
-                      : part.moved > 0  ? static_cast<size_t>(part.moved)
-                      : error == EEXIST ? moved_uncounted(from + moved, piece)
-                                        : 0;
-        if (done != 0) {
-            moved += done;
-            piece = bytes - moved;
-            tries = 0;
-            continue;
+        size_t done = error == 0 ? piece : part.moved > 0 ? static_cast<size_t>(part.moved) : 0;
+        if (error == EINVAL) {
+            size_t in_one = to_next_boundary(from + moved);
+            in_one = in_one < to_next_boundary(to + moved) ? in_one : to_next_boundary(to + moved);
+            if (in_one < piece) {
+                piece = in_one;
+                continue;
+            }
         }
-        size_t in_one = to_next_boundary(from + moved);
-        in_one = in_one < to_next_boundary(to + moved) ? in_one : to_next_boundary(to + moved);
-        if (error == EINVAL && in_one < piece)
-            piece = in_one;
-        else if (error != EAGAIN)
-            tries = tries_max;
         if (error == EBADF || error == ENOTTY) { // PM1: it is gone; the next move opens another
             lock_guard guard(lock_);
             if (fd_ == fd)
                 fd_ = -1;
+        }
+        if (done == 0 && (error == EEXIST || moved != 0))
+            done = moved_uncounted(from + moved, piece);
+        if (done != 0) {
+            moved += done;
+            piece = bytes - moved;
+            tries = 0;
+        } else if (error != EAGAIN) {
+            break;
         }
     }
     errno = error_before;

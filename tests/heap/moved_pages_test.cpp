@@ -1,19 +1,44 @@
 // Goal: a block that gets another place takes its memory along, small pages and huge ones, and what it grows by gets
 // idle memory; each page's content arrives whatever lies in the way; what is known of free pages stays exact (P1).
 // Method: the kernel's counts of faults and of resident pages; runs laid out by hand; random blocks, all of whose pages
-// are marked, in heaps that give memory back at once, with moves that the kernel refuses now and then; a fork.
+// are marked, in heaps that give memory back at once, with moves that are refused now and then, and with all that the
+// kernel may say of a move, played; a thread that lets the heap grow, step by step with the moves; a fork.
 #include "heap_fixture.hpp"
 #include "src/heap/touched_pages.hpp"
 #include "src/heap/walk.hpp"
+#include "src/os/kernel_abi.hpp"
 #include "src/os/syscalls.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+
+namespace taiyen::test {
+namespace {
+
+// In place of the kernel's own answer to a move.
+int (*play_move)(int fd, os::kernel::move_arguments *part) = nullptr;
+
+} // namespace
+} // namespace taiyen::test
+
+// The program's own, so that a test can answer with what stands in the arguments, too.
+extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
+    va_list list;
+    va_start(list, request);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    using namespace taiyen;
+    if (test::play_move != nullptr && request == os::kernel::userfault_move)
+        return test::play_move(fd, static_cast<os::kernel::move_arguments *>(argument));
+    return static_cast<int>(syscall(SYS_ioctl, fd, request, argument));
+}
 
 namespace taiyen::test {
 namespace {
@@ -106,6 +131,41 @@ void expect_known(const movable_heap &memory, bool exact) {
 std::atomic<int> ioctl_calls{0};
 int refuse_some_moves(os::sys::call which) {
     return which == os::sys::call::ioctl && ioctl_calls++ % 3 == 2 ? EBUSY : 0;
+}
+
+int real_move(int fd, os::kernel::move_arguments *part) {
+    return static_cast<int>(syscall(SYS_ioctl, fd, os::kernel::userfault_move, part));
+}
+
+int answer(os::kernel::move_arguments *part, int error, uint64_t moved) {
+    part->moved = moved != 0 ? static_cast<int64_t>(moved) : -error;
+    errno = error;
+    return -1;
+}
+
+// Nothing is moved; or only the first pages, and fewer are told (PM4). Any error may be the next answer.
+uint64_t moves_played = 0;
+int play_some_moves(int fd, os::kernel::move_arguments *part) {
+    static random_source random{9};
+    constexpr int errors[] = {EAGAIN, EBUSY, ENOMEM, ENOENT, EFAULT, EINVAL, EPERM};
+    uint64_t what = random.below(4);
+    if (what == 0)
+        return real_move(fd, part);
+    moves_played++;
+    if (what == 1)
+        return answer(part, errors[random.below(std::size(errors))], 0);
+    // At most as much as the kernel moves at once.
+    uint64_t most = std::min({part->bytes, os::huge_page_bytes - part->from % os::huge_page_bytes,
+                              os::huge_page_bytes - part->to % os::huge_page_bytes});
+    os::kernel::move_arguments first = *part;
+    first.bytes = (random.below(most / page_bytes) + 1) * page_bytes;
+    if (real_move(fd, &first) == 0)
+        first.moved = static_cast<int64_t>(first.bytes);
+    if (first.moved <= 0)
+        return answer(part, errno, 0);
+    uint64_t moved = static_cast<uint64_t>(first.moved);
+    uint64_t told = what == 2 ? moved : random.below(moved / page_bytes) * page_bytes;
+    return told == part->bytes ? 0 : answer(part, told == 0 ? EEXIST : EAGAIN, told);
 }
 
 struct owned {
@@ -322,24 +382,79 @@ TEST(heap_moved_pages, all_pages_arrive_whatever_is_in_the_way) {
     }
 }
 
+TEST(heap_moved_pages, all_pages_arrive_whatever_the_kernel_says_of_a_move) {
+    if (!kernel_moves())
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    for (bool huge : {false, true}) {
+        movable_heap memory(huge);
+        memory.heap->memory.period_ns = 0;
+        moves_played = 0;
+        play_move = play_some_moves;
+        storm(memory, huge ? 9 : 10, 2 * mb);
+        storm(memory, huge ? 11 : 12, 200 * kb);
+        play_move = nullptr;
+        EXPECT_GT(moves_played, 300u);
+        expect_known(memory, false);
+    }
+}
+
+// What is wrong in a block, page by page.
+std::string wrong_pages(const movable_heap &memory, const owned &which) {
+    std::string wrong;
+    for (size_t at = 0, there = 0; at + 8 <= which.bytes; at += page_bytes) {
+        std::memcpy(&there, which.block + at, 8);
+        if (there != memory.mark_of(at))
+            wrong += " " + std::to_string(memory.page_of(which.block + at)) + ": " + std::to_string(there) + " not " +
+                     std::to_string(memory.mark_of(at));
+    }
+    return wrong.empty() ? wrong : "of the block at page " + std::to_string(memory.page_of(which.block)) + wrong;
+}
+
+// Both threads go on step by step: without that one of them is soon done, as on a machine where the first touch of a
+// page is slow. Two thirds of the steps are in small pages, which move; then the heap grows by huge ones.
 TEST(heap_moved_pages, blocks_move_while_the_heap_grows) {
+    constexpr int step_count = 60, small_steps = 40;
+    bool moves = kernel_moves();
     movable_heap memory(true);
+    std::atomic<int> own_step{0}, other_step{0};
+    std::vector<owned> grown, moved;
+    auto await = [](const std::atomic<int> &step, int wanted) {
+        while (step < wanted)
+            os::yield();
+    };
     std::thread grower([&] {
-        for (int i = 0; i < 100; i++)
-            memory.marked(mb);
+        for (int i = 0; i < step_count; i++) {
+            await(own_step, i);
+            size_t bytes = i < small_steps ? 120 * kb : mb;
+            for (int k = 0; k < 2; k++)
+                grown.push_back({memory.marked(bytes), bytes});
+            other_step = i + 1;
+        }
     });
     size_t bytes = 64 * kb;
-    for (int i = 0; i < 40; i++) {
+    ioctl_calls = 0;
+    os::sys::hook = [](os::sys::call which) { return ioctl_calls += which == os::sys::call::ioctl, 0; };
+    for (int i = 0; i < step_count; i++) {
+        await(other_step, i);
+        own_step = i + 1;
         char *block = memory.marked(bytes);
         memory.wall_in(block);
-        char *moved = static_cast<char *>(heap_resize(block, 2 * bytes));
-        EXPECT_NE(moved, nullptr) << ty_error_text();
-        if (moved != nullptr) {
-            EXPECT_EQ(memory.wrong_marks(moved, bytes), 0u)
-                << i << ": page " << memory.page_of(block) << " to page " << memory.page_of(moved);
-        }
+        moved.push_back({static_cast<char *>(heap_resize(block, 2 * bytes)), bytes});
+        EXPECT_NE(moved.back().block, nullptr) << ty_error_text();
+        if (moved.back().block == nullptr)
+            moved.pop_back();
+        else
+            EXPECT_EQ(wrong_pages(memory, moved.back()), "") << i << ": from page " << memory.page_of(block);
     }
     grower.join();
+    os::sys::hook = nullptr;
+    if (moves) {
+        EXPECT_GE(ioctl_calls, small_steps - 10);
+    }
+    for (const std::vector<owned> &each : {grown, moved})
+        for (const owned &which : each)
+            EXPECT_EQ(wrong_pages(memory, which), "") << "later";
+    expect_known(memory, false);
 }
 
 // Pages that a child may still read are copied; the child moves its own.
