@@ -65,10 +65,10 @@ bool is_zero(const char *page) {
 }
 
 // PM4. Once Linux 6.18 has waited for a page, it leaves those that it moves next out of its count, and then finds them
-// in its way (move_pages in mm/userfaultfd.c: EAGAIN outlives the success after it). If it has counted others, it says
-// so only when it is asked for the rest, which it may refuse for any other reason first. Nothing is left of these pages
-// at their old place, which reads as zeros. A page of zeros that has not moved need not: there is nothing at its new
-// place, or zeros. Returns how many bytes from the first on count as moved.
+// in its way (move_pages in mm/userfaultfd.c: EAGAIN outlives the success after it). If it has counted others, or
+// gave up before it got there, it says so only when it is asked again, which it may refuse for any other reason.
+// Nothing is left of these pages at their old place, which reads as zeros. A page of zeros that has not moved need not:
+// there is nothing at its new place, or zeros. Returns how many bytes from the first on count as moved.
 size_t moved_uncounted(char *from, size_t bytes) {
     size_t most = bytes < huge_page_bytes ? bytes : huge_page_bytes; // the kernel counts a piece of at most so many
     size_t moved = 0;
@@ -159,7 +159,7 @@ void page_mover::stop() {
             if (fd_ == fd)
                 fd_ = -1;
         }
-        if (done == 0 && (error == EEXIST || moved != 0))
+        if (done == 0)
             done = moved_uncounted(from + moved, piece);
         if (done != 0) {
             moved += done;

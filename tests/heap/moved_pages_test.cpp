@@ -165,7 +165,7 @@ int play_some_moves(int fd, os::kernel::move_arguments *part) {
         return answer(part, errno, 0);
     uint64_t moved = static_cast<uint64_t>(first.moved);
     uint64_t told = what == 2 ? moved : random.below(moved / page_bytes) * page_bytes;
-    return told == part->bytes ? 0 : answer(part, told == 0 ? EEXIST : EAGAIN, told);
+    return told == part->bytes ? 0 : answer(part, told == 0 && random.below(2) == 0 ? EEXIST : EAGAIN, told);
 }
 
 struct owned {
