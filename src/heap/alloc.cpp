@@ -302,17 +302,6 @@ void *alloc_held_slowly(ty_heap *heap, size_t size) {
     return alloc_slowly(cache, heap->class_of[(size + 7) / 8], size);
 }
 
-ty_status free_held_slowly(void *block) {
-    thread_cache *cache = holding_cache;
-    if (reinterpret_cast<uintptr_t>(block) - cache->base < cache->bytes && try_enter(cache, gate_holds)) {
-        bool held = cache->heap->held->hold(cache, block) == held_free::held;
-        leave(cache);
-        if (held)
-            return TY_OK;
-    }
-    return free_otherwise(block); // tells what is wrong, if anything is
-}
-
 void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *bytes) {
     if (alignment != 0 && !std::has_single_bit(alignment))
         return no_block(

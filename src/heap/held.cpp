@@ -171,6 +171,22 @@ held_stack *stack_of(const thread_cache *cache, const void *block) {
     return is_part_of(cache, held) ? held : nullptr;
 }
 
+// In line, as the frees of a thread that is sent blocks are nothing but this.
+[[gnu::always_inline]] inline held_free hold(thread_cache *cache, const void *block) {
+    if (cache->page_stacks == nullptr)
+        return held_free::elsewhere;
+    held_stack *held = stack_for(cache->heap, offset_in(cache->heap, block));
+    if (!is_part_of(cache, held))
+        return send_later(cache, block, held);
+    bool exact = find_place(held->reciprocal, offset_in(cache->heap, block) & held->span_mask).exact;
+    if (!exact || held->top[-1] == block)
+        return held_free::wrong;
+    if (held->top == held->end)
+        make_room(cache, held);
+    *held->top++ = static_cast<char *>(const_cast<void *>(block));
+    return held_free::held;
+}
+
 void *take(thread_cache *cache, uint32_t size_class) {
     const held_stack &held = cache->held[size_class];
     if (held.top[-1] == nullptr && has_parcels(cache))
@@ -245,19 +261,21 @@ char *take_without_parcels(thread_cache *cache, uint32_t size_class) {
     return *--held.top;
 }
 
-held_free hold(thread_cache *cache, const void *block) {
-    if (cache->page_stacks == nullptr)
-        return held_free::elsewhere;
-    held_stack *held = stack_for(cache->heap, offset_in(cache->heap, block));
-    if (!is_part_of(cache, held))
-        return send_later(cache, block, held);
-    bool exact = find_place(held->reciprocal, offset_in(cache->heap, block) & held->span_mask).exact;
-    if (!exact || held->top[-1] == block)
-        return held_free::wrong;
-    if (held->top == held->end)
-        make_room(cache, held);
-    *held->top++ = static_cast<char *>(const_cast<void *>(block));
-    return held_free::held;
+void put_on_stacks(thread_cache *cache, char *const *blocks, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        if (hold(cache, blocks[i]) != held_free::held) [[unlikely]]
+            tell_wrong_free(cache->heap, blocks[i]);
+}
+
+ty_status free_held_slowly(void *block) {
+    thread_cache *cache = holding_cache;
+    if (reinterpret_cast<uintptr_t>(block) - cache->base < cache->bytes && try_enter(cache, gate_holds)) {
+        bool held = hold_freed(cache, block) == held_free::held;
+        leave(cache);
+        if (held)
+            return TY_OK;
+    }
+    return heap_free(block); // tells what is wrong, if anything is
 }
 
 [[gnu::cold]] void tell_wrong_free(const ty_heap *heap, const void *block) {

@@ -90,15 +90,15 @@ bool post(thread_cache *owner, parcel *sent) {
 // What it cannot send in a parcel goes to the truth.
 void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, uint32_t count) {
     const ty_heap *heap = cache->heap;
-    void *memory = take_without_parcels(cache, heap->class_of[sizeof(parcel) / 8]);
+    char *memory = take_without_parcels(cache, heap->class_of[sizeof(parcel) / 8]);
     if (memory != nullptr) {
-        parcel *sent = static_cast<parcel *>(memory);
+        parcel *sent = reinterpret_cast<parcel *>(memory);
         sent->count = count;
         for (uint32_t i = 0; i < count; i++)
             sent->blocks[i] = blocks[i];
         if (post(owner, sent))
             return;
-        hold(cache, memory);
+        put_on_stacks(cache, &memory, 1);
     }
     truth_freer truth(cache);
     for (uint32_t i = 0; i < count; i++)
@@ -136,25 +136,20 @@ void send_outgoing(thread_cache *cache) {
         left = send_to_one(cache, cache->outgoing, left);
 }
 
-void put_on_stack(thread_cache *cache, const void *block) {
-    if (hold(cache, block) != held_free::held)
-        tell_wrong_free(cache->heap, block);
-}
-
 void unpack(thread_cache *cache, parcel *each) {
     while (each != nullptr) {
         parcel *next = each->next;
-        for (uint64_t i = 0; i < each->count; i++)
-            put_on_stack(cache, each->blocks[i]);
-        put_on_stack(cache, each);
+        auto *own = reinterpret_cast<char *>(each);
+        put_on_stacks(cache, each->blocks, each->count);
+        put_on_stacks(cache, &own, 1);
         each = next;
     }
 }
 
 // All threads stand still: what is to be whose stack it belongs on.
-void deliver_block(thread_cache *cache, const char *block) {
+void deliver_block(thread_cache *cache, char *block) {
     if (thread_cache *owner = owner_of(cache->heap, block))
-        return put_on_stack(owner, block);
+        return put_on_stacks(owner, &block, 1);
     truth_freer truth(cache);
     truth.add(block);
 }

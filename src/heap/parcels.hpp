@@ -32,8 +32,8 @@ void send_all(thread_cache *cache);   // its thread ends, and it rests: R5 in ca
 void deliver(thread_cache *cache);    // all threads stand still: R4
 
 // Of held.cpp: the stacks.
-held_free hold(thread_cache *cache, const void *block);
-char *take_without_parcels(thread_cache *cache, uint32_t size_class); // NULL with the error detail set
+void put_on_stacks(thread_cache *cache, char *const *blocks, uint64_t count); // told if they are no blocks
+char *take_without_parcels(thread_cache *cache, uint32_t size_class);         // NULL with the error detail set
 void tell_wrong_free(const ty_heap *heap, const void *block);
 
 // The stack that stands for a block's span; NULL if no thread owns it. In an array of its owner's cache.
