@@ -211,7 +211,7 @@ class RedisServer:
         while not self.answers():
             if self.server.poll() is not None or time.monotonic() > end:
                 raise Failed("redis-server does not answer:\n" + self.log_tail())
-            time.sleep(0.05)
+            time.sleep(0.05)  # not to wait for it: so that asking does not take its processor
         return self
 
     def __exit__(self, *_):
