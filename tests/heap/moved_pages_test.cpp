@@ -77,11 +77,14 @@ struct movable_heap : memory_heap {
             std::memcpy(block + at, &value, 8);
         }
     }
-    static size_t wrong_marks(const char *block, size_t bytes) {
-        size_t wrong = 0;
+    // Which pages of a block do not hold their marks, and what they hold; empty: none.
+    std::string wrong_pages(const char *block, size_t bytes) const {
+        std::string wrong;
         for (size_t at = 0, there = 0; at + 8 <= bytes; at += page_bytes) {
             std::memcpy(&there, block + at, 8);
-            wrong += there != mark_of(at);
+            if (there != mark_of(at))
+                wrong += " page " + std::to_string(page_of(block + at)) + ": " + std::to_string(there) + " not " +
+                         std::to_string(mark_of(at));
         }
         return wrong;
     }
@@ -176,7 +179,7 @@ struct owned {
 void resize(const movable_heap &memory, owned &which, size_t bytes) {
     which.block = static_cast<char *>(heap_resize(which.block, bytes));
     ASSERT_NE(which.block, nullptr) << ty_error_text();
-    ASSERT_EQ(memory.wrong_marks(which.block, std::min(bytes, which.bytes)), 0u);
+    ASSERT_EQ(memory.wrong_pages(which.block, std::min(bytes, which.bytes)), "");
     memory.mark(which.block, std::min(bytes, which.bytes), bytes);
     which.bytes = bytes;
 }
@@ -199,7 +202,7 @@ void storm(movable_heap &memory, uint64_t seed, size_t largest) {
             memory.mark(block, 0, bytes);
             blocks.push_back({block, bytes});
         } else if (random.below(4) == 0) {
-            ASSERT_EQ(memory.wrong_marks(blocks[which].block, blocks[which].bytes), 0u);
+            ASSERT_EQ(memory.wrong_pages(blocks[which].block, blocks[which].bytes), "");
             ASSERT_EQ(heap_free(blocks[which].block), TY_OK);
             blocks[which] = blocks.back();
             blocks.pop_back();
@@ -208,7 +211,7 @@ void storm(movable_heap &memory, uint64_t seed, size_t largest) {
         }
     }
     for (owned &each : blocks) {
-        EXPECT_EQ(memory.wrong_marks(each.block, each.bytes), 0u);
+        EXPECT_EQ(memory.wrong_pages(each.block, each.bytes), "");
         EXPECT_EQ(heap_free(each.block), TY_OK);
     }
 }
@@ -224,7 +227,7 @@ TEST(heap_moved_pages, small_pages_move_with_their_block) {
         char *moved = static_cast<char *>(heap_resize(block, bytes + page_bytes));
         ASSERT_NE(moved, block);
         EXPECT_LT(faults() - before, 12u) << "of " << bytes / page_bytes;
-        EXPECT_EQ(memory.wrong_marks(moved, bytes), 0u);
+        EXPECT_EQ(memory.wrong_pages(moved, bytes), "");
         EXPECT_EQ(memory.touched(block, bytes), 0u);
         expect_known(memory, true);
         char *zeroed = static_cast<char *>(heap_alloc(memory.heap, bytes, 0, true));
@@ -244,7 +247,7 @@ TEST(heap_moved_pages, huge_pages_leave_nothing_behind) {
         memory.wall_in(block);
         char *moved = static_cast<char *>(heap_resize(block, 8 * mb + page_bytes));
         ASSERT_NE(moved, block);
-        EXPECT_EQ(memory.wrong_marks(moved, 8 * mb), 0u);
+        EXPECT_EQ(memory.wrong_pages(moved, 8 * mb), "");
         EXPECT_EQ(memory.touched(block, 8 * mb), 0u);
         EXPECT_EQ(os::resident_bytes(block, 8 * mb), 0u);
         EXPECT_LE(memory.heap->memory.idle, idle + 1);
@@ -276,7 +279,7 @@ std::pair<int, std::vector<char *>> move_along(movable_heap &memory, bool zeros 
         places.push_back(static_cast<char *>(heap_resize(block, 8 * mb + page_bytes)));
         os::sys::hook = nullptr;
         block = places.back();
-        EXPECT_TRUE(zeros ? std::count(block, block + 8 * mb, 0) == 8 * mb : memory.wrong_marks(block, 8 * mb) == 0);
+        EXPECT_TRUE(zeros ? std::count(block, block + 8 * mb, 0) == 8 * mb : memory.wrong_pages(block, 8 * mb).empty());
     }
     walls.push_back(places.back());
     for (char *each : walls)
@@ -332,7 +335,7 @@ struct row {
         size_t before = faults();
         memory.mark(grown, 256 * kb, bytes);
         EXPECT_LT(faults() - before, 16u) << "of " << (bytes - 256 * kb) / page_bytes;
-        EXPECT_EQ(memory.wrong_marks(grown, bytes), 0u);
+        EXPECT_EQ(memory.wrong_pages(grown, bytes), "");
         EXPECT_LE(os::resident_bytes(memory.base, top_of(memory.heap) * page_bytes), resident + 16 * page_bytes);
         expect_known(memory, true);
     }
@@ -398,18 +401,6 @@ TEST(heap_moved_pages, all_pages_arrive_whatever_the_kernel_says_of_a_move) {
     }
 }
 
-// What is wrong in a block, page by page.
-std::string wrong_pages(const movable_heap &memory, const owned &which) {
-    std::string wrong;
-    for (size_t at = 0, there = 0; at + 8 <= which.bytes; at += page_bytes) {
-        std::memcpy(&there, which.block + at, 8);
-        if (there != memory.mark_of(at))
-            wrong += " " + std::to_string(memory.page_of(which.block + at)) + ": " + std::to_string(there) + " not " +
-                     std::to_string(memory.mark_of(at));
-    }
-    return wrong.empty() ? wrong : "of the block at page " + std::to_string(memory.page_of(which.block)) + wrong;
-}
-
 // Both threads go on step by step: without that one of them is soon done, as on a machine where the first touch of a
 // page is slow. Two thirds of the steps are in small pages, which move; then the heap grows by huge ones.
 TEST(heap_moved_pages, blocks_move_while_the_heap_grows) {
@@ -444,7 +435,8 @@ TEST(heap_moved_pages, blocks_move_while_the_heap_grows) {
         if (moved.back().block == nullptr)
             moved.pop_back();
         else
-            EXPECT_EQ(wrong_pages(memory, moved.back()), "") << i << ": from page " << memory.page_of(block);
+            EXPECT_EQ(memory.wrong_pages(moved.back().block, bytes), "")
+                << i << ": from page " << memory.page_of(block);
     }
     grower.join();
     os::sys::hook = nullptr;
@@ -453,7 +445,7 @@ TEST(heap_moved_pages, blocks_move_while_the_heap_grows) {
     }
     for (const std::vector<owned> &each : {grown, moved})
         for (const owned &which : each)
-            EXPECT_EQ(wrong_pages(memory, which), "") << "later";
+            EXPECT_EQ(memory.wrong_pages(which.block, which.bytes), "") << "later";
     expect_known(memory, false);
 }
 
@@ -465,14 +457,14 @@ TEST(heap_moved_pages, parent_and_child_keep_their_blocks) {
     memory.wall_in(block);
     pid_t child = fork();
     char *moved = static_cast<char *>(heap_resize(block, bytes + page_bytes));
-    bool right = moved != nullptr && moved != block && memory.wrong_marks(moved, bytes) == 0;
+    bool right = moved != nullptr && moved != block && memory.wrong_pages(moved, bytes).empty();
     if (child == 0)
         _exit(right ? 0 : 1);
     EXPECT_TRUE(right);
     int status = -1;
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
-    EXPECT_EQ(memory.wrong_marks(moved, bytes), 0u);
+    EXPECT_EQ(memory.wrong_pages(moved, bytes), "");
     expect_known(memory, true);
 }
 
