@@ -18,9 +18,9 @@
 namespace taiyen {
 namespace {
 
-// L6 rests on the first: frames begun and not known to be stable. More in flight are no gain: each takes a processor
-// tens of microseconds, and the fewer there are, the more each holds (log.md). While so many are in flight, another one
-// can gather, also across the ring's end: one that is sealed there, the start of a session, and the one behind it.
+// L6 rests on the first: frames begun and not known to be stable. Only one that can take no more is written beside
+// another: the fewer there are, the more each holds (log.md). While so many are in flight, another one can gather, also
+// across the ring's end: one that is sealed there, the start of a session, and the one behind it.
 constexpr uint64_t writes_in_flight_max = frames_unstable_1;
 constexpr unsigned slot_count = frames_unstable_1 + 3;
 
@@ -36,6 +36,7 @@ struct slot {
     frame_state state;
     bool session_start;
     bool waited;          // somebody may wait for it
+    uint32_t committers;  // who wanted it stable
     uint32_t payload;     // bytes so far
     uint32_t payload_max; // that buffer and ring have room for
     room_limit limit;     // why it is no more
@@ -47,10 +48,9 @@ struct slot {
     wait_word changed;
 };
 
-// Where threads share frames, who could write one lets others run first, as long as that brings records: those whose
-// commits have just become stable are about to append again. It ends after so many turns, or so many that brought none.
-constexpr unsigned gathering_turns_max = 32;
-constexpr unsigned gathering_idle_turns_max = 2;
+// Those whose commits have just become stable are likely to commit again: who could write a frame lets others run until
+// they are back, as long as one comes back within this time, a fraction of a write. A lone committer is back itself.
+constexpr uint64_t return_ns_max = 20000;
 
 // What recovery believed and does not know to be durable (L4): records with their lengths, to be appended first.
 struct repeated_records {
@@ -89,10 +89,10 @@ struct log {
     size_t reserved;  // between log_append_begin and log_append_end: bytes left for the length
     ty_error error;   // why it is broken
     log_figures figures;
+    uint32_t returning = 0; // committers of frames that became stable since a write began, who were not back since
     bool stopping = false;
-    bool thread_asleep = false;   // until it is woken; else it looks again by itself
-    bool last_was_shared = false; // the frame written last held several records
-    bool draining = false;        // log_continue waits until nothing is in flight
+    bool thread_asleep = false; // until it is woken; else it looks again by itself
+    bool draining = false;      // log_continue waits until nothing is in flight
 
     std::atomic<uint32_t> drained_word{0};
     std::atomic<uint32_t> thread_word{0};
@@ -196,6 +196,7 @@ slot &gather(log *l) {
     s.state = frame_state::gathering;
     s.session_start = false;
     s.waited = false;
+    s.committers = 0;
     s.payload = 0;
     s.session = l->session;
     s.from = l->position;
@@ -216,8 +217,11 @@ void seal(log *l) {
 }
 
 bool can_write(log *l) {
-    return l->next_write < l->end && l->next_write - l->oldest < writes_in_flight_max &&
-           slot_of(l, l->next_write).payload > 0 && !l->broken.load(std::memory_order_relaxed);
+    if (l->next_write == l->end || l->broken.load(std::memory_order_relaxed))
+        return false;
+    const slot &s = slot_of(l, l->next_write);
+    uint64_t others_max = s.state == frame_state::gathering ? 0 : writes_in_flight_max - 1;
+    return s.payload > 0 && l->next_write - l->oldest <= others_max;
 }
 
 // L2: stable is what is written, with all before it.
@@ -226,6 +230,7 @@ void settle(log *l, wakes &w) {
         slot &s = slot_of(l, l->oldest);
         if (s.last_sequence > l->stable.load(std::memory_order_relaxed))
             l->stable.store(s.last_sequence, std::memory_order_release);
+        l->returning += s.committers;
         w.note_all(s);
         ++l->oldest;
     }
@@ -284,7 +289,6 @@ void end_write(log *l, slot &s, uint64_t bytes, ty_status status, wakes &w) {
         return;
     }
     s.state = frame_state::written;
-    l->last_was_shared = s.last_sequence > s.first_sequence;
     l->figures.frames += 1;
     l->figures.bytes += bytes;
     settle(l, w);
@@ -300,6 +304,7 @@ void write_next(log *l) {
     for (uint64_t n = l->oldest; n < l->next_write; ++n)
         unstable += slot_of(l, n).end > l->released_position;
     s.state = frame_state::writing;
+    l->returning = 0;
     ++l->next_write;
     ++l->in_flight;
     l->lock.unlock();
@@ -325,22 +330,29 @@ void wait_for(log *l, uint64_t frame) {
     s.changed.wait(seen, l->waiting);
 }
 
-// Whether to let others run before the frame that could be written now is. Whose frames are shared with nobody writes
-// at once.
+// Somebody wants the frame stable.
+void note_committer(log *l, uint64_t frame) {
+    ++slot_of(l, frame).committers;
+    if (l->returning > 0)
+        --l->returning;
+}
+
+// Whether to let others run before the frame that could be written now is.
 struct gathering {
-    uint32_t seen = 0; // bytes
-    unsigned turns = 0;
-    unsigned idle_turns = 0;
+    uint32_t returning = 0; // when it last looked
+    uint64_t since_ns = 0;  // that they are so many
+    bool ended = false;
 
     bool goes_on(log *l) {
-        const slot &s = slot_of(l, l->next_write);
-        bool shared = l->last_was_shared || l->oldest < l->next_write;
-        idle_turns = s.payload != seen ? 0 : idle_turns + 1;
-        seen = s.payload;
-        return shared && s.state == frame_state::gathering && idle_turns <= gathering_idle_turns_max &&
-               turns++ < gathering_turns_max;
+        if (ended || l->returning == 0 || slot_of(l, l->next_write).state != frame_state::gathering)
+            return false;
+        uint64_t now = os::now_ns();
+        if (l->returning != returning)
+            since_ns = now;
+        returning = l->returning;
+        return now - since_ns <= return_ns_max;
     }
-    void end() { turns = gathering_turns_max; }
+    void end() { ended = true; }
 };
 
 // ---- Sessions
@@ -635,6 +647,7 @@ ty_status log_wait(log *l, uint64_t sequence) {
     const uint64_t last = l->last.load(std::memory_order_acquire);
     sequence = sequence < last ? sequence : last;
     gathering gathers;
+    bool noted = false;
     while (l->stable.load(std::memory_order_acquire) < sequence) {
         l->lock.lock();
         if (l->stable.load(std::memory_order_relaxed) >= sequence) {
@@ -649,6 +662,9 @@ ty_status log_wait(log *l, uint64_t sequence) {
             return status;
         }
         uint64_t frame = frame_of(l, sequence);
+        if (!noted)
+            note_committer(l, frame);
+        noted = true;
         if (frame < l->next_write || !can_write(l)) {
             wait_for(l, frame);
         } else if (gathers.goes_on(l)) {

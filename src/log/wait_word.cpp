@@ -11,6 +11,8 @@ bool patience::take_turn(uint64_t *now) {
     *now = os::now_ns();
     if (*now - before <= long_turn_ns)
         return true;
+    if (before < paid_at_ns_.exchange(*now, std::memory_order_relaxed))
+        return false; // another thread waited for the same one
     int32_t credit = credit_.load(std::memory_order_relaxed);
     credit_.store(std::max(credit - long_turn_price, 0), std::memory_order_relaxed);
     if (credit < long_turn_price)

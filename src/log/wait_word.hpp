@@ -9,8 +9,8 @@ namespace taiyen {
 // To be put to sleep and woken costs more than most commits do, and with many committers the next write often ends
 // within a few turns of other threads. So who waits lets others run a few times, and looks each time, before it sleeps.
 // Where a turn takes long, the processors are busy with something else, and a sleeper would be back sooner: what was
-// won by looking is credit for such turns, and when it is used up nobody looks for a while. One a log. Thread-safe; its
-// figures are hints.
+// won by looking is credit for such turns, each paid for once, and when it is used up nobody looks for a while. One a
+// log. Thread-safe; its figures are hints.
 class patience {
 public:
     // Whether the word has changed from `seen` within some turns.
@@ -29,6 +29,7 @@ private:
     bool take_turn(uint64_t *now);
 
     std::atomic<int32_t> credit_{credit_max};
+    std::atomic<uint64_t> paid_at_ns_{0};
     std::atomic<uint64_t> paused_until_ns_{0};
 };
 

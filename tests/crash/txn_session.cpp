@@ -1,5 +1,7 @@
 #include "txn_session.hpp"
 
+#include "src/log/log_layout.hpp"
+
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -189,20 +191,25 @@ void txn_session::commit_one(dice &random) {
     }
 }
 
-// Room for two small frames, without a snapshot on the way: that would wait for the write that is held back.
-bool txn_session::log_has_room() const {
+ty_txn_stats txn_session::stats() const {
     ty_txn_stats stats{};
     stats.struct_size = sizeof stats;
-    return ty_get_txn_stats(heap_, &stats) == TY_OK &&
-           stats.used_log_bytes + (uint64_t{64} << 10) < stats.size_log_bytes / 2;
+    return ty_get_txn_stats(heap_, &stats) == TY_OK ? stats : ty_txn_stats{};
 }
 
-// The second of two commits. The first one's log write starts its thread, and waits until its own write is done. So
+// Room for two frames, without a snapshot on the way: that would wait for the write that is held back.
+bool txn_session::log_has_room() const {
+    ty_txn_stats now = stats();
+    return now.used_log_bytes + 2 * now.size_log_bytes / taiyen::frames_in_ring_min_1 < now.size_log_bytes / 2;
+}
+
+// The second of two commits. The first one's log write starts its thread, and waits until a write of that is done. So
 // only one of the two threads runs at a time, and the events are the same in each run.
 struct txn_session::second_commit {
     txn_session &session;
     dice &random;
     size_t index = no_point;
+    uint64_t first_sequence = 0;
     const std::thread::id first = std::this_thread::get_id();
     std::thread thread{}; // the first one's alone
     std::mutex lock{};
@@ -214,12 +221,20 @@ struct txn_session::second_commit {
         if (std::this_thread::get_id() != self.first) {
             done ? self.pass() : void();
         } else if (!self.thread.joinable()) {
+            self.first_sequence = self.session.sequence();
             self.thread = std::thread([&self] {
                 self.run();
                 self.pass();
             });
             std::unique_lock<std::mutex> guard(self.lock);
             self.changed.wait(guard, [&self] { return self.passed; });
+            self.check_not_stable();
+        }
+    }
+    void check_not_stable() {
+        bool stable = false;
+        if (ty_stable(session.heap_, first_sequence, false, &stable) != TY_OK || stable) {
+            session.fail(verdict::inconsistent, "a commit is stable before it is written, as a later one is");
         }
     }
     void pass() {
@@ -227,8 +242,26 @@ struct txn_session::second_commit {
         passed = true;
         changed.notify_all();
     }
+    // Only a frame that can take no more is written beside another. False: there is too little to change.
+    bool fill_frame() {
+        ty_txn_stats now = session.stats();
+        const uint64_t enough = now.used_log_bytes + now.size_log_bytes / taiyen::frames_in_ring_min_1;
+        for (int tries = 50; tries > 0 && now.used_log_bytes < enough; --tries, now = session.stats()) {
+            ty_txn *txn = session.begin(random, false);
+            if (!txn) {
+                return false;
+            }
+            editor edit(txn, random);
+            change_much(edit, session.model_, random);
+            if (!session.commit(txn, false) || !edit.problem().empty()) {
+                session.fail(verdict::inconsistent, "fill a frame: " + edit.problem());
+                return false;
+            }
+        }
+        return now.used_log_bytes >= enough;
+    }
     void run() {
-        ty_txn *txn = session.begin(random, false);
+        ty_txn *txn = fill_frame() ? session.begin(random, false) : nullptr;
         if (!txn) {
             return;
         }
@@ -270,6 +303,9 @@ void txn_session::commit_two(dice &random) {
     } else if (!failed()) {
         acknowledge(second.index != no_point ? second.index : index);
         on_.points.back().sequence = sequence();
+        if (second.index != no_point) {
+            unstable_.clear();
+        }
     }
 }
 

@@ -25,7 +25,7 @@ public:
     void burst(dice &random);
     // One that is stable when this returns.
     void commit_one(dice &random);
-    // Two transactions of two threads, whose log writes are in flight at the same time; the second's arrives first.
+    // Transactions of two threads, whose log writes are in flight at the same time; the second's arrives first.
     void commit_two(dice &random);
     // Asks whether what was committed is stable, or waits for it.
     void poll(dice &random);
@@ -47,6 +47,7 @@ private:
 
     struct second_commit;
 
+    ty_txn_stats stats() const;
     bool log_has_room() const;
     ty_txn *begin(dice &random, bool wait = true);
     bool change_in(ty_txn *txn, dice &random, uint64_t operations, bool everything);

@@ -104,11 +104,12 @@ public:
                 records.push_back(record_of(records.size(), size));
                 EXPECT_OK(append(log_.get(), records.back()));
             }
+            if (i < frames_unstable_1)
+                log_mark_now(log_.get()); // seals: only a frame that takes no more is written beside another
             threads_.emplace_back([this, i, last = log_last(log_.get())] {
                 status[i] = log_wait(log_.get(), last);
                 done[i] = true;
             });
-            // Whoever writes a session's start goes on with its own frame when that is done; the next frame holds both.
             sink.wait_for_begun(std::min<size_t>(i + 1, frames_unstable_1));
         }
     }

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <ctime>
 #include <functional>
+#include <list>
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
@@ -93,7 +94,7 @@ protected:
     memory_log memory;
     watched_sink sink{memory.sink()};
     log_owner log_{start_log(&sink.table)};
-    std::vector<std::string> records; // that this thread or one that it waits for appended
+    std::vector<std::string> records;
 
     taiyen::log *get() { return log_.get(); }
     void append_one(size_t size = 40) {
@@ -104,11 +105,66 @@ protected:
         append_one();
         return log_wait(get(), log_last(get()));
     }
+    ty_status commit_and_meanwhile(std::function<void()> at_write) {
+        std::atomic<bool> first = true;
+        sink.at_write = [&](unsigned) {
+            if (first.exchange(false))
+                at_write();
+            return TY_OK;
+        };
+        ty_status status = commit();
+        sink.at_write = nullptr;
+        return status;
+    }
     uint64_t frames() { return log_get_figures(get()).frames; }
-    // As two committers leave it whose records one frame held.
-    void share_a_frame() {
-        append_one();
+
+    // A committer in a thread of its own. It is there when it has written its record, or takes its first turn; it comes
+    // back from that when it ends here.
+    class companion {
+    public:
+        explicit companion(gathering_test *test, ty_status expected = TY_OK) {
+            test->append_one();
+            thread_ = std::thread([this, expected, log = test->get(), last = log_last(test->get())] {
+                script turns([this](unsigned) {
+                    be_there();
+                    ends_.wait(false);
+                    return short_turn_ns;
+                });
+                turns.now_ns <<= 10; // later than whatever the test's own thread notes
+                EXPECT_EQ(expected, log_wait(log, last));
+                be_there();
+            });
+            there_.wait(false);
+        }
+        companion(const companion &) = delete;
+        companion &operator=(const companion &) = delete;
+        ~companion() {
+            ends_ = true;
+            ends_.notify_all();
+            thread_.join();
+        }
+
+    private:
+        void be_there() {
+            there_ = true;
+            there_.notify_all();
+        }
+        std::atomic<bool> there_{false}, ends_{false};
+        std::thread thread_;
+    };
+
+    // As committers leave it whose records one frame held: this thread and so many others.
+    void share_a_frame(unsigned others) {
+        std::list<companion> companions;
+        ASSERT_OK(commit()); // and the session's start, if there is none
+        ASSERT_OK(commit_and_meanwhile([&] {
+            for (unsigned i = 0; i < others; ++i)
+                companions.emplace_back(this);
+        }));
+        uint64_t before = frames();
         ASSERT_OK(commit());
+        ASSERT_EQ(before + 1, frames());
+        ASSERT_EQ(records.size(), log_stable(get()));
     }
     void check_content() {
         EXPECT_EQ(records.size(), log_stable(get()));
@@ -129,54 +185,53 @@ TEST_F(gathering_test, a_lone_committer_waits_for_nobody) {
 
 // One that is left alone by others waits a few turns once.
 TEST_F(gathering_test, a_committer_that_is_left_alone_soon_knows) {
-    share_a_frame();
+    share_a_frame(3);
     script left_alone([](unsigned) { return short_turn_ns; });
     for (int i = 0; i < 100; ++i)
         ASSERT_OK(commit());
     EXPECT_LE(left_alone.turns, 3u);
+    EXPECT_GE(left_alone.turns, 1u);
     check_content();
 }
 
-TEST_F(gathering_test, records_of_others_gather_before_the_frame_is_written) {
-    share_a_frame();
+TEST_F(gathering_test, committers_that_come_back_gather_before_the_frame_is_written) {
+    share_a_frame(6);
     uint64_t before = frames();
-    script others([this](unsigned turn) {
-        if (turn < 10 && turn % 3 != 1) // some turns bring nothing
-            append_one();
+    size_t records_before = records.size();
+    std::list<companion> companions;
+    script others([&](unsigned turn) {
+        if (turn % 3 != 1) // some turns bring nobody
+            companions.emplace_back(this);
         return short_turn_ns;
     });
     ASSERT_OK(commit());
     EXPECT_EQ(before + 1, frames());
-    EXPECT_EQ(2u + 1 + 7, records.size());
-    EXPECT_LE(others.turns, 13u);
+    EXPECT_EQ(records_before + 1 + 6, records.size());
+    EXPECT_EQ(9u, others.turns) << "all are back, and nobody else is waited for";
+    companions.clear();
     check_content();
 }
 
-// However many records come: the frame is written.
+// However many records come whose committers do not: the frame is written.
 TEST_F(gathering_test, gathering_ends) {
-    share_a_frame();
+    share_a_frame(3);
     script busy_others([this](unsigned) {
         append_one();
         return short_turn_ns;
     });
-    for (unsigned i = 1; i <= 10; ++i) {
-        unsigned before = busy_others.turns;
-        ASSERT_OK(commit());
-        EXPECT_GE(busy_others.turns - before, 16u);
-        EXPECT_LE(busy_others.turns - before, 64u);
-    }
+    ASSERT_OK(commit());
+    EXPECT_LE(busy_others.turns, 3u);
+    ASSERT_OK(log_wait(get(), log_last(get())));
     check_content();
 }
 
 // A frame that is full gathers nothing more.
 TEST_F(gathering_test, a_full_frame_is_written_at_once) {
-    share_a_frame();
+    share_a_frame(3);
     script filling([this](unsigned turn) {
         if (turn == 1)
-            while (log_mark_now(get()).sequence < 2 + 1 + 3) // a mark seals what there is
-                append_one(100);
-        else if (turn > 1)
-            append_one(100);
+            log_mark_now(get()); // seals what there is
+        append_one(100);
         return short_turn_ns;
     });
     ASSERT_OK(commit());
@@ -185,15 +240,13 @@ TEST_F(gathering_test, a_full_frame_is_written_at_once) {
     check_content();
 }
 
-// In a turn somebody else writes the frame.
+// In a turn the last one who is waited for comes back, and writes the frame.
 TEST_F(gathering_test, a_frame_may_be_written_by_another_meanwhile) {
-    share_a_frame();
+    share_a_frame(1);
     uint64_t before = frames();
     script another([this](unsigned turn) {
         if (turn == 1)
-            EXPECT_OK(log_wait(get(), log_last(get())));
-        else
-            append_one();
+            companion(this);
         return short_turn_ns;
     });
     ASSERT_OK(commit());
@@ -205,11 +258,11 @@ TEST_F(gathering_test, a_frame_may_be_written_by_another_meanwhile) {
 // In a turn somebody else's write fails, and a snapshot may mend the log before who gathers is back.
 TEST_F(gathering_test, the_log_may_break_meanwhile) {
     for (bool mended : {false, true}) {
-        share_a_frame();
+        share_a_frame(1);
         sink.at_write = [](unsigned) { return TY_E_SPACE; };
         log_mark mark{};
         script failing([&](unsigned) {
-            EXPECT_EQ(TY_E_SPACE, log_wait(get(), log_last(get())));
+            companion(this, TY_E_SPACE);
             mark = log_mark_now(get());
             if (mended)
                 log_continue(get(), mark);
@@ -222,44 +275,43 @@ TEST_F(gathering_test, the_log_may_break_meanwhile) {
     }
 }
 
-// Where a frame is under way, the next one gathers although the last one held one record.
 TEST_F(gathering_test, what_is_appended_during_a_write_gathers) {
     ASSERT_OK(commit());
-    std::thread second;
-    unsigned turns = 0;
-    sink.at_write = [&](unsigned number) {
-        if (number != 2)
-            return TY_OK;
-        append_one(); // while the second record's write is under way
-        second = std::thread([&, last = log_last(get())] {
-            script others([this](unsigned turn) {
-                if (turn < 4)
-                    append_one();
-                return short_turn_ns;
-            });
-            EXPECT_OK(log_wait(get(), last));
-            turns = others.turns;
-        });
-        while (sink.writes.load() < 4) // the session's start, the first record, this one, and the other thread's
-            std::this_thread::yield();
-        return TY_OK;
-    };
+    std::list<companion> companions;
     uint64_t before = frames();
-    ASSERT_EQ(2u, sink.writes.load());
-    ASSERT_OK(commit());
-    second.join();
+    ASSERT_OK(commit_and_meanwhile([&] {
+        unsigned writes = sink.writes;
+        for (int i = 0; i < 5; ++i)
+            companions.emplace_back(this);
+        EXPECT_EQ(writes, sink.writes.load()) << "a frame with room for more is not written beside another";
+    }));
+    EXPECT_EQ(before + 1, frames());
+    companions.clear();
     EXPECT_EQ(before + 2, frames());
-    EXPECT_EQ(1u + 1 + 1 + 4, records.size());
-    EXPECT_GE(turns, 4u);
+    check_content();
+}
+
+TEST_F(gathering_test, a_frame_without_room_is_written_beside_another) {
+    ASSERT_OK(commit());
+    std::list<companion> companions;
+    ASSERT_OK(commit_and_meanwhile([&] {
+        unsigned writes = sink.writes;
+        append_one();
+        log_mark_now(get()); // seals it
+        companions.emplace_back(this);
+        EXPECT_EQ(writes + 1, sink.writes.load());
+    }));
+    companions.clear();
     check_content();
 }
 
 // ---- Where other programs keep the processors busy
 
 TEST_F(gathering_test, a_long_turn_ends_gathering) {
-    share_a_frame();
-    script busy([this](unsigned) {
-        append_one();
+    share_a_frame(3);
+    script busy([this](unsigned turn) {
+        if (turn == 0)
+            companion back(this);
         return long_turn_ns;
     });
     ASSERT_OK(commit());
@@ -268,33 +320,27 @@ TEST_F(gathering_test, a_long_turn_ends_gathering) {
 }
 
 TEST_F(gathering_test, long_turns_end_gathering_for_a_while) {
-    auto one_turn = [this](uint64_t ns) {
-        return [this, ns](unsigned) {
-            append_one();
-            return ns;
-        };
+    unsigned turns = 0;
+    uint64_t now = uint64_t{1} << 40;
+    auto commit_with_turns_of = [&](uint64_t turn_ns) {
+        share_a_frame(1);
+        script others([&](unsigned) { return turn_ns; });
+        others.now_ns = now;
+        ASSERT_OK(commit());
+        now = others.now_ns;
+        turns = others.turns;
     };
-    share_a_frame();
-    uint64_t now = 0;
-    {
-        script busy(one_turn(long_turn_ns));
-        for (int i = 0; i < 1000; ++i) {
-            append_one(); // so that each frame is shared
-            ASSERT_OK(commit());
-        }
-        EXPECT_LE(busy.turns, 20u);
-        EXPECT_GE(busy.turns, 2u);
-        now = busy.now_ns;
-    }
-    script later(one_turn(short_turn_ns));
-    later.now_ns = now;
-    append_one();
-    ASSERT_OK(commit());
-    EXPECT_EQ(0u, later.turns);
-    later.now_ns += 200000000;
-    ASSERT_OK(commit());
-    EXPECT_GT(later.turns, 1u);
-    log_release(get(), log_mark_now(get()));
+    unsigned commits = 0;
+    do
+        commit_with_turns_of(long_turn_ns);
+    while (turns != 0 && ++commits < 100);
+    EXPECT_LE(commits, 20u);
+    EXPECT_GE(commits, 2u);
+    commit_with_turns_of(short_turn_ns);
+    EXPECT_EQ(0u, turns);
+    now += 200000000;
+    commit_with_turns_of(short_turn_ns);
+    EXPECT_GT(turns, 1u);
 }
 
 TEST(wait_word_test, who_waits_looks_a_few_turns_and_then_sleeps) {
@@ -335,6 +381,23 @@ TEST(wait_word_test, changes_seen_pay_for_long_turns) {
         else
             EXPECT_GT(asleep, 0u);
     }
+}
+
+// Many threads wait through one turn of a program that keeps the processor busy.
+TEST(wait_word_test, a_long_turn_is_paid_for_once) {
+    patience patience;
+    std::atomic<uint32_t> word{0};
+    script one_of_many([&](unsigned) {
+        for (int i = 0; i < 100; ++i) {
+            script another([](unsigned) { return long_turn_ns; });
+            EXPECT_FALSE(patience.sees_change(word, 0));
+        }
+        return long_turn_ns;
+    });
+    EXPECT_FALSE(patience.sees_change(word, 0));
+    unsigned before = one_of_many.turns;
+    EXPECT_FALSE(patience.sees_change(word, 0));
+    EXPECT_LT(before, one_of_many.turns);
 }
 
 // ---- Threads
