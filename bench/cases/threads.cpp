@@ -99,42 +99,43 @@ void run_handover_single(case_run &run) {
     run.stop(live);
 }
 
-// Two threads send each other batches of 1,000 blocks, and free what they get. Each fills its channel before it takes
-// anything, so that the peak is the same for all.
+// Two threads send each other batches of 1,000 blocks, and free what they get. Both channels are full before anything
+// is taken, so that the peak is the same for all.
 void run_handover_batch(case_run &run) {
     size_t batch_blocks = run.scaled(1000), depth = 32;
     channel to_second(depth), to_first(depth);
     size_t batches = std::max(run.work(2000) * run.divisor(), depth);
-    live_meter live;
+    std::atomic<size_t> live = 0, full = 0; // live: in the channels when both are full
     run.start();
     run_threads(2, [&](size_t thread) {
         channel &out = thread == 0 ? to_second : to_first, &in = thread == 0 ? to_first : to_second;
         size_table sizes(16, 512, 5 + thread);
         random_source random(5 + thread);
         message *ready = nullptr;
-        for (size_t sent = 0, got = 0; sent < batches || got < batches;) {
+        for (size_t sent = 0, got = 0, bytes = 0; sent < batches || got < batches;) {
             bool moved = false;
             if (!ready && sent < batches)
                 for (size_t at = 0; at < batch_blocks; at++) {
                     message *made = make_message(sizes.pick(random));
-                    live.add(thread, static_cast<int64_t>(made->size));
+                    bytes += made->size;
                     made->next = ready;
                     ready = made;
                 }
-            if (thread == 0)
-                live.look();
             if (ready && out.put(ready)) {
                 ready = nullptr;
-                sent++;
                 moved = true;
+                if (++sent == depth) {
+                    live.fetch_add(bytes, std::memory_order_relaxed);
+                    full.fetch_add(1, std::memory_order_relaxed);
+                }
             }
-            if (message *next = sent < depth ? nullptr : static_cast<message *>(in.take())) {
+            bool both_full = full.load(std::memory_order_relaxed) == 2;
+            if (message *next = both_full ? static_cast<message *>(in.take()) : nullptr) {
                 got++;
                 moved = true;
                 while (next) {
                     message *each = next;
                     next = each->next;
-                    live.add(thread, -static_cast<int64_t>(each->size));
                     std::free(each);
                 }
             }
@@ -142,7 +143,7 @@ void run_handover_batch(case_run &run) {
                 sched_yield();
         }
     });
-    run.stop(live.peak());
+    run.stop(live.load(std::memory_order_relaxed));
 }
 
 namespace {

@@ -172,7 +172,7 @@ ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, co
     return TY_OK;
 }
 
-ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **attached) {
+[[gnu::cold]] ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **attached) {
     if (ty_status status = check_place(base, mapped_bytes); status != TY_OK)
         return status;
     const heap_header &header = *static_cast<heap_header *>(base);

@@ -69,7 +69,7 @@ uint32_t fill_packed(size_class_record *classes) {
 
 } // namespace
 
-uint32_t fill_class_table(ty_class_table table, size_class_record classes[size_class_count_max]) {
+[[gnu::cold]] uint32_t fill_class_table(ty_class_table table, size_class_record classes[size_class_count_max]) {
     return table == TY_CLASSES_PACKED ? fill_packed(classes) : fill_line(classes);
 }
 

@@ -173,14 +173,16 @@ struct page_memory {
     // A bit a page; NULL where the owner takes no memory back. Of a free page: it may be resident. Of one in use: what
     // it was when it was taken.
     std::atomic<uint64_t> *touched = nullptr;
-    // A bit a huge page: small pages were left there or came there, so that there may be a page table. Set without a
-    // lock, for good.
+    // A bit a huge page: small pages were left there or came there, so that there may be a page table. It changes
+    // without a lock.
     std::atomic<uint64_t> *small_pages = nullptr;
     std::atomic<bool> parts_move{false}; // parts of huge pages have moved
     uint64_t used = 0;                   // in use; after an attach the free ones count too, until they are freed again
     uint64_t idle = 0;                   // P1
     uint64_t peak = 0;                   // of used, in this period, and in the one before
     uint64_t peak_before = 0;
+    uint64_t longest = 0; // run that was taken, likewise
+    uint64_t longest_before = 0;
     uint64_t period_start = 0;
     uint64_t period_ns = uint64_t{50} * 1000 * 1000;
     uint64_t next = 0;        // area for decay to look at

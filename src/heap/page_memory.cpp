@@ -9,9 +9,12 @@ namespace taiyen {
 namespace {
 
 // What free pages may hold beyond the most that was lately in use: a share of that, and a constant so that small heaps
-// never ask the kernel. Giving back stops halfway, so that the next free does not begin it again.
+// never ask the kernel; or room for two of the longest runs that were lately taken, which may be wanted again, within
+// another share. Giving back stops halfway, so that the next free does not begin it again.
 constexpr uint64_t slack_shift = 4;
 constexpr uint64_t slack_min = 2048;
+constexpr uint64_t long_runs_kept = 2;
+constexpr uint64_t long_runs_shift = 4;
 
 // Shorter runs may hold that share twice: a page of theirs costs most to give back, in calls and in faults later.
 constexpr uint64_t short_run_pages = 64;
@@ -45,8 +48,14 @@ void give_back(ty_heap *heap, page_run run) {
         heap->memory.zeros.store(false, std::memory_order_relaxed);
 }
 
-uint64_t slack(uint64_t pages) {
-    return (pages >> slack_shift) + slack_min;
+uint64_t larger(uint64_t one, uint64_t other) {
+    return one > other ? one : other;
+}
+
+[[gnu::noinline]] uint64_t slack(const page_memory &memory, uint64_t pages) {
+    uint64_t long_runs = long_runs_kept * larger(memory.longest, memory.longest_before);
+    uint64_t share = pages >> long_runs_shift;
+    return (pages >> slack_shift) + larger(slack_min, long_runs < share ? long_runs : share);
 }
 
 // How many pages may be held: memory is given back from most on until enough is left, that of short runs likewise.
@@ -55,8 +64,8 @@ struct bounds {
 };
 
 [[gnu::noinline]] bounds bounds_of(const page_memory &memory) {
-    uint64_t peak = memory.peak > memory.peak_before ? memory.peak : memory.peak_before;
-    uint64_t more = slack(peak), short_more = peak >> slack_shift;
+    uint64_t peak = larger(memory.peak, memory.peak_before);
+    uint64_t more = slack(memory, peak), short_more = peak >> slack_shift;
     return {peak + more / 2, peak + more, peak + more + short_more / 2, peak + more + short_more};
 }
 
@@ -74,7 +83,7 @@ bool is_due(const page_memory &memory, const bounds &bounds, uint64_t bound) {
     return held > bound && (held > memory.barren + barren_growth || held > bounds.most_in_short);
 }
 
-void start_period_if_over(page_memory &memory) {
+[[gnu::cold, gnu::noinline]] void start_period_if_over(page_memory &memory) {
     uint64_t now = os::now_ns();
     if (now - memory.period_start < memory.period_ns)
         return;
@@ -82,6 +91,8 @@ void start_period_if_over(page_memory &memory) {
     memory.barren = 0;
     memory.peak_before = memory.peak;
     memory.peak = memory.used;
+    memory.longest_before = memory.longest;
+    memory.longest = 0;
 }
 
 // The next round begins; false: the last one found nothing.
@@ -133,8 +144,8 @@ void note_taken(ty_heap *heap, uint64_t first, uint64_t count) {
     page_memory &memory = heap->memory;
     memory.idle -= count_touched(heap, first, count);
     memory.used += count;
-    if (memory.used > memory.peak)
-        memory.peak = memory.used;
+    memory.peak = larger(memory.peak, memory.used);
+    memory.longest = larger(memory.longest, count);
 }
 
 void note_freed(ty_heap *heap, page_run run, page_run emptied) {
@@ -145,7 +156,7 @@ void note_freed(ty_heap *heap, page_run run, page_run emptied) {
     mark_touched(heap, emptied.first, emptied.count, false);
     memory.idle += run.count - emptied.count;
     memory.used -= run.count;
-    if (memory.idle <= slack(memory.used)) // nothing is due, whatever the peak was: the clock is not looked at
+    if (memory.idle <= slack(memory, memory.used)) // nothing is due, whatever the peak was: the clock is not looked at
         return;
     start_period_if_over(memory);
     if (bounds bounds = bounds_of(memory); is_due(memory, bounds, bounds.most))

@@ -98,6 +98,7 @@ bool next_donor(ty_heap *heap, page_run *area) {
             uint64_t wanted = holes.left() < given.left() ? holes.left() : given.left();
             char *to = page_address(heap, holes.at());
             if (unit == huge_page_pages) {
+                forget_small_pages(heap, holes.at(), wanted);
                 heap->owner.give_back(heap->owner.context, to, wanted * page_bytes);
             } else {
                 split_at_ends(heap, {static_cast<uint32_t>(given.at()), static_cast<uint32_t>(wanted)});
@@ -198,10 +199,22 @@ bool can_give(const ty_heap *heap, page_run area, const memory_wish &wish) {
     }
 }
 
+// Whole huge pages that get no memory from others are faulted in, 90 us each; where an empty page table is left, as
+// 512 small pages, 600 us. So it goes first.
+[[gnu::cold, gnu::noinline]] void drop_page_tables(ty_heap *heap, page_run run, uint64_t fresh_from) {
+    stretches holes(heap, run.first, used_end(run, fresh_from), huge_page_pages, false);
+    for (; holes.find(); holes.skip(holes.left()))
+        if (forget_small_pages(heap, holes.at(), holes.left()))
+            heap->owner.give_back(heap->owner.context, page_address(heap, holes.at()), holes.left() * page_bytes);
+}
+
 [[gnu::cold]] void recycle(ty_heap *heap, page_run run, uint64_t fresh_from, const memory_donors &donors) {
+    if (donors.count != 0)
+        move_memory(heap, {heap, run.first, donors.holes_end, huge_page_pages, false}, donors, huge_page_pages);
+    if (run.count >= huge_page_pages && heap->memory.touched != nullptr)
+        drop_page_tables(heap, run, fresh_from);
     if (donors.count == 0)
         return;
-    move_memory(heap, {heap, run.first, donors.holes_end, huge_page_pages, false}, donors, huge_page_pages);
     if (!takes_huge_only(run))
         move_memory(heap, {heap, run.first, used_end(run, fresh_from), stretch_min, false}, donors, stretch_min);
     os::lock_guard guard(heap->pages_lock);

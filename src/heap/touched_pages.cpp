@@ -14,6 +14,11 @@ void each_touched_word(const ty_heap *heap, uint64_t first, uint64_t count, Visi
     }
 }
 
+// Whether huge pages were asked for at the place of one.
+[[gnu::cold, gnu::noinline]] bool asked_for(const ty_heap *heap, uint64_t huge) {
+    return huge >= 64 || (heap->huge_places.load(std::memory_order_relaxed) >> huge & 1) != 0;
+}
+
 } // namespace
 
 uint64_t count_touched(const ty_heap *heap, uint64_t first, uint64_t count) {
@@ -33,7 +38,7 @@ void mark_touched(ty_heap *heap, uint64_t first, uint64_t count, bool touched) {
     });
 }
 
-bool note_small_pages(ty_heap *heap, uint64_t first, uint64_t count) {
+[[gnu::cold]] bool note_small_pages(ty_heap *heap, uint64_t first, uint64_t count) {
     bool news = false;
     for (uint64_t huge = first / huge_page_pages; huge * huge_page_pages < first + count; huge++) {
         uint64_t bit = uint64_t{1} << huge % 64;
@@ -42,7 +47,18 @@ bool note_small_pages(ty_heap *heap, uint64_t first, uint64_t count) {
     return news;
 }
 
-bool is_vacant(const ty_heap *heap, uint64_t first, uint64_t count) {
+[[gnu::cold]] bool forget_small_pages(const ty_heap *heap, uint64_t first, uint64_t count) {
+    bool known = false;
+    for (uint64_t huge = first / huge_page_pages; huge * huge_page_pages < first + count; huge++) {
+        if (!asked_for(heap, huge))
+            continue;
+        uint64_t bit = uint64_t{1} << huge % 64;
+        known |= (heap->memory.small_pages[huge / 64].fetch_and(~bit, std::memory_order_relaxed) & bit) != 0;
+    }
+    return known;
+}
+
+[[gnu::cold]] bool is_vacant(const ty_heap *heap, uint64_t first, uint64_t count) {
     const page_memory &memory = heap->memory;
     if (!heap->owner.huge || memory.touched == nullptr || !memory.zeros.load(std::memory_order_relaxed))
         return false;
@@ -51,10 +67,9 @@ bool is_vacant(const ty_heap *heap, uint64_t first, uint64_t count) {
     if (huge < end &&
         next_with_touched(heap, huge * huge_page_pages, end * huge_page_pages, true) < end * huge_page_pages)
         return false;
-    uint64_t places = heap->huge_places.load(std::memory_order_relaxed);
     for (; huge < end; huge++) {
-        bool asked_for = huge >= 64 || (places >> huge & 1) != 0;
-        if (!asked_for || (memory.small_pages[huge / 64].load(std::memory_order_relaxed) >> huge % 64 & 1) != 0)
+        if (!asked_for(heap, huge) ||
+            (memory.small_pages[huge / 64].load(std::memory_order_relaxed) >> huge % 64 & 1) != 0)
             return false;
     }
     return true;

@@ -16,6 +16,10 @@ uint64_t next_with_touched(const ty_heap *heap, uint64_t from, uint64_t end, boo
 // lock.
 bool note_small_pages(ty_heap *heap, uint64_t first, uint64_t count);
 
+// Of whole huge pages in runs that nobody else can take, without memory: what page tables are left there is about to be
+// given back. True: some was known of. Without a lock.
+bool forget_small_pages(const ty_heap *heap, uint64_t first, uint64_t count);
+
 // The whole huge pages among these, of a run that nobody else can take, have neither memory nor a page table, as far as
 // is known: others can move there whole, and are not split. They read as zeros.
 bool is_vacant(const ty_heap *heap, uint64_t first, uint64_t count);

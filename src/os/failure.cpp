@@ -88,7 +88,7 @@ private:
     size_t used_ = 0;
 };
 
-void render(const ty_error &error, thread_error &into) {
+[[gnu::cold]] void render(const ty_error &error, thread_error &into) {
     char number[40];
     char reason[reason_bytes];
     line text(into.text);

@@ -90,6 +90,34 @@ TEST(heap_page_memory, short_free_runs_keep_more) {
     EXPECT_EQ(problems_of(memory.heap), "");
 }
 
+// A heap with 256 MiB in use and half as much free between, since the later half is in longer runs; how much free pages
+// hold once memory was given back.
+size_t idle_beside_runs_of(size_t bytes) {
+    decaying_heap memory(UINT64_MAX); // all is lately in use
+    std::vector<void *> blocks;
+    for (int i = 0; i < 256; i++)
+        blocks.push_back(heap_alloc(memory.heap, mebibyte));
+    for (size_t i = 0; i < blocks.size(); i += 2)
+        EXPECT_EQ(heap_free(blocks[i]), TY_OK);
+    for (size_t at = 0; at < 128 * mebibyte; at += bytes)
+        EXPECT_NE(heap_alloc(memory.heap, bytes), nullptr);
+    EXPECT_EQ(heap_free(blocks[1]), TY_OK);
+    for (int i = 0; i < 20; i++) // each gives a bounded part back
+        EXPECT_EQ(heap_free(heap_alloc(memory.heap, 65'536)), TY_OK);
+    EXPECT_EQ(recount_idle(memory.heap), memory.heap->memory.idle);
+    return memory.heap->memory.idle * page_bytes;
+}
+
+TEST(heap_page_memory, room_for_two_of_the_longest_runs_is_kept_within_a_bound) {
+    auto expect_about = [](size_t idle, size_t expected) {
+        EXPECT_GT(idle + 2 * mebibyte, expected);
+        EXPECT_LE(idle, expected + 2 * mebibyte);
+    };
+    expect_about(idle_beside_runs_of(2 * mebibyte), 12 * mebibyte);  // half of 1/16 and 8 MiB
+    expect_about(idle_beside_runs_of(8 * mebibyte), 16 * mebibyte);  // half of 1/16 and two runs
+    expect_about(idle_beside_runs_of(64 * mebibyte), 16 * mebibyte); // half of 1/16 and 1/16
+}
+
 // Else each free would look at thousands of areas.
 TEST(heap_page_memory, where_nothing_was_found_nobody_looks_until_there_is_more) {
     heap_with_short_runs memory;

@@ -20,9 +20,10 @@ constexpr size_t mebibyte = size_t{1} << 20;
 constexpr size_t huge_pages_of_32m = 16;
 
 struct movable_heap : memory_heap {
-    explicit movable_heap(size_t limit_bytes = size_t{1} << 30) : memory_heap(TY_CLASSES_PACKED, limit_bytes) {
+    explicit movable_heap(bool huge = false) : memory_heap(TY_CLASSES_PACKED, size_t{1} << 30) {
         detach();
         owner.movable = true;
+        owner.huge = huge;
         attach(true);
         heap->memory.period_ns = 0;
     }
@@ -198,6 +199,43 @@ TEST(heap_recycle, what_another_block_has_a_part_of_stays_and_no_huge_page_is_sp
     EXPECT_EQ(std::count(other, other + bytes, 1), static_cast<ptrdiff_t>(bytes));
     expect_known(runs.memory.heap);
     EXPECT_EQ(problems_of(runs.memory.heap), "");
+}
+
+// A run of 6 MiB without memory, of which a page table is known to be left; the calls that taking it makes to give
+// memory back, twice.
+std::vector<int> calls_to_fault_in(bool huge) {
+    movable_heap memory(huge);
+    memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
+    char *place = memory.touched(5 * mebibyte);
+    char *rest = place + 5 * mebibyte;
+    EXPECT_EQ(heap_alloc_at(memory.heap, rest, mebibyte), TY_OK);
+    EXPECT_EQ(heap_alloc_at(memory.heap, rest + mebibyte, mebibyte), TY_OK);
+    EXPECT_EQ(heap_free(place), TY_OK);
+    EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK); // of a part of the third huge page, too
+    EXPECT_EQ(heap_free(rest), TY_OK);
+    EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+    std::vector<int> calls;
+    for (int i = 0; i < 2; i++) {
+        madvise_calls = 0;
+        os::sys::hook = count_calls;
+        char *zeroed = static_cast<char *>(heap_alloc(memory.heap, 6 * mebibyte, 0, true));
+        os::sys::hook = nullptr;
+        calls.push_back(madvise_calls);
+        EXPECT_EQ(zeroed, place);
+        EXPECT_EQ(std::count(zeroed, rest + mebibyte, 0), static_cast<ptrdiff_t>(6 * mebibyte));
+        std::memset(zeroed, 1, 6 * mebibyte);
+        EXPECT_EQ(heap_free(zeroed), TY_OK);
+        EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+    }
+    expect_known(memory.heap);
+    EXPECT_EQ(problems_of(memory.heap), "");
+    return calls;
+}
+
+// Else the kernel would fault in small pages there, 512 for a huge one.
+TEST(heap_recycle, an_empty_page_table_goes_before_a_huge_page_is_faulted_in) {
+    EXPECT_EQ(calls_to_fault_in(true), (std::vector{1, 0})) << "what has gone is there no more";
+    EXPECT_EQ(calls_to_fault_in(false), (std::vector{0, 0})) << "there are small pages anyway";
 }
 
 // Splitting a huge page before a part of it moves takes less time than the move does for it; once is enough.
