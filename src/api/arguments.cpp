@@ -31,8 +31,8 @@ ty_status check_struct_size(size_t bytes, const char *call, const char *name, co
 
 } // namespace
 
-ty_status copy_options(const void *given, void *known, size_t known_bytes, const char *call, const char *name,
-                       const char *init) {
+[[gnu::cold]] ty_status copy_options(const void *given, void *known, size_t known_bytes, const char *call,
+                                     const char *name, const char *init) {
     const size_t bytes = struct_size_of(given);
     char remedy[128] = "initialise it with ";
     strncat(remedy, init, sizeof remedy - strlen(remedy) - 1);

@@ -17,7 +17,7 @@ ty_status bad_header(const void *base, const char *what) {
     return failure(TY_E_DAMAGED, "use the heap at %p: %s", base, what).remedy("restore it from a backup");
 }
 
-ty_status check_header(const heap_header &header, const void *base, size_t mapped_bytes) {
+[[gnu::cold]] ty_status check_header(const heap_header &header, const void *base, size_t mapped_bytes) {
     if (header.magic != heap_magic)
         return failure(TY_E_DAMAGED, "use the heap at %p: its header is not one", base)
             .remedy("restore the file from a copy");
@@ -114,7 +114,7 @@ void set_tables(ty_heap *heap, size_t limit_bytes) {
     heap->heads = reinterpret_cast<uint64_t *>(heap->base + places.heads_offset);
 }
 
-ty_status map_states(ty_heap *heap, uint64_t pages) {
+[[gnu::cold]] ty_status map_states(ty_heap *heap, uint64_t pages) {
     void *tables[volatile_tables] = {};
     const volatile_table_bytes sizes(pages, heap->owner.give_back != nullptr);
     for (size_t i = 0; i < volatile_tables; i++) {
@@ -149,7 +149,7 @@ void unmap_states(ty_heap *heap) {
     heap->states = nullptr;
 }
 
-ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner) {
+[[gnu::cold]] ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner) {
     if (ty_status status = check_place(base, limit_bytes); status != TY_OK)
         return status;
     if (classes != TY_CLASSES_LINE && classes != TY_CLASSES_PACKED)
@@ -172,7 +172,8 @@ ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, co
     return TY_OK;
 }
 
-[[gnu::cold]] ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **attached) {
+[[gnu::cold]] ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable,
+                                    ty_heap **attached) {
     if (ty_status status = check_place(base, mapped_bytes); status != TY_OK)
         return status;
     const heap_header &header = *static_cast<heap_header *>(base);
@@ -213,7 +214,7 @@ void heap_detach(ty_heap *heap) {
     {
         os::lock_guard guard(caches_lock);
         for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-            settle_cache(cache, true);
+            settle_cache(cache, give_up::all);
         drop_caches(heap);
         address_table_remove(heap);
     }

@@ -1,6 +1,7 @@
 #include "cache.hpp"
 
 #include "gate.hpp"
+#include "known_spans.hpp"
 #include "run_cache.hpp"
 #include "spans.hpp"
 #include <new>
@@ -60,12 +61,15 @@ void retire_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
     if (heap->held != nullptr)
         heap->held->shut(cache);
-    settle_cache(cache, true);
+    settle_cache(cache, give_up::all);
     unlink_from_heap(cache);
     unlink_from_thread(cache);
     cache->next_in_heap = heap->idle_caches;
     heap->idle_caches = cache;
 }
+
+// Each time the threads that start next have to find their blocks again.
+constexpr uint64_t retirements_a_period = 10;
 
 // R5. Under the gate's lock.
 void rest_cache(thread_cache *cache) {
@@ -234,16 +238,34 @@ thread_cache *cache_to_free(ty_heap *heap) {
     return gave_up ? cache_at(heap->slot) : cache_of(heap);
 }
 
-bool retire_resting(ty_heap *heap) {
+// All that rest give up all they have, unless some did just before. Under the gate's lock.
+[[gnu::cold]] static void retire_resting(ty_heap *heap) {
+    uint64_t now = os::now_ns();
+    if (now - heap->resting_retired < heap->memory.period_ns / retirements_a_period)
+        return;
+    heap->resting_retired = now;
+    for (thread_cache *cache = heap->resting_caches; cache != nullptr; cache = cache->next_resting) {
+        heap->held->rest(cache);
+        settle_cache(cache, give_up::with_room);
+    }
+}
+
+[[gnu::cold]] bool share_resting(ty_heap *heap, uint32_t size_class) {
     if (heap->resting_count.load(std::memory_order_relaxed) == 0 || !heap->gate_lock.try_lock())
         return false; // a pause may wait for the caller
-    bool any = false;
-    while (thread_cache *cache = take_resting(heap)) {
-        retire_cache(cache);
-        any = true;
+    auto any = [=] {
+        os::lock_guard guard(lock_of(heap, size_class));
+        return any_shared(heap, size_class);
+    };
+    retire_resting(heap);
+    bool found = any();
+    for (thread_cache *cache = heap->resting_caches; cache != nullptr && !found; cache = cache->next_resting) {
+        heap->held->rest(cache);
+        settle_class(cache, size_class, give_up::with_room);
+        found = any();
     }
     heap->gate_lock.unlock();
-    return any;
+    return found;
 }
 
 void drop_caches(ty_heap *heap) {

@@ -88,12 +88,13 @@ private:
 };
 
 // R5: where threads hold blocks, the cache of a thread that ends rests, for the next thread that starts: it keeps its
-//     spans and blocks, and a pause finds it among the others. Who is about to make a span takes all from it first.
+//     spans and blocks, and a pause finds it among the others. Who is about to make a span first has those that rest
+//     give up what they have of that class, one after the other, or, some times in a period of decay, all.
 inline constexpr uint32_t resting_max = 8;
 
-// Resting caches give up what they own. False: there are none, or a pause is about to wait for the caller, who has
+// True: there may be a span without owner now. False too where a pause is about to wait for the caller, who has
 // entered.
-bool retire_resting(ty_heap *heap);
+bool share_resting(ty_heap *heap, uint32_t size_class);
 
 // Takes the heap out of all threads' tables and drops its caches; no thread uses the heap any more. Under caches_lock.
 void drop_caches(ty_heap *heap);

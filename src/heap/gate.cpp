@@ -61,7 +61,7 @@ void heap_pause(ty_heap *heap) {
          cache = cache->next_in_heap)
         heap->held->deliver(cache); // before any settles
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        settle_cache(cache, false);
+        settle_cache(cache, give_up::nothing);
     heap->gate_lock.unlock();
 }
 

@@ -259,6 +259,7 @@ struct ty_heap {
     taiyen::thread_cache *caches;
     taiyen::thread_cache *idle_caches;    // of threads that ended, for the next ones; linked by next_in_heap (R2)
     taiyen::thread_cache *resting_caches; // R5; linked by next_resting
+    uint64_t resting_retired;             // when all of them last gave up all they had
     std::atomic<uint32_t> resting_count;  // of these; changes under gate_lock
     uint64_t sweep_end;
     std::atomic<taiyen::heap_image *> image;

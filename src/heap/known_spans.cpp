@@ -128,6 +128,13 @@ ty_status place_shared(ty_heap *heap, uint32_t number) {
     return TY_OK;
 }
 
+[[gnu::cold]] bool any_shared(const ty_heap *heap, uint32_t size_class) {
+    for (uint32_t first : heap->spans[size_class].shared.first)
+        if (first != 0)
+            return true;
+    return false;
+}
+
 ty_status place_again(ty_heap *heap, thread_cache *owner, uint32_t number) {
     const span_state &state = heap->states[number];
     uint32_t size_class = state.size_class;

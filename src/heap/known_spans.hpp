@@ -25,5 +25,6 @@ ty_status release_span(ty_heap *heap, uint32_t number);
 ty_status place_shared(ty_heap *heap, uint32_t number);
 // The same for a span whose number of used blocks has changed. Its owner is the caller, or stands still.
 ty_status place_again(ty_heap *heap, thread_cache *owner, uint32_t number);
+bool any_shared(const ty_heap *heap, uint32_t size_class);
 
 } // namespace taiyen

@@ -75,7 +75,7 @@ ty_status find_block(ty_heap *heap, const void *address, live_block *block) {
     return find_run(heap, page, block);
 }
 
-ty_status not_a_block(const char *verb, const ty_heap *heap, const void *address) {
+[[gnu::cold]] ty_status not_a_block(const char *verb, const ty_heap *heap, const void *address) {
     char text[72];
     live_block block;
     if (heap == nullptr) {

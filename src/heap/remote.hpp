@@ -19,7 +19,7 @@ bool free_remotely(ty_heap *heap, thread_cache *owner, uint32_t number, uint32_t
 // What others freed becomes part of the truth. By the owner, or while it stands still. Holds no lock.
 void settle_remote(thread_cache *cache, uint32_t size_class);
 
-// R2: for a cache that owns no spans of the class any more. Under the class's lock.
+// R2: for a cache that has given up spans of the class. Under the class's lock.
 void redirect_remote(thread_cache *cache, uint32_t size_class);
 
 // Takes a span's pending blocks; how many are left that are counted, but whose bits are not set yet. Whoever it

@@ -22,7 +22,7 @@ void zero_used(const ty_heap *heap, char *from, size_t bytes, uint64_t top_befor
 void heap_restore_begin(ty_heap *heap) {
     heap_pause(heap);
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        settle_cache(cache, true); // so that a free changes the truth at once, and the block can be taken again
+        settle_cache(cache, give_up::all); // so that a free changes the truth at once, and the block can be taken again
 }
 
 void heap_restore_end(ty_heap *heap) {

@@ -151,7 +151,7 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
             return true;
     }
     bool more = sweep_on(heap); // only some of it: the rest comes when the next span is needed
-    more = retire_resting(heap) || more;
+    more = share_resting(heap, size_class) || more;
     os::lock_guard guard(lock_of(heap, size_class));
     if (more && adopt_shared(cache, size_class))
         return true;
@@ -286,39 +286,49 @@ static void release_empty(thread_cache *cache, uint32_t size_class) {
 }
 
 // Under the class's lock.
-static void give_up_spans(thread_cache *cache, uint32_t size_class) {
+static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up which) {
+    ty_heap *heap = cache->heap;
+    const class_info &info = heap->classes[size_class];
     class_cache &entry = cache->classes[size_class];
-    while (uint32_t number = entry.owned) {
-        unlink_span(cache->heap, entry.bins, number);
+    for (uint32_t number = entry.owned, next; number != 0; number = next) {
+        next = heap->states[number].next_owned;
+        unlink_span(heap, entry.bins, number);
+        if (which == give_up::with_room && heap->states[number].used == info.blocks) {
+            place_span(heap, info, entry.bins, number);
+            continue;
+        }
         disown_span(cache, size_class, number);
-        place_shared(cache->heap, number);
+        place_shared(heap, number);
     }
     redirect_remote(cache, size_class);
 }
 
-void settle_cache(thread_cache *cache, bool give_up) {
+[[gnu::cold]] void settle_class(thread_cache *cache, uint32_t size_class, give_up which) {
     ty_heap *heap = cache->heap;
-    free_kept_runs(cache);
-    for (uint32_t size_class = 0; size_class < heap->class_count; size_class++) {
-        class_cache &entry = cache->classes[size_class];
-        entry.freed = &cache->freed[size_class].bottom;
-        if (heap->held != nullptr)
-            heap->held->let_go(cache, size_class);
-        settle_remote(cache, size_class);
-        if (entry.current == 0 && entry.empty == 0 && (!give_up || entry.owned == 0))
-            continue;
-        os::lock_guard guard(lock_of(heap, size_class));
-        drop_word(heap, entry);
-        uint32_t current = entry.current;
-        if (current != 0 && (give_up || is_empty(heap->states[current]))) {
-            entry.current = 0;
-            if (is_empty(heap->states[current]))
-                release_span(heap, current);
-        }
-        release_empty(cache, size_class);
-        if (give_up)
-            give_up_spans(cache, size_class);
+    class_cache &entry = cache->classes[size_class];
+    entry.freed = &cache->freed[size_class].bottom;
+    if (heap->held != nullptr)
+        heap->held->let_go(cache, size_class);
+    settle_remote(cache, size_class);
+    if (entry.current == 0 && entry.empty == 0 && (which == give_up::nothing || entry.owned == 0))
+        return;
+    os::lock_guard guard(lock_of(heap, size_class));
+    drop_word(heap, entry);
+    uint32_t current = entry.current;
+    if (current != 0 && (which != give_up::nothing || is_empty(heap->states[current]))) {
+        entry.current = 0;
+        if (is_empty(heap->states[current]))
+            release_span(heap, current);
     }
+    release_empty(cache, size_class);
+    if (which != give_up::nothing)
+        give_up_spans(cache, size_class, which);
+}
+
+[[gnu::cold]] void settle_cache(thread_cache *cache, give_up which) {
+    free_kept_runs(cache);
+    for (uint32_t size_class = 0; size_class < cache->heap->class_count; size_class++)
+        settle_class(cache, size_class, which);
 }
 
 } // namespace taiyen

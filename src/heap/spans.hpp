@@ -35,8 +35,12 @@ ty_status free_unowned(ty_heap *heap, thread_cache *cache, const small_block &bl
 // Expected: TY_E_EXISTS, TY_E_MEMORY.
 ty_status take_small_at(ty_heap *heap, uint32_t size_class, uint64_t offset);
 
-// What others freed becomes part of the truth; with give_up, all its spans lose their owner; else its empty current
-// spans are given back (H8). The thread stands still or is the caller.
-void settle_cache(thread_cache *cache, bool give_up);
+// Which spans lose their owner: nearly all of what a thread holds is in those with room, and most frees that are still
+// to come are in the others.
+enum class give_up { nothing, with_room, all };
+// What others freed becomes part of the truth, of one class, or of all with the runs that were kept; spans are given
+// up, or else the empty current ones are given back (H8). The thread stands still, or is the caller, or has ended.
+void settle_class(thread_cache *cache, uint32_t size_class, give_up which);
+void settle_cache(thread_cache *cache, give_up which);
 
 } // namespace taiyen

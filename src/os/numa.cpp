@@ -13,7 +13,7 @@ constexpr unsigned long kernel_node_bits = 1024; // more than any kernel has, or
 
 } // namespace
 
-ty_status bind_to_nodes(void *address, size_t bytes, uint64_t nodes) {
+[[gnu::cold]] ty_status bind_to_nodes(void *address, size_t bytes, uint64_t nodes) {
     unsigned long mask = nodes;
     if (sys::mbind(address, bytes, policy_bind, &mask, numa_nodes_max + 1) == 0) // the kernel counts one less
         return TY_OK;

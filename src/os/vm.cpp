@@ -71,7 +71,7 @@ ty_status reserve_at(uintptr_t address, size_t bytes, void **reserved) {
 }
 
 // Maps more than is asked for and cuts off what makes it unaligned.
-ty_status map_aligned(size_t bytes, size_t alignment, int protection, void **mapped) {
+[[gnu::cold]] ty_status map_aligned(size_t bytes, size_t alignment, int protection, void **mapped) {
     size_t excess = alignment > page_bytes ? alignment - page_bytes : 0;
     if (bytes == 0 || bytes > SIZE_MAX - excess)
         return failure(TY_E_ARGUMENT, "map %zu bytes", bytes);
@@ -143,7 +143,7 @@ uintptr_t find_free(size_t bytes, size_t alignment, zone_end from, address_zone 
     return failed ? 0 : best;
 }
 
-ty_status reserve(uintptr_t address, size_t bytes, size_t alignment, void **reserved) {
+[[gnu::cold]] ty_status reserve(uintptr_t address, size_t bytes, size_t alignment, void **reserved) {
     if (address != 0)
         return reserve_at(address, bytes, reserved);
     return map_aligned(bytes, alignment < page_bytes ? page_bytes : alignment, PROT_NONE, reserved);

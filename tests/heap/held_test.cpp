@@ -3,6 +3,7 @@
 // free make, a shadow of what is live, pauses, and threads that end. Meant to run under ThreadSanitizer too.
 #include "heap_fixture.hpp"
 #include "src/heap/parcels.hpp"
+#include "src/heap/remote.hpp"
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -310,36 +311,103 @@ TEST_F(heap_held, a_thread_takes_over_from_one_that_ended) {
     expect_empty();
 }
 
-// R5: what a cache holds that rests is there for the threads that need it.
-TEST_F(heap_held, who_needs_a_span_gets_those_of_threads_that_ended) {
-    std::vector<char *> kept;
-    release(allocate(sizeof(parcel))); // this thread's parcels need no span later
-    for (int i = 0; i < 3; i++)
+// R5: what a cache holds that rests is there for the threads that need it: what it has of a class, or all.
+class heap_held_resting : public heap_held {
+protected:
+    static constexpr size_t count = 3000;
+    static constexpr size_t sizes[] = {100, 200};
+
+    // A cache rests that holds count blocks of both sizes.
+    heap_held_resting() {
+        memory.heap->memory.period_ns = UINT64_MAX;
+        release(allocate(sizeof(parcel))); // this thread's cache is another one
+        std::vector<char *> blocks;
         std::thread([&] {
-            for (int j = 0; j < 3000; j++)
-                if (char *block = allocate(100); j % 100 == 0) {
-                    kept.push_back(block);
-                } else {
-                    ASSERT_EQ(release(block), TY_OK);
-                }
+            for (size_t size : sizes)
+                for (size_t i = 0; i < count; i++)
+                    blocks.push_back(allocate(size));
         }).join();
-    std::vector<char *> more;
-    std::thread([&] {
-        for (int j = 0; j < 3000; j++)
-            more.push_back(allocate(100));
-    }).join();
-    for (char *block : more) // they go to the cache that rests, and stay with it
-        ASSERT_EQ(release(block), TY_OK);
+        live = blocks.front();
+        for (size_t i = 1; i < blocks.size(); i++) // they go to the cache that rests, and stay with it
+            EXPECT_EQ(release(blocks[i]), TY_OK);
+        EXPECT_EQ(memory.heap->resting_count.load(), 1u);
+        kept.push_back(live);
+        resting = memory.heap->resting_caches;
+    }
+    // How many pages the heap grows by for what rests.
+    uint64_t growth_for(size_t size) {
+        uint64_t top = memory.heap->top.load();
+        for (size_t i = 0; i < count; i++)
+            kept.push_back(allocate(size));
+        return memory.heap->top.load() - top;
+    }
+    bool rests_with(size_t size) const { return resting->classes[memory.heap->class_of[(size + 7) / 8]].owned != 0; }
+    void expect_sound() {
+        EXPECT_EQ(stats().live_blocks, kept.size());
+        for (char *block : kept)
+            EXPECT_EQ(release(block), TY_OK);
+        expect_empty();
+    }
+
+    thread_cache *resting;
+    char *live; // of the first size, and the resting cache's
+    std::vector<char *> kept;
+};
+
+TEST_F(heap_held_resting, gives_up_the_class_that_is_needed_and_keeps_the_others) {
+    EXPECT_LE(growth_for(sizes[0]), span_pages_max);
+    EXPECT_FALSE(rests_with(sizes[0]));
+    EXPECT_TRUE(rests_with(sizes[1]));
     EXPECT_EQ(memory.heap->resting_count.load(), 1u);
-    uint64_t top = memory.heap->top.load();
-    for (size_t j = 0; j < more.size(); j++)
-        kept.push_back(allocate(100));
-    EXPECT_EQ(memory.heap->resting_count.load(), 0u);
-    EXPECT_LE(memory.heap->top.load(), top + span_pages_max);
-    EXPECT_EQ(stats().live_blocks, kept.size());
-    for (char *block : kept)
-        ASSERT_EQ(release(block), TY_OK);
-    expect_empty();
+    EXPECT_LE(growth_for(sizes[1]), span_pages_max);
+    EXPECT_FALSE(rests_with(sizes[1]));
+    expect_sound();
+}
+
+TEST_F(heap_held_resting, gives_up_all_classes_now_and_then) {
+    memory.heap->memory.period_ns = 0;
+    EXPECT_LE(growth_for(sizes[0]), span_pages_max);
+    EXPECT_FALSE(rests_with(sizes[1]));
+    EXPECT_LE(growth_for(sizes[1]), span_pages_max);
+    expect_sound();
+}
+
+// Their blocks then come back to it, and not one by one to the truth.
+TEST_F(heap_held_resting, keeps_spans_without_room) {
+    std::vector<char *> full;
+    std::thread([&] {
+        for (size_t i = 0; i < count; i++)
+            full.push_back(allocate(sizes[0]));
+    }).join();
+    memory.heap->memory.period_ns = 0;
+    growth_for(sizes[0]);
+    EXPECT_TRUE(rests_with(sizes[0]));
+    for (char *block : full)
+        EXPECT_EQ(release(block), TY_OK);
+    EXPECT_GT(reinterpret_cast<uintptr_t>(resting->inbox.load()), 1u) << "nothing came, or it is shut";
+    expect_sound();
+}
+
+// R2: somebody frees a block of a span that is just given up: it has been counted, and is seen only then.
+TEST_F(heap_held_resting, a_block_freed_meanwhile_is_not_lost) {
+    const ty_heap *heap = memory.heap;
+    uint32_t size_class = heap->class_of[(sizes[0] + 7) / 8];
+    small_block block = small_block_at(heap, size_class, static_cast<uint64_t>(live - heap->base));
+    uint32_t number = number_of(heap, block.head);
+    span_state &state = heap->states[number];
+    ASSERT_EQ(state.owner.load(), resting);
+    state.pending.fetch_add(1);
+    resting->remote[size_class].store(number);
+    std::thread other([&] {
+        while (state.owner.load() == resting)
+            std::this_thread::yield();
+        remote_of(heap, block.head)[block.index / 64].fetch_or(uint64_t{1} << block.index % 64);
+    });
+    kept.clear();
+    growth_for(sizes[0]);
+    other.join();
+    EXPECT_EQ(state.pending.load(), 0u);
+    expect_sound();
 }
 
 // R5: what rests stays within a bound, and what others free there is free for all who look.
