@@ -157,6 +157,7 @@ struct alignas(freed_blocks) thread_cache {
     // Blocks of other threads' spans that this one freed, to be handed to them together; if threads hold blocks.
     uint32_t outgoing_count = 0;
     uint32_t outgoing_bytes = 0;
+    thread_cache *outgoing_to = nullptr; // who owned the spans of all of them; NULL: several, or nobody
     char *outgoing[outgoing_max];
     // And what others sent to this one: parcels.hpp.
     alignas(64) std::atomic<parcel *> inbox{nullptr};

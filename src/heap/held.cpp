@@ -194,11 +194,16 @@ void *take(thread_cache *cache, uint32_t size_class) {
     return take_without_parcels(cache, size_class);
 }
 
-// A free, by the cache's thread. One that only frees opens its parcels too: what its own ones were made of comes back.
-held_free hold_freed(thread_cache *cache, const void *block) {
-    held_free result = hold(cache, block);
+// A thread that only frees opens its parcels too: what its own ones were made of comes back.
+void open_parcels_if_sent(thread_cache *cache) {
     if (cache->outgoing_count == 0 && has_parcels(cache))
         open_parcels(cache); // it has just sent some, or sends none
+}
+
+// A free, by the cache's thread.
+held_free hold_freed(thread_cache *cache, const void *block) {
+    held_free result = hold(cache, block);
+    open_parcels_if_sent(cache);
     return result;
 }
 
@@ -276,6 +281,14 @@ ty_status free_held_slowly(void *block) {
             return TY_OK;
     }
     return heap_free(block); // tells what is wrong, if anything is
+}
+
+ty_status free_held_elsewhere(void *block) {
+    thread_cache *cache = holding_cache;
+    held_free result = send_later(cache, block, stack_for(cache->heap, offset_in(cache->heap, block)));
+    open_parcels_if_sent(cache);
+    leave(cache);
+    return result == held_free::held ? TY_OK : heap_free(block);
 }
 
 [[gnu::cold]] void tell_wrong_free(const ty_heap *heap, const void *block) {

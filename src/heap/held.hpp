@@ -22,6 +22,7 @@ ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block));
 // What the calls in line leave: as heap_alloc and heap_free.
 void *alloc_held_slowly(ty_heap *heap, size_t size);
 ty_status free_held_slowly(void *block);
+ty_status free_held_elsewhere(void *block); // the thread has entered, and leaves
 
 // NULL: ask alloc_held_slowly.
 [[gnu::always_inline]] inline void *try_alloc_held(size_t size) {
@@ -36,17 +37,18 @@ ty_status free_held_slowly(void *block);
     return block;
 }
 
-// False: ask free_held_slowly. It is if the block is not in a span of the thread's own.
-[[gnu::always_inline]] inline bool try_free_held(void *block) {
+// Elsewhere: the block is not in a span of the thread's own, which has entered: ask free_held_elsewhere. Not_free: ask
+// free_held_slowly.
+enum class tried_free { done, elsewhere, not_free };
+
+[[gnu::always_inline]] inline tried_free try_free_held(void *block) {
     thread_cache *cache = holding_cache;
     uint64_t offset = reinterpret_cast<uintptr_t>(block) - cache->base;
     if (offset >= cache->bytes || !try_enter(cache, gate_holds)) [[unlikely]]
-        return false;
+        return tried_free::not_free;
     held_stack *held = cache->page_stacks[offset / page_bytes].load(std::memory_order_relaxed);
-    if (!is_part_of(cache, held)) [[unlikely]] {
-        leave(cache);
-        return false;
-    }
+    if (!is_part_of(cache, held)) [[unlikely]]
+        return tried_free::elsewhere;
     char **top = held->top;
     bool exact = find_place(held->reciprocal, offset & held->span_mask).exact;
     bool possible = exact && top != held->end && top[-1] != block;
@@ -55,7 +57,7 @@ ty_status free_held_slowly(void *block);
         held->top = top + 1;
     }
     leave(cache);
-    return possible;
+    return possible ? tried_free::done : tried_free::not_free;
 }
 
 } // namespace taiyen

@@ -132,6 +132,8 @@ void send_outgoing(thread_cache *cache) {
     uint32_t left = cache->outgoing_count;
     cache->outgoing_count = 0;
     cache->outgoing_bytes = 0;
+    if (cache->outgoing_to != nullptr && left != 0)
+        return send_parcel(cache, cache->outgoing_to, cache->outgoing, left);
     while (left != 0)
         left = send_to_one(cache, cache->outgoing, left);
 }
@@ -160,8 +162,10 @@ held_free send_later(thread_cache *cache, const void *block, const held_stack *s
     const ty_heap *heap = cache->heap;
     uint64_t offset = offset_in(heap, block);
     uint32_t size_class;
+    thread_cache *owner = nullptr;
     if (stack != nullptr) { // its place tells; its content, and the span's, are on their owner's processor
-        size_class = static_cast<uint32_t>(stack - cache_with(heap, stack)->held);
+        owner = cache_with(heap, stack);
+        size_class = static_cast<uint32_t>(stack - owner->held);
     } else {
         const page_descriptor &page = heap->descriptors[offset / page_bytes];
         if (kind_of(page) != page_span)
@@ -172,6 +176,10 @@ held_free send_later(thread_cache *cache, const void *block, const held_stack *s
     place_in_span place = find_place(info.reciprocal, offset & info.span_mask);
     if (!place.exact || place.index >= info.blocks)
         return held_free::wrong;
+    if (cache->outgoing_count == 0)
+        cache->outgoing_to = owner;
+    else if (cache->outgoing_to != owner)
+        cache->outgoing_to = nullptr;
     cache->outgoing[cache->outgoing_count++] = static_cast<char *>(const_cast<void *>(block));
     cache->outgoing_bytes += info.block_bytes;
     if (cache->outgoing_count == outgoing_max || cache->outgoing_bytes >= outgoing_bytes_max)

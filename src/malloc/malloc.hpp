@@ -47,11 +47,14 @@ void *allocate_aligned(size_t size, size_t alignment);
 // function was given a pointer that is not a live block, or the heap's tables are damaged.
 [[noreturn]] void stop_for(const char *function);
 
+void release_elsewhere(const char *function, void *block); // after tried_free::elsewhere
 void release_otherwise(const char *function, void *block);
 
 [[gnu::always_inline]] inline void release(const char *function, void *block) {
-    if (!try_free_held(block)) [[unlikely]]
-        release_otherwise(function, block);
+    tried_free tried = try_free_held(block);
+    if (tried == tried_free::done) [[likely]]
+        return;
+    return tried == tried_free::elsewhere ? release_elsewhere(function, block) : release_otherwise(function, block);
 }
 
 } // namespace taiyen::drop_in

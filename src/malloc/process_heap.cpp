@@ -114,6 +114,11 @@ void *allocate_aligned(size_t size, size_t alignment) {
     return stop_if_damaged(heap_alloc(heap, size, alignment, false));
 }
 
+[[gnu::noinline]] void release_elsewhere(const char *function, void *block) {
+    if (free_held_elsewhere(block) != TY_OK) [[unlikely]]
+        stop_for(function);
+}
+
 [[gnu::noinline]] void release_otherwise(const char *function, void *block) {
     if (free_held_slowly(block) != TY_OK)
         stop_for(function);

@@ -34,7 +34,12 @@ protected:
         void *block = try_alloc_held(size);
         return static_cast<char *>(block != nullptr ? block : alloc_held_slowly(memory.heap, size));
     }
-    static ty_status release(void *block) { return try_free_held(block) ? TY_OK : free_held_slowly(block); }
+    static ty_status release(void *block) {
+        tried_free tried = try_free_held(block);
+        if (tried == tried_free::elsewhere)
+            return free_held_elsewhere(block);
+        return tried == tried_free::done ? TY_OK : free_held_slowly(block);
+    }
 
     ty_heap_stats stats() {
         ty_heap_stats found{};
