@@ -68,9 +68,6 @@ void retire_cache(thread_cache *cache) {
     heap->idle_caches = cache;
 }
 
-// Each time the threads that start next have to find their blocks again.
-constexpr uint64_t retirements_a_period = 10;
-
 // R5. Under the gate's lock.
 void rest_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
@@ -238,10 +235,11 @@ thread_cache *cache_to_free(ty_heap *heap) {
     return gave_up ? cache_at(heap->slot) : cache_of(heap);
 }
 
-// All that rest give up all they have, unless some did just before. Under the gate's lock.
+// All that rest give up all they have, unless some did just before: the threads that start next have to find their
+// blocks again. Under the gate's lock.
 [[gnu::cold]] static void retire_resting(ty_heap *heap) {
     uint64_t now = os::now_ns();
-    if (now - heap->resting_retired < heap->memory.period_ns / retirements_a_period)
+    if (now - heap->resting_retired < heap->memory.period_ns / sharings_a_period)
         return;
     heap->resting_retired = now;
     for (thread_cache *cache = heap->resting_caches; cache != nullptr; cache = cache->next_resting) {

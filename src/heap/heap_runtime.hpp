@@ -114,10 +114,10 @@ struct held_calls {
     // a class becomes free.
     void (*deliver)(thread_cache *cache);
     void (*let_go)(thread_cache *cache, uint32_t size_class);
-    void (*stop)(ty_heap *heap); // at the heap's end
+    void (*trim)(thread_cache *cache); // its thread is about to make a span, and holds no lock
+    void (*stop)(ty_heap *heap);       // at the heap's end
 };
 inline constexpr uint32_t outgoing_max = 62; // what a parcel has room for
-inline constexpr uint32_t held_blocks_max = 2048;
 
 inline constexpr uint32_t gate_shut = 1;
 inline constexpr uint32_t gate_fence = 2;   // there is no process barrier: the fast path needs its own fence
@@ -133,6 +133,9 @@ struct kept_runs {
     uint8_t counts[kept_pages_max + 1]{};
     uint32_t firsts[kept_pages_max + 1][kept_runs_max];
 };
+// How often in a period of decay what caches hold is given up for others, where they are about to make spans.
+inline constexpr uint64_t sharings_a_period = 10;
+
 // Only heaps of so many bytes: what threads keep is nothing to them.
 inline constexpr uint64_t kept_limit_min = uint64_t{1} << 30;
 
@@ -153,6 +156,8 @@ struct alignas(freed_blocks) thread_cache {
     class_cache classes[size_class_count_max];
     held_stack held[size_class_count_max + 1];    // the last one, of no class, stays empty
     uint32_t held_filled[size_class_count_max]{}; // taken from the truth since the stack let go; 0: it never did
+    uint32_t enlarged = 0;                        // so many stacks have room for more than at first
+    uint64_t trimmed = 0;                         // when they last were made as at first
     freed_blocks freed[size_class_count_max];     // by class; not touched before a block is freed
     // Blocks of other threads' spans that this one freed, to be handed to them together; if threads hold blocks.
     uint32_t outgoing_count = 0;

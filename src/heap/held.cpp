@@ -10,17 +10,25 @@ namespace taiyen {
 namespace {
 
 // A stack holds so many bytes of blocks, within bounds of their number; and more once it wants again what it let go.
-constexpr uint32_t held_bytes_first = 65536;
-constexpr uint32_t held_bytes_more = 262144;
+struct stack_bounds {
+    uint32_t bytes, blocks;
+};
+constexpr stack_bounds bounds_first{65536, 2048};
+constexpr stack_bounds bounds_more{1048576, 65536};
 constexpr uint32_t more_for_blocks_of = 1024; // and less: the memory of larger ones is worth more than the time
 constexpr uint32_t held_blocks_min = 4;
+constexpr uint32_t enlarged_max = 8; // stacks of a thread at once
 
 constinit thread_cache holds_nothing{};
 constinit std::atomic<ty_heap *> holding_heap{nullptr};
 
-uint32_t held_max(uint32_t block_bytes, uint32_t held_bytes) {
-    uint32_t blocks = held_bytes / block_bytes;
-    return blocks < held_blocks_min ? held_blocks_min : blocks < held_blocks_max ? blocks : held_blocks_max;
+uint32_t held_max(uint32_t block_bytes, stack_bounds bounds) {
+    uint32_t blocks = bounds.bytes / block_bytes;
+    return blocks < held_blocks_min ? held_blocks_min : blocks < bounds.blocks ? blocks : bounds.blocks;
+}
+
+size_t count_of(const held_stack &held) {
+    return static_cast<size_t>(held.top - held.bottom) - 1;
 }
 
 // Makes blocks of a class free in the truth, one after the other. Blocks that are neighbours in the stack often are in
@@ -104,31 +112,59 @@ void let_go(thread_cache *cache, uint32_t size_class, size_t count) {
     memmove(blocks, blocks + count, static_cast<size_t>(held.top - blocks) * sizeof *blocks);
 }
 
-// Places for all classes' stacks of so many bytes.
-size_t places_for(const ty_heap *heap, uint32_t classes, uint32_t held_bytes) {
+// Places for the stacks of the first classes.
+size_t places_for(const ty_heap *heap, uint32_t classes, stack_bounds bounds) {
     size_t places = 0;
     for (uint32_t c = 0; c < classes; c++)
-        places += held_max(heap->classes[c].block_bytes, held_bytes) + 1;
+        places += held_max(heap->classes[c].block_bytes, bounds) + 1;
     return places;
 }
 
-// The stack moves to where there is room for more blocks; false: it is there already, or there is no more. The memory
-// is touched by this only: most threads never need it.
+void move_stack(held_stack &held, char **place, size_t most) {
+    size_t count = count_of(held);
+    memcpy(place + 1, held.bottom + 1, count * sizeof *place);
+    held.bottom = place;
+    held.top = place + 1 + count;
+    held.end = place + 1 + most;
+}
+
+// The stack moves to where there is room for more blocks; false: it is there already, or others are. The memory is
+// touched by this only: most threads never need it.
 bool enlarge(thread_cache *cache, uint32_t size_class) {
     const ty_heap *heap = cache->heap;
     held_stack &held = cache->held[size_class];
     uint32_t block_bytes = heap->classes[size_class].block_bytes;
-    uint32_t blocks_max = held_max(block_bytes, held_bytes_more);
-    auto blocks = static_cast<size_t>(held.top - held.bottom) - 1;
-    if (block_bytes > more_for_blocks_of || held.end - held.bottom > blocks_max)
+    uint32_t most = held_max(block_bytes, bounds_more);
+    if (block_bytes > more_for_blocks_of || held.end - held.bottom > most || cache->enlarged == enlarged_max)
         return false;
-    char **place = reinterpret_cast<char **>(cache + 1) + places_for(heap, heap->class_count, held_bytes_first) + 1;
-    place += places_for(heap, size_class, held_bytes_more);
-    memcpy(place + 1, held.bottom + 1, blocks * sizeof *place);
-    held.bottom = place;
-    held.top = place + 1 + blocks;
-    held.end = place + 1 + blocks_max;
+    char **place = reinterpret_cast<char **>(cache + 1) + places_for(heap, heap->class_count, bounds_first) + 1;
+    move_stack(held, place + places_for(heap, size_class, bounds_more), most);
+    cache->enlarged++;
     return true;
+}
+
+// The larger stacks become as they were at first, and what they have no room for becomes free: what a thread holds for
+// what it did may be less than it wants now. Seldom, as those that are still needed fill once more before they grow.
+void trim(thread_cache *cache) {
+    const ty_heap *heap = cache->heap;
+    if (cache->enlarged == 0)
+        return;
+    uint64_t now = os::now_ns();
+    if (now - cache->trimmed < heap->memory.period_ns / sharings_a_period)
+        return;
+    cache->trimmed = now;
+    cache->enlarged = 0;
+    char **place = reinterpret_cast<char **>(cache + 1);
+    for (uint32_t c = 0; c < heap->class_count; c++) {
+        held_stack &held = cache->held[c];
+        size_t most = held_max(heap->classes[c].block_bytes, bounds_first);
+        if (held.bottom != place) {
+            if (size_t count = count_of(held); count > most)
+                let_go(cache, c, count - most);
+            move_stack(held, place, most);
+        }
+        place += most + 1;
+    }
 }
 
 // A full stack. One that has taken as much from the truth as it let go the last time is too small for what its thread
@@ -213,13 +249,12 @@ bool is_last(const thread_cache *cache, const void *block) {
 }
 
 void let_go_all(thread_cache *cache, uint32_t size_class) {
-    const held_stack &held = cache->held[size_class];
-    let_go(cache, size_class, static_cast<size_t>(held.top - held.bottom) - 1);
+    let_go(cache, size_class, count_of(cache->held[size_class]));
 }
 
 size_t held_cache_bytes(const ty_heap *heap) {
-    size_t places = places_for(heap, heap->class_count, held_bytes_first) + 1 +
-                    places_for(heap, heap->class_count, held_bytes_more);
+    size_t places =
+        places_for(heap, heap->class_count, bounds_first) + 1 + places_for(heap, heap->class_count, bounds_more);
     return table_places::whole_pages(sizeof(thread_cache) + places * sizeof(char *));
 }
 
@@ -228,7 +263,7 @@ void make_stacks(thread_cache *cache) {
     char **place = reinterpret_cast<char **>(cache + 1);
     for (uint32_t c = 0; c < heap->class_count; c++) {
         const class_info &info = heap->classes[c];
-        char **end = place + 1 + held_max(info.block_bytes, held_bytes_first);
+        char **end = place + 1 + held_max(info.block_bytes, bounds_first);
         cache->held[c] = {place + 1, end, info.reciprocal, info.span_mask, place};
         place = end;
     }
@@ -255,7 +290,7 @@ void stop(ty_heap *heap) {
 }
 
 constexpr held_calls calls = {held_cache_bytes, make_stacks, start,   send_all,   shut_inbox, end, take,
-                              hold_freed,       is_last,     deliver, let_go_all, stop};
+                              hold_freed,       is_last,     deliver, let_go_all, trim,       stop};
 
 } // namespace
 

@@ -150,6 +150,8 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
         if (adopt_shared(cache, size_class))
             return true;
     }
+    if (heap->held != nullptr)
+        heap->held->trim(cache);
     bool more = sweep_on(heap); // only some of it: the rest comes when the next span is needed
     more = share_resting(heap, size_class) || more;
     os::lock_guard guard(lock_of(heap, size_class));

@@ -95,15 +95,13 @@ TEST_F(heap_held, no_block_is_given_to_two) {
     expect_empty();
 }
 
-// Stacks of blocks up to 1 KiB do; those of larger ones would hold too much.
-TEST_F(heap_held, a_stack_that_takes_again_what_it_let_go_gets_larger) {
-    constexpr size_t first = 64, more = 256, large = 2048;
-    size_t bytes = 1024;
-    auto room = [&] {
-        const held_stack &held = holding_cache->held[holding_cache->heap->class_of[bytes / 8]];
+class heap_held_stacks : public heap_held {
+protected:
+    size_t room(size_t bytes) const {
+        const held_stack &held = holding_cache->held[memory.heap->class_of[bytes / 8]];
         return static_cast<size_t>(held.end - held.bottom) - 1;
-    };
-    auto loop = [&](size_t count) {
+    }
+    void loop(size_t bytes, size_t count) {
         std::vector<char *> blocks;
         for (size_t i = 0; i < count; i++) {
             blocks.push_back(allocate(bytes));
@@ -113,19 +111,52 @@ TEST_F(heap_held, a_stack_that_takes_again_what_it_let_go_gets_larger) {
             EXPECT_TRUE(blocks[i][0] == static_cast<char>(i) && blocks[i][bytes - 1] == static_cast<char>(i));
             EXPECT_EQ(release(blocks[i]), TY_OK);
         }
-    };
-    loop(400);
-    EXPECT_EQ(room(), first) << "what was let go is not wanted again yet";
-    loop(400);
-    EXPECT_EQ(room(), more);
+    }
+    static constexpr size_t first = 64, more = 1024; // blocks of 1 KiB
+};
+
+// Stacks of blocks up to 1 KiB do; those of larger ones would hold too much.
+TEST_F(heap_held_stacks, what_takes_again_what_it_let_go_gets_larger) {
+    size_t bytes = 1024, large = 2048;
+    loop(bytes, 1200);
+    EXPECT_EQ(room(bytes), first) << "what was let go is not wanted again yet";
+    loop(bytes, 1200);
+    EXPECT_EQ(room(bytes), more);
     for (int i = 0; i < 20; i++)
-        loop(1000);
-    EXPECT_EQ(room(), more);
+        loop(bytes, 3000);
+    EXPECT_EQ(room(bytes), more);
     expect_empty();
-    bytes = large;
     for (int i = 0; i < 20; i++)
-        loop(1000);
-    EXPECT_EQ(room(), first * 1024 / large);
+        loop(large, 3000);
+    EXPECT_EQ(room(large), first * bytes / large);
+    expect_empty();
+}
+
+// So that a thread holds no more than some megabytes.
+TEST_F(heap_held_stacks, few_are_larger_at_once) {
+    memory.heap->memory.period_ns = UINT64_MAX;
+    size_t larger = 0;
+    for (size_t bytes = 512; bytes <= 1024; bytes += 32) { // 17 classes
+        loop(bytes, 3000);
+        loop(bytes, 3000);
+        larger += room(bytes) > 65'536 / bytes;
+    }
+    EXPECT_EQ(larger, 8u);
+    expect_empty();
+}
+
+TEST_F(heap_held_stacks, they_become_small_again_before_another_class_gets_a_span) {
+    memory.heap->memory.period_ns = 0;
+    for (int i = 0; i < 12; i++) { // more often than some may be larger at once
+        loop(1024, 1200);
+        loop(1024, 1200);
+        EXPECT_EQ(room(1024), more);
+        uint64_t top = memory.heap->top.load();
+        loop(200, 3000);
+        EXPECT_EQ(room(1024), first);
+        EXPECT_EQ(memory.heap->top.load(), top) << "what was held is there for it";
+        loop(1024, first);
+    }
     expect_empty();
 }
 
@@ -133,8 +164,8 @@ TEST_F(heap_held, a_stack_that_takes_again_what_it_let_go_gets_larger) {
 TEST_F(heap_held, larger_stacks_do_not_overlap) {
     std::vector<char *> blocks;
     for (int round = 0; round < 4; round++) {
-        for (size_t size = 16; size < 20'000; size += size / 16 / 16 * 16 + 16)
-            for (size_t held = 0; held < 600'000; held += size) {
+        for (size_t size = 16; size < 1100; size += size / 16 / 16 * 16 + 16)
+            for (size_t held = 0; held < 1'300'000; held += size) {
                 blocks.push_back(allocate(size));
                 *blocks.back() = 1;
             }
