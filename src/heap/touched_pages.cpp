@@ -42,7 +42,9 @@ void mark_touched(ty_heap *heap, uint64_t first, uint64_t count, bool touched) {
     bool news = false;
     for (uint64_t huge = first / huge_page_pages; huge * huge_page_pages < first + count; huge++) {
         uint64_t bit = uint64_t{1} << huge % 64;
-        news |= (heap->memory.small_pages[huge / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
+        std::atomic<uint64_t> &word = heap->memory.small_pages[huge / 64];
+        if ((word.load(std::memory_order_relaxed) & bit) == 0)
+            news |= (word.fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
     }
     return news;
 }

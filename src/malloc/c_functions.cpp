@@ -42,12 +42,12 @@ void *resized_or_stop(void *block, size_t size) {
     return no_memory();
 }
 
-// Into a smaller block, as its tail is worth having. Where there is none, it stays in the one it has.
-void *move_into_less(void *block, size_t size) {
+// Into another block, with so many bytes of content. NULL: there is none.
+void *move_into(void *block, size_t size, size_t content) {
     void *moved = allocate(size);
     if (moved == nullptr)
-        return block;
-    memcpy(moved, block, size);
+        return nullptr;
+    memcpy(moved, block, content);
     release("realloc", block);
     return moved;
 }
@@ -63,8 +63,12 @@ void *resize(void *block, size_t size) {
     if (held > direct_bytes_max && size > direct_bytes_max) // a run of pages, which can shrink in place
         return resized_or_stop(block, natural_bytes(size));
     if (size > held)
-        return resized_or_stop(block, natural_bytes(size));
-    return size >= held / 2 ? block : move_into_less(block, size);
+        return size <= direct_bytes_max ? or_no_memory(move_into(block, size, held))
+                                        : resized_or_stop(block, natural_bytes(size));
+    if (size >= held / 2)
+        return block;
+    void *less = move_into(block, size, size); // its tail is worth having
+    return less != nullptr ? less : block;
 }
 
 int saturated(size_t value) {
