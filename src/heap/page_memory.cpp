@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t slack_shift = 4;
 constexpr uint64_t slack_min = 2048;
 constexpr uint64_t long_runs_kept = 2;
-constexpr uint64_t long_runs_shift = 4;
+constexpr uint64_t long_runs_shift = 3;
 
 // Shorter runs may hold that share twice: a page of theirs costs most to give back, in calls and in faults later.
 constexpr uint64_t short_run_pages = 64;
