@@ -235,13 +235,13 @@ thread_cache *cache_to_free(ty_heap *heap) {
     return gave_up ? cache_at(heap->slot) : cache_of(heap);
 }
 
-// All that rest give up all they have, unless some did just before: the threads that start next have to find their
-// blocks again. Under the gate's lock.
-[[gnu::cold]] static void retire_resting(ty_heap *heap) {
+// All that rest give up what they have of all classes, unless they did just before: the threads that start next have to
+// find their blocks again. Under the gate's lock.
+[[gnu::cold]] static void share_all_resting(ty_heap *heap) {
     uint64_t now = os::now_ns();
-    if (now - heap->resting_retired < heap->memory.period_ns / sharings_a_period)
+    if (now - heap->all_resting_shared < heap->memory.period_ns / sharings_a_period)
         return;
-    heap->resting_retired = now;
+    heap->all_resting_shared = now;
     for (thread_cache *cache = heap->resting_caches; cache != nullptr; cache = cache->next_resting) {
         heap->held->rest(cache);
         settle_cache(cache, give_up::with_room);
@@ -255,7 +255,7 @@ thread_cache *cache_to_free(ty_heap *heap) {
         os::lock_guard guard(lock_of(heap, size_class));
         return any_shared(heap, size_class);
     };
-    retire_resting(heap);
+    share_all_resting(heap);
     bool found = any();
     for (thread_cache *cache = heap->resting_caches; cache != nullptr && !found; cache = cache->next_resting) {
         heap->held->rest(cache);

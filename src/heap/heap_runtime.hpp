@@ -265,8 +265,9 @@ struct ty_heap {
     taiyen::thread_cache *caches;
     taiyen::thread_cache *idle_caches;    // of threads that ended, for the next ones; linked by next_in_heap (R2)
     taiyen::thread_cache *resting_caches; // R5; linked by next_resting
-    uint64_t resting_retired;             // when all of them last gave up all they had
+    uint64_t all_resting_shared;          // when all of them last gave up what they had
     std::atomic<uint32_t> resting_count;  // of these; changes under gate_lock
+    std::atomic<uint32_t> enlarged;       // stacks of all caches
     uint64_t sweep_end;
     std::atomic<taiyen::heap_image *> image;
     std::atomic<taiyen::heap_service *> service;

@@ -17,7 +17,8 @@ constexpr stack_bounds bounds_first{65536, 2048};
 constexpr stack_bounds bounds_more{1048576, 65536};
 constexpr uint32_t more_for_blocks_of = 1024; // and less: the memory of larger ones is worth more than the time
 constexpr uint32_t held_blocks_min = 4;
-constexpr uint32_t enlarged_max = 8; // stacks of a thread at once
+constexpr uint32_t enlarged_max = 8; // stacks of a thread at once, and of all threads together
+constexpr uint32_t enlarged_in_heap_max = 32;
 
 constinit thread_cache holds_nothing{};
 constinit std::atomic<ty_heap *> holding_heap{nullptr};
@@ -128,6 +129,16 @@ void move_stack(held_stack &held, char **place, size_t most) {
     held.end = place + 1 + most;
 }
 
+bool one_more_enlarged(thread_cache *cache) {
+    std::atomic<uint32_t> &all = cache->heap->enlarged;
+    if (all.fetch_add(1, std::memory_order_relaxed) >= enlarged_in_heap_max) {
+        all.fetch_sub(1, std::memory_order_relaxed);
+        return false;
+    }
+    cache->enlarged++;
+    return true;
+}
+
 // The stack moves to where there is room for more blocks; false: it is there already, or others are. The memory is
 // touched by this only: most threads never need it.
 bool enlarge(thread_cache *cache, uint32_t size_class) {
@@ -135,11 +146,11 @@ bool enlarge(thread_cache *cache, uint32_t size_class) {
     held_stack &held = cache->held[size_class];
     uint32_t block_bytes = heap->classes[size_class].block_bytes;
     uint32_t most = held_max(block_bytes, bounds_more);
-    if (block_bytes > more_for_blocks_of || held.end - held.bottom > most || cache->enlarged == enlarged_max)
+    if (block_bytes > more_for_blocks_of || held.end - held.bottom > most || cache->enlarged == enlarged_max ||
+        !one_more_enlarged(cache))
         return false;
     char **place = reinterpret_cast<char **>(cache + 1) + places_for(heap, heap->class_count, bounds_first) + 1;
     move_stack(held, place + places_for(heap, size_class, bounds_more), most);
-    cache->enlarged++;
     return true;
 }
 
@@ -153,6 +164,7 @@ void trim(thread_cache *cache) {
     if (now - cache->trimmed < heap->memory.period_ns / sharings_a_period)
         return;
     cache->trimmed = now;
+    cache->heap->enlarged.fetch_sub(cache->enlarged, std::memory_order_relaxed);
     cache->enlarged = 0;
     char **place = reinterpret_cast<char **>(cache + 1);
     for (uint32_t c = 0; c < heap->class_count; c++) {

@@ -6,6 +6,7 @@
 #include "src/heap/remote.hpp"
 #include <algorithm>
 #include <atomic>
+#include <latch>
 #include <map>
 #include <mutex>
 #include <sys/wait.h>
@@ -143,6 +144,20 @@ TEST_F(heap_held_stacks, few_are_larger_at_once) {
     }
     EXPECT_EQ(larger, 8u);
     expect_empty();
+    std::vector<std::thread> others;
+    std::latch all(5); // a thread that ended would leave its stacks to the next one
+    for (int i = 0; i < 5; i++)
+        others.emplace_back([&] {
+            for (size_t bytes = 512; bytes <= 1024; bytes += 32) {
+                loop(bytes, 3000);
+                loop(bytes, 3000);
+            }
+            all.arrive_and_wait();
+        });
+    for (std::thread &other : others)
+        other.join();
+    EXPECT_EQ(memory.heap->enlarged.load(), 32u) << "of six threads";
+    expect_empty();
 }
 
 TEST_F(heap_held_stacks, they_become_small_again_before_another_class_gets_a_span) {
@@ -154,6 +169,7 @@ TEST_F(heap_held_stacks, they_become_small_again_before_another_class_gets_a_spa
         uint64_t top = memory.heap->top.load();
         loop(200, 3000);
         EXPECT_EQ(room(1024), first);
+        EXPECT_LE(memory.heap->enlarged.load(), 1u) << "that of the other class";
         EXPECT_EQ(memory.heap->top.load(), top) << "what was held is there for it";
         loop(1024, first);
     }
