@@ -16,7 +16,7 @@ void each_touched_word(const ty_heap *heap, uint64_t first, uint64_t count, Visi
 
 // Whether huge pages were asked for at the place of one.
 [[gnu::cold, gnu::noinline]] bool asked_for(const ty_heap *heap, uint64_t huge) {
-    return huge >= 64 || (heap->huge_places.load(std::memory_order_relaxed) >> huge & 1) != 0;
+    return heap->owner.huge && (huge >= 64 || (heap->huge_places.load(std::memory_order_relaxed) >> huge & 1) != 0);
 }
 
 } // namespace

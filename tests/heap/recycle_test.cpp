@@ -201,10 +201,11 @@ TEST(heap_recycle, what_another_block_has_a_part_of_stays_and_no_huge_page_is_sp
     EXPECT_EQ(problems_of(runs.memory.heap), "");
 }
 
-// A run of 6 MiB without memory, of which a page table is known to be left; the calls that taking it makes to give
-// memory back, twice.
-std::vector<int> calls_to_fault_in(bool huge) {
+// A run of 6 MiB without memory, behind so many bytes, of which a page table is known to be left; the calls that taking
+// it makes to give memory back, twice.
+std::vector<int> calls_to_fault_in(bool huge, size_t before) {
     movable_heap memory(huge);
+    EXPECT_NE(heap_alloc(memory.heap, before), nullptr);
     memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
     char *place = memory.touched(5 * mebibyte);
     char *rest = place + 5 * mebibyte;
@@ -234,8 +235,10 @@ std::vector<int> calls_to_fault_in(bool huge) {
 
 // Else the kernel would fault in small pages there, 512 for a huge one.
 TEST(heap_recycle, an_empty_page_table_goes_before_a_huge_page_is_faulted_in) {
-    EXPECT_EQ(calls_to_fault_in(true), (std::vector{1, 0})) << "what has gone is there no more";
-    EXPECT_EQ(calls_to_fault_in(false), (std::vector{0, 0})) << "there are small pages anyway";
+    for (size_t before : {4 * mebibyte, 200 * mebibyte}) {
+        EXPECT_EQ(calls_to_fault_in(true, before), (std::vector{1, 0})) << "what has gone is there no more";
+        EXPECT_EQ(calls_to_fault_in(false, before), (std::vector{0, 0})) << "there are small pages anyway";
+    }
 }
 
 // Splitting a huge page before a part of it moves takes less time than the move does for it; once is enough.
