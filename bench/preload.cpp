@@ -77,11 +77,12 @@ std::vector<allocator_library> allocator_libraries(const settings &options) {
     return all;
 }
 
-void interleave_allocators(session &session, const std::vector<allocator_library> &libraries, const char *case_name) {
+void interleave_allocators(session &session, const std::vector<allocator_library> &libraries, const char *case_name,
+                           size_t times) {
     std::vector<session::subject> subjects;
     for (const allocator_library &each : libraries)
         subjects.push_back({each.name.c_str(), [&session, &each, case_name] { measure(session, each, case_name); }});
-    session.interleave(case_name, session.options().quick ? 3 : 5, subjects);
+    session.interleave(case_name, session.options().quick ? 3 : times, subjects);
 }
 
 double best_peer(const results &out, const std::string &case_name, const std::string &metric, peers which) {

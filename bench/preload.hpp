@@ -17,8 +17,9 @@ std::string default_peers();
 // taiyen first, then its peers and what --also names.
 std::vector<allocator_library> allocator_libraries(const settings &options);
 
-// Runs a case of taiyen-bench-cases under each allocator, in turn, and notes its figures.
-void interleave_allocators(session &session, const std::vector<allocator_library> &libraries, const char *case_name);
+// Runs a case of taiyen-bench-cases under each allocator, in turn, so many times (quick: 3), and notes its figures.
+void interleave_allocators(session &session, const std::vector<allocator_library> &libraries, const char *case_name,
+                           size_t times);
 
 enum class peers { all, without_glibc };
 

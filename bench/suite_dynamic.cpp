@@ -169,7 +169,7 @@ void run_moves(session &session, const move_case &which) {
 void run(session &session) {
     std::vector<allocator_library> libraries = allocator_libraries(session.options());
     for (const char *name : growth_names)
-        interleave_allocators(session, libraries, name);
+        interleave_allocators(session, libraries, name, 5);
     for (const move_case &each : move_cases)
         run_moves(session, each);
 }

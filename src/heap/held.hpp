@@ -53,6 +53,7 @@ enum class tried_free { done, elsewhere, not_free };
     bool exact = find_place(held->reciprocal, offset & held->span_mask).exact;
     bool possible = exact && top != held->end && top[-1] != block;
     if (possible) [[likely]] {
+        __builtin_prefetch(block, 1); // it is allocated again soon, and its line may have left the cache
         *top = static_cast<char *>(block);
         held->top = top + 1;
     }
