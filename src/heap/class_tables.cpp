@@ -6,21 +6,24 @@ namespace taiyen {
 namespace {
 
 // A span should hold so many blocks, so that a thread seldom needs another one; but no more pages than that takes, so
-// that small heaps stay small. Large blocks are content with fewer; those of a page and more with two: a span of many
-// is seldom empty, and holds on to as much memory as it has free.
-constexpr uint32_t blocks_enough = 16;
-constexpr uint32_t pages_for_few = 8;
+// that small heaps stay small. Larger blocks are content with few, in so many pages: a thread has a span of each class
+// that it uses. Those of a page and more are with two: a span of many is seldom empty, and holds on to as much memory
+// as it has free.
+struct span_rule {
+    uint32_t blocks;
+    uint32_t few_blocks, pages_for_few;
+};
 constexpr uint32_t tail_waste_shift = 5; // at most 1/32 of a span may be left over behind its last block
 
-bool enough_blocks(uint32_t pages, uint32_t blocks, uint32_t wanted) {
-    return blocks >= wanted || (pages >= pages_for_few && blocks >= blocks_enough) || (blocks >= 2 && blocks <= pages);
+bool enough_blocks(uint32_t pages, uint32_t blocks, const span_rule &rule) {
+    return blocks >= rule.blocks || (pages >= rule.pages_for_few && blocks >= rule.few_blocks) ||
+           (blocks >= 2 && blocks <= pages);
 }
 
-uint32_t pages_of_span(uint32_t block_bytes, uint32_t blocks_wanted) {
+uint32_t pages_of_span(uint32_t block_bytes, const span_rule &rule) {
     for (uint32_t pages = 1; pages <= span_pages_max; pages *= 2) {
         uint32_t bytes = pages * static_cast<uint32_t>(page_bytes);
-        if (enough_blocks(pages, bytes / block_bytes, blocks_wanted) &&
-            bytes % block_bytes <= bytes >> tail_waste_shift)
+        if (enough_blocks(pages, bytes / block_bytes, rule) && bytes % block_bytes <= bytes >> tail_waste_shift)
             return pages;
     }
     return span_pages_max; // the least waste, or the only fit
@@ -28,10 +31,10 @@ uint32_t pages_of_span(uint32_t block_bytes, uint32_t blocks_wanted) {
 
 struct table_builder {
     size_class_record *classes;
-    uint32_t blocks_wanted; // in a span
+    span_rule rule;
     uint32_t count = 0;
 
-    void add(uint32_t block_bytes) { classes[count++] = {block_bytes, pages_of_span(block_bytes, blocks_wanted)}; }
+    void add(uint32_t block_bytes) { classes[count++] = {block_bytes, pages_of_span(block_bytes, rule)}; }
     uint32_t last() const { return classes[count - 1].block_bytes; }
 };
 
@@ -39,7 +42,7 @@ struct table_builder {
 // whole pages, which are runs.
 uint32_t fill_line(size_class_record *classes) {
     constexpr uint32_t line = 64;
-    table_builder table{classes, 64};
+    table_builder table{classes, {64, 16, 8}};
     for (uint32_t size = 8; size <= line; size *= 2)
         table.add(size);
     for (;;) {
@@ -55,9 +58,10 @@ uint32_t fill_line(size_class_record *classes) {
 // pages waste no more than classes of so few blocks would.
 uint32_t fill_packed(size_class_record *classes) {
     constexpr uint32_t span_bytes = span_pages_max * static_cast<uint32_t>(page_bytes);
-    table_builder table{classes, 512};
+    table_builder table{classes, {512, 16, 8}};
     for (uint32_t size = 8; size <= 128; size += 8)
         table.add(size);
+    table.rule = {512, 8, 4};
     while (table.last() < page_bytes) {
         uint32_t power = std::bit_floor(table.last());
         table.add(table.last() + (power / 16 < 16 ? 16 : power / 16));

@@ -92,6 +92,16 @@ TEST(heap_packed_table, little_is_wasted) {
     EXPECT_LT(mean_waste(memory.heap, 8, 100, 1), 0.12);
 }
 
+// A thread has a span of each class that it uses, all of which may be resident: with many threads these are the heap.
+TEST(heap_packed_table, a_few_blocks_of_all_small_sizes_take_little) {
+    memory_heap memory(TY_CLASSES_PACKED);
+    for (size_t size = 8; size <= 1024; size += 8)
+        ASSERT_NE(heap_alloc(memory.heap, size, 0, false), nullptr) << size;
+    ty_heap_stats stats{};
+    ASSERT_EQ(heap_get_stats(memory.heap, &stats), TY_OK);
+    EXPECT_LE(stats.used_bytes, size_t{5} << 18);
+}
+
 TEST(heap_class_check, refuses_wrong_tables) {
     const char *text = "";
     size_class_record good[2] = {{16, 1}, {64, 2}};
