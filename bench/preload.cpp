@@ -19,6 +19,10 @@ constexpr const char *peer_names[] = {"jemalloc", "tcmalloc", "mimalloc2", "mima
 // before each turn a process uses about as much as the cases do, and ends.
 constexpr size_t warmed_bytes = size_t{1} << 30;
 
+// Who has spent so long on a case, and has had so many turns, has no more.
+constexpr double further_turns_ms = 10000;
+constexpr size_t turns_min = 5;
+
 program_end run_case(const session &session, const allocator_library &which, const char *case_name) {
     const settings &options = session.options();
     return run_program({TAIYEN_BENCH_CASES, case_name, which.library, options.quick ? "quick" : "full",
@@ -81,7 +85,14 @@ void interleave_allocators(session &session, const std::vector<allocator_library
                            size_t times) {
     std::vector<session::subject> subjects;
     for (const allocator_library &each : libraries)
-        subjects.push_back({each.name.c_str(), [&session, &each, case_name] { measure(session, each, case_name); }});
+        subjects.push_back(
+            {each.name.c_str(), [&session, &each, case_name, turns = size_t{0}, spent_ms = 0.0]() mutable {
+                 if (turns++ >= turns_min && spent_ms > further_turns_ms)
+                     return;
+                 stopwatch watch;
+                 measure(session, each, case_name);
+                 spent_ms += watch.ms();
+             }});
     session.interleave(case_name, session.options().quick ? 3 : times, subjects);
 }
 

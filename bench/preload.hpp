@@ -18,6 +18,7 @@ std::string default_peers();
 std::vector<allocator_library> allocator_libraries(const settings &options);
 
 // Runs a case of taiyen-bench-cases under each allocator, in turn, so many times (quick: 3), and notes its figures.
+// Who has had five and spent ten seconds on them has no more.
 void interleave_allocators(session &session, const std::vector<allocator_library> &libraries, const char *case_name,
                            size_t times);
 
