@@ -9,12 +9,12 @@ namespace taiyen {
 namespace {
 
 // What free pages may hold beyond the most that was lately in use: a share of that, and a constant so that small heaps
-// never ask the kernel; or room for two of the longest runs that were lately taken, which may be wanted again, within
+// never ask the kernel; or room for three of the longest runs that were lately taken, which may be wanted again, within
 // another share. Giving back stops halfway, so that the next free does not begin it again.
 constexpr uint64_t slack_shift = 4;
 constexpr uint64_t slack_min = 2048;
-constexpr uint64_t long_runs_kept = 2;
-constexpr uint64_t long_runs_shift = 3;
+constexpr uint64_t long_runs_kept = 3;
+constexpr uint64_t long_runs_shift = 2;
 
 // Shorter runs may hold that share twice: a page of theirs costs most to give back, in calls and in faults later.
 constexpr uint64_t short_run_pages = 64;
@@ -161,6 +161,10 @@ void note_freed(ty_heap *heap, page_run run, page_run emptied) {
     start_period_if_over(memory);
     if (bounds bounds = bounds_of(memory); is_due(memory, bounds, bounds.most))
         memory.due.store(true, std::memory_order_relaxed);
+}
+
+bool may_hold_more(const ty_heap *heap) {
+    return held_pages(heap->memory) <= bounds_of(heap->memory).enough;
 }
 
 void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from) {

@@ -13,6 +13,9 @@ namespace taiyen {
 void note_taken(ty_heap *heap, uint64_t first, uint64_t count);
 void note_freed(ty_heap *heap, page_run run, page_run emptied);
 
+// Whether memory that is faulted in now is not what decay would give back. Under pages_lock.
+bool may_hold_more(const ty_heap *heap);
+
 // Zeroes pages of a run that was just taken, but those that read as zeros: from fresh_from on, as take_pages has told,
 // and those whose memory was given back, unless memory was moved there. Without a lock.
 void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from);

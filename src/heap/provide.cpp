@@ -6,7 +6,7 @@ namespace {
 // Below so many pages a heap grows by less than a huge page at a time: owners back larger pieces with huge pages, most
 // of which would be memory that nobody uses. What needs an eighth of a huge page itself, which is as fast as one, or a
 // whole one, is worth it earlier.
-constexpr uint64_t small_heap_pages = 5120;
+constexpr uint64_t small_heap_pages = 3072;
 constexpr uint64_t long_piece_pages = huge_page_pages / 8;
 constexpr uint64_t small_heap_pages_for_long = 1024;
 

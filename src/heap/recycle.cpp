@@ -126,7 +126,8 @@ bool takes_huge_only(page_run run) {
     return run.count >= aligned_run_pages;
 }
 
-// What a run wants: all pages below fresh_from that have no memory, and whole huge pages.
+// What a run wants: all pages below fresh_from that have no memory, and whole huge pages. If the heap has such and may
+// hold more memory, those alone: faults for the rest cost less than splitting what others would take whole.
 struct memory_wish {
     uint64_t pages;
     bool huge_only;
@@ -135,7 +136,9 @@ struct memory_wish {
 memory_wish wish_of(const ty_heap *heap, page_run run, uint64_t fresh_from, uint64_t holes_end) {
     uint64_t old = used_end(run, fresh_from) - run.first;
     uint64_t missing = old - count_touched(heap, run.first, old);
-    if (missing >= stretch_min && !takes_huge_only(run))
+    bool huge_only =
+        takes_huge_only(run) || (heap->huge_places.load(std::memory_order_relaxed) != 0 && may_hold_more(heap));
+    if (missing >= stretch_min && !huge_only)
         return {missing, false};
     uint64_t pages = 0;
     stretches holes(heap, run.first, holes_end, huge_page_pages, false);
@@ -186,6 +189,7 @@ bool can_give(const ty_heap *heap, page_run area, const memory_wish &wish) {
     uint64_t holes_end =
         behind.count != 0 ? (behind.first + huge_page_pages) & ~(huge_page_pages - 1) : donors->holes_end;
     memory_wish wish = wish_of(heap, run, fresh_from, holes_end);
+    donors->huge_only = wish.huge_only;
     if (wish.pages != 0 && behind.count != 0 && withdraw(heap, behind, donors))
         donors->holes_end = holes_end;
     uint64_t areas = wish.pages < areas_max / areas_per_page ? wish.pages * areas_per_page : areas_max;
@@ -215,7 +219,7 @@ bool can_give(const ty_heap *heap, page_run area, const memory_wish &wish) {
         drop_page_tables(heap, run, fresh_from);
     if (donors.count == 0)
         return;
-    if (!takes_huge_only(run))
+    if (!donors.huge_only)
         move_memory(heap, {heap, run.first, used_end(run, fresh_from), stretch_min, false}, donors, stretch_min);
     os::lock_guard guard(heap->pages_lock);
     for (uint32_t i = 0; i < donors.count; i++) {

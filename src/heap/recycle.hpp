@@ -10,6 +10,7 @@ namespace taiyen {
 inline constexpr uint32_t donors_max = 32;
 struct memory_donors {
     uint64_t holes_end; // the run's; or behind its last huge page, if the first donor has the rest of that
+    bool huge_only;     // whole huge pages are moved, and no parts
     uint32_t count;
     page_run runs[donors_max];
 };

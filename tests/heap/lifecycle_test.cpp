@@ -215,7 +215,7 @@ TEST(heap_lifecycle, small_heaps_ask_for_less_than_a_huge_page) {
     constexpr size_t mb = size_t{1} << 20;
     for (size_t block_bytes : {size_t{1000}, size_t{100'000}, size_t{300'000}}) {
         SCOPED_TRACE(block_bytes);
-        size_t small = block_bytes < 256 << 10 ? 15 * mb : 3 * mb;
+        size_t small = block_bytes < 256 << 10 ? 10 * mb : 3 * mb;
         memory_heap memory(TY_CLASSES_LINE);
         asked_pieces asked(memory);
         grow(memory, block_bytes, small, asked);

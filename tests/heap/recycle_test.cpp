@@ -242,38 +242,64 @@ TEST(heap_recycle, an_empty_page_table_goes_before_a_huge_page_is_faulted_in) {
 }
 
 // Splitting a huge page before a part of it moves takes less time than the move does for it; once is enough.
-TEST(heap_recycle, a_huge_page_is_split_once_before_parts_of_it_move) {
+// Three runs without memory, and whole huge pages that are idle.
+struct places_and_donor {
+    static constexpr size_t bytes = 300 * page_bytes;
     movable_heap memory;
-    if (!memory.moves())
-        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
-    memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
-    size_t bytes = 300 * page_bytes;
-    char *donor = memory.touched(4 * mebibyte);
-    while (memory.touched(128 * page_bytes) < donor) { // fills the gap before it
-    }
+    bool kernel_moves = memory.moves();
     std::vector<char *> places;
-    for (int i = 0; i < 3; i++) {
+
+    explicit places_and_donor(bool huge) : memory(huge) {
+        memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
+        char *donor = memory.touched(6 * mebibyte);
+        while (memory.touched(128 * page_bytes) < donor) { // fills the gap before it
+        }
+        for (int i = 0; i < 3; i++) {
+            memory.touched(128 * page_bytes);
+            places.push_back(memory.touched(bytes));
+        }
         memory.touched(128 * page_bytes);
-        places.push_back(memory.touched(bytes));
+        for (char *place : places)
+            EXPECT_EQ(heap_free(place), TY_OK);
+        EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
+        EXPECT_EQ(heap_free(donor), TY_OK);
     }
-    memory.touched(128 * page_bytes);
-    for (char *place : places)
-        EXPECT_EQ(heap_free(place), TY_OK);
-    EXPECT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
-    EXPECT_EQ(heap_free(donor), TY_OK);
-    const int splits[] = {1, 1, 0}; // the second part begins in the first huge page and ends in the second
-    for (size_t i = 0; i < 3; i++) {
+    void take(size_t which) const {
         ioctl_calls = madvise_calls = 0;
         os::sys::hook = count_calls;
         char *zeroed = static_cast<char *>(heap_alloc(memory.heap, bytes, 0, true));
         os::sys::hook = nullptr;
-        EXPECT_EQ(zeroed, places[i]);
-        EXPECT_GT(ioctl_calls, 0) << "nothing moved";
-        EXPECT_EQ(madvise_calls, splits[i]) << i;
+        EXPECT_EQ(zeroed, places[which]);
         EXPECT_EQ(std::count(zeroed, zeroed + bytes, 0), static_cast<ptrdiff_t>(bytes));
     }
-    expect_known(memory.heap);
-    EXPECT_EQ(problems_of(memory.heap), "");
+};
+
+TEST(heap_recycle, a_huge_page_is_split_once_before_parts_of_it_move) {
+    places_and_donor heap(false);
+    if (!heap.kernel_moves)
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    const int splits[] = {1, 1, 0}; // the second part begins in the first huge page and ends in the second
+    for (size_t i = 0; i < 3; i++) {
+        heap.take(i);
+        EXPECT_GT(ioctl_calls, 0) << "nothing moved";
+        EXPECT_EQ(madvise_calls, splits[i]) << i;
+    }
+    expect_known(heap.memory.heap);
+    EXPECT_EQ(problems_of(heap.memory.heap), "");
+}
+
+TEST(heap_recycle, no_huge_page_is_split_while_more_memory_may_be_held) {
+    places_and_donor heap(true);
+    if (!heap.kernel_moves)
+        GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
+    heap.take(0);
+    EXPECT_EQ(ioctl_calls, 0) << "something moved";
+    page_memory &known = heap.memory.heap->memory;
+    known.peak = known.peak_before = known.used; // what is idle is more than may be held beside that
+    heap.take(1);
+    EXPECT_GT(ioctl_calls, 0) << "nothing moved";
+    expect_known(heap.memory.heap);
+    EXPECT_EQ(problems_of(heap.memory.heap), "");
 }
 
 // Free runs with memory and without, and one that fits best of all.
