@@ -59,7 +59,10 @@ bool is_span_of(const ty_heap *heap, uint32_t size_class, uint32_t head) {
 ty_status make_span(ty_heap *heap, uint32_t size_class, uint32_t head, uint32_t *number) {
     const class_info &info = heap->classes[size_class];
     describe_pages(heap, size_class, head);
-    const std::atomic<uint64_t> *words = bitmap_of(heap, head);
+    std::atomic<uint64_t> *words = bitmap_of(heap, head);
+    // The first access writes: a read would map the kernel's page of zeros, and to replace that at the write which
+    // follows, the kernel interrupts the processors of other threads.
+    words[0].store(words[0].exchange(0, std::memory_order_relaxed), std::memory_order_relaxed);
     for (uint32_t i = 0; i < info.pages * bitmap_words_per_page; i++) {
         if (words[i].load(std::memory_order_relaxed) != 0)
             return tables_damaged("free pages have allocated blocks", heap, head + i / bitmap_words_per_page);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/resource.h>
 #include <vector>
 
 namespace taiyen::test {
@@ -56,6 +57,13 @@ struct memory_heap {
         attach(true);
     }
 };
+
+// Page faults of this process so far, without those that read a file.
+inline size_t faults() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<size_t>(usage.ru_minflt);
+}
 
 inline void collect_problem(const char *text, void *context) {
     static_cast<std::vector<std::string> *>(context)->push_back(text);

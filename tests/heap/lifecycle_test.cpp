@@ -183,6 +183,17 @@ TEST(heap_lifecycle, provide_is_rare) {
     EXPECT_LT(memory.provided, 300);
 }
 
+// A read would map the kernel's page of zeros there first.
+TEST(heap_lifecycle, bitmaps_of_new_spans_are_faulted_in_by_a_write) {
+    memory_heap memory(TY_CLASSES_PACKED);
+    constexpr size_t spans = 1024, pages_of_bitmaps = spans * span_pages_max * page_bitmap_bytes_v1 / page_bytes;
+    ASSERT_NE(heap_alloc(memory.heap, 16'384), nullptr); // what a thread's first allocation touches
+    size_t before = faults();
+    for (size_t i = 0; i < spans * 4; i++)
+        ASSERT_NE(heap_alloc(memory.heap, 16'384), nullptr);
+    EXPECT_LT(faults() - before, 2 * pages_of_bitmaps) << "other tables are not half as long";
+}
+
 // What an owner is asked for; it backs pieces of a huge page and more with huge pages.
 struct asked_pieces {
     size_t largest = 0;

@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
@@ -98,12 +97,6 @@ bool kernel_moves() {
     movable_heap memory;
     char *from = memory.marked(mb), *to = static_cast<char *>(heap_alloc(memory.heap, mb));
     return memory.heap->mover.hand_over(from, to, mb) == mb;
-}
-
-size_t faults() {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return static_cast<size_t>(usage.ru_minflt);
 }
 
 // exact: a page of whose memory nothing is known has none. Huge pages bring their neighbours.

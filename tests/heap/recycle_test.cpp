@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <sys/resource.h>
 #include <thread>
 
 namespace taiyen::test {
@@ -41,12 +40,6 @@ struct movable_heap : memory_heap {
         return block;
     }
 };
-
-size_t faults() {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return static_cast<size_t>(usage.ru_minflt);
-}
 
 void expect_known(ty_heap *heap) {
     pause_guard paused(heap);
