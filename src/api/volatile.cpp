@@ -33,7 +33,7 @@ ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty
 
 } // namespace
 
-ty_status volatile_create(const ty_heap_options &options, ty_heap **heap) {
+[[gnu::cold]] ty_status volatile_create(const ty_heap_options &options, ty_heap **heap) {
     const size_t bytes = span_bytes(options.limit_bytes);
     void *base = nullptr;
     if (ty_status status = os::reserve(reinterpret_cast<uintptr_t>(options.base), bytes, heap_granule_bytes, &base))

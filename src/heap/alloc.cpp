@@ -137,8 +137,10 @@ void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t 
     uint64_t align_pages =
         alignment <= page_bytes ? run_alignment(heap, pages, aligned_run_pages) : alignment / page_bytes;
     if (cache != nullptr && alignment <= page_bytes) {
-        if (uint32_t kept = take_kept_run(cache, pages); kept != 0)
-            return zeroed ? memset(page_address(heap, kept), 0, pages * page_bytes) : page_address(heap, kept);
+        if (page_run kept = take_kept_run(cache, pages); kept.count != 0) {
+            char *block = page_address(heap, kept.first);
+            return zeroed ? memset(block, 0, kept.count * page_bytes) : block;
+        }
     }
     page_run run{0, static_cast<uint32_t>(pages)};
     uint64_t fresh_from;
@@ -325,8 +327,10 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
     }
     if (size <= heap->small_max) // a run of a small block's size could not be told from one
         size = heap->small_max + 1;
-    *bytes = (size + page_bytes - 1) / page_bytes * page_bytes;
-    return alloc_run_entered(heap, work.cache(), size, alignment, true);
+    void *block = alloc_run_entered(heap, work.cache(), size, alignment, true);
+    if (block != nullptr)
+        *bytes = heap->descriptors[offset_in(heap, block) / page_bytes].length * page_bytes;
+    return block;
 }
 
 ty_status heap_free(void *block) {

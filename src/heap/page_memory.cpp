@@ -163,7 +163,7 @@ void note_freed(ty_heap *heap, page_run run, page_run emptied) {
         memory.due.store(true, std::memory_order_relaxed);
 }
 
-bool may_hold_more(const ty_heap *heap) {
+[[gnu::cold]] bool may_hold_more(const ty_heap *heap) {
     return held_pages(heap->memory) <= bounds_of(heap->memory).enough;
 }
 

@@ -1,7 +1,5 @@
 #include "run_cache.hpp"
 
-#include "runs.hpp"
-
 namespace taiyen {
 
 bool keep_run(thread_cache *cache, uint64_t page) {
@@ -21,23 +19,30 @@ bool keep_run(thread_cache *cache, uint64_t page) {
     return true;
 }
 
-uint32_t take_kept_run(thread_cache *cache, uint64_t pages) {
+// One of the kept runs of just this length, of which there are some.
+static page_run take_last(thread_cache *cache, uint32_t pages) {
     kept_runs &kept = cache->kept;
-    if (pages > kept_pages_max || kept.counts[pages] == 0)
-        return 0;
     uint32_t first = kept.firsts[pages][--kept.counts[pages]];
-    kept.pages -= static_cast<uint32_t>(pages);
+    kept.pages -= pages;
     unclaim_run(cache->heap->descriptors[first]);
-    return first;
+    return {first, pages};
 }
 
-bool free_kept_runs(thread_cache *cache) {
+page_run take_kept_run(thread_cache *cache, uint64_t pages) {
+    uint64_t most = pages + (pages + 3) / 8;
+    for (; pages <= most && pages <= kept_pages_max; pages++)
+        if (cache->kept.counts[pages] != 0)
+            return take_last(cache, static_cast<uint32_t>(pages));
+    return {};
+}
+
+[[gnu::cold]] bool free_kept_runs(thread_cache *cache) {
     if (cache->kept.pages == 0)
         return false;
     os::lock_guard guard(cache->heap->pages_lock);
     for (uint32_t pages = 1; pages <= kept_pages_max; pages++) {
-        while (uint32_t first = take_kept_run(cache, pages))
-            static_cast<void>(release_pages(cache->heap, {first, pages})); // damaged: verify tells
+        while (cache->kept.counts[pages] != 0)
+            static_cast<void>(release_pages(cache->heap, take_last(cache, pages))); // damaged: verify tells
     }
     return true;
 }

@@ -6,7 +6,7 @@
 // K2: a heap that is paused has no kept runs, nor has a thread that ended: settle_cache frees them.
 #pragma once
 
-#include "cache.hpp"
+#include "runs.hpp"
 
 namespace taiyen {
 
@@ -21,8 +21,9 @@ inline void unclaim_run(page_descriptor &head) {
 
 // Keeps a block that starts at a page, if it is a short run and there is room; else nothing has changed.
 bool keep_run(thread_cache *cache, uint64_t page);
-// A kept run of so many pages, as a block; 0: there is none. Nothing is known of its content.
-uint32_t take_kept_run(thread_cache *cache, uint64_t pages);
+// A kept run of so many pages, or up to about an eighth more, as a block; count 0: there is none. Nothing is known of
+// its content.
+page_run take_kept_run(thread_cache *cache, uint64_t pages);
 bool free_kept_runs(thread_cache *cache); // false: there were none
 
 } // namespace taiyen

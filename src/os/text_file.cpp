@@ -72,7 +72,7 @@ uintptr_t mapping_reader::get_hex(char &stop) {
 }
 
 // A line: start-end permissions offset device inode      name
-bool mapping_reader::next(mapping &found) {
+[[gnu::cold]] bool mapping_reader::next(mapping &found) {
     char stop = 0;
     found.start = get_hex(stop);
     if (stop != '-')

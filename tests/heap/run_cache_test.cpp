@@ -41,12 +41,28 @@ TEST(heap_run_cache, a_freed_run_is_allocated_next_and_is_no_block_meanwhile) {
     EXPECT_EQ(heap_free(block + page_bytes), TY_E_ARGUMENT);
     EXPECT_EQ(heap_resize(block, 10 * run_bytes), nullptr);
     std::thread([block] { EXPECT_EQ(heap_free(block), TY_E_ARGUMENT); }).join();
-    EXPECT_NE(memory.alloc(run_bytes - page_bytes), block) << "of another length";
+    EXPECT_NE(memory.alloc(run_bytes - 2 * page_bytes), block) << "far too long";
+    EXPECT_NE(memory.alloc(run_bytes + page_bytes), block) << "too short";
     char *zeroed = memory.alloc(run_bytes, true);
     EXPECT_EQ(zeroed, block);
     EXPECT_EQ(std::count(zeroed, zeroed + run_bytes, 0), static_cast<ptrdiff_t>(run_bytes));
     EXPECT_EQ(heap_usable_size(block), run_bytes);
     EXPECT_EQ(heap_free(block), TY_OK);
+}
+
+TEST(heap_run_cache, one_that_is_a_little_longer_is_as_good) {
+    keeping_heap memory;
+    char *block = memory.alloc(run_bytes);
+    std::memset(block, 1, run_bytes);
+    ASSERT_EQ(heap_free(block), TY_OK);
+    char *zeroed = memory.alloc(run_bytes - page_bytes, true);
+    EXPECT_EQ(zeroed, block);
+    EXPECT_EQ(heap_usable_size(block), run_bytes);
+    EXPECT_EQ(std::count(zeroed, zeroed + run_bytes, 0), static_cast<ptrdiff_t>(run_bytes));
+    EXPECT_EQ(memory.used(), 8u);
+    EXPECT_EQ(heap_free(block), TY_OK);
+    EXPECT_EQ(memory.alloc(run_bytes), block);
+    EXPECT_EQ(problems_of(memory.heap), "");
 }
 
 TEST(heap_run_cache, a_pause_and_the_end_of_a_thread_free_what_is_kept) {
