@@ -1,4 +1,5 @@
 #include "harness.hpp"
+#include "kernel_probe.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -74,6 +75,8 @@ void session::interleave(const std::vector<std::string> &case_names, size_t time
                 continue;
             show_progress(std::string(suite_.name) + ", " + case_names.front() + ": " + subjects[index].name + ", " +
                           std::to_string(turn + 1) + " of " + std::to_string(times));
+            if (suite_.warm_bytes)
+                mapping::touched_memory(scaled(suite_.warm_bytes));
             try {
                 subjects[index].run();
             } catch (const unavailable &reason) {

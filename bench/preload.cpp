@@ -1,5 +1,4 @@
 #include "preload.hpp"
-#include "kernel_probe.hpp"
 #include "process.hpp"
 
 #include <cmath>
@@ -13,11 +12,6 @@ namespace {
 constexpr int not_preloaded = 77; // as taiyen-bench-cases ends when malloc is not what it should be
 constexpr const char *glibc = "glibc";
 constexpr const char *peer_names[] = {"jemalloc", "tcmalloc", "mimalloc2", "mimalloc3", "snmalloc", "rpmalloc"};
-
-// A virtual machine's host may take back memory that has been free for two seconds (free page reporting): a gigabyte in
-// huge pages then takes 2.4 s to touch instead of 0.05. Who has the first turn after a pause would pay for that. So
-// before each turn a process uses about as much as the cases do, and ends.
-constexpr size_t warmed_bytes = size_t{1} << 30;
 
 // Who has spent so long on a case, and has had so many turns, has no more.
 constexpr double further_turns_ms = 10000;
@@ -36,10 +30,6 @@ void measure(session &session, const allocator_library &which, const char *case_
         throw unavailable("a build with sanitizers has no drop-in");
     if (which.library.find('/') != std::string::npos && !std::filesystem::exists(which.library))
         throw unavailable("there is no " + which.library + " (scripts/build_peers)");
-    in_child([&session] {
-        mapping used = mapping::touched_memory(warmed_bytes / session.options().divisor);
-        return std::vector<double>();
-    });
     program_end end = run_case(session, which, case_name);
     if (end.exit_code != 0) {
         std::string text = end.exit_code == not_preloaded ? which.library + " could not be preloaded"

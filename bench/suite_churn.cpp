@@ -115,7 +115,8 @@ void judge(session &session) {
 } // namespace
 
 extern const suite churn_suite;
-const suite churn_suite = {"churn", "the allocator against glibc and mimalloc", [] { return names_of(programs); }, run,
-                           judge};
+const suite churn_suite = {
+    "churn",          "the allocator against glibc and mimalloc", [] { return names_of(programs); }, run, judge,
+    size_t{256} << 20};
 
 } // namespace bench

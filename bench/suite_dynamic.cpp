@@ -202,7 +202,8 @@ void judge(session &session) {
 } // namespace
 
 extern const suite dynamic_suite;
-const suite dynamic_suite = {"dynamic", "growing blocks under each malloc, and moving them against memmove", case_names,
-                             run, judge};
+const suite dynamic_suite = {"dynamic",  "growing blocks under each malloc, and moving them against memmove",
+                             case_names, run,
+                             judge,      size_t{2} << 30};
 
 } // namespace bench

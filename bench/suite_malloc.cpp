@@ -126,7 +126,7 @@ void judge(session &session) {
 } // namespace
 
 extern const suite malloc_suite;
-const suite malloc_suite = {"malloc", "the drop-in malloc against those that people preload", names_of_cases, run,
-                            judge};
+const suite malloc_suite = {
+    "malloc", "the drop-in malloc against those that people preload", names_of_cases, run, judge, size_t{1} << 30};
 
 } // namespace bench

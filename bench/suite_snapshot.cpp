@@ -157,7 +157,7 @@ private:
 void run_case(session &session, stage &stage, size_t bytes, size_t label) {
     std::string name = case_name_of(label);
     size_t count = session.scaled(label);
-    size_t times = session.repetitions(label >= 100000 ? 5 : 9);
+    size_t times = session.repetitions(label >= 100000 ? 11 : 15);
     uint64_t seed = 17;
     std::vector<uint32_t> pages;
     // The first turn is not counted: it writes the journal's space for the first time, and wakes all files.

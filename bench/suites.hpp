@@ -1,6 +1,7 @@
 // The suites that taiyen-bench knows. A new one is a file that defines `const suite NAME_suite`, and a line here.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ struct suite {
     std::vector<std::string> (*cases)(); // the names of all rows that it measures, by which they can be chosen
     void (*run)(session &session);
     void (*judge)(session &session);
+    // So much memory is touched and given back before each turn. A virtual machine's host may take back memory that has
+    // been free for two seconds (free page reporting): a gigabyte in huge pages then takes 2.4 s to touch instead of
+    // 0.05, and who has the first turn after a pause would pay for that.
+    size_t warm_bytes = 0;
 };
 
 // The names of an array of cases.
