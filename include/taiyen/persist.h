@@ -67,7 +67,9 @@ typedef enum ty_tracking {
 
 /* Who does the background work (applying batches to the image). */
 typedef enum ty_background {
-    TY_BACKGROUND_THREAD = 0, /* six threads of the library; they sleep when there is nothing to do */
+    TY_BACKGROUND_THREAD = 0, /* six threads of the library, and two for a log; they sleep when there is nothing to do.
+                                 While one thread alone waits for its commit, one of the two spins on that thread's
+                                 processor, at the lowest class (SCHED_IDLE), if commits are faster so */
     TY_BACKGROUND_CALLS = 1   /* the program, by calling ty_work; the library starts no thread */
 } ty_background;
 

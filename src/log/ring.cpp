@@ -71,6 +71,8 @@ struct log {
     uint8_t *memory;
     bool has_thread;
     os::thread thread;
+    bool has_vigil;
+    os::vigil vigil; // over who alone writes a frame that is waited for
 
     os::mutex lock{os::lock_rank::log}; // guards all that follows, but what is atomic
     slot slots[slot_count];
@@ -93,6 +95,7 @@ struct log {
     bool stopping = false;
     bool thread_asleep = false; // until it is woken; else it looks again by itself
     bool draining = false;      // log_continue waits until nothing is in flight
+    os::vigil_trial vigil_trial;
 
     std::atomic<uint32_t> drained_word{0};
     std::atomic<uint32_t> thread_word{0};
@@ -295,8 +298,10 @@ void end_write(log *l, slot &s, uint64_t bytes, ty_status status, wakes &w) {
     pass_on(l, w);
 }
 
+enum class waiting_for_it : bool { nobody, caller };
+
 // Writes the next frame; can_write() holds. Gives the lock up.
-void write_next(log *l) {
+void write_next(log *l, waiting_for_it who = waiting_for_it::caller) {
     if (slot_of(l, l->next_write).state == frame_state::gathering)
         seal(l);
     slot &s = slot_of(l, l->next_write);
@@ -307,15 +312,25 @@ void write_next(log *l) {
     l->returning = 0;
     ++l->next_write;
     ++l->in_flight;
+    // Where others wait, too, they keep the processors awake. A vigil is kept over one wait at a time.
+    const bool timed = l->has_vigil && who == waiting_for_it::caller && s.committers <= 1 && l->in_flight == 1;
+    const bool watched = timed && l->vigil_trial.wants_vigil();
     l->lock.unlock();
 
     fill_header(l, s, unstable);
     uint64_t bytes = frame_bytes(l->ring, s.payload);
     uint64_t offset = l->ring.offset + (s.end - bytes) % l->ring.bytes;
+    uint64_t began_ns = timed ? os::now_ns() : 0;
+    bool vigil_kept = watched && l->vigil.begin();
     ty_status status = l->sink->write(l->sink->context, offset, s.memory, bytes);
+    if (vigil_kept)
+        l->vigil.end();
+    uint64_t took_ns = timed ? os::now_ns() - began_ns : 0;
 
     wakes w;
     l->lock.lock();
+    if (timed)
+        l->vigil_trial.note(took_ns);
     end_write(l, s, bytes, status, w);
     l->lock.unlock();
     w.wake();
@@ -490,7 +505,7 @@ void *write_behind(void *argument) {
         if (can_write(l)) {
             slot &s = slot_of(l, l->next_write);
             if (s.state == frame_state::sealed || s.first_sequence <= due) {
-                write_next(l);
+                write_next(l, waiting_for_it::nobody);
                 continue;
             }
         }
@@ -567,6 +582,9 @@ ty_status set_up(log *l, const log_options &options) {
         if (ty_status status = l->thread.start(write_behind, l))
             return status;
         l->has_thread = true;
+        if (ty_status status = l->vigil.start())
+            return status;
+        l->has_vigil = true;
     }
     return TY_OK;
 }
@@ -595,6 +613,8 @@ void log_stop(log *l) {
         os::wake_all(l->thread_word);
         l->thread.join();
     }
+    if (l->has_vigil)
+        l->vigil.stop();
     if (l->memory)
         os::unmap_memory(l->memory, slot_count * size_t{l->ring.frame_bytes_max});
     free(l->repeated.bytes);

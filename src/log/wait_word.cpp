@@ -29,7 +29,7 @@ bool patience::sees_change(const std::atomic<uint32_t> &word, uint32_t seen) {
     uint64_t now = os::now_ns();
     if (is_paused(now))
         return false;
-    for (unsigned look = 0; look < looks; ++look) {
+    for (uint64_t until = now + look_ns; now < until;) {
         if (word.load(std::memory_order_acquire) != seen) {
             int32_t credit = credit_.load(std::memory_order_relaxed);
             credit_.store(std::min(credit + 1, credit_max), std::memory_order_relaxed);

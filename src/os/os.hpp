@@ -16,5 +16,6 @@
 #include "thread.hpp"
 #include "topology.hpp"
 #include "tracker.hpp"
+#include "vigil.hpp"
 #include "vm.hpp"
 #include "write_guard.hpp"

@@ -54,6 +54,8 @@ enum class call : uint8_t {
     getrandom,
     sysinfo,
     affinity,
+    set_affinity,
+    set_idle_class,
     getrlimit,
     mbind,
     get_mempolicy,
@@ -176,6 +178,21 @@ inline int sysinfo(struct sysinfo *info) {
 }
 inline int affinity(size_t bytes, cpu_set_t *set) {
     return refused(call::affinity) ? -1 : ::sched_getaffinity(0, bytes, set);
+}
+// Of the thread, to one core.
+inline int set_affinity(uint64_t thread_id, unsigned core) {
+    constexpr unsigned word_bits = 64, words = 128; // 8,192 cores
+    unsigned long mask[words] = {};
+    if (core < words * word_bits)
+        mask[core / word_bits] = 1ul << core % word_bits;
+    return refused(call::set_affinity)
+               ? -1
+               : ::sched_setaffinity(static_cast<pid_t>(thread_id), sizeof mask, reinterpret_cast<cpu_set_t *>(mask));
+}
+// Of the calling thread: SCHED_IDLE, which needs no permission.
+inline int set_idle_class() {
+    sched_param none = {};
+    return refused(call::set_idle_class) ? -1 : ::sched_setscheduler(0, SCHED_IDLE, &none);
 }
 inline int getrlimit(int resource, struct rlimit *limit) {
     return refused(call::getrlimit) ? -1 : ::getrlimit(static_cast<__rlimit_resource_t>(resource), limit);

@@ -335,6 +335,18 @@ TEST(system_call_fault, memory) {
 
 TEST(system_call_fault, threads_and_guards) {
     fail_each_call("thread", use_thread, EAGAIN);
+    fail_each_call(
+        "vigil",
+        [] {
+            vigil one;
+            if (ty_status status = one.start())
+                return status;
+            if (one.begin())
+                one.end();
+            one.stop();
+            return TY_OK;
+        },
+        EAGAIN);
     fail_each_call("fork guard", use_fork_guard, ENOMEM);
 }
 
