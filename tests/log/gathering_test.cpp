@@ -66,29 +66,6 @@ namespace {
 
 constexpr uint64_t short_turn_ns = 10000, long_turn_ns = 2000000;
 
-// A sink that runs something at the begin of each write, in the thread that writes.
-struct watched_sink {
-    explicit watched_sink(const ty_log_sink *wrapped) : table(*wrapped), below(wrapped) {
-        table.context = this;
-        table.read = [](void *context, uint64_t offset, void *buffer, size_t bytes) {
-            const ty_log_sink *over = static_cast<watched_sink *>(context)->below;
-            return over->read(over->context, offset, buffer, bytes);
-        };
-        table.write = [](void *context, uint64_t offset, const void *buffer, size_t bytes) {
-            auto &self = *static_cast<watched_sink *>(context);
-            unsigned number = self.writes++;
-            if (self.at_write)
-                if (ty_status status = self.at_write(number))
-                    return status;
-            return self.below->write(self.below->context, offset, buffer, bytes);
-        };
-    }
-    ty_log_sink table;
-    const ty_log_sink *below;
-    std::function<ty_status(unsigned number)> at_write;
-    std::atomic<unsigned> writes{0};
-};
-
 class gathering_test : public testing::Test {
 protected:
     memory_log memory;

@@ -4,7 +4,9 @@
 #include "src/log/frame.hpp"
 #include "src/os/storage_sim.hpp"
 
+#include <atomic>
 #include <cstring>
+#include <functional>
 #include <gtest/gtest.h>
 #include <memory>
 #include <random>
@@ -123,6 +125,29 @@ private:
     std::vector<char> memory_;
     char *data_ = nullptr;
     sink_owner sink_;
+};
+
+// A sink that runs something at the begin of each write, in the thread that writes.
+struct watched_sink {
+    explicit watched_sink(const ty_log_sink *wrapped) : table(*wrapped), below(wrapped) {
+        table.context = this;
+        table.read = [](void *context, uint64_t offset, void *buffer, size_t bytes) {
+            const ty_log_sink *over = static_cast<watched_sink *>(context)->below;
+            return over->read(over->context, offset, buffer, bytes);
+        };
+        table.write = [](void *context, uint64_t offset, const void *buffer, size_t bytes) {
+            auto &self = *static_cast<watched_sink *>(context);
+            unsigned number = self.writes++;
+            if (self.at_write)
+                if (ty_status status = self.at_write(number))
+                    return status;
+            return self.below->write(self.below->context, offset, buffer, bytes);
+        };
+    }
+    ty_log_sink table;
+    const ty_log_sink *below;
+    std::function<ty_status(unsigned number)> at_write;
+    std::atomic<unsigned> writes{0};
 };
 
 } // namespace taiyen::test
