@@ -63,10 +63,8 @@ void copy_output(const void *known, size_t known_bytes, void *given) {
     memcpy(given, &bytes, sizeof bytes);
 }
 
-ty_status check_pointer(const void *pointer, const char *call, const char *what) {
-    if (!pointer)
-        return failure(TY_E_ARGUMENT, "%s: %s is NULL", call, what).remedy("pass a valid pointer");
-    return TY_OK;
+ty_status refuse_null(const char *call, const char *what) {
+    return failure(TY_E_ARGUMENT, "%s: %s is NULL", call, what).remedy("pass a valid pointer");
 }
 
 ty_status check_path(const char *path, const char *call, const char *what) {

@@ -26,7 +26,10 @@ ty_status check_output(const void *given, const char *call, const char *name);
 void copy_output(const void *known, size_t known_bytes, void *given);
 
 // `what` completes "cannot CALL: ... is NULL".
-ty_status check_pointer(const void *pointer, const char *call, const char *what);
+ty_status refuse_null(const char *call, const char *what);
+inline ty_status check_pointer(const void *pointer, const char *call, const char *what) {
+    return pointer ? TY_OK : refuse_null(call, what);
+}
 
 inline ty_status check_heap(const ty_heap *heap, const char *call) {
     return check_pointer(heap, call, "the heap");

@@ -64,8 +64,9 @@ unsigned width_of(uint64_t value) {
     return static_cast<unsigned>(std::bit_width(value));
 }
 
+// A seventh of the width, rounded up, for all widths there are.
 unsigned varint_bytes(uint64_t value) {
-    return (width_of(value | 1) + 6) / 7;
+    return (width_of(value | 1) * 9 + 64) / 64;
 }
 
 uint8_t *put_long_varint(uint8_t *at, uint64_t value) {
@@ -120,16 +121,24 @@ struct item_choice {
     uint8_t mask; // of all words together
 };
 
-// The smallest form for the values of an item that is not of tokens; returns its bytes.
-uint64_t choose_values(const record_words &g, uint64_t differences, uint64_t values, uint64_t changed,
+// Makes the words' masks; returns how many bytes changed.
+uint64_t make_masks(record_words &g) {
+    uint64_t changed = 0;
+    for (size_t i = 0; i < g.count; i++) {
+        g.mask[i] = bits_of_changed_bytes(g.difference[i]);
+        changed += shapes[g.mask[i]].changed;
+    }
+    return changed;
+}
+
+// The smallest form with a mask, where there is one that is smaller; returns the bytes of the values.
+uint64_t choose_masked(const record_words &g, uint64_t differences, uint64_t changed, uint64_t bytes,
                        item_choice *chosen) {
     uint8_t mask = bits_of_changed_bytes(differences);
-    unsigned low = values ? bytes_of_bits(width_of(differences)) : 0; // all words become zero
-    uint64_t bytes = g.count * low;
-    *chosen = {low, 0, false, mask};
     if (uint64_t one_mask = 1 + g.count * shapes[mask].changed; one_mask < bytes) {
         bytes = one_mask;
         chosen->item = static_cast<unsigned>(record_item::one_mask);
+        chosen->mask = mask;
     }
     if (uint64_t masks = g.count + changed; masks < bytes) {
         bytes = masks;
@@ -138,31 +147,57 @@ uint64_t choose_values(const record_words &g, uint64_t differences, uint64_t val
     return bytes;
 }
 
-// Makes distances (from the word behind the one before) and masks of the words, and computes what each form would take.
+// What of a token is beyond its first byte and the bytes of its word.
+unsigned far_bytes(uint64_t distance) {
+    return distance > record_near_max ? varint_bytes(distance - record_near_max - 1) : 0;
+}
+
+uint64_t bytes_as_tokens(const record_words &g) {
+    uint64_t bytes = g.count;
+    for (size_t i = 0; i < g.count; i++)
+        bytes += far_bytes(g.place[i]) + (g.value[i] ? shapes[g.mask[i]].bytes : 0);
+    return bytes;
+}
+
+// Makes distances (from the word behind the one before), and masks where they matter, and computes what each form would
+// take. Where at most one byte of each word changed, no mask is better. What tokens would take is computed only where
+// it could be less: a word that doesn't become zero needs the bytes that changed, and the token for the nearest is
+// shortest.
 item_choice choose(record_words &g, uint64_t next) {
-    uint64_t distances = 0, differences = 0, values = 0, changed = 0, token_bytes = 0;
-    for (size_t i = 0; i < g.count; i++) {
+    const size_t count = g.count;
+    const uint64_t first = g.place[0] - next;
+    uint64_t nearest = first, distances = 0, differences = g.difference[0], values = g.value[0];
+    bool zero = values == 0;
+    next = g.place[0] + 1;
+    g.place[0] = first;
+    for (size_t i = 1; i < count; i++) {
         uint64_t distance = g.place[i] - next;
         next = g.place[i] + 1;
         g.place[i] = distance;
-        distances |= i ? distance : 0;
+        distances |= distance;
+        nearest = std::min(nearest, distance);
         differences |= g.difference[i];
         values |= g.value[i];
-        g.mask[i] = bits_of_changed_bytes(g.difference[i]);
-        mask_shape shape = shapes[g.mask[i]];
-        changed += shape.changed;
-        unsigned far = distance > record_near_max ? varint_bytes(distance - record_near_max - 1) : 0;
-        token_bytes += 1 + far + (g.value[i] ? shape.bytes : 0);
+        zero |= g.value[i] == 0;
     }
-    item_choice chosen;
-    uint64_t value_bytes = choose_values(g, differences, values, changed, &chosen);
-    unsigned width_apart = width_of(distances), width_all = width_of(distances | g.place[0]);
-    unsigned apart = varint_bytes(g.place[0]) + bytes_of_bits((g.count - 1) * width_apart);
-    unsigned together = bytes_of_bits(g.count * width_all);
+    unsigned low = values ? bytes_of_bits(width_of(differences)) : 0; // all words become zero
+    item_choice chosen{low, 0, false, 0};
+    uint64_t changed = low > 1 ? make_masks(g) : count;
+    uint64_t bytes = low > 1 ? choose_masked(g, differences, changed, count * low, &chosen) : count * low;
+
+    unsigned width_apart = width_of(distances), width_all = width_of(distances | first);
+    unsigned apart = varint_bytes(first) + bytes_of_bits((count - 1) * width_apart);
+    unsigned together = bytes_of_bits(count * width_all);
     chosen.first_apart = apart < together;
     chosen.width = chosen.first_apart ? width_apart : width_all;
-    if (token_bytes < 1 + value_bytes + (chosen.first_apart ? apart : together))
-        chosen.item = static_cast<unsigned>(record_item::tokens);
+    bytes += 1 + (chosen.first_apart ? apart : together);
+
+    if (count * (1 + far_bytes(nearest)) + (zero ? 0 : changed) < bytes) {
+        if (low <= 1)
+            make_masks(g);
+        if (bytes_as_tokens(g) < bytes)
+            chosen.item = static_cast<unsigned>(record_item::tokens);
+    }
     return chosen;
 }
 

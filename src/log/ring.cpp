@@ -52,6 +52,10 @@ struct slot {
 // they are back, as long as one comes back within this time, a fraction of a write. A lone committer is back itself.
 constexpr uint64_t return_ns_max = 20000;
 
+// The most bytes, asked for, of a record before which one byte is left for its length. A short one is seldom as long as
+// what was asked for; if it needs a longer length after all, it is moved.
+constexpr size_t short_record_max = 512;
+
 // What recovery believed and does not know to be durable (L4): records with their lengths, to be appended first.
 struct repeated_records {
     uint8_t *bytes = nullptr;
@@ -76,6 +80,7 @@ struct log {
 
     os::mutex lock{os::lock_rank::log}; // guards all that follows, but what is atomic
     slot slots[slot_count];
+    slot *gathering = nullptr; // the newest one, if it is not sealed
     uint64_t oldest = 0;
     uint64_t next_write = 0;
     uint64_t end = 0;
@@ -109,10 +114,6 @@ namespace {
 
 slot &slot_of(log *l, uint64_t frame) {
     return l->slots[frame % slot_count];
-}
-
-bool is_gathering(log *l) {
-    return l->end > l->oldest && slot_of(l, l->end - 1).state == frame_state::gathering;
 }
 
 uint64_t ring_end(const log *l) {
@@ -196,6 +197,7 @@ void set_room(log *l, slot &s) {
 
 slot &gather(log *l) {
     slot &s = slot_of(l, l->end++);
+    l->gathering = &s;
     s.state = frame_state::gathering;
     s.session_start = false;
     s.waited = false;
@@ -211,7 +213,8 @@ slot &gather(log *l) {
 
 // L3: positions are given in the order in which frames are numbered and written.
 void seal(log *l) {
-    slot &s = slot_of(l, l->end - 1);
+    slot &s = *l->gathering;
+    l->gathering = nullptr;
     uint64_t start = s.session_start && l->turn_pending ? next_front(l->ring, s.from) : s.from;
     s.end = start + frame_bytes(l->ring, s.payload);
     s.state = frame_state::sealed;
@@ -430,13 +433,15 @@ void seal_full(log *l) {
 
 // The gathering frame cannot take more. False: nothing can until a snapshot frees space.
 bool make_way(log *l) {
-    slot &s = slot_of(l, l->end - 1);
+    slot &s = *l->gathering;
     if (s.limit == room_limit::free_space)
         return false;
-    if (s.payload > 0)
+    if (s.payload > 0) {
         seal_full(l);
-    else
+    } else {
+        l->gathering = nullptr;
         --l->end;
+    }
     l->turn_pending = l->turn_pending || s.limit == room_limit::ring_end;
     return true;
 }
@@ -458,6 +463,12 @@ bool start_frames(log *l) {
     return true;
 }
 
+// What make_room sees to, where there is nothing to do, as nearly always.
+bool has_room(const log *l, size_t bytes) {
+    const slot *s = l->gathering;
+    return s && s->payload + bytes <= s->payload_max && !is_repeating(l) && !l->broken.load(std::memory_order_relaxed);
+}
+
 // Starts the session if need be, repeats what it must, and sees that the gathering frame has room for so many bytes.
 // The lock may be given up and taken again. TY_E_SPACE has no detail.
 ty_status make_room(log *l, size_t bytes) {
@@ -465,13 +476,12 @@ ty_status make_room(log *l, size_t bytes) {
         if (l->broken.load(std::memory_order_relaxed))
             return broken_failure(l);
         size_t wanted = is_repeating(l) ? next_repeated_bytes(l) : bytes;
-        if (is_gathering(l)) {
-            slot &s = slot_of(l, l->end - 1);
-            if (s.payload + wanted > s.payload_max) {
+        if (slot *s = l->gathering) {
+            if (s->payload + wanted > s->payload_max) {
                 if (!make_way(l))
                     return TY_E_SPACE;
             } else if (is_repeating(l)) {
-                repeat_record(l, s, wanted);
+                repeat_record(l, *s, wanted);
             } else {
                 return TY_OK;
             }
@@ -629,15 +639,16 @@ size_t log_record_max(const log *l) {
 ty_status log_append_begin(log *l, size_t bytes, uint8_t **place) {
     if (bytes > log_record_max(l))
         return TY_E_SPACE;
-    size_t reserved = length_bytes(bytes);
+    size_t length_max = length_bytes(bytes);
     l->lock.lock();
-    if (ty_status status = make_room(l, reserved + bytes)) {
-        l->lock.unlock();
-        return status;
+    if (!has_room(l, length_max + bytes)) [[unlikely]] {
+        if (ty_status status = make_room(l, length_max + bytes)) {
+            l->lock.unlock();
+            return status;
+        }
     }
-    slot &s = slot_of(l, l->end - 1);
-    l->reserved = reserved;
-    *place = s.memory + sizeof(frame_header_1) + s.payload + reserved;
+    l->reserved = bytes <= short_record_max ? 1 : length_max;
+    *place = l->gathering->memory + sizeof(frame_header_1) + l->gathering->payload + l->reserved;
     return TY_OK;
 }
 
@@ -645,10 +656,10 @@ uint64_t log_append_end(log *l, size_t bytes) {
     uint64_t sequence = l->last.load(std::memory_order_relaxed);
     wakes w;
     if (bytes) {
-        slot &s = slot_of(l, l->end - 1);
+        slot &s = *l->gathering;
         uint8_t *at = s.memory + sizeof(frame_header_1) + s.payload;
         size_t taken = length_bytes(bytes);
-        if (taken < l->reserved)
+        if (taken != l->reserved) [[unlikely]]
             memmove(at + taken, at + l->reserved, bytes);
         put_length(at, bytes);
         s.payload += static_cast<uint32_t>(taken + bytes);
@@ -712,7 +723,7 @@ bool log_broken(log *l) {
 
 log_mark log_mark_now(log *l) {
     os::lock_guard guard(l->lock);
-    if (is_gathering(l) && slot_of(l, l->end - 1).payload > 0)
+    if (l->gathering && l->gathering->payload > 0)
         seal_full(l);
     return {l->position, l->session, l->last.load(std::memory_order_relaxed)};
 }
@@ -722,8 +733,8 @@ void log_release(log *l, log_mark mark) {
     l->lock.lock();
     if (mark.position > l->released_position) { // L1
         l->released_position = mark.position;
-        if (is_gathering(l))
-            set_room(l, slot_of(l, l->end - 1));
+        if (l->gathering)
+            set_room(l, *l->gathering);
     }
     if (l->session_pending && mark.sequence >= l->last.load(std::memory_order_relaxed))
         forget_repeated(l, mark.sequence);
@@ -747,6 +758,7 @@ void log_continue(log *l, log_mark mark) {
     }
     l->draining = false;
     l->turn_pending = false;
+    l->gathering = nullptr;
     l->oldest = l->next_write = l->end;
     l->position = l->released_position = mark.position;
     forget_repeated(l, mark.sequence); // L5
@@ -765,8 +777,8 @@ log_figures log_get_figures(log *l) {
     log_figures figures = l->figures;
     figures.ring_bytes = l->ring.bytes;
     figures.used_bytes = l->position - l->released_position;
-    if (is_gathering(l))
-        figures.used_bytes += slot_of(l, l->end - 1).payload;
+    if (l->gathering)
+        figures.used_bytes += l->gathering->payload;
     return figures;
 }
 

@@ -274,8 +274,4 @@ void fork_guard::stop() {
     word_ = nullptr;
 }
 
-bool fork_guard::forked() const {
-    return word_ != nullptr && *word_ == 0;
-}
-
 } // namespace taiyen::os

@@ -88,7 +88,7 @@ class fork_guard {
 public:
     ty_status start();
     void stop();
-    bool forked() const; // in a child of the process that called start
+    bool forked() const { return word_ != nullptr && *word_ == 0; } // in a child of the process that called start
 
 private:
     const volatile uint64_t *word_ = nullptr;

@@ -9,26 +9,81 @@ constexpr size_t entry_limit_first = 4096;
 constexpr uint64_t word_limit_first = 32768;
 constexpr size_t kept_bytes = size_t{4} << 20; // of each area, from one transaction to the next
 constexpr uint64_t most_bytes = uint64_t{16} << 30;
-constexpr size_t rank_max = 16;
+constexpr size_t few_max = 16;
 constexpr size_t insertion_max = 40;
 constexpr unsigned digit_bits = 8;
 constexpr size_t digits = size_t{1} << digit_bits;
 
-// Few entries, in no order: counting how many come before an entry takes no branch that could be mispredicted. Equal
-// ones keep their order.
-size_t rank_of(const range_entry *entries, size_t count, size_t index) {
-    const uint64_t key = entries[index].key;
-    size_t rank = 0;
-    for (size_t i = 0; i < index; i++)
-        rank += entries[i].key <= key;
-    for (size_t i = index + 1; i < count; i++)
-        rank += entries[i].key < key;
-    return rank;
+// Few numbers, all different and in no order: no branch depends on them, since it would be mispredicted. Up to eight,
+// with UINT64_MAX behind them, go through the network of 19 comparators that is the smallest there is (Knuth, The Art
+// of Computer Programming 3, 5.3.4); of more it is counted how many come before each.
+void sort_eight(uint64_t *numbers) {
+    static constexpr uint8_t network[][2] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4}, {1, 5}, {2, 6},
+                                             {3, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {2, 4}, {3, 5},
+                                             {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6}};
+    uint64_t n[8];
+    memcpy(n, numbers, sizeof n);
+#pragma GCC unroll 19
+    for (auto [low, high] : network) {
+        uint64_t swapped = (n[low] ^ n[high]) & -uint64_t{n[high] < n[low]}; // of min and max compilers make a branch
+        n[low] ^= swapped;
+        n[high] ^= swapped;
+    }
+    memcpy(numbers, n, sizeof n);
 }
 
-void sort_by_rank(const range_entry *from, size_t count, range_entry *to) {
+void sort_by_rank(uint64_t *numbers, size_t count) {
+    uint64_t from[few_max];
+    size_t ranks[few_max];
+    memcpy(from, numbers, count * sizeof *from);
+    for (size_t i = 0; i < count; i++) {
+        size_t behind = 0;
+        for (size_t k = 0; k < i; k++) {
+            size_t later = from[k] > from[i];
+            ranks[k] += later;
+            behind += later;
+        }
+        ranks[i] = i - behind;
+    }
     for (size_t i = 0; i < count; i++)
-        to[rank_of(from, count, i)] = from[i];
+        numbers[ranks[i]] = from[i];
+}
+
+void sort_few(uint64_t (&numbers)[few_max], size_t count) {
+    if (count > 8)
+        return sort_by_rank(numbers, count);
+    for (size_t i = count; i < 8; i++)
+        numbers[i] = UINT64_MAX;
+    sort_eight(numbers);
+}
+
+// Equal ones keep their order.
+void sort_few_entries(const range_entry *from, size_t count, range_entry *to) {
+    uint64_t order[few_max];
+    for (size_t i = 0; i < count; i++)
+        order[i] = from[i].first() * few_max + i;
+    sort_few(order, count);
+    for (size_t i = 0; i < count; i++)
+        to[i] = from[order[i] % few_max];
+}
+
+// Of words in rising order, repeated ones in the order in which they were declared: leaves the first of each, where it
+// has changed.
+void keep_first_changes(record_words *words, size_t *different) {
+    size_t kept = 0;
+    uint64_t last = UINT64_MAX;
+    *different = 0;
+    for (size_t i = 0; i < words->count; i++) {
+        const uint64_t place = words->place[i], difference = words->difference[i];
+        words->place[kept] = place;
+        words->value[kept] = words->value[i];
+        words->difference[kept] = difference;
+        bool again = place == last;
+        last = place;
+        *different += !again;
+        kept += !again & (difference != 0);
+    }
+    words->count = kept;
 }
 
 void sort_by_insertion(const range_entry *from, size_t count, range_entry *to) {
@@ -150,6 +205,11 @@ void range_cache::destroy() {
 }
 
 void range_cache::reset() {
+    if (only_words_) { // so it is in most transactions: nothing else is to be put back
+        next_ = entries_.as<range_entry>();
+        next_before_ = before_.as<uint64_t>();
+        return;
+    }
     if (next_ != nullptr) {
         size_t words = static_cast<size_t>(next_before_ - before_.as<uint64_t>());
         if (std::max({count() * 2 * sizeof(range_entry), words * 8, whole_count_ * sizeof(range_entry)}) > kept_bytes)
@@ -163,6 +223,7 @@ void range_cache::reset() {
     entry_limit_ = entry_limit_first;
     word_limit_ = word_limit_first;
     set_limits();
+    only_words_ = true;
 }
 
 void range_cache::set_limits() {
@@ -177,6 +238,7 @@ void range_cache::set_limits() {
 ty_status range_cache::make_room(size_t entries, uint64_t words) {
     uint64_t used = static_cast<uint64_t>(next_before_ - before_.as<uint64_t>());
     if (count() + entries > entry_limit_ || used + words > word_limit_) {
+        only_words_ = false;
         if (ty_status status = compact())
             return status;
         used = static_cast<uint64_t>(next_before_ - before_.as<uint64_t>());
@@ -193,6 +255,7 @@ ty_status range_cache::make_room(size_t entries, uint64_t words) {
 ty_status range_cache::add(uint64_t first, uint64_t count) {
     if (ty_status status = make_room(count / range_entry::count_max + 1, count))
         return status;
+    only_words_ = only_words_ && count == 1;
     memcpy(next_before_, base_ + first * 8, count * 8);
     while (count != 0) {
         uint64_t part = std::min(count, range_entry::count_max);
@@ -207,6 +270,7 @@ ty_status range_cache::add(uint64_t first, uint64_t count) {
 
 ty_status range_cache::add_whole(uint64_t first, uint64_t count) {
     size_t parts = count / range_entry::count_max + 1;
+    only_words_ = false;
     if (ty_status status = whole_.provide((whole_count_ + parts) * sizeof(range_entry)))
         return status;
     for (; count != 0; whole_count_++) {
@@ -219,6 +283,7 @@ ty_status range_cache::add_whole(uint64_t first, uint64_t count) {
 }
 
 size_t range_cache::put_barrier() {
+    only_words_ = false;
     return barrier_ = count();
 }
 
@@ -231,6 +296,7 @@ void range_cache::cut(size_t from) {
 }
 
 void range_cache::start_comparison(size_t from, size_t whole) {
+    only_words_ = false;
     range_entry *entries = whole_.as<range_entry>();
     compared_ = from;
     whole_count_ -= whole;
@@ -264,8 +330,8 @@ bool range_cache::may_touch(uint64_t since, uint64_t first, uint64_t end) const 
 
 const range_entry *range_cache::sort(const range_entry *entries, size_t count) {
     range_entry *a = sorting_.as<range_entry>();
-    if (count <= rank_max) {
-        sort_by_rank(entries, count, a);
+    if (count <= few_max) {
+        sort_few_entries(entries, count, a);
         return a;
     }
     uint64_t differing = 0;
@@ -322,36 +388,31 @@ ty_status range_cache::merged(const range_entry **sorted, size_t *sorted_count) 
 // Of equal words the one declared first ranks first (R1).
 bool range_cache::changed_words(record_words *changed, size_t *declared) const {
     const range_entry *entries = entries_.as<range_entry>();
+    const uint64_t *before = before_.as<uint64_t>(); // as only words were added, the entries' copies are in their order
     const size_t size = count();
-    if (size == 0 || size > rank_max || whole_count_ != 0 || compared_ != 0)
+    if (!only_words_ || size - 1 >= few_max)
         return false;
-    uint64_t wide = 0;
+    static_assert(few_max - 1 <= range_entry::count_max);
+    uint64_t order[few_max]; // the first words, with their places in the entries in place of the counts
     for (size_t i = 0; i < size; i++)
-        wide |= entries[i].key ^ 1;
-    if ((wide & range_entry::count_max) != 0)
-        return false;
-    uint64_t place[rank_max], value[rank_max], difference[rank_max];
-    for (size_t i = 0; i < size; i++) {
-        size_t rank = rank_of(entries, size, i);
-        uint64_t word = entries[i].first(), now;
-        memcpy(&now, base_ + word * 8, 8);
-        place[rank] = word;
-        value[rank] = now;
-        difference[rank] = now ^ *entries[i].before;
-    }
-    size_t kept = 0, different = 0;
+        order[i] = entries[i].key - 1 + i;
+    sort_few(order, size);
+    bool all_changed = true, repeated = false;
     uint64_t last = UINT64_MAX;
     for (size_t i = 0; i < size; i++) {
-        changed->place[kept] = place[i];
-        changed->value[kept] = value[i];
-        changed->difference[kept] = difference[i];
-        bool again = place[i] == last;
-        last = place[i];
-        different += !again;
-        kept += !again & (difference[i] != 0);
+        uint64_t word = order[i] >> range_entry::count_bits, now;
+        memcpy(&now, base_ + word * 8, 8);
+        uint64_t difference = now ^ before[order[i] % few_max];
+        changed->place[i] = word;
+        changed->value[i] = now;
+        changed->difference[i] = difference;
+        all_changed &= difference != 0;
+        repeated |= word == last;
+        last = word;
     }
-    changed->count = kept;
-    *declared = different;
+    changed->count = *declared = size;
+    if (repeated || !all_changed) [[unlikely]]
+        keep_first_changes(changed, declared);
     return true;
 }
 

@@ -105,12 +105,13 @@ private:
     area entries_;
     area before_;
     area whole_;
-    area sorting_;       // two arrays of entries: sort goes from one to the other
-    area merged_;        // entries
-    size_t whole_count_; // in whole_
-    size_t barrier_;     // entries before it stay as they are
-    size_t compared_;    // the first one of the comparison
-    size_t entry_limit_; // when so many are there, repeated ones are merged
+    area sorting_;            // two arrays of entries: sort goes from one to the other
+    area merged_;             // entries
+    size_t whole_count_;      // in whole_
+    bool only_words_ = false; // single words are all that was added since it was empty, and no limit has grown
+    size_t barrier_;          // entries before it stay as they are
+    size_t compared_;         // the first one of the comparison
+    size_t entry_limit_;      // when so many are there, repeated ones are merged
     uint64_t word_limit_;
     uint64_t generation_; // of mergings in this transaction
 };

@@ -133,6 +133,47 @@ TEST(ranges, what_is_not_a_few_words_is_told) {
     c.cache.start_comparison(c.cache.put_barrier(), 0);
     c.declare(101, 1);
     EXPECT_FALSE(c.cache.changed_words(&changed, &declared));
+    c.cache.reset();
+    c.declare(100, 1);
+    c.cache.start_comparison(1, 0);
+    c.declare(101, 1);
+    EXPECT_FALSE(c.cache.changed_words(&changed, &declared));
+}
+
+// Repeated declares are merged as often, and as much, as if it had just been made.
+TEST(ranges, nothing_is_left_of_the_transaction_before) {
+    constexpr uint64_t many = 100000, few = 3000;
+    std::vector<uint64_t> memory(many);
+    range_cache cache{};
+    ASSERT_EQ(cache.create(reinterpret_cast<char *>(memory.data()), many), TY_OK);
+    cache.set_bounds(0, many);
+    auto declare = [&](uint64_t word) {
+        if (!cache.add_word(&memory[word], 8)) {
+            ASSERT_EQ(cache.add(word, 1), TY_OK);
+        }
+    };
+    auto expect_merged = [&] {
+        size_t least = SIZE_MAX, most = 0;
+        for (int i = 0; i < 20000; i++) {
+            declare(7);
+            most = std::max(most, cache.count());
+            least = i > 10000 ? std::min(least, cache.count()) : least;
+        }
+        EXPECT_LT(most, 10000u);
+        EXPECT_LT(least, 10u);
+        cache.reset();
+    };
+    expect_merged();
+    for (uint64_t i = 0; i < many; i++) // limits grow
+        declare(i);
+    cache.reset();
+    expect_merged();
+    for (uint64_t i = 0; i < few; i++)
+        declare(i);
+    cache.put_barrier();
+    cache.reset();
+    expect_merged();
+    cache.destroy();
 }
 
 TEST(ranges, repeated_declares_need_bounded_space) {
