@@ -52,10 +52,6 @@ struct slot {
 // they are back, as long as one comes back within this time, a fraction of a write. A lone committer is back itself.
 constexpr uint64_t return_ns_max = 20000;
 
-// The most bytes, asked for, of a record before which one byte is left for its length. A short one is seldom as long as
-// what was asked for; if it needs a longer length after all, it is moved.
-constexpr size_t short_record_max = 512;
-
 // What recovery believed and does not know to be durable (L4): records with their lengths, to be appended first.
 struct repeated_records {
     uint8_t *bytes = nullptr;
@@ -639,16 +635,16 @@ size_t log_record_max(const log *l) {
 ty_status log_append_begin(log *l, size_t bytes, uint8_t **place) {
     if (bytes > log_record_max(l))
         return TY_E_SPACE;
-    size_t length_max = length_bytes(bytes);
+    size_t reserved = length_bytes(bytes);
     l->lock.lock();
-    if (!has_room(l, length_max + bytes)) [[unlikely]] {
-        if (ty_status status = make_room(l, length_max + bytes)) {
+    if (!has_room(l, reserved + bytes)) [[unlikely]] {
+        if (ty_status status = make_room(l, reserved + bytes)) {
             l->lock.unlock();
             return status;
         }
     }
-    l->reserved = bytes <= short_record_max ? 1 : length_max;
-    *place = l->gathering->memory + sizeof(frame_header_1) + l->gathering->payload + l->reserved;
+    l->reserved = reserved;
+    *place = l->gathering->memory + sizeof(frame_header_1) + l->gathering->payload + reserved;
     return TY_OK;
 }
 
@@ -659,7 +655,7 @@ uint64_t log_append_end(log *l, size_t bytes) {
         slot &s = *l->gathering;
         uint8_t *at = s.memory + sizeof(frame_header_1) + s.payload;
         size_t taken = length_bytes(bytes);
-        if (taken != l->reserved) [[unlikely]]
+        if (taken < l->reserved)
             memmove(at + taken, at + l->reserved, bytes);
         put_length(at, bytes);
         s.payload += static_cast<uint32_t>(taken + bytes);

@@ -14,57 +14,26 @@ constexpr size_t insertion_max = 40;
 constexpr unsigned digit_bits = 8;
 constexpr size_t digits = size_t{1} << digit_bits;
 
-// Few numbers, all different and in no order: no branch depends on them, since it would be mispredicted. Up to eight,
-// with UINT64_MAX behind them, go through the network of 19 comparators that is the smallest there is (Knuth, The Art
-// of Computer Programming 3, 5.3.4); of more it is counted how many come before each.
-void sort_eight(uint64_t *numbers) {
-    static constexpr uint8_t network[][2] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4}, {1, 5}, {2, 6},
-                                             {3, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {2, 4}, {3, 5},
-                                             {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6}};
-    uint64_t n[8];
-    memcpy(n, numbers, sizeof n);
-#pragma GCC unroll 19
-    for (auto [low, high] : network) {
-        uint64_t swapped = (n[low] ^ n[high]) & -uint64_t{n[high] < n[low]}; // of min and max compilers make a branch
-        n[low] ^= swapped;
-        n[high] ^= swapped;
-    }
-    memcpy(numbers, n, sizeof n);
-}
-
-void sort_by_rank(uint64_t *numbers, size_t count) {
-    uint64_t from[few_max];
-    size_t ranks[few_max];
-    memcpy(from, numbers, count * sizeof *from);
+// Few entries, in no order: counting how many come before each takes no branch that could be mispredicted. Equal ones
+// keep their order.
+void rank(const range_entry *entries, size_t count, size_t *ranks) {
     for (size_t i = 0; i < count; i++) {
+        const uint64_t key = entries[i].key;
         size_t behind = 0;
         for (size_t k = 0; k < i; k++) {
-            size_t later = from[k] > from[i];
+            size_t later = entries[k].key > key;
             ranks[k] += later;
             behind += later;
         }
         ranks[i] = i - behind;
     }
-    for (size_t i = 0; i < count; i++)
-        numbers[ranks[i]] = from[i];
 }
 
-void sort_few(uint64_t (&numbers)[few_max], size_t count) {
-    if (count > 8)
-        return sort_by_rank(numbers, count);
-    for (size_t i = count; i < 8; i++)
-        numbers[i] = UINT64_MAX;
-    sort_eight(numbers);
-}
-
-// Equal ones keep their order.
-void sort_few_entries(const range_entry *from, size_t count, range_entry *to) {
-    uint64_t order[few_max];
+void sort_by_rank(const range_entry *from, size_t count, range_entry *to) {
+    size_t ranks[few_max];
+    rank(from, count, ranks);
     for (size_t i = 0; i < count; i++)
-        order[i] = from[i].first() * few_max + i;
-    sort_few(order, count);
-    for (size_t i = 0; i < count; i++)
-        to[i] = from[order[i] % few_max];
+        to[ranks[i]] = from[i];
 }
 
 // Of words in rising order, repeated ones in the order in which they were declared: leaves the first of each, where it
@@ -331,7 +300,7 @@ bool range_cache::may_touch(uint64_t since, uint64_t first, uint64_t end) const 
 const range_entry *range_cache::sort(const range_entry *entries, size_t count) {
     range_entry *a = sorting_.as<range_entry>();
     if (count <= few_max) {
-        sort_few_entries(entries, count, a);
+        sort_by_rank(entries, count, a);
         return a;
     }
     uint64_t differing = 0;
@@ -388,28 +357,24 @@ ty_status range_cache::merged(const range_entry **sorted, size_t *sorted_count) 
 // Of equal words the one declared first ranks first (R1).
 bool range_cache::changed_words(record_words *changed, size_t *declared) const {
     const range_entry *entries = entries_.as<range_entry>();
-    const uint64_t *before = before_.as<uint64_t>(); // as only words were added, the entries' copies are in their order
     const size_t size = count();
     if (!only_words_ || size - 1 >= few_max)
         return false;
-    static_assert(few_max - 1 <= range_entry::count_max);
-    uint64_t order[few_max]; // the first words, with their places in the entries in place of the counts
-    for (size_t i = 0; i < size; i++)
-        order[i] = entries[i].key - 1 + i;
-    sort_few(order, size);
-    bool all_changed = true, repeated = false;
-    uint64_t last = UINT64_MAX;
+    size_t ranks[few_max];
+    rank(entries, size, ranks);
+    bool all_changed = true;
     for (size_t i = 0; i < size; i++) {
-        uint64_t word = order[i] >> range_entry::count_bits, now;
+        uint64_t word = entries[i].first(), now;
         memcpy(&now, base_ + word * 8, 8);
-        uint64_t difference = now ^ before[order[i] % few_max];
-        changed->place[i] = word;
-        changed->value[i] = now;
-        changed->difference[i] = difference;
+        uint64_t difference = now ^ *entries[i].before;
+        changed->place[ranks[i]] = word;
+        changed->value[ranks[i]] = now;
+        changed->difference[ranks[i]] = difference;
         all_changed &= difference != 0;
-        repeated |= word == last;
-        last = word;
     }
+    bool repeated = false;
+    for (size_t i = 1; i < size; i++)
+        repeated |= changed->place[i] == changed->place[i - 1];
     changed->count = *declared = size;
     if (repeated || !all_changed) [[unlikely]]
         keep_first_changes(changed, declared);
