@@ -64,7 +64,7 @@ unsigned width_of(uint64_t value) {
     return static_cast<unsigned>(std::bit_width(value));
 }
 
-// A seventh of the width, rounded up, for all widths there are.
+// A seventh of the width, rounded up, for all widths there are: in fewer instructions than a division by 7.
 unsigned varint_bytes(uint64_t value) {
     return (width_of(value | 1) * 9 + 64) / 64;
 }
