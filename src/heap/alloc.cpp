@@ -299,9 +299,13 @@ void *heap_alloc(ty_heap *heap, size_t size) {
 
 void *alloc_held_slowly(ty_heap *heap, size_t size) {
     thread_cache *cache = cache_at(heap->slot);
-    if (size > heap->small_max || cache == nullptr || !try_enter(cache, gate_holds))
+    if (cache == nullptr || !try_enter(cache, gate_holds))
         return alloc_otherwise(heap, size, 0, false);
-    return alloc_slowly(cache, heap->class_of[(size + 7) / 8], size);
+    if (size <= heap->small_max)
+        return alloc_slowly(cache, heap->class_of[(size + 7) / 8], size);
+    page_run kept = take_kept_run(cache, (size + page_bytes - 1) / page_bytes);
+    leave(cache);
+    return kept.count != 0 ? page_address(heap, kept.first) : alloc_otherwise(heap, size, 0, false);
 }
 
 void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *bytes) {

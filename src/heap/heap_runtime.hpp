@@ -161,9 +161,9 @@ struct alignas(freed_blocks) thread_cache {
     freed_blocks freed[size_class_count_max];     // by class; not touched before a block is freed
     // Blocks of other threads' spans that this one freed, to be handed to them together; if threads hold blocks.
     uint32_t outgoing_count = 0;
-    uint32_t outgoing_bytes = 0;
     thread_cache *outgoing_to = nullptr; // who owned the spans of all of them; NULL: several, or nobody
     char *outgoing[outgoing_max];
+    uint32_t outgoing_bytes = 0; // of them
     // And what others sent to this one: parcels.hpp.
     alignas(64) std::atomic<parcel *> inbox{nullptr};
     // The first spans in the queues of those that other threads freed into.

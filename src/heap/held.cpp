@@ -219,14 +219,11 @@ held_stack *stack_of(const thread_cache *cache, const void *block) {
     return is_part_of(cache, held) ? held : nullptr;
 }
 
-// In line, as the frees of a thread that is sent blocks are nothing but this.
-[[gnu::always_inline]] inline held_free hold(thread_cache *cache, const void *block) {
-    if (cache->page_stacks == nullptr)
-        return held_free::elsewhere;
-    held_stack *held = stack_for(cache->heap, offset_in(cache->heap, block));
+[[gnu::always_inline]] inline held_free hold(thread_cache *cache, const void *block, uint64_t offset,
+                                             held_stack *held) {
     if (!is_part_of(cache, held))
         return send_later(cache, block, held);
-    bool exact = find_place(held->reciprocal, offset_in(cache->heap, block) & held->span_mask).exact;
+    bool exact = find_place(held->reciprocal, offset & held->span_mask).exact;
     if (!exact || held->top[-1] == block)
         return held_free::wrong;
     if (held->top == held->end)
@@ -242,16 +239,14 @@ void *take(thread_cache *cache, uint32_t size_class) {
     return take_without_parcels(cache, size_class);
 }
 
-// A thread that only frees opens its parcels too: what its own ones were made of comes back.
-void open_parcels_if_sent(thread_cache *cache) {
+// A free, by the cache's thread. One that only frees opens its parcels too: what its own ones were made of comes back.
+held_free hold_freed(thread_cache *cache, const void *block) {
+    if (cache->page_stacks == nullptr)
+        return held_free::elsewhere;
+    uint64_t offset = offset_in(cache->heap, block);
+    held_free result = hold(cache, block, offset, stack_for(cache->heap, offset));
     if (cache->outgoing_count == 0 && has_parcels(cache))
         open_parcels(cache); // it has just sent some, or sends none
-}
-
-// A free, by the cache's thread.
-held_free hold_freed(thread_cache *cache, const void *block) {
-    held_free result = hold(cache, block);
-    open_parcels_if_sent(cache);
     return result;
 }
 
@@ -314,9 +309,14 @@ char *take_without_parcels(thread_cache *cache, uint32_t size_class) {
 }
 
 void put_on_stacks(thread_cache *cache, char *const *blocks, uint64_t count) {
-    for (uint64_t i = 0; i < count; i++)
-        if (hold(cache, blocks[i]) != held_free::held) [[unlikely]]
+    uintptr_t base = cache->base;
+    std::atomic<held_stack *> *stacks = cache->page_stacks;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t offset = reinterpret_cast<uintptr_t>(blocks[i]) - base;
+        held_stack *held = stacks[offset / page_bytes].load(std::memory_order_relaxed);
+        if (hold(cache, blocks[i], offset, held) != held_free::held) [[unlikely]]
             tell_wrong_free(cache->heap, blocks[i]);
+    }
 }
 
 ty_status free_held_slowly(void *block) {
@@ -330,12 +330,44 @@ ty_status free_held_slowly(void *block) {
     return heap_free(block); // tells what is wrong, if anything is
 }
 
-ty_status free_held_elsewhere(void *block) {
+static size_t usable_size(const thread_cache *cache, const void *block) {
+    const ty_heap *heap = cache->heap;
+    uint64_t offset = offset_in(heap, block), page = offset / page_bytes;
+    if (const held_stack *held = stack_for(heap, offset)) {
+        const thread_cache *owner = cache_with(heap, held);
+        const class_info &info = heap->classes[held - owner->held];
+        place_in_span place = find_place(info.reciprocal, offset & info.span_mask);
+        bool freed = owner == cache && held->top[-1] == block;
+        return place.exact && place.index < info.blocks && !freed ? info.block_bytes : 0;
+    }
+    bool run = page < top_of(heap) && kind_of(heap->descriptors[page]) == page_run_head;
+    return run && offset % page_bytes == 0 ? heap->descriptors[page].length * page_bytes : 0;
+}
+
+size_t held_usable_size(const void *block) {
     thread_cache *cache = holding_cache;
-    held_free result = send_later(cache, block, stack_for(cache->heap, offset_in(cache->heap, block)));
-    open_parcels_if_sent(cache);
+    if (reinterpret_cast<uintptr_t>(block) - cache->base >= cache->bytes || !try_enter(cache, gate_holds)) [[unlikely]]
+        return 0;
+    size_t bytes = usable_size(cache, block);
     leave(cache);
-    return result == held_free::held ? TY_OK : heap_free(block);
+    return bytes;
+}
+
+void *try_alloc_held_aligned(size_t size, size_t alignment) {
+    thread_cache *cache = holding_cache;
+    size_t whole = (size + alignment - 1) & ~(alignment - 1);
+    if (size > small_bytes_max || whole > small_bytes_max || !try_enter(cache, gate_holds)) [[unlikely]]
+        return nullptr;
+    uint32_t size_class = cache->heap->class_of[(whole + 7) / 8];
+    const class_info &info = cache->heap->classes[size_class];
+    held_stack &held = cache->held[size_class];
+    char *block = nullptr;
+    if ((info.block_bytes & (alignment - 1)) == 0 && alignment <= info.span_mask)
+        block = held.top[-1];
+    if (block != nullptr)
+        held.top--;
+    leave(cache);
+    return block;
 }
 
 [[gnu::cold]] void tell_wrong_free(const ty_heap *heap, const void *block) {

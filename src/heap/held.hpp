@@ -22,7 +22,15 @@ ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block));
 // What the calls in line leave: as heap_alloc and heap_free.
 void *alloc_held_slowly(ty_heap *heap, size_t size);
 ty_status free_held_slowly(void *block);
-ty_status free_held_elsewhere(void *block); // the thread has entered, and leaves
+// stack: what try_free_held gave. The thread has entered, and leaves.
+ty_status free_held_elsewhere(void *block, const held_stack *stack);
+
+// What a block can hold that is a run of pages or in a span that a thread owns. That the block is free is found out as
+// seldom as by a free of it. 0: ask heap_usable_size.
+size_t held_usable_size(const void *block);
+
+// alignment: a power of two. NULL: ask heap_alloc.
+void *try_alloc_held_aligned(size_t size, size_t alignment);
 
 // NULL: ask alloc_held_slowly.
 [[gnu::always_inline]] inline void *try_alloc_held(size_t size) {
@@ -37,16 +45,17 @@ ty_status free_held_elsewhere(void *block); // the thread has entered, and leave
     return block;
 }
 
-// Elsewhere: the block is not in a span of the thread's own, which has entered: ask free_held_elsewhere. Not_free: ask
-// free_held_slowly.
+// Elsewhere: the block is not in a span of the thread's own, which has entered: ask free_held_elsewhere, with the
+// stack. Not_free: ask free_held_slowly.
 enum class tried_free { done, elsewhere, not_free };
 
-[[gnu::always_inline]] inline tried_free try_free_held(void *block) {
+[[gnu::always_inline]] inline tried_free try_free_held(void *block, const held_stack **stack) {
     thread_cache *cache = holding_cache;
     uint64_t offset = reinterpret_cast<uintptr_t>(block) - cache->base;
     if (offset >= cache->bytes || !try_enter(cache, gate_holds)) [[unlikely]]
         return tried_free::not_free;
     held_stack *held = cache->page_stacks[offset / page_bytes].load(std::memory_order_relaxed);
+    *stack = held;
     if (!is_part_of(cache, held)) [[unlikely]]
         return tried_free::elsewhere;
     char **top = held->top;

@@ -2,6 +2,7 @@
 
 #include "pointer.hpp"
 #include "remote.hpp"
+#include "run_cache.hpp"
 
 namespace taiyen {
 namespace {
@@ -128,7 +129,7 @@ uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count) {
     return kept;
 }
 
-void send_outgoing(thread_cache *cache) {
+[[gnu::noinline]] void send_outgoing(thread_cache *cache) {
     uint32_t left = cache->outgoing_count;
     cache->outgoing_count = 0;
     cache->outgoing_bytes = 0;
@@ -158,33 +159,84 @@ void deliver_block(thread_cache *cache, char *block) {
 
 } // namespace
 
-held_free send_later(thread_cache *cache, const void *block, const held_stack *stack) {
+namespace {
+
+enum class gathered { held, full, wrong };
+
+// Full: send_outgoing comes next.
+[[gnu::always_inline]] inline gathered gather(thread_cache *cache, const void *block, thread_cache *owner,
+                                              uint32_t size_class) {
     const ty_heap *heap = cache->heap;
-    uint64_t offset = offset_in(heap, block);
-    uint32_t size_class;
-    thread_cache *owner = nullptr;
-    if (stack != nullptr) { // its place tells; its content, and the span's, are on their owner's processor
-        owner = cache_with(heap, stack);
-        size_class = static_cast<uint32_t>(stack - owner->held);
-    } else {
-        const page_descriptor &page = heap->descriptors[offset / page_bytes];
-        if (kind_of(page) != page_span)
-            return held_free::elsewhere;
-        size_class = page.size_class;
-    }
     const class_info &info = heap->classes[size_class];
-    place_in_span place = find_place(info.reciprocal, offset & info.span_mask);
-    if (!place.exact || place.index >= info.blocks)
-        return held_free::wrong;
-    if (cache->outgoing_count == 0)
-        cache->outgoing_to = owner;
-    else if (cache->outgoing_to != owner)
-        cache->outgoing_to = nullptr;
-    cache->outgoing[cache->outgoing_count++] = static_cast<char *>(const_cast<void *>(block));
-    cache->outgoing_bytes += info.block_bytes;
-    if (cache->outgoing_count == outgoing_max || cache->outgoing_bytes >= outgoing_bytes_max)
+    place_in_span place = find_place(info.reciprocal, offset_in(heap, block) & info.span_mask);
+    if (!place.exact || place.index >= info.blocks) [[unlikely]]
+        return gathered::wrong;
+    uint32_t count = cache->outgoing_count;
+    uint32_t bytes = cache->outgoing_bytes + info.block_bytes;
+    if (cache->outgoing_to != owner)
+        cache->outgoing_to = count == 0 ? owner : nullptr;
+    cache->outgoing[count] = static_cast<char *>(const_cast<void *>(block));
+    cache->outgoing_count = ++count;
+    cache->outgoing_bytes = bytes;
+    return count < outgoing_max && bytes < outgoing_bytes_max ? gathered::held : gathered::full;
+}
+
+// Its place tells whose the span is, and of what class; its content is on the owner's processor, as are the span's.
+[[gnu::always_inline]] inline gathered gather_owned(thread_cache *cache, const void *block, const held_stack *stack) {
+    thread_cache *owner = cache_with(cache->heap, stack);
+    return gather(cache, block, owner, static_cast<uint32_t>(stack - owner->held));
+}
+
+[[gnu::noinline]] ty_status end_free(thread_cache *cache, void *block, held_free result) {
+    if (cache->outgoing_count == 0 && has_parcels(cache))
+        open_parcels(cache); // it has just sent some: what its own ones were made of comes back so
+    leave(cache);
+    return result == held_free::held ? TY_OK : heap_free(block);
+}
+
+// It is a run of pages, or in a span that no thread owns, or no block.
+[[gnu::noinline]] ty_status free_unstacked(thread_cache *cache, void *block) {
+    const ty_heap *heap = cache->heap;
+    uint64_t page = offset_in(heap, block) / page_bytes;
+    bool kept = page < top_of(heap) && page_address(heap, page) == block && keep_run(cache, page);
+    return end_free(cache, block, kept ? held_free::held : send_later(cache, block, nullptr));
+}
+
+[[gnu::noinline]] ty_status free_full(thread_cache *cache, void *block) {
+    send_outgoing(cache);
+    return end_free(cache, block, held_free::held);
+}
+
+} // namespace
+
+held_free send_later(thread_cache *cache, const void *block, const held_stack *stack) {
+    gathered result;
+    if (stack != nullptr) {
+        result = gather_owned(cache, block, stack);
+    } else {
+        const ty_heap *heap = cache->heap;
+        uint64_t page = offset_in(heap, block) / page_bytes;
+        if (page >= top_of(heap) || kind_of(heap->descriptors[page]) != page_span)
+            return held_free::elsewhere;
+        result = gather(cache, block, nullptr, heap->descriptors[page].size_class);
+    }
+    if (result == gathered::full)
         send_outgoing(cache);
-    return held_free::held;
+    return result == gathered::wrong ? held_free::wrong : held_free::held;
+}
+
+// This calls only functions that it ends with, so that it needs no stack.
+ty_status free_held_elsewhere(void *block, const held_stack *stack) {
+    thread_cache *cache = holding_cache;
+    if (stack == nullptr) [[unlikely]]
+        return free_unstacked(cache, block);
+    gathered result = gather_owned(cache, block, stack);
+    if (result == gathered::full) [[unlikely]]
+        return free_full(cache, block);
+    if (result == gathered::wrong) [[unlikely]]
+        return end_free(cache, block, held_free::wrong);
+    leave(cache);
+    return TY_OK;
 }
 
 bool has_parcels(const thread_cache *cache) {

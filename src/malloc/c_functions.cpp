@@ -31,6 +31,14 @@ void *or_no_memory(void *block) {
     return block;
 }
 
+// Not 0: function was given a block.
+size_t usable_bytes(const char *function, const void *block) {
+    size_t bytes = held_usable_size(block);
+    if (bytes == 0 && (bytes = heap_usable_size(block)) == 0)
+        stop_for(function);
+    return bytes;
+}
+
 void *resized_or_stop(void *block, size_t size) {
     void *resized = heap_resize(block, size);
     if (resized != nullptr)
@@ -55,9 +63,7 @@ void *move_into(void *block, size_t size, size_t content) {
 void *resize(void *block, size_t size) {
     if (made_heap.load(std::memory_order_acquire) == nullptr && size <= request_max)
         return resized_or_stop(block, size); // a checked heap knows the size that was asked for
-    size_t held = heap_usable_size(block);
-    if (held == 0)
-        stop_for("realloc");
+    size_t held = usable_bytes("realloc", block);
     if (size > request_max)
         return no_memory();
     if (held > direct_bytes_max && size > direct_bytes_max) // a run of pages, which can shrink in place
@@ -165,12 +171,7 @@ TAIYEN_FAMILY void *pvalloc(size_t size) noexcept {
 }
 
 TAIYEN_FAMILY size_t malloc_usable_size(void *block) noexcept {
-    if (block == nullptr)
-        return 0;
-    size_t bytes = heap_usable_size(block);
-    if (bytes == 0)
-        stop_for("malloc_usable_size");
-    return bytes;
+    return block != nullptr ? usable_bytes("malloc_usable_size", block) : 0;
 }
 
 // pad: what glibc leaves at the end of its heap; here no free page is kept.

@@ -47,14 +47,16 @@ void *allocate_aligned(size_t size, size_t alignment);
 // function was given a pointer that is not a live block, or the heap's tables are damaged.
 [[noreturn]] void stop_for(const char *function);
 
-void release_elsewhere(const char *function, void *block); // after tried_free::elsewhere
+void release_elsewhere(const char *function, void *block, const held_stack *stack); // after tried_free::elsewhere
 void release_otherwise(const char *function, void *block);
 
 [[gnu::always_inline]] inline void release(const char *function, void *block) {
-    tried_free tried = try_free_held(block);
+    const held_stack *stack;
+    tried_free tried = try_free_held(block, &stack);
     if (tried == tried_free::done) [[likely]]
         return;
-    return tried == tried_free::elsewhere ? release_elsewhere(function, block) : release_otherwise(function, block);
+    return tried == tried_free::elsewhere ? release_elsewhere(function, block, stack)
+                                          : release_otherwise(function, block);
 }
 
 } // namespace taiyen::drop_in

@@ -111,11 +111,12 @@ void *allocate_aligned(size_t size, size_t alignment) {
         return allocate(size <= natural_alignment ? natural_alignment : size);
     if (heap == nullptr || size > request_max)
         return nullptr;
-    return stop_if_damaged(heap_alloc(heap, size, alignment, false));
+    void *block = try_alloc_held_aligned(size, alignment);
+    return block != nullptr ? block : stop_if_damaged(heap_alloc(heap, size, alignment, false));
 }
 
-[[gnu::noinline]] void release_elsewhere(const char *function, void *block) {
-    if (free_held_elsewhere(block) != TY_OK) [[unlikely]]
+[[gnu::noinline]] void release_elsewhere(const char *function, void *block, const held_stack *stack) {
+    if (free_held_elsewhere(block, stack) != TY_OK) [[unlikely]]
         stop_for(function);
 }
 

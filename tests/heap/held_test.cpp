@@ -36,9 +36,10 @@ protected:
         return static_cast<char *>(block != nullptr ? block : alloc_held_slowly(memory.heap, size));
     }
     static ty_status release(void *block) {
-        tried_free tried = try_free_held(block);
+        const held_stack *stack;
+        tried_free tried = try_free_held(block, &stack);
         if (tried == tried_free::elsewhere)
-            return free_held_elsewhere(block);
+            return free_held_elsewhere(block, stack);
         return tried == tried_free::done ? TY_OK : free_held_slowly(block);
     }
 
@@ -204,6 +205,35 @@ TEST_F(heap_held, blocks_of_9_bytes_and_more_start_at_multiples_of_16) {
         }
 }
 
+TEST_F(heap_held, usable_bytes_are_known_without_a_look_at_the_truth) {
+    for (size_t size : {1, 9, 100, 4000, 10'000}) {
+        char *block = allocate(size);
+        size_t bytes = held_usable_size(block);
+        EXPECT_EQ(bytes, heap_usable_size(block));
+        EXPECT_GE(bytes, size);
+        EXPECT_EQ(held_usable_size(block + 4), 0u);
+        std::thread([&] {
+            EXPECT_EQ(held_usable_size(block), 0u) << "a thread that has no cache asks the heap";
+            char *own = allocate(size);
+            EXPECT_EQ(held_usable_size(block), bytes);
+            EXPECT_EQ(held_usable_size(block + 4), 0u);
+            EXPECT_EQ(release(own), TY_OK);
+        }).join();
+        EXPECT_EQ(release(block), TY_OK);
+        EXPECT_EQ(held_usable_size(block), 0u) << "the last one freed";
+    }
+    char *run = allocate(1'000'000);
+    EXPECT_EQ(held_usable_size(run), heap_usable_size(run));
+    EXPECT_EQ(held_usable_size(run + page_bytes), 0u);
+    EXPECT_EQ(held_usable_size(run + 8), 0u);
+    EXPECT_EQ(release(run), TY_OK);
+    EXPECT_EQ(held_usable_size(run), 0u);
+    EXPECT_EQ(held_usable_size(memory.base + (size_t{1} << 30)), 0u) << "never used";
+    EXPECT_EQ(held_usable_size(memory.base), 0u);
+    EXPECT_EQ(held_usable_size(&memory), 0u);
+    EXPECT_EQ(held_usable_size(nullptr), 0u);
+}
+
 TEST_F(heap_held, wrong_frees_are_told_at_once_where_that_costs_nothing) {
     char *block = allocate(100);
     EXPECT_EQ(release(block + 8), TY_E_ARGUMENT);
@@ -212,6 +242,46 @@ TEST_F(heap_held, wrong_frees_are_told_at_once_where_that_costs_nothing) {
     EXPECT_EQ(heap_usable_size(block), 0u);
     EXPECT_EQ(release(memory.base), TY_E_ARGUMENT);
     EXPECT_EQ(release(&block), TY_E_ARGUMENT);
+    expect_empty();
+}
+
+TEST_F(heap_held, aligned_blocks_are_taken_from_stacks) {
+    for (size_t alignment = 1; alignment <= 8192; alignment *= 2)
+        for (size_t size : {0, 1, 60, 100, 1000, 5000, 20'000, 100'000}) {
+            char *first = static_cast<char *>(heap_alloc(memory.heap, size, alignment, false));
+            ASSERT_EQ(reinterpret_cast<uintptr_t>(first) % alignment, 0u);
+            ASSERT_EQ(release(first), TY_OK);
+            char *block = static_cast<char *>(try_alloc_held_aligned(size, alignment));
+            if (alignment <= 64 && size > 0 && size <= 1000) {
+                EXPECT_EQ(block, first) << size << " aligned to " << alignment;
+            }
+            if (block == nullptr)
+                continue;
+            EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % alignment, 0u) << size;
+            EXPECT_GE(heap_usable_size(block), size);
+            EXPECT_EQ(release(block), TY_OK);
+        }
+    EXPECT_EQ(try_alloc_held_aligned(SIZE_MAX, 64), nullptr);
+    EXPECT_EQ(try_alloc_held_aligned(64, size_t{1} << 63), nullptr);
+    expect_empty();
+}
+
+TEST_F(heap_held, wrong_frees_anywhere_in_the_span_are_told) {
+    EXPECT_EQ(release(allocate(100)), TY_OK);
+    size_t limit = heap_limit(memory.heap);
+    for (size_t offset = 0; offset < limit; offset += limit / 64)
+        for (size_t within : {0, 8})
+            EXPECT_EQ(release(memory.base + offset + within), TY_E_ARGUMENT) << offset;
+    expect_empty();
+}
+
+TEST_F(heap_held, short_runs_come_and_go_like_small_blocks) {
+    char *run = allocate(40'000);
+    EXPECT_EQ(release(run), TY_OK);
+    EXPECT_EQ(release(run), TY_E_ARGUMENT) << "kept, not live";
+    EXPECT_EQ(allocate(40'000), run);
+    EXPECT_EQ(release(run + page_bytes), TY_E_ARGUMENT);
+    std::thread([&] { EXPECT_EQ(release(run), TY_OK); }).join();
     expect_empty();
 }
 

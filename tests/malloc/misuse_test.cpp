@@ -26,6 +26,7 @@ TEST(malloc_misuse_death, foreign_and_interior_pointers) {
     EXPECT_DEATH(free(hidden(&local)), "taiyen-malloc: free: .*lies in no heap");
     EXPECT_DEATH(free(hidden(block + 16)), "free: .*inside the block at 0x[0-9a-f]+ of 112 bytes");
     EXPECT_DEATH(free(hidden(run + 4096)), "free: .*inside the block at");
+    EXPECT_DEATH(free(hidden(run + (size_t{1} << 30))), "free: .*never used");
     EXPECT_DEATH(::operator delete(hidden(&local)), "operator delete: .*lies in no heap");
     free(block);
     free(run);
