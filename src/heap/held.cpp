@@ -314,6 +314,7 @@ void put_on_stacks(thread_cache *cache, char *const *blocks, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         uint64_t offset = reinterpret_cast<uintptr_t>(blocks[i]) - base;
         held_stack *held = stacks[offset / page_bytes].load(std::memory_order_relaxed);
+        os::prefetch_to_write(blocks[i]);
         if (hold(cache, blocks[i], offset, held) != held_free::held) [[unlikely]]
             tell_wrong_free(cache->heap, blocks[i]);
     }
@@ -376,6 +377,7 @@ void *try_alloc_held_aligned(size_t size, size_t alignment) {
 }
 
 constinit thread_local thread_cache *holding_cache = &holds_nothing;
+uint8_t held_class_of[small_bytes_max / 8 + 1];
 
 ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
     void *table;
@@ -398,6 +400,7 @@ ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
         heap->class_of[words] = heap->class_of[words + 1];
     for (words = heap->small_max / 8 + 1; words <= small_bytes_max / 8; words++)
         heap->class_of[words] = size_class_count_max;
+    memcpy(held_class_of, heap->class_of, sizeof held_class_of);
     return TY_OK;
 }
 

@@ -14,6 +14,9 @@ namespace taiyen {
 // This thread's cache of the heap whose blocks are held; one that holds nothing where it has none.
 extern constinit thread_local thread_cache *holding_cache;
 
+// The heap's class_of: at a fixed address, an allocation need not wait for where the cache and its heap are.
+extern uint8_t held_class_of[small_bytes_max / 8 + 1];
+
 // Makes a heap that nobody has used yet the process's one whose threads hold blocks. Blocks of 9 bytes and more start
 // at multiples of 16. wrong_free is called with what turns out late not to have been a live block, with the error
 // detail set.
@@ -37,7 +40,7 @@ void *try_alloc_held_aligned(size_t size, size_t alignment);
     thread_cache *cache = holding_cache;
     if (size > small_bytes_max || !try_enter(cache, gate_holds)) [[unlikely]]
         return nullptr;
-    held_stack &held = cache->held[cache->heap->class_of[(size + 7) / 8]];
+    held_stack &held = cache->held[held_class_of[(size + 7) / 8]];
     char *block = held.top[-1];
     if (block != nullptr) [[likely]]
         held.top--;
