@@ -361,10 +361,9 @@ void *try_alloc_held_aligned(size_t size, size_t alignment) {
     if (size > small_bytes_max || whole > small_bytes_max || !try_enter(cache, gate_holds)) [[unlikely]]
         return nullptr;
     uint32_t size_class = cache->heap->class_of[(whole + 7) / 8];
-    const class_info &info = cache->heap->classes[size_class];
     held_stack &held = cache->held[size_class];
     char *block = nullptr;
-    if ((info.block_bytes & (alignment - 1)) == 0 && alignment <= info.span_mask)
+    if ((cache->heap->classes[size_class].block_bytes & (alignment - 1)) == 0) // spans are aligned to their size
         block = held.top[-1];
     if (block != nullptr)
         held.top--;

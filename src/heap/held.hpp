@@ -28,11 +28,11 @@ ty_status free_held_slowly(void *block);
 // stack: what try_free_held gave. The thread has entered, and leaves.
 ty_status free_held_elsewhere(void *block, const held_stack *stack);
 
-// What a block can hold that is a run of pages or in a span that a thread owns. That the block is free is found out as
-// seldom as by a free of it. 0: ask heap_usable_size.
+// The bytes that a block can hold that is a run of pages or in a span that a thread owns. That the block is free is
+// found out as seldom as by a free of it. No lock. 0: ask heap_usable_size.
 size_t held_usable_size(const void *block);
 
-// alignment: a power of two. NULL: ask heap_alloc.
+// Pops from a stack whose blocks have the alignment, a power of two. NULL: ask heap_alloc.
 void *try_alloc_held_aligned(size_t size, size_t alignment);
 
 // NULL: ask alloc_held_slowly.

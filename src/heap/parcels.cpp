@@ -157,10 +157,6 @@ void deliver_block(thread_cache *cache, char *block) {
     truth.add(block);
 }
 
-} // namespace
-
-namespace {
-
 enum class gathered { held, full, wrong };
 
 // Full: send_outgoing comes next.

@@ -1,4 +1,4 @@
-// Writing the processor's cache back to memory that outlives the power.
+// The processor's cache: writing it back to memory that outlives the power, loops that wait, lines wanted soon.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Heaps in plain memory for the tests of the heap layer: a reserved span whose pages become usable when the heap asks.
 #pragma once
 
-#include "src/heap/heap.hpp"
+#include "src/heap/heap_runtime.hpp"
 #include <cstring>
 #include <gtest/gtest.h>
 #include <string>
@@ -56,6 +56,17 @@ struct memory_heap {
         detach();
         attach(true);
     }
+};
+
+// Its threads keep short runs, as those of large volatile heaps do.
+struct keeping_heap : memory_heap {
+    keeping_heap() : memory_heap(TY_CLASSES_PACKED, kept_limit_min) {
+        detach();
+        owner.movable = true;
+        attach(true);
+    }
+    char *alloc(size_t bytes, bool zeroed = false) { return static_cast<char *>(heap_alloc(heap, bytes, 0, zeroed)); }
+    uint64_t used() const { return heap->used_pages; }
 };
 
 // Page faults of this process so far, without those that read a file.

@@ -14,16 +14,6 @@ namespace {
 
 constexpr size_t run_bytes = 8 * page_bytes;
 
-struct keeping_heap : memory_heap {
-    keeping_heap() : memory_heap(TY_CLASSES_PACKED, kept_limit_min) {
-        detach();
-        owner.movable = true;
-        attach(true);
-    }
-    char *alloc(size_t bytes, bool zeroed = false) { return static_cast<char *>(heap_alloc(heap, bytes, 0, zeroed)); }
-    uint64_t used() const { return heap->used_pages; }
-};
-
 ty_heap_stats stats_of(ty_heap *heap) {
     ty_heap_stats stats{};
     EXPECT_EQ(heap_get_stats(heap, &stats), TY_OK);
