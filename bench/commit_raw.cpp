@@ -1,6 +1,7 @@
 // The limits of the machine, without a store. Synchronous: each transaction is one direct, synchronous overwrite of a
 // block in a file that was written before; a log record of six words fits into one. Relaxed: the words are added to in
-// plain memory, and that is all.
+// plain memory, and that is all: in pages of 4 KB, as the heap's are (a private mapping of a file has no others), and,
+// as raw-huge, in huge ones.
 #include "commit_store.hpp"
 #include "files.hpp"
 #include "kernel_probe.hpp"
@@ -17,9 +18,9 @@ constexpr size_t log_blocks = 4096; // the file is a ring, as a log is
 
 class raw_store : public commit_store {
 public:
-    explicit raw_store(const store_settings &settings)
+    raw_store(const store_settings &settings, bool huge)
         : settings_(settings), path_(settings.path + "/log"),
-          memory_(mapping::touched_memory(settings.sync ? page_bytes : settings.count * sizeof(uint64_t))) {}
+          memory_(mapping::touched_memory(settings.sync ? page_bytes : settings.count * sizeof(uint64_t), huge)) {}
 
     void open() override {
         if (!settings_.sync)
@@ -61,11 +62,14 @@ private:
     std::atomic<size_t> next_{0};
 };
 
+template <bool huge>
+std::unique_ptr<commit_store> make(const store_settings &settings) {
+    return std::make_unique<raw_store>(settings, huge);
+}
+
 } // namespace
 
-extern const store_kind raw_kind = {"raw", gigabyte_words,
-                                    [](const store_settings &settings) -> std::unique_ptr<commit_store> {
-                                        return std::make_unique<raw_store>(settings);
-                                    }};
+extern const store_kind raw_kind = {"raw", gigabyte_words, make<false>};
+extern const store_kind raw_huge_kind = {"raw-huge", gigabyte_words, make<true>};
 
 } // namespace bench

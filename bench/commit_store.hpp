@@ -78,7 +78,7 @@ struct store_kind {
     std::unique_ptr<commit_store> (*make)(const store_settings &);
 };
 
-extern const store_kind raw_kind;
+extern const store_kind raw_kind, raw_huge_kind;
 // Taiyen first, then the peers whose headers were there when this program was built.
 std::vector<store_kind> store_kinds();
 

@@ -33,11 +33,11 @@ std::string reason(const char *what) {
 
 } // namespace
 
-mapping mapping::touched_memory(size_t bytes) {
+mapping mapping::touched_memory(size_t bytes, bool huge) {
     void *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         fail_system("cannot map memory");
-    madvise(data, bytes, MADV_HUGEPAGE); // a wish; without it the pages are small
+    madvise(data, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE); // a wish: a kernel without huge pages refuses both
     std::memset(data, 0x5a, bytes);
     return mapping(static_cast<char *>(data), bytes);
 }

@@ -11,8 +11,8 @@ namespace bench {
 // A mapping that unmaps itself.
 class mapping {
 public:
-    // Private anonymous memory, on huge pages where the system has some; every page is touched.
-    static mapping touched_memory(size_t bytes);
+    // Private anonymous memory, every page touched; huge: on huge pages where the system has some.
+    static mapping touched_memory(size_t bytes, bool huge = true);
     // bytes of a file from offset on.
     static mapping of_file(const std::string &path, size_t offset, size_t bytes, bool shared);
 

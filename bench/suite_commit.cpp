@@ -340,13 +340,16 @@ std::vector<session::subject> subjects_of(const std::vector<store_kind> &kinds, 
 
 void run(session &session) {
     stage stage(session);
-    std::vector<store_kind> stores = store_kinds(), all = stores, own;
-    all.insert(all.begin(), raw_kind);
+    std::vector<store_kind> stores = store_kinds(), durable = stores, relaxed = stores, own;
+    durable.insert(durable.begin(), raw_kind);
+    relaxed.insert(relaxed.begin(), {raw_kind, raw_huge_kind});
     std::copy_if(stores.begin(), stores.end(), std::back_inserter(own),
                  [](const store_kind &kind) { return std::string(kind.name) == self; });
     for (const word_case &which : word_cases)
         session.interleave(which.name, session.repetitions(which.turns),
-                           subjects_of(which.subjects == who::all ? all : own,
+                           subjects_of(which.subjects == who::self_only ? own
+                                       : which.sync                     ? durable
+                                                                        : relaxed,
                                        [&](const store_kind &kind) { stage.run_words(kind, which); }));
     for (const char *name : {"bytes-counter", "bytes-random"})
         if (session.is_wanted(name))
@@ -361,7 +364,8 @@ void run(session &session) {
     session.interleave("kill-reopen", times,
                        subjects_of(stores, [&](const store_kind &kind) { stage.run_kill(kind); }));
     session.out().note("6 random 8-byte words a transaction. raw: direct synchronous overwrites of one block; relaxed: "
-                       "the same words in plain memory. records: 16 bytes a word, address and value.");
+                       "the same words in plain memory, in pages of 4 KB as the heap's are; raw-huge: in huge pages, "
+                       "which no file's mapping has. records: 16 bytes a word, address and value.");
     session.out().note("Relaxed, libpmemobj flushes processor caches only; the others write to the page cache. "
                        "log_bytes_per_txn is what each says that it has written to its log.");
 }

@@ -55,7 +55,7 @@ const expectation &expected(const std::string &suite) {
          {"sync-1", "sync-4", "sync-16", "async-1", "async-4", "sustained-1", "auto-1", "declared-1", "bytes-counter",
           "bytes-random", "churn-sync", "churn-async", "kill-reopen"},
          {"txn_per_s", "p50_us", "p99_us", "log_bytes_per_txn", "reopen_ms", "lost_txn"},
-         {"taiyen", "raw", "records"},
+         {"taiyen", "raw", "raw-huge", "records"},
          "4096"},
         {"transactional",
          {"churn", "sync", "entries-8", "restore-log", "restore-journal", "restore-congruent"},
