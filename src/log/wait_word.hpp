@@ -7,10 +7,10 @@
 namespace taiyen {
 
 // To be put to sleep and woken costs more than most commits do, and with many committers the next write often ends
-// within a few turns of other threads. So who waits lets others run for a while, and looks each time, before it sleeps.
-// Where a turn takes long, the processors are busy with something else, and a sleeper would be back sooner: what was
-// won by looking is credit for such turns, each paid for once, and when it is used up nobody looks for a while. One a
-// log. Thread-safe; its figures are hints.
+// within a few turns of other threads. So who waits looks, and lets others run in between, for a while before it
+// sleeps. Where a turn takes long, the processors are busy with something else, and a sleeper would be back sooner:
+// what was won by looking is credit for such turns, each paid for once, and when it is used up nobody looks for a
+// while. One a log. Thread-safe; its figures are hints.
 class patience {
 public:
     // Whether the word has changed from `seen` while it looked.
@@ -19,7 +19,8 @@ public:
     bool lets_others_run();
 
 private:
-    static constexpr uint64_t look_ns = 300000; // about three writes of a fast disk
+    static constexpr uint64_t look_ns = 300000;   // about three writes of a fast disk
+    static constexpr unsigned looks_a_turn = 100; // one after the other, some microseconds; then others run
     static constexpr uint64_t long_turn_ns = 1000000;
     static constexpr int32_t long_turn_price = 100; // in changes seen: some milliseconds against tens of microseconds
     static constexpr int32_t credit_max = 1000;
