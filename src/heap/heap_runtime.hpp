@@ -176,6 +176,7 @@ inline bool is_part_of(const thread_cache *cache, const void *entry) {
 // What is known of the memory of free pages; page_memory.hpp has the functions, and P1. Guarded by pages_lock, but due.
 // Counts are of pages.
 struct page_memory {
+    static constexpr uint32_t long_run_pages = 64; // free runs of fewer are given back last (page_memory.cpp)
     // A bit a page; NULL where the owner takes no memory back. Of a free page: it may be resident. Of one in use: what
     // it was when it was taken.
     std::atomic<uint64_t> *touched = nullptr;
@@ -191,8 +192,9 @@ struct page_memory {
     uint64_t longest_before = 0;
     uint64_t period_start = 0;
     uint64_t period_ns = uint64_t{50} * 1000 * 1000;
-    uint64_t next = 0;        // area for decay to look at
-    bool found = false;       // some, in this round over the areas
+    uint32_t next_length = long_run_pages; // free run for decay to look at: of so many pages or more,
+    uint32_t next = 0;                     // and from here on
+    bool found = false;                    // some, in this round over the free runs
     uint64_t barren = 0;      // so many pages were held when a round in this period found nothing; 0: none did
     bool gives_short = false; // short runs, too
     uint64_t next_donor = 0;  // area for who wants memory to look at

@@ -16,14 +16,11 @@ constexpr uint64_t slack_min = 2048;
 constexpr uint64_t long_runs_kept = 3;
 constexpr uint64_t long_runs_shift = 2;
 
-// Shorter runs may hold that share twice: a page of theirs costs most to give back, in calls and in faults later.
-constexpr uint64_t short_run_pages = 64;
-
-// When a round over the areas found nothing to give back, the next one waits until so many pages more are held.
+// When a round over the free runs found nothing to give back, the next one waits until so many pages more are held.
 constexpr uint64_t barren_growth = 512;
 
-// A call of decay looks at so many areas, and takes so many free runs away at once.
-constexpr uint32_t decay_areas = 2048;
+// A call of decay looks at so many free runs, and takes so many away at once.
+constexpr uint32_t decay_looks = 256;
 constexpr uint32_t decay_runs = 32;
 
 bool watched(const ty_heap *heap) {
@@ -58,7 +55,8 @@ uint64_t larger(uint64_t one, uint64_t other) {
     return (pages >> slack_shift) + larger(slack_min, long_runs < share ? long_runs : share);
 }
 
-// How many pages may be held: memory is given back from most on until enough is left, that of short runs likewise.
+// How many pages may be held: memory is given back from most on until enough is left. Short runs may hold a share more:
+// a page of theirs costs most to give back, in calls and in faults later.
 struct bounds {
     uint64_t enough, most, enough_in_short, most_in_short;
 };
@@ -98,39 +96,58 @@ bool is_due(const page_memory &memory, const bounds &bounds, uint64_t bound) {
 // The next round begins; false: the last one found nothing.
 bool start_round(page_memory &memory) {
     bool found = memory.found;
-    memory.next = first_user_page;
+    memory.next_length = page_memory::long_run_pages;
+    memory.next = 0;
     memory.found = false;
     memory.barren = found ? 0 : held_pages(memory);
     return found;
 }
 
+// The next free run of a round, which takes the long ones in the order of their lengths, and then, where they are given
+// back, the short ones. none: there is no more, or the tree is damaged (verify tells).
+uint32_t next_free_run(ty_heap *heap, const bounds &bounds) {
+    page_memory &memory = heap->memory;
+    run_tree tree = tree_of(heap);
+    bool in_short = memory.next_length < page_memory::long_run_pages;
+    for (;;) {
+        if (in_short && !gives_short_runs(memory, bounds))
+            return run_tree::none;
+        uint32_t page = tree.lower_bound(memory.next_length, memory.next);
+        if (page != run_tree::none && page != run_tree::damaged) {
+            uint32_t length = heap->descriptors[page].length;
+            if (!in_short || length < page_memory::long_run_pages) {
+                memory.next_length = length;
+                memory.next = page + 1;
+                return page;
+            }
+        }
+        if (in_short)
+            return run_tree::none;
+        in_short = true;
+        memory.next_length = 1;
+        memory.next = 0;
+    }
+}
+
 // Free runs with memory become areas in use, so that nobody takes them meanwhile. Under pages_lock.
 uint32_t withdraw_some(ty_heap *heap, page_run *runs) {
     page_memory &memory = heap->memory;
-    uint64_t top = top_of(heap);
     bounds bounds = bounds_of(memory);
     uint32_t count = 0;
-    for (uint32_t areas = 0; areas < decay_areas && count < decay_runs && held_pages(memory) > bounds.enough; areas++) {
-        uint64_t page = next_head(heap, memory.next < first_user_page ? first_user_page : memory.next, top);
-        page_run area;
-        if (page >= top) {
+    for (uint32_t looks = 0; looks < decay_looks && count < decay_runs && held_pages(memory) > bounds.enough; looks++) {
+        uint32_t page = next_free_run(heap, bounds);
+        if (page == run_tree::none) {
             if (!start_round(memory))
                 break;
             continue;
         }
-        if (!area_at_head(heap, page, &area)) {
-            memory.next = page + 1; // damaged: verify tells
-            continue;
-        }
-        memory.next = page + area.count;
-        if (kind_at(heap, page) != page_free || (area.count < short_run_pages && !gives_short_runs(memory, bounds)) ||
-            count_touched(heap, area.first, area.count) == 0)
-            continue;
-        if (!withdraw_free(heap, area))
-            continue; // damaged too
-        forget_touched(heap, area);
+        page_run run;
+        if (!area_at_head(heap, page, &run) || count_touched(heap, run.first, run.count) == 0 ||
+            !withdraw_free(heap, run))
+            continue; // it has no memory, or is damaged: verify tells
+        forget_touched(heap, run);
         memory.found = true;
-        runs[count++] = area;
+        runs[count++] = run;
     }
     memory.due.store(is_due(memory, bounds, bounds.enough), std::memory_order_relaxed);
     return count;
