@@ -105,7 +105,7 @@ bool start_round(page_memory &memory) {
 
 // The next free run of a round, which takes the long ones in the order of their lengths, and then, where they are given
 // back, the short ones. none: there is no more, or the tree is damaged (verify tells).
-uint32_t next_free_run(ty_heap *heap, const bounds &bounds) {
+[[gnu::cold]] uint32_t next_free_run(ty_heap *heap, const bounds &bounds) {
     page_memory &memory = heap->memory;
     run_tree tree = tree_of(heap);
     bool in_short = memory.next_length < page_memory::long_run_pages;
@@ -130,7 +130,7 @@ uint32_t next_free_run(ty_heap *heap, const bounds &bounds) {
 }
 
 // Free runs with memory become areas in use, so that nobody takes them meanwhile. Under pages_lock.
-uint32_t withdraw_some(ty_heap *heap, page_run *runs) {
+[[gnu::cold]] uint32_t withdraw_some(ty_heap *heap, page_run *runs) {
     page_memory &memory = heap->memory;
     bounds bounds = bounds_of(memory);
     uint32_t count = 0;
@@ -210,7 +210,7 @@ void split_at_ends(ty_heap *heap, page_run run) {
     }
 }
 
-void decay(ty_heap *heap) {
+[[gnu::cold]] void decay(ty_heap *heap) {
     page_run runs[decay_runs];
     heap->pages_lock.lock();
     uint32_t count = withdraw_some(heap, runs);
