@@ -69,7 +69,7 @@ ty_status check_header(const storage_file &image, const image_header_1 &header, 
 
 } // namespace
 
-ty_status read_header(const storage_file &image, image_header_1 *header, bool *repaired) {
+ty_status read_header(const storage_file &image, image_header_1 *header, bool *repaired, uint64_t *other_log) {
     uint64_t file_bytes = 0;
     if (ty_status status = image.get_size(&file_bytes))
         return status;
@@ -108,6 +108,9 @@ ty_status read_header(const storage_file &image, image_header_1 *header, bool *r
     }
     *repaired = contents[0] != slot_content::valid || contents[1] != slot_content::valid;
     *header = slots[best];
+    const uint32_t other = 1 - static_cast<uint32_t>(best);
+    if (other_log)
+        *other_log = contents[other] == slot_content::valid ? slots[other].log_identity : 0;
     return check_header(image, *header, file_bytes);
 }
 

@@ -29,8 +29,9 @@ inline void set_mark(image_header_1 &header, const image_mark &mark) {
 }
 
 // Reads both slots and takes the newer valid one; checks everything in it against its bounds and the file's size.
-// *repaired: one slot was unreadable. Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.
-ty_status read_header(const storage_file &image, image_header_1 *header, bool *repaired);
+// *repaired: one slot was unreadable. *other_log (may be NULL): the log that the older one names. Errors: TY_E_FORMAT,
+// TY_E_DAMAGED, TY_E_IO.
+ty_status read_header(const storage_file &image, image_header_1 *header, bool *repaired, uint64_t *other_log = nullptr);
 
 // Flushes the image. After a failure, a header that was in doubt counts as not written.
 ty_status flush_image(const storage_file &image, header_state &state);

@@ -23,6 +23,7 @@ struct opening {
     uint64_t started_ns = os::now_ns();
     const image_open_hook *hook = nullptr;
     uint64_t log_identity = 0; // that the header is to have
+    uint64_t other_log = 0;    // that the older of the two headers names
     uint64_t service_word = 0; // of the heap as it is: see image_log
     ~opening() { scan.batches.clear(); }
 };
@@ -171,7 +172,7 @@ ty_status open_files(image &im, opening &state) {
     if (ty_status status = lock_image(im))
         return status;
     image_header_1 &header = im.header.current;
-    if (ty_status status = read_header(im.backing, &header, &state.report.header_repaired))
+    if (ty_status status = read_header(im.backing, &header, &state.report.header_repaired, &state.other_log))
         return status;
     if ((header.features_read_only & ~known_features_read_only) && !im.read_only)
         return failure(TY_E_FORMAT, "write to a heap with features that this library does not know (%#llx)",
@@ -231,6 +232,18 @@ ty_status ask_for_log(const image &im, opening &state) {
         .remedy("open it through the transaction layer");
 }
 
+// A detach died between its two headers: the older one names a log still, and the newer one may not be durable. The
+// older one must not be what a power cut leaves when the hook has made another log in that one's place.
+ty_status finish_detach(image &im, opening &state) {
+    if (!state.other_log || im.header.current.log_identity)
+        return TY_OK;
+    if (ty_status status = settle_journal(im, state.scan.batches))
+        return status;
+    if (ty_status status = settle_image(im, state.report.header_repaired))
+        return status;
+    return write_header_twice(im.backing, im.header);
+}
+
 // Changes of the files that the open asks for, or that an earlier one left unfinished.
 ty_status change_files(image &im, opening &state) {
     if (im.read_only)
@@ -243,6 +256,8 @@ ty_status change_files(image &im, opening &state) {
     if (attaches || may_take_log || limit_bytes > im.header.current.limit_bytes)
         if (ty_status status = probe_heap(im, state))
             return status;
+    if (ty_status status = finish_detach(im, state))
+        return status;
     if (ty_status status = ask_for_log(im, state))
         return status;
     if (ty_status status = settle_journal(im, state.scan.batches))

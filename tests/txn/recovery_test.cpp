@@ -201,6 +201,37 @@ TEST(recovery_test, attach_and_detach) {
     explore(l, true);
 }
 
+// The process dies between the two headers of a detach, and the power fails while the open after it attaches a log
+// anew: whichever header is left, the log that it names is there.
+TEST(recovery_test, an_attach_after_a_detach_that_was_cut_off) {
+    life l;
+    l.open();
+    l.run(4);
+    ASSERT_OK(ty_discard(l.heap));
+    uint64_t before = l.now();
+    l.open(TY_SNAPSHOT);
+    uint64_t after = l.now();
+    ASSERT_OK(ty_discard(l.heap));
+    for (uint64_t first = before; first <= after; ++first) {
+        disk once(os::sim_power_cut(l.files.get(), first, os::sim_cut::process_death, first));
+        ty_open_options options = with_log(once);
+        ty_heap *heap = nullptr;
+        uint64_t died = os::sim_event_count(once.get());
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        uint64_t opened = os::sim_event_count(once.get());
+        ASSERT_OK(ty_discard(heap));
+        for (uint64_t second = died; second <= opened; ++second)
+            for (os::sim_cut how : cuts) {
+                SCOPED_TRACE(testing::Message() << "events " << first << ", " << second << ", cut " << int(how));
+                disk twice(os::sim_power_cut(once.get(), second, how, first * 31 + second));
+                options = with_log(twice);
+                ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+                EXPECT_EQ(ledger::count(heap), 4u);
+                ASSERT_OK(ty_discard(heap));
+            }
+    }
+}
+
 TEST(recovery_test, rebuilds) {
     life l;
     l.open();
