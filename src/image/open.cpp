@@ -239,7 +239,7 @@ ty_status finish_detach(image &im, opening &state) {
         return TY_OK;
     if (ty_status status = settle_journal(im, state.scan.batches))
         return status;
-    if (ty_status status = settle_image(im, state.report.header_repaired))
+    if (ty_status status = settle_image(im, false)) // the older one was read
         return status;
     return write_header_twice(im.backing, im.header);
 }
@@ -256,8 +256,9 @@ ty_status change_files(image &im, opening &state) {
     if (attaches || may_take_log || limit_bytes > im.header.current.limit_bytes)
         if (ty_status status = probe_heap(im, state))
             return status;
-    if (ty_status status = finish_detach(im, state))
-        return status;
+    if (may_take_log)
+        if (ty_status status = finish_detach(im, state))
+            return status;
     if (ty_status status = ask_for_log(im, state))
         return status;
     if (ty_status status = settle_journal(im, state.scan.batches))
