@@ -108,7 +108,7 @@ namespace {
 
 // The log of the layer above comes last before the header: whatever fails or crashes before the image has its name, it
 // is a log of no heap, and holds nothing.
-ty_status ask_for_log(image &im, const image_open_hook *hook) {
+ty_status make_log(image &im, const image_open_hook *hook) {
     if (im.kind != TY_TRANSACTIONAL)
         return TY_OK;
     image_header_1 &header = im.header.current;
@@ -121,7 +121,7 @@ ty_status ask_for_log(image &im, const image_open_hook *hook) {
             .at(im.image_path)
             .remedy("create it through the transaction layer");
     set_log(header, log_identity);
-    return TY_OK;
+    return hook->make(hook->context);
 }
 
 } // namespace
@@ -150,7 +150,7 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
         if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
             !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&
             !(status = flush_image(im.backing, im.header)) &&
-            !(status = has_journal(im.kind) ? create_journal(im) : TY_OK) && !(status = ask_for_log(im, hook)) &&
+            !(status = has_journal(im.kind) ? create_journal(im) : TY_OK) && !(status = make_log(im, hook)) &&
             !(status = write_header_twice(im.backing, im.header)) &&
             !(status = storage->rename(storage->context, creation_path, im.image_path)))
             status = storage->flush_directory(storage->context, im.image_path);

@@ -24,15 +24,18 @@ struct image_log {
                            // a log already
 };
 
-// For a layer above that takes part in an open. check: everything of the heap's own files is known to be sound, and
-// nothing has been changed; a failure refuses the open. *log_identity is what the header says; what the callback leaves
-// there the header will say (0: none; then the kind becomes TY_SNAPSHOT, else TY_TRANSACTIONAL), durably, when the open
-// returns; of another log than before, the mark is its beginning, with the sequence going on. A read-only open changes
-// nothing. created: the heap is being made (asked for TY_TRANSACTIONAL only); log tells the identity that it will have,
-// and the image is not there under its name yet.
+// For a layer above that takes part in an open.
+// check: everything of the heap's own files is known to be sound, and nothing has been changed, nor may the callback; a
+// failure refuses the open. *log_identity is what the header says; what the callback leaves there the header will say
+// (0: none; then the kind becomes TY_SNAPSHOT, else TY_TRANSACTIONAL), durably, when the open returns; of another log
+// than before, the mark is its beginning, with the sequence going on. created: the heap is being made (asked for
+// TY_TRANSACTIONAL only); log tells the identity that it will have, and the image is not there under its name yet.
+// make: follows check, but in a read-only open. The log that was answered is there, durably, when it returns; until
+// then no header names it. No header that a power cut may leave needs what was in its place.
 struct image_open_hook {
     void *context;
     ty_status (*check)(void *context, const image_log &log, bool created, uint64_t *log_identity);
+    ty_status (*make)(void *context);
 };
 
 // A heap with a log that is open read-only can be written to in memory until image_freeze, so that its log can be

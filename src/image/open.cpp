@@ -233,15 +233,24 @@ ty_status ask_for_log(const image &im, opening &state) {
 }
 
 // A detach died between its two headers: the older one names a log still, and the newer one may not be durable. The
-// older one must not be what a power cut leaves when the hook has made another log in that one's place.
-ty_status finish_detach(image &im, opening &state) {
-    if (!state.other_log || im.header.current.log_identity)
-        return TY_OK;
+// older one must not be what a power cut leaves when another log is in the place of the one that it names.
+ty_status finish_detach(image &im, const opening &state) {
     if (ty_status status = settle_journal(im, state.scan.batches))
         return status;
     if (ty_status status = settle_image(im, false)) // the older one was read
         return status;
     return write_header_twice(im.backing, im.header);
+}
+
+// The log that the header is to name. It is there before anything else is written: where it was missing, a header that
+// does not need it must not be torn before, as the other one may need it.
+ty_status make_log(image &im, const opening &state) {
+    if (!state.hook)
+        return TY_OK;
+    if (state.other_log && !im.header.current.log_identity && state.log_identity)
+        if (ty_status status = finish_detach(im, state))
+            return status;
+    return state.hook->make(state.hook->context);
 }
 
 // Changes of the files that the open asks for, or that an earlier one left unfinished.
@@ -256,10 +265,9 @@ ty_status change_files(image &im, opening &state) {
     if (attaches || may_take_log || limit_bytes > im.header.current.limit_bytes)
         if (ty_status status = probe_heap(im, state))
             return status;
-    if (may_take_log)
-        if (ty_status status = finish_detach(im, state))
-            return status;
     if (ty_status status = ask_for_log(im, state))
+        return status;
+    if (ty_status status = make_log(im, state))
         return status;
     if (ty_status status = settle_journal(im, state.scan.batches))
         return status;

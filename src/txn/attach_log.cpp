@@ -25,19 +25,6 @@ ty_status refuse_stray(const log_place &place, const char *what) {
         .remedy("move it away, or name another place with log_path");
 }
 
-// Nothing that a heap may need is written over: only what is this heap's own, or was never used.
-ty_status check_replaceable(const log_place &place, const log_identity &identity) {
-    log_header_1 header;
-    ty_status status = log_check(*place.sink, place.path, nullptr, &header);
-    if (status == TY_E_FORMAT)
-        return place.options->log ? TY_OK : refuse_stray(place, "a file that is not a log");
-    if (status)
-        return status;
-    if (!memcmp(header.heap_identity, identity.heap, sizeof identity.heap))
-        return TY_OK;
-    return holds_nothing(*place.sink, place.path, header) ? TY_OK : refuse_stray(place, "a log of another heap");
-}
-
 // The file under another name, then under its own.
 ty_status make_file(log_place &place, const log_identity &identity) {
     const ty_open_options &options = *place.options;
@@ -91,14 +78,23 @@ ty_status place_open(log_place &place, bool writable) {
     return status == TY_E_FORMAT ? TY_E_NOT_FOUND : status;
 }
 
-ty_status place_make(log_place &place, const log_identity &identity) {
-    ty_status status = place.sink ? TY_OK : place_open(place, true);
-    if (status == TY_E_NOT_FOUND)
-        status = TY_OK;
-    else if (!status)
-        status = check_replaceable(place, identity);
+// Nothing that a heap may need is written over: only what is this heap's own, or was never used.
+ty_status place_check(log_place &place, const log_identity &identity) {
+    ty_status status = place_open(place, true);
+    if (status)
+        return status == TY_E_NOT_FOUND ? TY_OK : status;
+    log_header_1 header;
+    status = log_check(*place.sink, place.path, nullptr, &header);
+    if (status == TY_E_FORMAT)
+        return refuse_stray(place, "a file that is not a log");
     if (status)
         return status;
+    if (!memcmp(header.heap_identity, identity.heap, sizeof identity.heap))
+        return TY_OK;
+    return holds_nothing(*place.sink, place.path, header) ? TY_OK : refuse_stray(place, "a log of another heap");
+}
+
+ty_status place_make(log_place &place, const log_identity &identity) {
     if (place.options->log)
         return log_format(*place.sink, identity);
     sink_destroy(place.own);

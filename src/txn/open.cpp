@@ -30,7 +30,8 @@ struct opening {
     bool attached = false;
     bool recreated = false;
     bool detaches = false;
-    bool made = false; // the log's file: it is of no use if the open fails
+    bool makes = false; // a log
+    bool made = false;  // its file: of no use if the open fails
     uint64_t replay_ns = 0;
 
     bool read_only() const { return options.mode == TY_OPEN_READ_ONLY; }
@@ -42,14 +43,11 @@ struct opening {
     }
 };
 
-ty_status make_log(opening &state, uint64_t *log_identity) {
+void want_log(opening &state, uint64_t *log_identity) {
     os::random_bytes(&state.identity.log, sizeof state.identity.log);
     state.identity.log |= 1; // not 0
-    if (ty_status status = place_make(state.place, state.identity))
-        return status;
-    state.made = !state.options.log;
+    state.makes = true;
     *log_identity = state.identity.log;
-    return TY_OK;
 }
 
 ty_status refuse_missing(const opening &state) {
@@ -60,16 +58,16 @@ ty_status refuse_missing(const opening &state) {
 
 // The heap was closed in order, and its log is not there, or is one that an open had made when it died before the
 // header named it.
-ty_status replace_log(opening &state, bool missing, uint64_t *log_identity) {
+void replace_log(opening &state, bool missing, uint64_t other, uint64_t *log_identity) {
     if (state.read_only()) {
         place_destroy(state.place); // nothing to read
-        return TY_OK;
+        return;
     }
     state.recreated = true;
     if (missing)
-        return make_log(state, log_identity);
-    state.identity.log = *log_identity;
-    return TY_OK;
+        want_log(state, log_identity);
+    else
+        state.identity.log = *log_identity = other;
 }
 
 // The log of a heap that has one: what stands in it is known, or the open is refused.
@@ -83,11 +81,10 @@ ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity
     if (missing && !told.closed)
         return refuse_missing(state);
     if (missing || unused) {
-        if (unused && !state.read_only())
-            *log_identity = other;
         state.from = {0, 0, told.mark.sequence};
         state.plan.contents.end = state.plan.contents.tail = state.from;
-        return replace_log(state, missing, log_identity);
+        replace_log(state, missing, other, log_identity);
+        return TY_OK;
     }
     if (status)
         return status;
@@ -109,8 +106,21 @@ ty_status check_log(void *context, const image_log &told, bool created, uint64_t
         return failure(TY_E_UNSUPPORTED, "open a heap with undo buffers as a transactional one")
             .at(state.heap_path)
             .remedy("open it as a snapshot heap and call ty_undo_detach with keep_history false");
+    if (ty_status status = place_check(state.place, state.identity))
+        return status;
     state.attached = !created;
-    return make_log(state, log_identity);
+    want_log(state, log_identity);
+    return TY_OK;
+}
+
+ty_status make_log(void *context) {
+    auto &state = *static_cast<opening *>(context);
+    if (!state.makes)
+        return TY_OK;
+    if (ty_status status = place_make(state.place, state.identity))
+        return status;
+    state.made = !state.options.log;
+    return TY_OK;
 }
 
 txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
@@ -287,7 +297,7 @@ ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **h
         state.options.storage = ty_storage_default();
     if (ty_status status = place_create(state.place, path, state.options))
         return status;
-    image_open_hook hook{&state, check_log};
+    image_open_hook hook{&state, check_log, make_log};
     ty_report told{};
     ty_heap *opened = nullptr;
     ty_status status = image_open(path, state.options, &hook, &opened, &told);

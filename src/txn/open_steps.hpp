@@ -22,7 +22,9 @@ void place_destroy(log_place &place); // the file is closed, not removed
 
 // Opens what is there. TY_E_NOT_FOUND: nothing is; for a user's sink, it was never formatted.
 ty_status place_open(log_place &place, bool writable);
-// Makes a log that holds nothing, in place of none, or of one that no heap can need: whole before it has its name.
+// Whether a log may be made there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
+ty_status place_check(log_place &place, const log_identity &identity);
+// Makes a log that holds nothing, after place_check or where place_open found nothing: whole before it has its name.
 ty_status place_make(log_place &place, const log_identity &identity);
 // Whether what is open is another log of the heap that holds nothing: one that an open was about to give it.
 bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity);

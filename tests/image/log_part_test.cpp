@@ -20,10 +20,11 @@ struct layer {
     ty_status refusal = TY_OK;
     image_log told{};
     bool created = false;
-    int calls = 0;
+    int calls = 0, made = 0;
 
     image_open_hook hook() {
-        return {this, [](void *context, const image_log &log, bool is_created, uint64_t *log_identity) {
+        return {this,
+                [](void *context, const image_log &log, bool is_created, uint64_t *log_identity) {
                     auto &self = *static_cast<layer *>(context);
                     self.told = log;
                     self.created = is_created;
@@ -32,6 +33,10 @@ struct layer {
                         *log_identity = self.answer;
                     if (self.refusal)
                         return ty_error_set(self.refusal, 0, "refuse for a test", "test.ty-log", UINT64_MAX, "");
+                    return TY_OK;
+                },
+                [](void *context) {
+                    static_cast<layer *>(context)->made += 1;
                     return TY_OK;
                 }};
     }
@@ -292,8 +297,10 @@ TEST(log_part_test, a_refusal_of_the_layer_changes_nothing) {
     above.refusal = TY_E_DAMAGED;
     EXPECT_EQ(TY_E_DAMAGED, open_with(files, above, &heap));
     EXPECT_EQ("(none)", files.read_file(heap_path));
+    EXPECT_EQ(0, above.made);
     above.refusal = TY_OK;
     ASSERT_OK(open_with(files, above, &heap));
+    EXPECT_EQ(1, above.made);
     ASSERT_OK(change_and_mark(heap, 1));
     ASSERT_OK(image_discard(heap));
     above.refusal = TY_E_DAMAGED;
@@ -305,6 +312,7 @@ TEST(log_part_test, a_refusal_of_the_layer_changes_nothing) {
     std::string image = files.read_file(heap_path);
     EXPECT_EQ(TY_E_DAMAGED, image_open(heap_path, options, &hook, &heap, nullptr));
     EXPECT_TRUE(image == files.read_file(heap_path));
+    EXPECT_EQ(1, above.made);
 }
 
 TEST(log_part_test, a_raise_keeps_the_mark) {
@@ -339,6 +347,7 @@ TEST(log_part_test, read_only_can_be_written_until_it_is_frozen) {
     ty_open_options options = options_of(files, TY_KIND_DEFAULT);
     options.mode = TY_OPEN_READ_ONLY;
     ASSERT_OK(image_open(heap_path, options, &hook, &heap, nullptr));
+    EXPECT_EQ(1, above.made); // when the heap was
     void *block = heap_alloc(heap, 100, 0, true);
     ASSERT_NE(nullptr, block);
     ASSERT_OK(heap_root_set(heap, "more", block));

@@ -196,6 +196,30 @@ TEST_F(open_test, logs_that_do_not_belong) {
     ASSERT_OK(ty_close(heap));
 }
 
+// The process dies anywhere in a detach, and another heap's log comes into the place of the log: whatever the headers
+// say, an open that would make one is refused, and finishes nothing.
+TEST_F(open_test, a_stranger_after_a_detach_that_was_cut_off) {
+    disk files;
+    open(files);
+    run(4);
+    ASSERT_OK(ty_discard(heap));
+    ty_open_options other = with_log(files);
+    ASSERT_OK(ty_open("other.ty", &other, &heap, nullptr));
+    ASSERT_OK(ledger(3).run(heap));
+    ASSERT_OK(ty_discard(heap));
+    uint64_t before = os::sim_event_count(files.get());
+    open(files, TY_SNAPSHOT);
+    uint64_t after = os::sim_event_count(files.get());
+    ASSERT_OK(ty_discard(heap));
+    ASSERT_LT(before, after);
+    for (uint64_t event = before; event <= after; ++event) {
+        SCOPED_TRACE(event);
+        disk once(os::sim_power_cut(files.get(), event, os::sim_cut::process_death, event));
+        rename(once, "other.ty-log", log_path);
+        expect_refused(once, TY_E_MISMATCH, with_log(once));
+    }
+}
+
 // A log that another heap may need, or a file that is no log, is never written over.
 TEST_F(open_test, strangers_are_not_replaced) {
     disk files;
