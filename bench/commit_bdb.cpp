@@ -179,8 +179,7 @@ private:
 
 } // namespace
 
-extern const store_kind bdb_kind = {"bdb", table_words,
-                                    [](const store_settings &settings) -> std::unique_ptr<commit_store> {
+extern const store_kind bdb_kind = {"bdb", [](const store_settings &settings) -> std::unique_ptr<commit_store> {
                                         return std::make_unique<bdb_store>(settings);
                                     }};
 

@@ -177,7 +177,7 @@ private:
 
 } // namespace
 
-extern const store_kind libpmemobj_kind = {"libpmemobj", gigabyte_words,
+extern const store_kind libpmemobj_kind = {"libpmemobj",
                                            [](const store_settings &settings) -> std::unique_ptr<commit_store> {
                                                return std::make_unique<pmemobj_store>(settings);
                                            }};

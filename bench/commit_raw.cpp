@@ -69,7 +69,7 @@ std::unique_ptr<commit_store> make(const store_settings &settings) {
 
 } // namespace
 
-extern const store_kind raw_kind = {"raw", gigabyte_words, make<false>};
-extern const store_kind raw_huge_kind = {"raw-huge", gigabyte_words, make<true>};
+extern const store_kind raw_kind = {"raw", make<false>};
+extern const store_kind raw_huge_kind = {"raw-huge", make<true>};
 
 } // namespace bench

@@ -222,8 +222,7 @@ private:
 
 } // namespace
 
-extern const store_kind rocksdb_kind = {"rocksdb", table_words,
-                                        [](const store_settings &settings) -> std::unique_ptr<commit_store> {
+extern const store_kind rocksdb_kind = {"rocksdb", [](const store_settings &settings) -> std::unique_ptr<commit_store> {
                                             return std::make_unique<rocksdb_store>(settings);
                                         }};
 

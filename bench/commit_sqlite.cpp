@@ -160,8 +160,7 @@ private:
 
 } // namespace
 
-extern const store_kind sqlite_kind = {"sqlite", table_words,
-                                       [](const store_settings &settings) -> std::unique_ptr<commit_store> {
+extern const store_kind sqlite_kind = {"sqlite", [](const store_settings &settings) -> std::unique_ptr<commit_store> {
                                            return std::make_unique<sqlite_store>(settings);
                                        }};
 

@@ -19,7 +19,7 @@ TAIYEN_BENCH_PEERS
 
 std::vector<store_kind> store_kinds() {
 #define PRESENT(name) name##_kind,
-#define ABSENT(name) {#name, 0, not_built},
+#define ABSENT(name) {#name, not_built},
     return {TAIYEN_BENCH_PEERS};
 #undef PRESENT
 #undef ABSENT

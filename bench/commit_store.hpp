@@ -67,14 +67,12 @@ inline size_t commit_store::read(uint64_t, std::span<char>) {
     throw std::logic_error("this subject cannot be read");
 }
 
-// The number of words of a 1 GB table.
+// The number of words of a 1 GB table, and of one that some stores can keep better.
 constexpr size_t gigabyte_words = (size_t{1} << 30) / sizeof(uint64_t);
-// What stores with a record a word keep: a gigabyte's worth takes some of them minutes to fill.
-constexpr size_t table_words = gigabyte_words / 8;
+constexpr size_t small_words = gigabyte_words / 8;
 
 struct store_kind {
     const char *name;
-    size_t words; // in the table
     std::unique_ptr<commit_store> (*make)(const store_settings &);
 };
 

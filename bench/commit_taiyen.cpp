@@ -184,8 +184,7 @@ private:
 
 } // namespace
 
-extern const store_kind taiyen_kind = {self, gigabyte_words,
-                                       [](const store_settings &settings) -> std::unique_ptr<commit_store> {
+extern const store_kind taiyen_kind = {self, [](const store_settings &settings) -> std::unique_ptr<commit_store> {
                                            return std::make_unique<taiyen_store>(settings);
                                        }};
 
