@@ -10,12 +10,11 @@
 //            writes for each byte of records.
 // sync:      the same transactions, each durable when its commit returns.
 // entries-8: declared 8-byte words, 1,000 a transaction, cache warm: the price of an entry alone. memcpy: the same
-// words
-//            copied one by one to the same kind of place, which is the least that makes a rollback possible.
-// restore:   a process is killed; the next one restores, as an open with default options does: records from the log,
-//            pages from the journal, and, closed in order, from congruent files (the open, and reading every page
-//            once). restore-log's bar is of the replay alone, without the check of the log before it; open_ms is all
-//            of the open.
+//            words copied one by one to the same kind of place, which is the least that makes a rollback possible.
+// restore:   a process is killed; the next one restores, as an open with default options does: records from the log
+//            (those of the churn, and 64 MB of six random values each, all over 1 GB), pages from the journal, and,
+//            closed in order, from congruent files (the open, and reading every page once). What the log gives a second
+//            is of the replay alone, without the check of the log before it; open_ms is all of the open.
 #include "files.hpp"
 #include "harness.hpp"
 #include "process.hpp"
@@ -56,11 +55,27 @@ double rate(double count, double ns) {
     return ns > 0 ? count * 1e9 / ns : 0;
 }
 
+ty_txn *begin(ty_heap *heap) {
+    ty_txn *txn = nullptr;
+    check(ty_begin(heap, nullptr, &txn), "cannot begin a transaction");
+    return txn;
+}
+
+uint64_t *make_words(ty_heap *heap, size_t count) {
+    ty_txn *txn = begin(heap);
+    auto *words = static_cast<uint64_t *>(ty_txn_alloc(txn, count * sizeof(uint64_t)));
+    if (!words)
+        check(TY_E_MEMORY, "cannot allocate");
+    check(ty_txn_root_set(txn, "words", words), "cannot set a root");
+    check(ty_commit(txn), "cannot commit");
+    return words;
+}
+
 // The program that changes a heap.
 class churn_program {
 public:
     churn_program(ty_heap *heap, size_t block_count) : heap_(heap), random_(7) {
-        ty_txn *txn = begin();
+        ty_txn *txn = begin(heap_);
         for (size_t i = 0; i < block_count; i++)
             add_block(txn);
         check(ty_commit(txn), "cannot commit");
@@ -72,7 +87,7 @@ public:
 
     void one_transaction(bool durable, times &spent) {
         size_t entries = 1 + random_.below(17);
-        ty_txn *txn = begin();
+        ty_txn *txn = begin(heap_);
         stopwatch watch;
         for (size_t i = 0; i < entries; i++)
             one_entry(txn);
@@ -98,12 +113,6 @@ private:
         char *address;
         size_t bytes;
     };
-
-    ty_txn *begin() {
-        ty_txn *txn = nullptr;
-        check(ty_begin(heap_, nullptr, &txn), "cannot begin a transaction");
-        return txn;
-    }
 
     size_t random_bytes() { return block_least + random_.below(block_most - block_least); }
 
@@ -255,16 +264,11 @@ constexpr size_t entry_words = 1000;
 std::vector<double> run_entries(session &session) {
     std::string path = session.path("transactional-entries.ty");
     ty_heap *heap = open_transactional(path, 64 * mega, 64 * mega, TY_BACKGROUND_THREAD);
-    ty_txn *txn = nullptr;
-    check(ty_begin(heap, nullptr, &txn), "cannot begin a transaction");
-    auto *words = static_cast<uint64_t *>(ty_txn_alloc(txn, 8 * entry_words));
-    if (!words)
-        check(TY_E_MEMORY, "cannot allocate");
-    check(ty_commit(txn), "cannot commit");
+    uint64_t *words = make_words(heap, entry_words);
     double ns = 0;
     size_t turns = session.work(2000);
     for (size_t turn = 0; turn < turns; turn++) {
-        check(ty_begin(heap, nullptr, &txn), "cannot begin a transaction");
+        ty_txn *txn = begin(heap);
         stopwatch watch;
         for (size_t i = 0; i < entry_words; i++) {
             check(ty_declare(txn, words + i, 8), "cannot declare");
@@ -296,23 +300,56 @@ std::vector<double> run_entries_memcpy(session &session) {
 
 // ---- Restoring
 
-enum class restored_from { log, journal, congruent };
+enum class restored_from { log, words, journal, congruent };
 
 struct restore_way {
     const char *name;
     restored_from from;
 };
 constexpr restore_way restore_ways[] = {{"restore-log", restored_from::log},
+                                        {"restore-words", restored_from::words},
                                         {"restore-journal", restored_from::journal},
                                         {"restore-congruent", restored_from::congruent}};
 
-void prepare_restore(session &session, const std::string &path, restored_from from) {
-    size_t blocks = session.scaled(200000);
+// Nobody takes snapshots or applies them unless told to.
+ty_heap *open_to_be_killed(session &session, const std::string &path, size_t limit_megas) {
+    return open_transactional(path, session.scaled(limit_megas) * mega, std::max<size_t>(session.scaled(512), 1) * mega,
+                              TY_BACKGROUND_CALLS);
+}
+
+// The image is in the kernel's cache when the process dies, as it is where one had opened it, and not made it.
+void prepare_words(session &session, const std::string &path) {
+    constexpr size_t limit_megas = 1152;
+    size_t count = session.scaled(1024 * mega) / sizeof(uint64_t);
+    in_child([&] {
+        ty_heap *heap = open_to_be_killed(session, path, limit_megas);
+        uint64_t *words = make_words(heap, count);
+        std::memset(words, 0, count * sizeof(uint64_t)); // so that the snapshot writes all of it
+        check(ty_close(heap), "cannot close a heap");
+        return std::vector<double>();
+    });
+    in_killed_child([&] {
+        ty_heap *heap = open_to_be_killed(session, path, limit_megas);
+        auto *words = static_cast<uint64_t *>(ty_root(heap, "words"));
+        random_source random(7);
+        while (stats_of(heap).record_bytes < session.scaled(64 * mega)) {
+            ty_txn *txn = begin(heap);
+            for (int i = 0; i < 6; i++) {
+                uint64_t *word = words + random.below(count);
+                check(ty_declare(txn, word, sizeof *word), "cannot declare");
+                *word = random.next();
+            }
+            check(ty_commit_async(txn, nullptr), "cannot commit");
+        }
+        check(ty_stable(heap, 0, true, nullptr), "cannot wait for commits");
+        raise(SIGKILL);
+    });
+}
+
+void prepare_churn(session &session, const std::string &path, restored_from from) {
     auto work = [&, from] {
-        // Nobody takes snapshots or applies them unless told to.
-        ty_heap *heap = open_transactional(path, session.scaled(1024) * mega,
-                                           std::max<size_t>(session.scaled(512), 1) * mega, TY_BACKGROUND_CALLS);
-        churn_program program(heap, blocks);
+        ty_heap *heap = open_to_be_killed(session, path, 1024);
+        churn_program program(heap, session.scaled(200000));
         check(ty_snapshot(heap), "cannot take a snapshot");
         check(ty_work(heap), "cannot apply");
         churn_program::times spent;
@@ -341,7 +378,7 @@ std::vector<double> run_restore(const std::string &path, restored_from from) {
     ty_heap *heap = open_transactional(path, 0, 0, TY_BACKGROUND_THREAD, &report);
     double ns = watch.ns(), open_ms = ns / 1e6;
     double bytes = static_cast<double>(report.replayed_bytes);
-    if (from == restored_from::log) {
+    if (from == restored_from::log || from == restored_from::words) {
         ns = static_cast<double>(stats_of(heap).replay_ns);
     } else if (from == restored_from::journal) {
         bytes = static_cast<double>(report.pages_restored) * page_bytes;
@@ -370,7 +407,10 @@ void run_restores(session &session) {
             way.name, session.repetitions(5),
             {{"taiyen", [&] {
                   std::string path = session.path("transactional-restore.ty");
-                  prepare_restore(session, path, way.from);
+                  if (way.from == restored_from::words)
+                      prepare_words(session, path);
+                  else
+                      prepare_churn(session, path, way.from);
                   add_from_child(session, way.name, self,
                                  {{"restored_bytes_per_s", "bytes/s"}, {"restored_bytes", "bytes"}, {"open_ms", "ms"}},
                                  [&] { return run_restore(path, way.from); });
@@ -416,6 +456,7 @@ void judge(session &session) {
             40e6 / out.median("entries-8", self, "entry_per_s"), 1);
     out.bar("500 MB/s of log replayed, over what is reached",
             500e6 / out.median("restore-log", self, "restored_bytes_per_s"), 1);
+    out.bar("milliseconds to open 1 GB with 64 MB of log", out.median("restore-words", self, "open_ms"), 500);
 }
 
 } // namespace
