@@ -242,8 +242,8 @@ ty_status finish_detach(image &im, const opening &state) {
     return write_header_twice(im.backing, im.header);
 }
 
-// The log that the header is to name. It is there before anything else is written: where it was missing, a header that
-// does not need it must not be torn before, as the other one may need it.
+// The log that the header is to name. But for an unfinished detach, it is there before anything else is written: where
+// it was missing, a header that does not need it must not be torn before, as the other one may need it.
 ty_status make_log(image &im, const opening &state) {
     if (!state.hook)
         return TY_OK;
