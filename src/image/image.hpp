@@ -22,6 +22,7 @@ struct image_log {
     bool closed;           // in order: nothing stands behind the mark
     uint64_t service_word; // the first word of what the heap's service root leads to; 0: there is none, or the heap has
                            // a log already
+    ty_heap *heap;         // its memory, private, as this epoch has it: may be written to. NULL: not there yet
 };
 
 // For a layer above that takes part in an open.

@@ -190,6 +190,40 @@ ty_status open_files(image &im, opening &state) {
     return TY_OK;
 }
 
+// The heap's memory holds what is committed; what is written from now on is dirty.
+ty_status start_tracking(image &im, ty_tracking tracking) {
+    uint64_t page_count = im.mapped_bytes / page_bytes;
+    if (ty_status status = im.dirty.create(page_count))
+        return status;
+    if (ty_status status = im.in_flight.create(page_count))
+        return status;
+    os::tracker_method method = tracking == TY_TRACK_KERNEL   ? os::tracker_method::kernel
+                                : tracking == TY_TRACK_SIGNAL ? os::tracker_method::signal
+                                                              : os::tracker_method::automatic;
+    if (ty_status status = im.tracker.start(im.base, page_count, method))
+        return status;
+    im.tracking = true;
+    return TY_OK;
+}
+
+// What is mapped becomes a heap. Of one that is mapped privately nothing reaches the files (I5).
+ty_status start_memory(image &im, const opening &state) {
+    heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : snapshot_owner(im);
+    bool writable = !im.read_only || im.kind == TY_TRANSACTIONAL; // until image_freeze
+    if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
+        return status;
+    heap_set_image(im.heap, &im);
+    if (ty_status status = prepare_memory(im))
+        return status;
+    return im.read_only || !has_journal(im.kind) ? TY_OK : start_tracking(im, state.options.tracking);
+}
+
+ty_status take_memory(image &im, opening &state) {
+    if (ty_status status = map_heap(im, state))
+        return status;
+    return start_memory(im, state);
+}
+
 // Whether the heap could be mapped: asked before the files are changed for it (I7).
 ty_status probe_address(const image &im, uint64_t limit_bytes) {
     void *reserved = nullptr;
@@ -214,8 +248,9 @@ ty_status probe_heap(image &im, opening &state) {
     return im.backing.unmap(base, im.mapped_bytes);
 }
 
-ty_status check_with_hook(opening &state, image_log log) {
+ty_status check_with_hook(const image &im, opening &state, image_log log) {
     log.service_word = state.service_word;
+    log.heap = im.heap;
     return state.hook->check(state.hook->context, log, false, &state.log_identity);
 }
 
@@ -224,7 +259,7 @@ ty_status ask_for_log(const image &im, opening &state) {
     const image_header_1 &header = im.header.current;
     state.log_identity = header.log_identity;
     if (state.hook)
-        return check_with_hook(state, log_of(header, state.scan.batches));
+        return check_with_hook(im, state, log_of(header, state.scan.batches));
     if (header.kind != TY_TRANSACTIONAL)
         return TY_OK;
     return failure(TY_E_UNSUPPORTED, "open a heap that has a log as one that has none")
@@ -253,19 +288,33 @@ ty_status make_log(image &im, const opening &state) {
     return state.hook->make(state.hook->context);
 }
 
+// Whether the heap's pages lie in the image as they will when the open is done.
+bool pages_stay(const image &im, uint64_t limit_bytes) {
+    return im.read_only || (limit_bytes == im.header.current.limit_bytes && im.header.current.clear_bytes == 0);
+}
+
+// Whether all that the files will be changed for is there: asked before (I7). A heap with a log has its memory for the
+// reading of it already, if that can be.
+ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches) {
+    bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.kind != TY_TRANSACTIONAL;
+    if (im.kind == TY_TRANSACTIONAL && pages_stay(im, limit_bytes)) {
+        if (ty_status status = take_memory(im, state))
+            return status;
+    } else if (!im.read_only) {
+        if (ty_status status = probe_address(im, limit_bytes))
+            return status;
+        if (attaches || may_take_log || limit_bytes > im.header.current.limit_bytes)
+            if (ty_status status = probe_heap(im, state))
+                return status;
+    }
+    return ask_for_log(im, state);
+}
+
 // Changes of the files that the open asks for, or that an earlier one left unfinished.
 ty_status change_files(image &im, opening &state) {
-    if (im.read_only)
-        return ask_for_log(im, state);
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
-    if (ty_status status = probe_address(im, limit_bytes))
-        return status;
     bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind);
-    bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.kind != TY_TRANSACTIONAL;
-    if (attaches || may_take_log || limit_bytes > im.header.current.limit_bytes)
-        if (ty_status status = probe_heap(im, state))
-            return status;
-    if (ty_status status = ask_for_log(im, state))
+    if (ty_status status = check_all(im, state, limit_bytes, attaches); status || im.read_only)
         return status;
     if (ty_status status = make_log(im, state))
         return status;
@@ -297,31 +346,8 @@ ty_status change_files(image &im, opening &state) {
     return TY_OK;
 }
 
-// The heap's memory holds what is committed; what is written from now on is dirty.
-ty_status start_tracking(image &im, ty_tracking tracking) {
-    uint64_t page_count = im.mapped_bytes / page_bytes;
-    if (ty_status status = im.dirty.create(page_count))
-        return status;
-    if (ty_status status = im.in_flight.create(page_count))
-        return status;
-    os::tracker_method method = tracking == TY_TRACK_KERNEL   ? os::tracker_method::kernel
-                                : tracking == TY_TRACK_SIGNAL ? os::tracker_method::signal
-                                                              : os::tracker_method::automatic;
-    if (ty_status status = im.tracker.start(im.base, page_count, method))
-        return status;
-    im.tracking = true;
-    return TY_OK;
-}
-
 ty_status start_heap(image &im, opening &state) {
     memcpy(im.identity, im.header.current.identity, sizeof im.identity);
-    heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : snapshot_owner(im);
-    bool writable = !im.read_only || im.kind == TY_TRANSACTIONAL; // until image_freeze
-    if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
-        return status;
-    heap_set_image(im.heap, &im);
-    if (ty_status status = prepare_memory(im))
-        return status;
     if (ty_status status = im.fork.start())
         return status;
     if (im.read_only)
@@ -330,8 +356,6 @@ ty_status start_heap(image &im, opening &state) {
         return status;
     if (!has_journal(im.kind))
         return TY_OK;
-    if (ty_status status = start_tracking(im, state.options.tracking))
-        return status;
     if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
         return status;
     uint64_t size = 0;
@@ -406,10 +430,12 @@ ty_status open_or_create(image &im, opening &state) {
         if (status != TY_E_NOT_FOUND || im.backing.is_open() || mode != TY_OPEN_OR_CREATE) {
             if (status || (status = change_files(im, state)))
                 return status;
-            return map_heap(im, state);
+            return im.heap ? TY_OK : take_memory(im, state);
         }
     }
-    return create(im, state);
+    if (ty_status status = create(im, state))
+        return status;
+    return start_memory(im, state);
 }
 
 void take_over_batches(image &im, opening &state) {

@@ -37,7 +37,6 @@ struct opening {
     bool read_only() const { return options.mode == TY_OPEN_READ_ONLY; }
     bool threads() const { return options.background == TY_BACKGROUND_THREAD; }
     ~opening() {
-        plan.pages.destroy();
         plan.records.destroy();
         place_destroy(place);
     }
@@ -89,7 +88,7 @@ ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity
     if (status)
         return status;
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
-    return replay_scan(state.place, state.identity, state.from, told.limit_bytes, state.threads(), &state.plan);
+    return replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan);
 }
 
 ty_status check_log(void *context, const image_log &told, bool created, uint64_t *log_identity) {

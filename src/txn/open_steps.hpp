@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kept_records.hpp"
+#include "page_copier.hpp"
 #include "txn_runtime.hpp"
 
 namespace taiyen {
@@ -35,18 +36,18 @@ bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t 
 struct replay_plan {
     log_contents contents;
     kept_records records;
-    os::page_set pages;  // that records write to
+    page_copier pages;   // that records write to
     uint64_t words;      // that they do
     uint64_t operations; // and procedures
 };
 // Of fewer bytes of records a second thread is not worth its start. Tests lower it.
 inline uint64_t replay_helper_min_bytes = uint64_t{256} << 10;
-// limit_bytes: what the image's header tells of the words that records may name.
-ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, uint64_t limit_bytes,
+// The heap's memory, where it is there already, is not changed; pages of it may be copied.
+ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, const image_log &told,
                       bool threads, replay_plan *plan);
 // Brings the heap's memory to the end of what was scanned.
 ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from,
-                     const replay_plan &plan);
+                     replay_plan &plan);
 
 inline log_mark mark_of(const image_mark &mark) {
     return {mark.position, mark.session, mark.sequence};

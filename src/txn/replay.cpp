@@ -41,14 +41,14 @@ struct record_check {
         uint64_t page = word / words_per_page;
         plan->words += 1;
         if (page != last_page)
-            plan->pages.insert(page);
+            plan->pages.note(page);
         last_page = page;
         return TY_OK;
     }
     ty_status words(uint64_t first, uint64_t count, const uint8_t *) {
-        uint64_t page = first / words_per_page;
         plan->words += count;
-        plan->pages.insert_range(page, (first + count - 1) / words_per_page - page + 1);
+        for (uint64_t page = first / words_per_page; page <= (first + count - 1) / words_per_page; ++page)
+            plan->pages.note(page);
         return TY_OK;
     }
     ty_status zeros(uint64_t first, uint64_t count) { return words(first, count, nullptr); }
@@ -157,58 +157,6 @@ private:
     uint64_t end_; // of words in pages in use
 };
 
-// ---- Memory. A first write to a page copies it, in a fault of its own, which costs more than all else. So where many
-// pages will be written, they are copied in long rows before, by two threads that each take the next piece.
-
-constexpr uint64_t copied_min_pages = 256; // less is not worth a thread
-constexpr uint64_t piece_pages = 512;      // of which one page table tells
-
-class page_copier {
-public:
-    page_copier(char *base, const os::page_set &pages) : base_(base), pages_(pages) {}
-
-    static void *run(void *context) {
-        auto &self = *static_cast<page_copier *>(context);
-        for (uint64_t from = 0; self.take_piece(&from);)
-            self.copy(from, std::min(from / piece_pages * piece_pages + piece_pages, self.pages_.page_count()));
-        return nullptr;
-    }
-
-private:
-    // *from: the first page of a piece that nobody has taken.
-    bool take_piece(uint64_t *from) {
-        uint64_t next = next_.load(std::memory_order_relaxed);
-        do
-            *from = pages_.next(next);
-        while (*from < pages_.page_count() &&
-               !next_.compare_exchange_weak(next, (*from / piece_pages + 1) * piece_pages, std::memory_order_relaxed));
-        return *from < pages_.page_count();
-    }
-    void copy(uint64_t from, uint64_t end) {
-        for (uint64_t page = from; page < end; page = pages_.next(page)) {
-            uint64_t row = page++;
-            while (page < end && pages_.contains(page))
-                ++page;
-            os::populate(base_ + row * os::page_bytes, (page - row) * os::page_bytes);
-        }
-    }
-
-    char *base_;
-    const os::page_set &pages_;
-    std::atomic<uint64_t> next_{0};
-};
-
-void copy_pages(const txn_runtime &rt, const os::page_set &pages) {
-    if (pages.count() < copied_min_pages)
-        return;
-    page_copier copier(rt.base, pages);
-    os::thread helper;
-    bool helped = rt.threads && helper.start(page_copier::run, &copier) == TY_OK;
-    page_copier::run(&copier);
-    if (helped)
-        helper.join();
-}
-
 // ---- From records to steps, and the steps done: by this thread, or while another one goes through the records.
 
 struct record_reader {
@@ -315,22 +263,26 @@ ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, const repl
 
 } // namespace
 
-ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, uint64_t limit_bytes,
+ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, const image_log &told,
                       bool threads, replay_plan *plan) {
-    uint64_t pages = limit_bytes / os::page_bytes;
-    if (ty_status status = plan->pages.create(pages))
+    uint64_t pages = told.limit_bytes / os::page_bytes;
+    char *memory = told.heap ? static_cast<char *>(heap_base(told.heap)) : nullptr;
+    uint64_t used_pages = told.heap ? heap_used_bytes(told.heap) / os::page_bytes : 0;
+    if (ty_status status = plan->pages.create(pages, threads, memory, used_pages))
         return status;
     plan->records.create();
     record_check check{plan, place.path, {heap_header_pages * words_per_page, pages * words_per_page}};
-    return log_scan(*place.sink, place.path, identity, from, {&check, record_check::record, nullptr, threads},
-                    &plan->contents);
+    ty_status status = log_scan(*place.sink, place.path, identity, from,
+                                {&check, record_check::record, nullptr, threads}, &plan->contents);
+    plan->pages.stop(); // the memory goes if the open fails
+    return status;
 }
 
 ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from,
-                     const replay_plan &plan) {
+                     replay_plan &plan) {
     if (plan.contents.records == 0)
         return TY_OK;
-    copy_pages(rt, plan.pages);
+    plan.pages.finish(rt.base);
     heap_restore_begin(rt.heap);
     replayer replay(rt, place.path);
     bool done = false;

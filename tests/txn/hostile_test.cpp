@@ -120,24 +120,27 @@ void make_heap(const disk &files) {
 constexpr uint64_t first_block_word = 2 * 512;
 constexpr uint64_t limit_words = small_limit / 8;
 
-// Replays by two threads, in batches of so many steps.
+// Replays by two threads, in batches of so many steps, with pages copied before the log is known to be sound.
 class two_threads {
 public:
     explicit two_threads(size_t steps) {
         replay_helper_min_bytes = 0;
         step_batch::steps_max = steps;
         step_batch::others_max = 2;
+        page_copier::early_min_pages = 1;
     }
     ~two_threads() {
         replay_helper_min_bytes = min_bytes_;
         step_batch::steps_max = steps_max_;
         step_batch::others_max = others_max_;
+        page_copier::early_min_pages = early_min_pages_;
     }
 
 private:
     const uint64_t min_bytes_ = replay_helper_min_bytes;
     const size_t steps_max_ = step_batch::steps_max;
     const size_t others_max_ = step_batch::others_max;
+    const uint64_t early_min_pages_ = page_copier::early_min_pages;
 };
 
 void expect_damaged(const std::vector<uint8_t> &record, ty_status expected = TY_E_DAMAGED) {

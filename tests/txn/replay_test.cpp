@@ -5,6 +5,7 @@
 #include "files.hpp"
 
 #include "src/txn/kept_records.hpp"
+#include "src/txn/page_copier.hpp"
 #include "src/txn/replay_steps.hpp"
 
 #include <cstring>
@@ -34,12 +35,14 @@ protected:
         if (GetParam().small_batches) {
             step_batch::steps_max = 16;
             step_batch::others_max = 3;
+            page_copier::early_min_pages = 8; // many rounds of them
         }
     }
     ~replay_test() override {
         kept_records::most_bytes = most_bytes_;
         step_batch::steps_max = steps_max_;
         step_batch::others_max = others_max_;
+        page_copier::early_min_pages = early_min_pages_;
     }
 
     void open() {
@@ -140,6 +143,7 @@ protected:
     const size_t most_bytes_ = kept_records::most_bytes;
     const size_t steps_max_ = step_batch::steps_max;
     const size_t others_max_ = step_batch::others_max;
+    const uint64_t early_min_pages_ = page_copier::early_min_pages;
     disk files_;
     std::mt19937_64 random_{7};
     std::vector<uint64_t> expected_;

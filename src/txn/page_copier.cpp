@@ -1,0 +1,94 @@
+#include "page_copier.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace taiyen {
+
+page_copier::~page_copier() {
+    stop();
+    for (os::page_set *pages : {&noted_, &waiting_, &taken_})
+        pages->destroy();
+}
+
+ty_status page_copier::create(uint64_t page_count, bool threads, char *memory, uint64_t early_pages) {
+    for (os::page_set *pages : {&noted_, &waiting_, &taken_})
+        if (ty_status status = pages->create(page_count))
+            return status;
+    threads_ = threads;
+    memory_ = memory;
+    early_pages_ = threads ? early_pages : 0;
+    return TY_OK;
+}
+
+// What waits goes to the thread, if that has done what it had.
+void page_copier::copy_early() {
+    if (started_ && !done_.load(std::memory_order_relaxed))
+        return;
+    stop();
+    std::swap(waiting_, taken_);
+    waiting_.clear();
+    if (!start(taken_))
+        early_pages_ = 0; // finish does it all
+}
+
+bool page_copier::start(const os::page_set &pages) {
+    pages_ = &pages;
+    next_.store(0, std::memory_order_relaxed);
+    done_.store(false, std::memory_order_relaxed);
+    started_ = threads_ && thread_.start(run, this) == TY_OK;
+    return started_;
+}
+
+void page_copier::stop() {
+    if (!started_)
+        return;
+    next_.store(pages_->page_count(), std::memory_order_relaxed);
+    thread_.join();
+    started_ = false;
+}
+
+void page_copier::finish(char *memory) {
+    stop();
+    memory_ = memory;
+    if (noted_.count() < copied_min_pages)
+        return;
+    start(noted_);
+    copy_pieces();
+    if (started_)
+        thread_.join();
+    started_ = false;
+}
+
+void *page_copier::run(void *context) {
+    auto &self = *static_cast<page_copier *>(context);
+    self.copy_pieces();
+    self.done_.store(true, std::memory_order_relaxed);
+    return nullptr;
+}
+
+void page_copier::copy_pieces() {
+    for (uint64_t from = 0; take_piece(&from);)
+        copy(from, std::min(from / piece_pages * piece_pages + piece_pages, pages_->page_count()));
+}
+
+// *from: the first page of a piece that nobody has taken.
+bool page_copier::take_piece(uint64_t *from) {
+    uint64_t next = next_.load(std::memory_order_relaxed);
+    do
+        *from = pages_->next(next);
+    while (*from < pages_->page_count() &&
+           !next_.compare_exchange_weak(next, (*from / piece_pages + 1) * piece_pages, std::memory_order_relaxed));
+    return *from < pages_->page_count();
+}
+
+void page_copier::copy(uint64_t from, uint64_t end) {
+    for (uint64_t page = from; page < end; page = pages_->next(page)) {
+        uint64_t row = page++;
+        while (page < end && pages_->contains(page))
+            ++page;
+        os::populate(memory_ + row * os::page_bytes, (page - row) * os::page_bytes);
+    }
+}
+
+} // namespace taiyen
