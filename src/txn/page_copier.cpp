@@ -26,8 +26,8 @@ void page_copier::copy_early() {
     if (started_ && !done_.load(std::memory_order_relaxed))
         return;
     stop();
+    taken_.clear();
     std::swap(waiting_, taken_);
-    waiting_.clear();
     if (!start(taken_))
         early_pages_ = 0; // finish does it all
 }
@@ -43,17 +43,21 @@ bool page_copier::start(const os::page_set &pages) {
 void page_copier::stop() {
     if (!started_)
         return;
-    next_.store(pages_->page_count(), std::memory_order_relaxed);
+    uint64_t left = next_.exchange(pages_->page_count(), std::memory_order_relaxed);
     thread_.join();
     started_ = false;
+    for (uint64_t page = taken_.next(left); page < taken_.page_count(); page = taken_.next(page + 1))
+        waiting_.insert(page);
 }
 
 void page_copier::finish(char *memory) {
     stop();
     memory_ = memory;
-    if (noted_.count() < copied_min_pages)
+    for (uint64_t page = noted_.next(early_pages_); page < noted_.page_count(); page = noted_.next(page + 1))
+        waiting_.insert(page);
+    if (waiting_.count() < copied_min_pages)
         return;
-    start(noted_);
+    start(waiting_);
     copy_pieces();
     if (started_)
         thread_.join();

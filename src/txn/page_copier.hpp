@@ -35,7 +35,7 @@ public:
     }
     // Ends what is copied early; no thread works when it returns. Pages can still be noted.
     void stop();
-    // All that were noted are copied, where there are many.
+    // The rest is copied, where it is many.
     void finish(char *memory);
 
 private:

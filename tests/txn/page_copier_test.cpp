@@ -76,9 +76,9 @@ TEST_F(page_copier_test, copies_what_was_noted_and_nothing_else) {
 TEST_F(page_copier_test, copies_early_only_where_it_may) {
     page_copier copier;
     ASSERT_EQ(TY_OK, copier.create(page_count, true, memory_.base, early_count));
-    for (uint64_t page = 0; page < 16; ++page) // so many make the thread start, with these
+    for (uint64_t page = 0; page < 40; ++page)
         note(copier, page_count - 1 - page);
-    for (uint64_t page = 0; page < 16; ++page)
+    for (uint64_t page = 0; page < 16; ++page) // so many make the thread start
         note(copier, early_count - 1 - page);
     while (copied().size() < 16) // the thread copies them while nobody waits for it
         sched_yield();
@@ -109,9 +109,11 @@ TEST_F(page_copier_test, a_few_pages_are_left_to_whoever_writes_them) {
     EXPECT_EQ(0u, copied().size());
 }
 
-// The thread has more to do than is copied before the stop, or has just ended, or waits to be given more.
-TEST_F(page_copier_test, no_thread_works_once_it_is_stopped) {
+// The thread has more to do than is copied before the stop, or has just ended, or has not begun.
+TEST_F(page_copier_test, stopped_it_works_no_more_and_nothing_is_forgotten) {
+    page_copier::copied_min_pages = 0;
     for (int round = 0; round < 100; ++round) {
+        noted_.clear();
         page_copier copier;
         ASSERT_EQ(TY_OK, copier.create(page_count, true, memory_.base, early_count));
         note_some(copier, random_() % 1000, early_count);
@@ -122,6 +124,8 @@ TEST_F(page_copier_test, no_thread_works_once_it_is_stopped) {
         for (int i = 0; i < 3; ++i)
             sched_yield();
         EXPECT_EQ(before.size(), copied().size());
+        copier.finish(memory_.base);
+        EXPECT_EQ(noted_, copied());
         ASSERT_EQ(TY_OK, os::decommit(memory_.base, memory_.bytes()));
     }
 }
