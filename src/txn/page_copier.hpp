@@ -9,6 +9,7 @@
 
 namespace taiyen {
 
+// Used by one thread.
 class page_copier {
 public:
     // Tests lower them.

@@ -310,6 +310,10 @@ TEST_F(open_test, with_a_larger_limit) {
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_TRUE(report.raised);
     EXPECT_EQ(10u, report.replayed_transactions);
+    ty_heap_stats stats{};
+    stats.struct_size = sizeof stats;
+    ASSERT_OK(ty_heap_get_stats(heap, &stats));
+    EXPECT_EQ(2 * small_limit, stats.limit_bytes);
     book.check(heap, 10);
     ASSERT_OK(ty_close(heap));
 }

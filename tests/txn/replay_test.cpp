@@ -7,10 +7,14 @@
 #include "src/txn/kept_records.hpp"
 #include "src/txn/page_copier.hpp"
 #include "src/txn/replay_steps.hpp"
+#include "tests/os/temporary_folder.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <fcntl.h>
 #include <map>
 #include <random>
+#include <unistd.h>
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -193,5 +197,83 @@ INSTANTIATE_TEST_SUITE_P(forms, replay_test,
                                          form{"read_again", TY_BACKGROUND_THREAD, false, false},
                                          form{"read_again_one_thread", TY_BACKGROUND_CALLS, false, true, true}),
                          [](const auto &tested) { return std::string(tested.param.name); });
+
+// ---- An open that fails after the log was read
+
+// Pages of a mapping that are private copies.
+size_t copies_in(void *address, size_t bytes) {
+    std::vector<uint64_t> entries(bytes / os::page_bytes);
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    auto size = static_cast<ssize_t>(entries.size() * sizeof(uint64_t));
+    off_t place = static_cast<off_t>(reinterpret_cast<uintptr_t>(address) / os::page_bytes * sizeof(uint64_t));
+    EXPECT_EQ(size, pread(pagemap, entries.data(), static_cast<size_t>(size), place));
+    close(pagemap);
+    return static_cast<size_t>(std::count_if(entries.begin(), entries.end(), [](uint64_t entry) {
+        return (entry >> 63 & 1) && !(entry >> 61 & 1); // present, and not the file's
+    }));
+}
+
+struct {
+    bool fails;
+    void *base;
+    size_t before, after;
+} failing;
+
+// The first of an open that comes after its log was read.
+ty_status failing_flush(void *context, ty_file *file) {
+    constexpr size_t bytes = size_t{256} << 20;
+    if (!failing.fails)
+        return ty_storage_default()->flush(context, file);
+    failing.before = copies_in(failing.base, bytes);
+    for (int i = 0; i < 10; i++)
+        failing.after = copies_in(failing.base, bytes);
+    return ty_error_set(TY_E_IO, 5, "flush a failing disk", nullptr, UINT64_MAX, nullptr);
+}
+
+// What copies pages must be gone before the open can fail: its memory goes then, and others may get the addresses.
+TEST(failing_open_test, copies_no_page_once_the_log_is_read) {
+    constexpr size_t bytes = size_t{200} << 20; // to copy all of it takes much longer than to read the log
+    temporary_folder folder;
+    std::string path = folder.file("failing.ty");
+    ty_storage storage = *ty_storage_default();
+    storage.flush = failing_flush;
+    ty_open_options options{};
+    options.struct_size = sizeof options;
+    options.kind = TY_TRANSACTIONAL;
+    options.limit_bytes = size_t{256} << 20;
+    options.storage = &storage;
+    failing.fails = false;
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(path.c_str(), &options, &heap, nullptr));
+    ty_txn *txn = nullptr;
+    ASSERT_OK(ty_begin(heap, nullptr, &txn));
+    auto *block = static_cast<char *>(ty_txn_alloc(txn, bytes));
+    ASSERT_NE(nullptr, block);
+    ASSERT_OK(ty_commit(txn));
+    ASSERT_OK(ty_snapshot(heap));
+    ASSERT_OK(ty_begin(heap, nullptr, &txn));
+    for (size_t at = 0; at < bytes; at += os::page_bytes) {
+        ASSERT_OK(ty_declare(txn, block + at, 8));
+        block[at] = 1;
+    }
+    ASSERT_OK(ty_commit(txn));
+    ASSERT_OK(ty_discard(heap));
+
+    ty_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_OK(ty_read_info(path.c_str(), &storage, &info));
+    const uint64_t early_min_pages = page_copier::early_min_pages;
+    page_copier::early_min_pages = bytes / os::page_bytes - 100; // so the thread has most of it when the log ends
+    failing = {true, info.base, 0, 0};
+    EXPECT_EQ(TY_E_IO, ty_open(path.c_str(), &options, &heap, nullptr)) << ty_error_text();
+    failing.fails = false;
+    page_copier::early_min_pages = early_min_pages;
+    EXPECT_EQ(failing.before, failing.after);
+
+    ty_report report{};
+    ASSERT_OK(ty_open(path.c_str(), &options, &heap, &report));
+    EXPECT_EQ(1u, report.replayed_transactions);
+    EXPECT_OK(ty_close(heap));
+}
 
 } // namespace
