@@ -11,8 +11,6 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t words_per_page = os::page_bytes / 8;
-
 failure bad_record(const char *name, uint64_t sequence, uint64_t position) {
     return failure(TY_E_DAMAGED, "replay transaction %llu: its record does not fit the heap",
                    (unsigned long long)sequence)
@@ -70,14 +68,15 @@ class replayer {
 public:
     replayer(txn_runtime &rt, const char *name) : rt_(&rt), name_(name) { look_at_heap(); }
 
-    ty_status run(const step_batch &batch) {
+    // others: where a row of words has none, another thread may run another row meanwhile.
+    ty_status run(const step_row &row, const other_step *others) {
         for (size_t i = 0; i < words_ahead; i++)
-            ask_for(batch.steps[i]);
-        for (size_t i = 0; i < batch.count; i++) {
-            ask_for(batch.steps[i + words_ahead]);
-            const word_step &step = batch.steps[i];
+            ask_for(row.steps[i]);
+        for (size_t i = 0; i < row.count; i++) {
+            ask_for(row.steps[i + words_ahead]);
+            const word_step &step = row.steps[i];
             if (step.mask == 0) [[unlikely]] {
-                if (ty_status status = run(batch.others[step.value]))
+                if (ty_status status = run(others[step.value]))
                     return status;
             } else if (step.word < end_) {
                 uint64_t *place = word_at(step.word);
@@ -209,10 +208,10 @@ ty_status replay_alone(replayer &replay, const log_source &source, const txn_run
     struct doer {
         replayer &replay;
         ty_status status;
-        static ty_status take(void *context, step_batch &full, step_batch **next) {
+        static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
             auto &self = *static_cast<doer *>(context);
             *next = &full;
-            self.status = self.replay.run(full);
+            self.status = self.replay.run(full.row, full.others);
             return self.status ? TY_E_BUSY : TY_OK;
         }
     } doer{replay, TY_OK};
@@ -222,10 +221,22 @@ ty_status replay_alone(replayer &replay, const log_source &source, const txn_run
 }
 
 struct reading_thread {
-    record_reader reader;
+    replayer *replay;
+    step_queue *queue;
     const replay_plan *plan;
+    record_reader reader;
     os::thread thread;
 
+    // Words go to two rows only once all that was not shared is done: each has its place in the order.
+    static ty_status take(void *context, step_batch &full, bool words_follow, step_batch **next) {
+        auto &self = *static_cast<reading_thread *>(context);
+        self.queue->hand_over();
+        static_cast<void>(self.replay->run(full.writers, nullptr)); // words do not fail
+        ty_status status = self.queue->wait_for_empty(words_follow && !full.shared, next);
+        if (!status)
+            (*next)->shared = words_follow;
+        return status;
+    }
     static void *run(void *context) {
         auto &self = *static_cast<reading_thread *>(context);
         static_cast<void>(self.reader.kept(*self.plan)); // what fails is a step, or a failure to do one
@@ -240,8 +251,12 @@ ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, const repl
     if (ty_status status = batches.create(step_batches::most))
         return status;
     step_queue queue(batches);
-    reading_thread helper{
-        {{{&queue, step_queue::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}}, &plan, {}};
+    batches[0].shared = true;
+    reading_thread helper{&replay,
+                          &queue,
+                          &plan,
+                          {{{&helper, reading_thread::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}},
+                          {}};
     if (helper.thread.start(reading_thread::run, &helper) != TY_OK)
         return TY_OK;
     *done = true;
@@ -249,7 +264,7 @@ ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, const repl
     for (uint32_t number = 0;; ++number) {
         const step_batch &batch = queue.wait_for_full(number);
         bool last = batch.last;
-        if ((status = replay.run(batch))) {
+        if ((status = replay.run(batch.row, batch.others))) {
             queue.give_up();
             break;
         }

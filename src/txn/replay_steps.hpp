@@ -1,5 +1,6 @@
 // What records make of the heap, taken from their bytes: steps, in order. One thread may write them while another one
-// does them.
+// does them. Where words come one after the other with nothing between them, the writing thread does those of some
+// pages, as scattered words take longer to store than to write down.
 #pragma once
 
 #include "../log/log.hpp"
@@ -7,6 +8,8 @@
 #include <atomic>
 
 namespace taiyen {
+
+inline constexpr uint64_t words_per_page = os::page_bytes / 8;
 
 // A word to be stored, as (old & ~mask) | value. mask 0: `value` is the index of another step in its batch.
 struct word_step {
@@ -27,16 +30,22 @@ struct other_step {
     uint64_t position;
 };
 
+struct step_row {
+    word_step *steps; // behind them lie words_ahead more that can be read
+    size_t count;
+};
+
 struct step_batch {
     // Tests lower them. A thread that waits for a batch sleeps: so they are large.
-    static inline size_t steps_max = 16384; // of both kinds
+    static inline size_t steps_max = 16384; // of a row
     static inline size_t others_max = 2048;
 
-    size_t count;
-    size_t other_count;
+    bool shared; // between two threads: then there are only words, which lie in two rows
     bool last;
-    word_step *steps; // behind them lie words_ahead more that can be read
+    step_row row;
+    step_row writers; // to be done by the thread that wrote it
     other_step *others;
+    size_t other_count;
 };
 // Words lie scattered: each is asked for before so many others are stored.
 inline constexpr size_t words_ahead = 32;
@@ -60,10 +69,11 @@ private:
 // The sink of record_decode: fills batches, and hands them over.
 class step_writer {
 public:
-    // Takes a full batch, and gives an empty one to go on with. TY_E_BUSY ends the writing.
+    // Takes a full batch, and gives an empty one to go on with. words_follow: none but words, as far as can be told:
+    // worth to be shared. TY_E_BUSY ends the writing.
     struct taker {
         void *context;
-        ty_status (*take)(void *context, step_batch &full, step_batch **next);
+        ty_status (*take)(void *context, step_batch &full, bool words_follow, step_batch **next);
     };
     step_writer(taker to, step_batch *first) : taker_(to) { go_on(first); }
 
@@ -72,11 +82,12 @@ public:
         position_ = position;
     }
     bool has_others() const { return batch_->other_count != 0; }
-    ty_status hand_over(bool last = false);
+    ty_status hand_over(bool last = false) { return hand_over(last, batch_->other_count == 0); }
 
     ty_status word(uint64_t word, uint64_t mask, uint64_t value) {
-        *next_++ = {word, mask, value};
-        return next_ == end_ ? hand_over() : TY_OK;
+        end_of_row &to = rows_[writer_pages_ >> word / words_per_page % 8 & 1];
+        *to.next++ = {word, mask, value};
+        return to.next == to.end ? hand_over() : TY_OK;
     }
     ty_status words(uint64_t first, uint64_t count, const uint8_t *bytes) {
         return add({step_kind::words, first, count, bytes, {}, sequence_, position_});
@@ -90,13 +101,21 @@ public:
     ty_status damage() { return add({step_kind::damage, 0, 0, nullptr, {}, sequence_, position_}); }
 
 private:
+    struct end_of_row {
+        word_step *next;
+        word_step *end;
+    };
+    // Of each eight pages. Fewer than half, since who writes has that to do, too.
+    static constexpr unsigned writer_pages = 0b01001010;
+
     void go_on(step_batch *batch);
+    ty_status hand_over(bool last, bool words_follow);
     ty_status add(const other_step &step);
 
     taker taker_;
     step_batch *batch_;
-    word_step *next_;
-    word_step *end_;
+    end_of_row rows_[2]; // of the batch; the second is the writer's
+    unsigned writer_pages_;
     uint64_t sequence_ = 0;
     uint64_t position_ = 0;
 };
@@ -106,8 +125,11 @@ class step_queue {
 public:
     explicit step_queue(step_batches &batches) : batches_(batches) {}
 
-    // The writer's. The queue ends the writing (TY_E_BUSY, without a detail) once the other thread has given up.
-    static ty_status take(void *context, step_batch &full, step_batch **next);
+    // The writer's.
+    void hand_over();
+    // all: those handed over are given back, every one of them. TY_E_BUSY, without a detail: the other thread has given
+    // up.
+    ty_status wait_for_empty(bool all, step_batch **next);
     // The other thread's.
     step_batch &wait_for_full(uint32_t number);
     void give_back();

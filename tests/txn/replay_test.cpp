@@ -188,6 +188,35 @@ TEST_P(replay_test, gives_blocks_as_they_were) {
     }
 }
 
+// Two threads share what are words alone. What lies between has its place in the order: rows that lie over such words,
+// and an allocation that takes the place of what held them.
+TEST_P(replay_test, gives_words_alone_with_other_steps_between) {
+    constexpr size_t used_words = size_t{16} * 512; // so few pages that all are written to again and again
+    open();
+    make_block();
+    for (size_t n = 0; n < 4000; n++) {
+        ty_txn *txn = nullptr;
+        ASSERT_OK(ty_begin(heap_, nullptr, &txn));
+        for (int i = 0; i < 6; i++)
+            store(txn, random_() % used_words, 1, false);
+        if (n % 20 == 0)
+            store(txn, random_() % used_words, used_words / 2, n % 40 == 0);
+        if (n % 50 == 0)
+            churn(txn);
+        ASSERT_OK(ty_commit_async(txn, nullptr));
+    }
+    ASSERT_OK(wait_until_stable());
+    ASSERT_OK(ty_discard(heap_));
+    for (int again = 0; again < 2; again++) {
+        open();
+        EXPECT_EQ(4000u, report_.replayed_transactions);
+        expect_same();
+        expect_blocks();
+        expect_sound(heap_);
+        ASSERT_OK(ty_discard(heap_));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(forms, replay_test,
                          testing::Values(form{"words", TY_BACKGROUND_THREAD, true, false},
                                          form{"operations", TY_BACKGROUND_THREAD, true, true},
