@@ -98,6 +98,9 @@ ty_status log_wait(log *l, uint64_t sequence);
 uint64_t log_stable(log *l); // the last stable sequence
 uint64_t log_last(log *l);   // the last appended one
 bool log_broken(log *l);
+// Breaks the log, as a failed write does: a snapshot in place of a log write failed, and may be found all the same,
+// with the transaction that the log does not hold (L5). The status and its detail are of that.
+void log_break(log *l, ty_status status);
 
 // The place behind everything appended so far, for a snapshot that is collected now. No append may be under way.
 log_mark log_mark_now(log *l);

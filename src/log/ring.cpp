@@ -251,7 +251,7 @@ void pass_on(log *l, wakes &w) {
         note_thread(l, w);
 }
 
-void break_log(log *l, ty_status status, uint64_t position, wakes &w) {
+void break_log(log *l, ty_status status, uint64_t offset, wakes &w) {
     if (l->broken.load(std::memory_order_relaxed))
         return;
     ty_error_detail(&l->error);
@@ -259,7 +259,7 @@ void break_log(log *l, ty_status status, uint64_t position, wakes &w) {
         l->error = {};
         l->error.status = status;
     }
-    l->error.offset = l->ring.offset + position % l->ring.bytes;
+    l->error.offset = offset;
     l->broken.store(true, std::memory_order_release);
     note_everybody(l, w);
 }
@@ -287,7 +287,7 @@ void end_write(log *l, slot &s, uint64_t bytes, ty_status status, wakes &w) {
         w.drained = &l->drained_word;
     }
     if (status && s.end > l->released_position) {
-        break_log(l, status, s.end - bytes, w);
+        break_log(l, status, l->ring.offset + (s.end - bytes) % l->ring.bytes, w);
         return;
     }
     s.state = frame_state::written;
@@ -715,6 +715,14 @@ uint64_t log_last(log *l) {
 
 bool log_broken(log *l) {
     return l->broken.load(std::memory_order_acquire);
+}
+
+void log_break(log *l, ty_status status) {
+    wakes w;
+    l->lock.lock();
+    break_log(l, status, UINT64_MAX, w);
+    l->lock.unlock();
+    w.wake();
 }
 
 log_mark log_mark_now(log *l) {

@@ -184,6 +184,15 @@ const std::vector<uint32_t> &operations_of_transactions() {
     return kinds;
 }
 
+// Faults may have left it closed, or without its log.
+void make_transactional(txn_session &live, open_choice &choice) {
+    if (!live.is_open() || live.kind() != TY_TRANSACTIONAL) {
+        live.close();
+        choice.kind = TY_TRANSACTIONAL;
+        live.reopen(choice);
+    }
+}
+
 finding run_faulted_txn_workload(uint64_t seed, trace &on) {
     dice random(seed);
     on = start_trace();
@@ -196,10 +205,7 @@ finding run_faulted_txn_workload(uint64_t seed, trace &on) {
         make_good(on.disk.get());
     }
     for (int times = 2; times > 0 && !live.failed(); --times) {
-        if (!live.is_open()) {
-            choice.kind = TY_TRANSACTIONAL;
-            live.reopen(choice);
-        }
+        make_transactional(live, choice);
         transactions(live, random, 10 + random.below(20));
         make_bad(on.disk.get(), operations_of_transactions(), random);
         for (uint64_t steps = 3 + random.below(12); steps > 0 && !live.failed(); --steps) {
@@ -208,11 +214,7 @@ finding run_faulted_txn_workload(uint64_t seed, trace &on) {
         make_good(on.disk.get());
     }
     live.tolerate(false);
-    if (!live.is_open() || live.kind() != TY_TRANSACTIONAL) {
-        live.close();
-        choice.kind = TY_TRANSACTIONAL;
-        live.reopen(choice);
-    }
+    make_transactional(live, choice);
     live.commit_one(random); // the disk is good again: so is the log
     live.make_stable(random);
     live.snapshot();
