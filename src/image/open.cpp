@@ -322,6 +322,8 @@ ty_status change_files(image &im, opening &state) {
         return status;
     if (ty_status status = settle_image(im, state.report.header_repaired))
         return status;
+    if (ty_status status = renew_batches(im, state.scan.batches))
+        return status;
     if (ty_status status = finish_clearing(im))
         return status;
     if (attaches)

@@ -21,5 +21,10 @@ ty_status finish_clearing(image &im);
 // settle.cpp: makes durable what the open believes, the newest batch and the header. Nothing is changed.
 ty_status settle_journal(image &im, const batch_list &batches);
 ty_status settle_image(image &im, bool other_slot_damaged);
+// After both: what a flush alone may not make durable. A write that a failed flush covered stays in doubt whatever is
+// flushed later, and the process that saw it fail may have died. So unless the header knows of the newest batch, all of
+// them are written once more, beside the old ones, which stay as they are until both headers name the new place. Where
+// the disk has no room for that, the flush was all. O(bytes of the batches).
+ty_status renew_batches(image &im, batch_list &batches);
 
 } // namespace taiyen

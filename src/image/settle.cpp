@@ -2,12 +2,77 @@
 // on that would go with it at a power cut. So a writing open flushes what it believes before it goes on.
 #include "open_steps.hpp"
 
+#include <algorithm>
+
 namespace taiyen {
 
-// I3 for the newest epoch. All batches before it were flushed before it was begun.
+namespace {
+
+// All batches before the newest one were flushed before it was begun.
+bool known_durable(const image &im, const batch_list &batches) {
+    return !batches.last || batches.last->epoch <= im.header.current.durable_epoch;
+}
+
+// Where no batch is: in front of all, if there is room, else behind.
+uint64_t place_beside(const batch_list &batches) {
+    uint64_t lowest = UINT64_MAX, highest = journal_front_1;
+    for (const batch *b = batches.first; b; b = b->next) {
+        lowest = std::min(lowest, b->start);
+        highest = std::max(highest, b->end);
+    }
+    return batches.bytes() <= lowest - journal_front_1 ? journal_front_1 : highest;
+}
+
+ty_status copy_in_journal(const storage_file &journal, uint64_t from, uint64_t to, uint64_t bytes, io_buffer &buffer) {
+    for (uint64_t done = 0; done < bytes;) {
+        uint64_t piece = std::min<uint64_t>(bytes - done, buffer.bytes());
+        if (ty_status status = journal.read(from + done, buffer.data(), piece))
+            return status;
+        if (ty_status status = journal.write(to + done, buffer.data(), piece))
+            return status;
+        done += piece;
+    }
+    return TY_OK;
+}
+
+} // namespace
+
+// I3 for the newest epoch.
 ty_status settle_journal(image &im, const batch_list &batches) {
-    bool known_durable = !batches.last || batches.last->epoch <= im.header.current.durable_epoch;
-    return known_durable ? TY_OK : im.journal.flush();
+    return known_durable(im, batches) ? TY_OK : im.journal.flush();
+}
+
+ty_status renew_batches(image &im, batch_list &batches) {
+    if (known_durable(im, batches))
+        return TY_OK;
+    const uint64_t place = place_beside(batches), bytes = batches.bytes();
+    ty_status status = im.journal.allocate(place, bytes);
+    if (status == TY_E_SPACE)
+        return TY_OK; // the flush is all that can be had
+    if (status && status != TY_E_UNSUPPORTED)
+        return status;
+    io_buffer buffer;
+    if ((status = buffer.create(chunk_bytes(chunk_pages_1))))
+        return status;
+    if ((status = flush_image(im.backing, im.header))) // the other header may still need what is beside the batches
+        return status;
+    uint64_t to = place;
+    for (const batch *b = batches.first; b; to += b->end - b->start, b = b->next)
+        if ((status = copy_in_journal(im.journal, b->start, to, b->end - b->start, buffer)))
+            return status;
+    if ((status = im.journal.flush()))
+        return status;
+    to = place;
+    for (batch *b = batches.first; b; b = b->next) {
+        for (size_t i = 0; i < b->copies.count; ++i)
+            b->copies.items[i].offset += to - b->start;
+        b->end += to - b->start;
+        b->start = to;
+        to = b->end;
+    }
+    im.header.current.journal_next = place;
+    im.header.current.durable_epoch = batches.last->epoch;
+    return write_header_twice(im.backing, im.header);
 }
 
 // I2 for the header; and I6 for a creation whose end nobody saw. A header whose flush failed, in a process that then

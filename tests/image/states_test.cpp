@@ -136,6 +136,52 @@ TEST_F(states_test, what_an_open_reports_is_durable) {
     ASSERT_OK(ty_close(heap));
 }
 
+// Nor where the process saw the flush fail, and could not take the batch out of the journal: then no later flush makes
+// it durable.
+TEST_F(states_test, what_an_open_reports_is_durable_after_a_failed_flush) {
+    int found = 0;
+    for (uint64_t n = 0; n < 12; ++n) { // the write fails, or the flush and what comes after it
+        SCOPED_TRACE(n);
+        disk files;
+        make(files);
+        scribbler s(12);
+        for (uint64_t batches = n % 3; batches > 0; --batches) { // that lie before it, unapplied
+            s.change(heap, 20);
+            ASSERT_OK(ty_snapshot(heap));
+        }
+        if (n % 2) {
+            ASSERT_OK(ty_work(heap));
+        }
+        uint64_t acknowledged = ty_heap_epoch(heap);
+        s.change(heap, 50);
+        os::sim_set_fault(files.get(), {os::sim_op_flush | os::sim_op_write, n / 6, true, TY_E_IO});
+        EXPECT_EQ(TY_E_IO, ty_snapshot(heap));
+        (void)ty_discard(heap); // it may fail to write the header
+        os::sim_set_fault(files.get(), {});
+        ty_open_options options = files.options();
+        ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+        uint64_t epoch = report.epoch;
+        found += epoch > acknowledged;
+        content there = content_of(heap);
+        disk cut(files.cut(os::sim_cut::drop_all));
+        s.forget_others(heap);
+        s.change(heap, 5);
+        ASSERT_OK(ty_snapshot(heap));
+        content next = content_of(heap);
+        disk later(files.cut(os::sim_cut::drop_all));
+        ASSERT_OK(ty_work(heap)); // it finds the batches where they are now
+        ASSERT_OK(ty_discard(heap));
+        for (auto &[from, expected] : {std::pair{&cut, &there}, {&later, &next}, {&files, &next}}) {
+            options = from->options();
+            ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+            EXPECT_EQ(epoch + (from != &cut), report.epoch);
+            EXPECT_EQ(*expected, content_of(heap));
+            ASSERT_OK(ty_close(heap));
+        }
+    }
+    EXPECT_GT(found, 0) << "no batch stood in the journal whole";
+}
+
 TEST_F(states_test, journal_missing) {
     disk files;
     make(files);
