@@ -1,6 +1,6 @@
 // What an open finds may be there without being durable: the process that wrote it died before its flush. What is built
-// on that would go with it at a power cut. So a writing open flushes what it believes before it goes on, and writes once
-// more what a flush alone may not make durable.
+// on that would go with it at a power cut. So a writing open flushes what it believes before it goes on, and writes
+// once more what a flush alone may not make durable.
 #include "open_steps.hpp"
 
 #include <algorithm>
