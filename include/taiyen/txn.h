@@ -138,7 +138,8 @@ TY_API TY_CHECKED ty_status ty_on_rollback_procedure(ty_txn *txn, uint64_t id, c
  * is stable. Errors: TY_E_SPACE, TY_E_IO, TY_E_MEMORY: either nothing was published, and the transaction is still under
  * way (ty_current_txn returns it): try again, or roll back; or, after a failed log write and a failed snapshot, it is
  * over, others may see it, and it is not stable: every later commit and ty_stable tries again to make it so. One that
- * failed and was rolled back may be found by an open after a crash, until a later one is stable.
+ * failed and was rolled back may be found by ty_rebuild, or an open after a crash or ty_discard, until a later one is
+ * stable.
  * TY_E_FORKED (in a child of the process that began it): it is still under way, and can be rolled back there. */
 TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
 

@@ -85,7 +85,7 @@ public:
     ty_status hand_over(bool last = false) { return hand_over(last, batch_->other_count == 0); }
 
     ty_status word(uint64_t word, uint64_t mask, uint64_t value) {
-        end_of_row &to = rows_[writer_pages_ >> word / words_per_page % 8 & 1];
+        end_of_row &to = rows_[(writer_pages_ >> (word / words_per_page % 8)) & 1];
         *to.next++ = {word, mask, value};
         return to.next == to.end ? hand_over() : TY_OK;
     }

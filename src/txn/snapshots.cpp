@@ -172,8 +172,11 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
     ty_status status = start(rt, s, beyond_log, &epoch);
     if (gate)
         gate->open();
-    if (!status && (status = image_snapshot_wait(rt.heap, epoch)) && beyond_log)
-        log_break(rt.log, status); // X7
+    if (!status) {
+        status = image_snapshot_wait(rt.heap, epoch);
+        if (status && beyond_log)
+            log_break(rt.log, status); // X7
+    }
     s.pending = false;
     if (status)
         return status;

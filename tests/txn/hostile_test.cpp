@@ -143,13 +143,15 @@ private:
     const uint64_t early_min_pages_ = page_copier::early_min_pages;
 };
 
-void expect_damaged(const std::vector<uint8_t> &record, ty_status expected = TY_E_DAMAGED) {
+// rows: what follows the record are rows of words, each a step of its own kind; else words alone, which two threads
+// share once all before them is done.
+void expect_damaged_before(bool rows, const std::vector<uint8_t> &record, ty_status expected) {
     disk files;
     make_heap(files);
     append_record(files, record);
     const uint64_t now[2] = {1, 2};
     for (uint64_t i = 0; i < 10; ++i) { // more batches than there are behind it
-        word_range range{first_block_word + 2 * i, 2, true, nullptr, now};
+        word_range range{first_block_word + 2 * i, rows ? 2u : 1u, rows, nullptr, now};
         append_record(files, record_of(nullptr, 0, &range, 1));
     }
     for (size_t steps : {0, 2, 1000}) { // the refusal leaves it as it is
@@ -162,6 +164,11 @@ void expect_damaged(const std::vector<uint8_t> &record, ty_status expected = TY_
         ty_heap *heap = nullptr;
         ASSERT_EQ(expected, ty_open(heap_path, &options, &heap, nullptr)) << ty_error_text();
     }
+}
+
+void expect_damaged(const std::vector<uint8_t> &record, ty_status expected = TY_E_DAMAGED) {
+    for (bool rows : {true, false})
+        expect_damaged_before(rows, record, expected);
 }
 
 TEST(hostile_test, words_in_the_heap_s_own_tables) {
