@@ -147,9 +147,9 @@ typedef struct ty_report {
 /* Opens or creates a persistent heap. options and report may be NULL.
  * Errors: TY_E_NOT_FOUND, TY_E_EXISTS, TY_E_BUSY (open already, here or elsewhere), TY_E_ADDRESS, and for the files
  * TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_PERMISSION, TY_E_SPACE, TY_E_IO. After a refusal the files are as they
- * were. Thread-safe. Durability: a created heap exists durably, empty, when this returns; and so does what is found.
- * Time: the same at any size where it was closed in order; after a crash, linear in the log behind the last snapshot and
- * in the snapshots that wait in the journal, which are written there once more. */
+ * were. Thread-safe. Durability: a created heap exists durably, empty, when this returns.
+ * Time: the same at any size where it was closed in order; after a crash, linear in the log behind the last snapshot
+ * and in the snapshots that wait in the journal, which are written there once more. */
 TY_API TY_CHECKED ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **heap,
                                     ty_report *report);
 
