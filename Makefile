@@ -9,11 +9,12 @@ CRASH_SEEDS ?= 1 2 3
 CRASH_KILLS ?= 200
 UNDO_OPERATIONS ?= 1000000
 FUZZ_SECONDS ?= 60
+MUTANTS ?=
 packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_record fuzz_undo
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check crash fuzz docs install format tidy clean check-asan check-tsan
+.PHONY: help build demo test bench check crash fuzz mutants docs install format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
@@ -70,6 +71,10 @@ fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log r
 	@mkdir -p build
 	$(call build_preset,fuzz)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz build/fuzz $(FUZZ_TARGETS)
+
+mutants: ## Plant the faults of tests/mutants (MUTANTS='I*': some of them): the test that each names must tell
+	@scripts/setup test
+	@scripts/mutants $(foreach pattern,$(MUTANTS),'$(pattern)')
 
 docs: ## HTML of the public headers in build/docs/html; every code block is compiled
 	@scripts/setup docs

@@ -11,8 +11,8 @@ namespace taiyen {
 
 // Public structs grow at their end, and a program may have been compiled with a shorter or a longer one than the
 // library knows. Their first field, struct_size, says which.
-// A1: a shorter one counts as if the fields it lacks were zero; of a longer one the unknown rest must be zero.
-// A2: nothing beyond struct_size is read or written.
+// O1: a shorter one counts as if the fields it lacks were zero; of a longer one the unknown rest must be zero.
+// O2: nothing beyond struct_size is read or written.
 inline constexpr size_t struct_size_max = 4096; // larger ones were never initialised
 
 // Copies the caller's options into `known`, which is zeroed first. name: the type; init: the macro that sets it up.

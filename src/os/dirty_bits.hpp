@@ -1,7 +1,7 @@
 // The pages that a fault handler has seen written: bits that many threads set at once, in signal handlers too, in three
 // levels, so that a few bits in a terabyte are found quickly.
 //
-// D1: a page bit is set before its word's bit in the level above, and that before the one above it. Who finds a bit
+// B3: a page bit is set before its word's bit in the level above, and that before the one above it. Who finds a bit
 //     finds it after the handler that set it has returned.
 #pragma once
 

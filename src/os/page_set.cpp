@@ -57,7 +57,7 @@ void page_set::destroy() {
     *this = page_set{};
 }
 
-// Keeps P1 and P2.
+// Keeps B1 and B2.
 void page_set::insert(uint64_t page) {
     assert(page < page_count_);
     uint64_t &word = pages_[page / pages_per_word];

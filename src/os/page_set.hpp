@@ -1,8 +1,8 @@
 // A set of page numbers in three levels: page bits, segment bits (16 pages), group bits (1,024 pages), so that a sparse
 // set of a terabyte is walked in microseconds. Memory is reserved lazily. Not thread-safe.
 //
-// P1: a segment bit is set exactly when one of its 16 page bits is; a group bit when one of its 64 segment bits is.
-// P2: count() is the number of page bits set.
+// B1: a segment bit is set exactly when one of its 16 page bits is; a group bit when one of its 64 segment bits is.
+// B2: count() is the number of page bits set.
 #pragma once
 
 #include <cstddef>

@@ -90,7 +90,7 @@ range_entry *sort_by_digits(const range_entry *from, size_t count, uint64_t diff
 }
 
 // Entries that overlap, [0, count) in the order of their first words: goes over their words from the left, with those
-// that reach there in a heap whose top has the lowest copy (R1).
+// that reach there in a heap whose top has the lowest copy (E1).
 class overlap_walk {
 public:
     overlap_walk(range_entry *heap, range_entry *out) : heap_(heap), out_(out) {}
@@ -354,7 +354,7 @@ ty_status range_cache::merged(const range_entry **sorted, size_t *sorted_count) 
     return merge_into(merged_, entries, declared + whole_count_, sorted_count);
 }
 
-// Of equal words the one declared first ranks first (R1).
+// Of equal words the one declared first ranks first (E1).
 bool range_cache::changed_words(record_words *changed, size_t *declared) const {
     const range_entry *entries = entries_.as<range_entry>();
     const size_t size = count();

@@ -1,6 +1,6 @@
 // The range cache: words of the heap that a transaction declared, with what they held.
 //
-// R1: of two entries, the one whose copy lies lower was made earlier. So where entries overlap, the lowest copy is the
+// E1: of two entries, the one whose copy lies lower was made earlier. So where entries overlap, the lowest copy is the
 //     one that counts, and restoring in falling order brings the oldest content back.
 #pragma once
 
@@ -72,7 +72,7 @@ public:
     // Puts the content of the entries from `from` up to `to` back, the last first.
     void restore(size_t from, size_t to) const;
 
-    // The ranges of the comparison in rising order and disjoint, as the entries' priority (R1) tells: *sorted points to
+    // The ranges of the comparison in rising order and disjoint, as the entries' priority (E1) tells: *sorted points to
     // *sorted_count of them, good until the next call. Expected: TY_E_MEMORY.
     ty_status merged(const range_entry **sorted, size_t *sorted_count);
 

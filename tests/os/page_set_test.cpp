@@ -1,4 +1,4 @@
-// Goal: the set of pages is a set, at every size and density (P1, P2).
+// Goal: the set of pages is a set, at every size and density (B1, B2).
 // Method: random operations against std::set; edges of words, segments, groups; a large sparse set is walked, and the
 // pages that the walk touched are counted (not the time).
 #include "src/os/page_set.hpp"
