@@ -84,9 +84,10 @@ TY_API ty_heap *ty_txn_heap(const ty_txn *txn);
 TY_API TY_CHECKED ty_status ty_declare(ty_txn *txn, const void *address, size_t bytes);
 
 /* As ty_alloc_zeroed, ty_free and ty_resize, as part of the transaction: a rollback takes them back. A block allocated
- * in a transaction reads as zeros, and need not be declared in it; the same goes for what a block grows by. A freed
- * block keeps its content until the commit, and a block that shrinks its size; where the commit is a snapshot in place
- * of a log write, it stays as large as it was. Addresses of roots are multiples of 8.
+ * in a transaction reads as zeros, and need not be declared in it. The same goes for what a block gets by a resize:
+ * nobody keeps the size that was asked for before, so the library declares all that this may be, up to ty_usable_size,
+ * and what lies behind the new size reads as zeros. A freed block keeps its content until the commit, and a block that
+ * shrinks its size. Addresses of roots are multiples of 8.
  * Errors: as those; TY_E_ARGUMENT also for a block that the transaction has freed already. */
 TY_API void *ty_txn_alloc(ty_txn *txn, size_t size);
 TY_API void *ty_txn_alloc_aligned(ty_txn *txn, size_t size, size_t alignment);

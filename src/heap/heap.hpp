@@ -65,6 +65,9 @@ void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *byt
 // What the block that starts at address can hold, and whether it is a run of pages, which a resize can shrink and grow
 // in place. Else TY_E_ARGUMENT, the failure of a call named by verb.
 ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, size_t *bytes, bool *run);
+// The least that a block of so many usable bytes may have been asked for: nobody keeps the size. A small block, and a
+// short run, may have been made larger than it had to be, or stayed where it is when it became smaller.
+size_t heap_least_bytes(const ty_heap *heap, size_t bytes, bool run);
 void *heap_resize(void *block, size_t size);
 ty_status heap_resize_in_place(void *block, size_t size);
 ty_status heap_free(void *block);

@@ -149,6 +149,11 @@ ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, si
     return TY_OK;
 }
 
+size_t heap_least_bytes(const ty_heap *heap, size_t bytes, bool run) {
+    bool exact = run && bytes > kept_pages_max * page_bytes && bytes > heap->small_max + page_bytes;
+    return exact ? bytes - page_bytes + 1 : 0;
+}
+
 ty_status heap_split_run(ty_heap *heap, void *address, size_t kept_bytes) {
     live_block block;
     operation work(heap);

@@ -72,11 +72,12 @@ void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
     return block;
 }
 
-// A block of this transaction that nothing else knows of goes at once; any other after the commit.
+// A block of this transaction that nothing else knows of goes at once; any other after the commit. What a rollback is
+// told to do may reach any block.
 ty_status free_touched(ty_txn *txn, touched_block *block) {
     uint64_t end = block->word + block->words;
-    bool at_once =
-        block->own() && block->words_logged == 0 && !txn->ranges.may_touch(block->declared, block->word, end);
+    bool at_once = block->own() && block->words_logged == 0 && txn->rollbacks.count == 0 &&
+                   !txn->ranges.may_touch(block->declared, block->word, end);
     if (!at_once) {
         block->words_wanted = 0;
         return TY_OK;
@@ -84,6 +85,22 @@ ty_status free_touched(ty_txn *txn, touched_block *block) {
     void *address = address_of(*txn->rt, block->word);
     forget(txn, block);
     return heap_free(address);
+}
+
+// X8: the block's memory is the program's up to `words` from now on, of which it asked for size bytes. All of an own
+// block is in the record anyway.
+ty_status declare_gain(ty_txn *txn, const touched_block &block, size_t size, uint64_t words, bool run) {
+    const txn_runtime &rt = *txn->rt;
+    uint64_t kept_bytes = block.words_wanted * 8;
+    size_t least = heap_least_bytes(rt.heap, kept_bytes, run);
+    size_t zeros = size < kept_bytes ? size : kept_bytes;
+    uint64_t first = (size < least ? size : least) / 8;
+    if (first < words && !block.own())
+        if (ty_status status = declare_words(txn, block.word + first, words - first))
+            return status;
+    if (zeros < words * 8)
+        memset(address_of(rt, block.word) + zeros, 0, words * 8 - zeros);
+    return TY_OK;
 }
 
 // Makes the block larger where it is. TY_E_MEMORY: there is no room.
@@ -94,43 +111,44 @@ ty_status grow_in_place(ty_txn *txn, touched_block *block, size_t size) {
     bool run;
     if (ty_status status = heap_resize_in_place(address, size))
         return status;
-    if (ty_status status = heap_block_at(rt.heap, "resize", address, &bytes, &run))
+    ty_status status = heap_block_at(rt.heap, "resize", address, &bytes, &run);
+    if (status == TY_OK)
+        status = declare_gain(txn, *block, size, block->words, run);
+    if (status != TY_OK) {
+        static_cast<void>(heap_resize_in_place(address, block->words * 8)); // it has just grown
         return status;
+    }
     memset(address + block->words * 8, 0, bytes - block->words * 8);
     block->words = block->words_wanted = bytes / 8;
     return TY_OK;
 }
 
 // In place, as far as the block's memory reaches.
-void resize_within(touched_block *block, size_t size, bool run) {
-    uint64_t pages = size == 0 ? 1 : (size + os::page_bytes - 1) / os::page_bytes;
-    if (run)
-        block->words_wanted = pages * (os::page_bytes / 8);
-}
-
-ty_status resize_touched_in_place(ty_txn *txn, void *address, size_t size) {
-    constexpr const char *call = "resize";
-    touched_block *block;
+ty_status resize_within(ty_txn *txn, touched_block *block, size_t size) {
     size_t bytes;
     bool run;
+    if (ty_status status = heap_block_at(txn->rt->heap, "resize", address_of(*txn->rt, block->word), &bytes, &run))
+        return status;
+    uint64_t pages = size == 0 ? 1 : (size + os::page_bytes - 1) / os::page_bytes;
+    uint64_t wanted = run ? pages * (os::page_bytes / 8) : block->words;
+    if (ty_status status = declare_gain(txn, *block, size, wanted, run))
+        return status;
+    block->words_wanted = wanted;
+    return TY_OK;
+}
+
+ty_status resize_touched_in_place(ty_txn *txn, void *address, size_t size, touched_block **block) {
     if (ty_status status = check_owner(txn, "resize a block"))
         return status;
-    if (ty_status status = touch_live(txn, call, address, &block))
+    if (ty_status status = touch_live(txn, "resize", address, block))
         return status;
-    if (size > block->words * 8)
-        return grow_in_place(txn, block, size);
-    if (ty_status status = heap_block_at(txn->rt->heap, call, address, &bytes, &run))
-        return status;
-    resize_within(block, size, run);
-    return TY_OK;
+    return size > (*block)->words * 8 ? grow_in_place(txn, *block, size) : resize_within(txn, *block, size);
 }
 
 ty_status rollback_block(ty_txn *txn, const touched_block &block) {
     void *address = address_of(*txn->rt, block.word);
-    if (block.published) {
-        reserved_put_back(*txn->rt, block.word);
-        return TY_OK;
-    }
+    if (block.published)
+        return reserved_put_back(*txn->rt, block.word, block.words);
     if (block.own())
         return heap_free(address);
     return block.words > block.words_before ? heap_resize_in_place(address, block.words_before * 8) : TY_OK;
@@ -156,6 +174,36 @@ ty_status rollback_roots(ty_txn *txn) {
                 if (ty_status status = heap_root_set(txn->rt->heap, root.name, root.before))
                     outcome = status;
     return outcome;
+}
+
+uint64_t end_of(const touched_block &block) {
+    return block.word + block.words_wanted;
+}
+
+// What the commit gives up of a block, as a block of its own: listed before it is one, as the list may need memory.
+ty_status list_end(txn_runtime &rt, const touched_block &block) {
+    if (ty_status status = reserved_list(rt, end_of(block)))
+        return status;
+    ty_status status = heap_split_run(rt.heap, address_of(rt, block.word), block.words_wanted * 8);
+    if (status != TY_OK)
+        reserved_unlist(rt, end_of(block));
+    return status;
+}
+
+void unlist(txn_runtime &rt, const touched_block *blocks, size_t count) {
+    for (const touched_block *block = blocks; block != blocks + count; block++) {
+        if (block->words_wanted == 0) {
+            if (!block->published)
+                reserved_unlist(rt, block->word);
+            continue;
+        }
+        if (block->published)
+            reserved_show(rt, block->word);
+        if (block->words_wanted < block->words) {
+            reserved_unlist(rt, end_of(*block));
+            static_cast<void>(heap_join_runs(rt.heap, address_of(rt, block->word))); // as list_end has split it
+        }
+    }
 }
 
 } // namespace
@@ -195,20 +243,23 @@ ty_status txn_free(ty_txn *txn, void *address) {
 }
 
 ty_status txn_resize_in_place(ty_txn *txn, void *address, size_t size) {
-    return resize_touched_in_place(txn, address, size);
+    touched_block *block;
+    return resize_touched_in_place(txn, address, size, &block);
 }
 
 void *txn_resize(ty_txn *txn, void *address, size_t size) {
-    ty_status status = resize_touched_in_place(txn, address, size);
+    touched_block *block = nullptr;
+    ty_status status = resize_touched_in_place(txn, address, size, &block);
     if (status == TY_OK)
         return address;
-    if (status != TY_E_MEMORY)
+    if (status != TY_E_MEMORY || block == nullptr)
         return nullptr;
     void *moved = alloc_touched(txn, size, 0);
     if (moved == nullptr)
         return nullptr;
-    touched_block *block = find_touched(txn, word_at(*txn->rt, address));
-    memcpy(moved, address, block->words * 8); // it was to grow: all of it fits
+    block = find_touched(txn, word_at(*txn->rt, address)); // it may have moved
+    uint64_t kept_bytes = block->words_wanted * 8;
+    memcpy(moved, address, size < kept_bytes ? size : kept_bytes);
     return free_touched(txn, block) == TY_OK ? moved : nullptr;
 }
 
@@ -260,26 +311,27 @@ ty_status txn_publish(ty_txn *txn, void *const *blocks, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (i < done)
             forget(txn, find_touched(txn, word_at(rt, blocks[i])));
-        reserved_put_back(rt, word_at(rt, blocks[i]));
+        static_cast<void>(reserved_put_back(rt, word_at(rt, blocks[i]), 0)); // nothing has grown
     }
     return status;
 }
 
-ty_status blocks_settle(ty_txn *txn, bool shrink) {
+ty_status blocks_settle(ty_txn *txn, bool by_snapshot) {
     txn_runtime &rt = *txn->rt;
     ty_status outcome = TY_OK;
     for (const touched_block &block : txn->blocks) {
         void *address = address_of(rt, block.word);
         ty_status status = TY_OK;
-        bool listed = block.published || (!shrink && block.words_wanted == 0);
+        bool listed = block.published || (by_snapshot && block.words_wanted == 0);
         if (listed) // before another thread can reserve its place
             reserved_forget(rt, block.word);
         if (block.words_wanted == 0 && txn->free_later && rt.threads && reserved_leave(rt, block.word) == TY_OK)
             snapshots_free_later(rt, address);
         else if (block.words_wanted == 0)
             status = heap_free(address);
-        else if (block.words_wanted < block.words && shrink)
-            status = heap_resize_in_place(address, block.words_wanted * 8);
+        else if (block.words_wanted < block.words)
+            status = by_snapshot ? reserved_free(rt, address_of(rt, end_of(block)))
+                                 : heap_resize_in_place(address, block.words_wanted * 8);
         if (status != TY_OK)
             outcome = status;
     }
@@ -297,14 +349,19 @@ ty_status blocks_rollback(ty_txn *txn) {
 
 ty_status blocks_list(ty_txn *txn) {
     txn_runtime &rt = *txn->rt;
-    for (const touched_block &block : txn->blocks) {
+    for (size_t i = 0; i < txn->blocks.count; i++) {
+        const touched_block &block = txn->blocks.begin()[i];
         ty_status status = TY_OK;
-        if (block.words_wanted == 0 && !block.published)
-            status = reserved_list(rt, block.word);
-        else if (block.published && block.words_wanted != 0)
+        if (block.published && block.words_wanted != 0)
             reserved_hide(rt, block.word);
+        if (block.words_wanted == 0)
+            status = block.published ? TY_OK : reserved_list(rt, block.word);
+        else if (block.words_wanted < block.words)
+            status = list_end(rt, block);
         if (status != TY_OK) {
-            blocks_unlist(txn);
+            unlist(rt, txn->blocks.begin(), i);
+            if (block.published && block.words_wanted != 0)
+                reserved_show(rt, block.word);
             return status;
         }
     }
@@ -312,13 +369,7 @@ ty_status blocks_list(ty_txn *txn) {
 }
 
 void blocks_unlist(ty_txn *txn) {
-    txn_runtime &rt = *txn->rt;
-    for (const touched_block &block : txn->blocks) {
-        if (block.words_wanted == 0 && !block.published)
-            reserved_unlist(rt, block.word);
-        else if (block.published && block.words_wanted != 0)
-            reserved_show(rt, block.word);
-    }
+    unlist(*txn->rt, txn->blocks.begin(), txn->blocks.count);
 }
 
 } // namespace taiyen

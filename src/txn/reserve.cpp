@@ -365,9 +365,11 @@ ty_status reserved_take(txn_runtime &rt, void *const *blocks, size_t count) {
     return TY_OK;
 }
 
-void reserved_put_back(txn_runtime &rt, uint64_t word) {
+ty_status reserved_put_back(txn_runtime &rt, uint64_t word, uint64_t words) {
     os::lock_guard guard(rt.reserved->lock);
-    find(*rt.reserved, word)->state = reserved_state::reserved;
+    reservation *entry = find(*rt.reserved, word);
+    entry->state = reserved_state::reserved;
+    return words > entry->words ? heap_resize_in_place(address_of(rt, word), entry->words * 8) : TY_OK;
 }
 
 void reserved_forget(txn_runtime &rt, uint64_t word) {

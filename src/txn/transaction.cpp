@@ -194,7 +194,7 @@ ty_status commit_unstable(ty_txn *txn, committed *done) {
         return status;
     if (txn->twinned && !txn->automatic)
         stray_stores_in(txn);
-    bool sound = txn->blocks.count == 0 || blocks_settle(txn, !done->by_snapshot) == TY_OK;
+    bool sound = txn->blocks.count == 0 || blocks_settle(txn, done->by_snapshot) == TY_OK;
     if (done->sequence != 0)
         snapshots_after_commit(*txn->rt);
     else
@@ -309,6 +309,13 @@ ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t by
     return TY_OK;
 }
 
+ty_status declare_words(ty_txn *txn, uint64_t first, uint64_t count) {
+    if (txn->rt->automatic != nullptr)
+        if (ty_status status = automatic_touch(*txn->rt, address_of(*txn->rt, first), count * 8))
+            return status;
+    return txn->automatic ? TY_OK : txn->ranges.add(first, count); // the twin is as old, or older
+}
+
 [[gnu::noinline]] static ty_status declare_otherwise(ty_txn *txn, const void *address, size_t bytes) {
     constexpr const char *call = "declare a range";
     word_span words;
@@ -316,12 +323,7 @@ ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t by
         return status;
     if (ty_status status = words_of(txn, call, address, bytes, &words))
         return status;
-    if (words.count == 0)
-        return TY_OK;
-    if (txn->rt->automatic != nullptr)
-        if (ty_status status = automatic_touch(*txn->rt, address, bytes))
-            return status;
-    return txn->automatic ? TY_OK : txn->ranges.add(words.first, words.count); // the twin is as old, or older
+    return words.count != 0 ? declare_words(txn, words.first, words.count) : TY_OK;
 }
 
 ty_status txn_declare(ty_txn *txn, const void *address, size_t bytes) {

@@ -9,6 +9,10 @@
 namespace taiyen {
 
 // A block that the transaction allocated, published, resized or freed. Sizes in words.
+//
+// X8: a byte that a block may have got by a resize is declared by the library, and where the block was smaller before,
+//     zero. Nobody knows the size that was last asked for: so that is from heap_least_bytes on, and all that the
+//     transaction has cut off and gives back. Else a recovery would find it as it was at an earlier commit.
 struct touched_block {
     uint64_t word;
     uint64_t words;        // that it has in the heap
@@ -107,6 +111,8 @@ struct word_span {
     uint64_t count;
 };
 ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t bytes, word_span *words);
+// Declares words of the heap's blocks.
+ty_status declare_words(ty_txn *txn, uint64_t first, uint64_t count);
 
 inline uint64_t word_at(const txn_runtime &rt, const void *address) {
     return (reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(rt.base)) / 8;
@@ -117,14 +123,15 @@ inline char *address_of(const txn_runtime &rt, uint64_t word) {
 
 // ---- blocks.cpp
 
-// After the commit's append: blocks are freed and shrunk. False: the heap's tables are damaged; the rest is done.
-ty_status blocks_settle(ty_txn *txn, bool shrink);
+// After the commit's append: blocks are freed and shrunk. by_snapshot: blocks_list was called. A failure: the heap's
+// tables are damaged; the rest is done.
+ty_status blocks_settle(ty_txn *txn, bool by_snapshot);
 // All that was done to blocks and roots is taken back.
 ty_status blocks_rollback(ty_txn *txn);
-// Before and after a snapshot that holds the transaction in place of a record: what the commit frees is listed as
-// reserved, so that a recovery from it frees it, and what it publishes is not.
+// Before a snapshot that holds the transaction in place of a record: what the commit frees is listed as reserved, so
+// that a recovery from it frees it, and what it publishes is not. What a block gives up is split off, and listed.
 ty_status blocks_list(ty_txn *txn);
-void blocks_unlist(ty_txn *txn);
+void blocks_unlist(ty_txn *txn); // all of that is taken back
 
 // ---- part.cpp
 
@@ -148,7 +155,8 @@ ty_status check_not_reserved(txn_runtime &rt, const char *call, const void *bloc
 ty_status find_unreserved(txn_runtime &rt, const char *call, const void *block, size_t *bytes, bool *run);
 // Publishing: of all count blocks or, with a failure, of none; the sizes in words go to the touched blocks.
 ty_status reserved_take(txn_runtime &rt, void *const *blocks, size_t count);
-void reserved_put_back(txn_runtime &rt, uint64_t word);
+// The block has so many words now: what the transaction made it grow by is given up.
+ty_status reserved_put_back(txn_runtime &rt, uint64_t word, uint64_t words);
 // It is an ordinary block now.
 void reserved_forget(txn_runtime &rt, uint64_t word);
 // Lists a block that a snapshot holds and a commit frees; and no more.

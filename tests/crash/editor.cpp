@@ -51,10 +51,11 @@ void *editor::resize(void *block, uint64_t size) {
         return ty_resize(block, size);
     }
     bool fresh = is_fresh(block);
+    uint64_t usable = ty_usable_size(block);
     void *moved = style_->one_in(4) ? ty_resize(block, size) : ty_txn_resize(txn_, block, size);
-    if (moved && fresh) {
-        fresh_.erase(fresh_.lower_bound({number(block), 0}));
-        fresh_.insert({number(moved), size});
+    if (moved && (fresh || moved != block)) {
+        forget_fresh(block, usable);
+        note_fresh(moved, size);
     }
     return moved;
 }
@@ -66,9 +67,7 @@ ty_status editor::free(void *block) {
     if (!txn_) {
         return ty_free(block);
     }
-    if (is_fresh(block)) {
-        fresh_.erase(fresh_.lower_bound({number(block), 0}));
-    }
+    forget_fresh(block, ty_usable_size(block));
     return style_->one_in(4) ? ty_free(block) : ty_txn_free(txn_, block);
 }
 
@@ -85,8 +84,12 @@ bool editor::is_fresh(const void *address) const {
     return behind != fresh_.begin() && number(address) < std::prev(behind)->first + std::prev(behind)->second;
 }
 
+void editor::forget_fresh(const void *block, uint64_t usable) {
+    fresh_.erase(fresh_.lower_bound({number(block), 0}), fresh_.lower_bound({number(block) + usable, 0}));
+}
+
 void editor::grew(const void *address, uint64_t bytes) {
-    if (records()) {
+    if (records() || txn_) {
         fresh_.insert({number(address), bytes});
     }
 }

@@ -22,13 +22,14 @@ public:
     editor(ty_heap *heap, dice &style) : heap_(heap), style_(&style) {}
 
     ty_heap *heap() const { return heap_; }
+    bool in_transaction() const { return txn_ != nullptr; }
 
     void *alloc(uint64_t size);
     void *alloc_zeroed(uint64_t size);
     void *alloc_aligned(uint64_t size, uint64_t alignment);
     void *resize(void *block, uint64_t size);
     ty_status free(void *block);
-    // A block got these bytes by a resize, and keeps its place.
+    // A block got these bytes by a resize.
     void grew(const void *address, uint64_t bytes);
     ty_status set_root(const char *name, void *address);
     ty_status publish(const std::vector<void *> &blocks);
@@ -51,6 +52,7 @@ private:
     bool records() const { return !txn_ && style_; } // for an undo
     bool is_fresh(const void *address) const;
     void *note_fresh(void *made, uint64_t size);
+    void forget_fresh(const void *block, uint64_t usable);
     void announce_to_undo(const void *address, uint64_t bytes);
 
     ty_heap *heap_;

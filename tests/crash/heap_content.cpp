@@ -128,22 +128,56 @@ ty_status drop(editor &edit, content &model, uint32_t slot) {
     return edit.free(old);
 }
 
+// Often within what the block can use, or in the pages next to it.
+uint64_t next_size(node *of, dice &random) {
+    constexpr uint64_t least = sizeof(node) + 8;
+    uint64_t usable = ty_usable_size(of);
+    uint64_t lot = random.below(6);
+    if (lot < 2) {
+        return least + random.below(usable - least + 1);
+    }
+    if (lot == 2) {
+        return of->size + random.below(100);
+    }
+    return lot == 3 ? usable + random.below(3 * 4096) : random_size(random);
+}
+
+// Up to the end of the block; a run that shrinks in a transaction keeps its size until the commit.
+uint64_t all_of(node *block, uint64_t size) {
+    return std::max(size, std::min(ty_usable_size(block), (size + 4095) / 4096 * 4096));
+}
+
+// Once, or up and down. All that the block gets is written, in a transaction up to what it can use.
 ty_status change_size(editor &edit, content &model, uint32_t slot, dice &random) {
     node *&place = table_of(model)->slots[slot];
-    uint64_t old_size = place->size;
-    uint64_t size = random_size(random);
-    auto old = reinterpret_cast<uint64_t>(place);
-    auto *moved = static_cast<node *>(edit.resize(place, size));
-    if (!moved) {
-        return TY_E_MEMORY;
-    }
-    edit.store(&place, moved);
-    edit.store(&moved->size, size);
-    if (size > old_size) {
-        if (reinterpret_cast<uint64_t>(moved) == old) {
-            edit.grew(reinterpret_cast<unsigned char *>(moved) + old_size, size - old_size);
+    const auto old = reinterpret_cast<uint64_t>(place);
+    const uint64_t old_size = place->size;
+    node *moved = place;
+    uint64_t size = old_size;
+    uint64_t kept = old_size;
+    for (uint64_t times = 1 + (random.one_in(2) ? random.below(3) : 0); times > 0; --times) {
+        uint64_t wanted = next_size(moved, random);
+        auto *resized = static_cast<node *>(edit.resize(moved, wanted));
+        if (!resized && moved == place) {
+            return TY_E_MEMORY;
         }
-        fill(edit, moved, old_size - sizeof(node), size - old_size, random);
+        if (!resized) {
+            break;
+        }
+        moved = resized;
+        size = wanted;
+        kept = std::min(kept, size);
+        if (moved != place) {
+            edit.store(&place, moved);
+        }
+    }
+    if (edit.in_transaction() && random.one_in(2)) {
+        size = all_of(moved, size);
+    }
+    edit.store(&moved->size, size);
+    if (size > kept) {
+        edit.grew(reinterpret_cast<unsigned char *>(moved) + kept, size - kept);
+        fill(edit, moved, kept - sizeof(node), size - kept, random);
     }
     relink(edit, table_of(model), slot);
     note(model, moved);

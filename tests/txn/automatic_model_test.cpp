@@ -42,6 +42,7 @@ public:
                 filled_.erase(block);
         }
         published_.clear();
+        shrunk_.clear();
         ASSERT_EQ(std::vector<stray>{}, h_.take_strays());
     }
     void check() {
@@ -73,6 +74,7 @@ public:
         ASSERT_NE(nullptr, h_.heap);
         reserved_.clear();
         published_.clear();
+        shrunk_.clear();
         filled_.clear();
         check();
     }
@@ -80,7 +82,11 @@ public:
 
 private:
     using bytes = std::shared_ptr<const std::string>;
-    void see(char *block) { now_[block] = std::make_shared<std::string>(block, ty_usable_size(block)); }
+    void see(char *block) {
+        auto limit = shrunk_.find(block);
+        size_t usable = limit != shrunk_.end() ? limit->second : ty_usable_size(block);
+        now_[block] = std::make_shared<std::string>(block, usable);
+    }
     char *pick() {
         if (now_.empty())
             return nullptr;
@@ -135,18 +141,29 @@ private:
             return;
         ASSERT_OK(ty_free(block));
         now_.erase(block);
+        shrunk_.erase(block);
     }
+    // Within what it can use, beyond, and both again; what it gets is written without being declared.
     void resize(char *block) {
-        if (!block)
-            return;
-        std::string before = *now_.at(block);
-        size_t size = before.size() + random_size(); // growing, so that no block waits for its commit to shrink
-        char *moved = static_cast<char *>(ty_resize(block, size));
-        ASSERT_NE(nullptr, moved) << ty_error_text();
-        ASSERT_TRUE(before == std::string(moved, before.size()));
-        now_.erase(block);
-        memset(moved + before.size(), int(random_()), size - before.size());
-        see(moved);
+        for (uint64_t times = 1 + below(3); times > 0 && block != nullptr; times--) {
+            const std::string before = *now_.at(block);
+            size_t size = below(2) != 0 ? before.size() + random_size() : below(before.size() + 1);
+            char *moved = static_cast<char *>(ty_resize(block, size));
+            ASSERT_NE(nullptr, moved) << ty_error_text();
+            now_.erase(block);
+            shrunk_.erase(block);
+            size_t pages = size == 0 ? 1 : (size + 4095) / 4096;
+            bool run = false;
+            size_t usable;
+            ASSERT_OK(heap_block_at(h_.heap, "look at", moved, &usable, &run));
+            if (run && pages * 4096 < usable)
+                shrunk_[moved] = usable = pages * 4096;
+            size_t kept = std::min(size, before.size());
+            ASSERT_TRUE(before.substr(0, kept) == std::string(moved, kept));
+            memset(moved + kept, int(random_()), usable - kept);
+            see(moved);
+            block = moved;
+        }
     }
     void write(char *block) {
         if (!block)
@@ -215,6 +232,7 @@ private:
     ty_txn *txn_ = nullptr;
     bool declared_ = false;
     std::map<char *, bytes> now_, before_;
+    std::map<char *, size_t> shrunk_; // in the transaction under way: to so many bytes
     std::vector<char *> reserved_, reserved_before_, published_;
     std::map<char *, std::string> filled_;
 };

@@ -16,7 +16,8 @@ constexpr const char *root_names[] = {"a", "b", "head", "a longer name of a root
 using bytes = std::shared_ptr<const std::string>;
 
 struct state {
-    std::map<char *, bytes> blocks;
+    std::map<char *, bytes> blocks; // all that can be used of them
+    std::map<char *, size_t> asked; // the size last asked for
     std::map<std::string, void *> roots;
 };
 
@@ -158,8 +159,12 @@ private:
             release(newest_);
             break;
         case 4:
-        case 5:
             resize(pick());
+            break;
+        case 5: // up, down and up again
+            if (char *block = pick())
+                for (uint64_t times = 1 + below(4); times > 0 && block != nullptr; times--)
+                    block = resize(block);
             break;
         case 6:
             set_root();
@@ -212,9 +217,9 @@ private:
         }
         ASSERT_OK(status);
         ASSERT_EQ(ty_current_txn(heap()), nullptr);
-        for (auto [block, size] : std::exchange(shrunk_, {})) // a snapshot in place of a record leaves them as they are
-            if (now_.blocks.count(block) != 0 && ty_usable_size(block) != size)
-                see(block);
+        for (auto [block, size] : std::exchange(shrunk_, {})) { // by a snapshot in place of a record, too
+            ASSERT_EQ(size, ty_usable_size(block));
+        }
         if (wait) {
             sequence = last_sequence();
             ASSERT_GE(stable_sequence(), sequence);
@@ -320,6 +325,7 @@ private:
         if (below(8) != 0)
             scribble(block, below(usable + 1));
         see(block);
+        now_.asked[block] = size;
         newest_ = block;
     }
 
@@ -327,38 +333,67 @@ private:
         if (block == nullptr)
             return;
         ASSERT_OK(below(2) != 0 ? ty_free(block) : ty_txn_free(txn_, block));
-        now_.blocks.erase(block);
-        shrunk_.erase(block);
+        forget(block);
         ASSERT_EQ(ty_txn_free(txn_, block), TY_E_ARGUMENT);
     }
 
-    void resize(char *block) {
-        if (block == nullptr)
-            return;
-        std::string before = *now_.blocks.at(block);
-        size_t size = random_size();
-        char *moved = static_cast<char *>(below(2) != 0 ? ty_txn_resize(txn_, block, size) : ty_resize(block, size));
-        ASSERT_NE(moved, nullptr) << ty_error_text();
-        size_t kept = std::min(size, before.size());
-        ASSERT_TRUE(before.substr(0, kept) == std::string(moved, kept));
-        if (shrunk_.count(block) == 0) { // what it grew by
-            size_t usable = ty_usable_size(moved);
-            size_t from = moved == block ? before.size() : kept;
-            ASSERT_TRUE(from >= usable || std::string(moved + from, usable - from) == std::string(usable - from, '\0'));
-        }
+    void forget(char *block) {
         now_.blocks.erase(block);
+        now_.asked.erase(block);
         shrunk_.erase(block);
-        shrunk_.erase(moved);
+    }
+
+    // Often within what it can use, or in the pages next to it.
+    size_t size_near(char *block) {
+        size_t usable = now_.blocks.at(block)->size();
+        switch (below(4)) {
+        case 0:
+            return below(usable + 1);
+        case 1:
+            return usable + below(3 * 4096);
+        case 2:
+            return now_.asked.at(block) + below(64);
+        default:
+            return random_size();
+        }
+    }
+
+    // What a block gets by a resize is written without being declared: all that could be used and was not asked for.
+    char *resize(char *block) {
+        if (block == nullptr)
+            return nullptr;
+        const std::string before = *now_.blocks.at(block);
+        const size_t size = size_near(block), asked = now_.asked.at(block);
+        char *moved = resize_somehow(block, size, before.size());
+        if (moved == nullptr)
+            return block; // refused: not in place
+        forget(block);
         size_t pages = size == 0 ? 1 : (size + 4095) / 4096;
         if (heap_.is_run(moved) && pages * 4096 < ty_usable_size(moved)) // it is as large as before until the commit
             shrunk_[moved] = pages * 4096;
+        now_.asked[moved] = size;
         see(moved);
-        if (below(2) != 0 && size != 0) {
-            size_t at = below(size);
-            ASSERT_OK(ty_declare(txn_, moved + at, size - at));
-            scribble(moved + at, size - at);
+        const std::string after = *now_.blocks.at(moved);
+        const size_t kept = std::min(size, before.size());
+        EXPECT_TRUE(before.substr(0, kept) == after.substr(0, kept));
+        EXPECT_TRUE(after.substr(kept) == std::string(after.size() - kept, '\0')) << "what it got is not zero";
+        if (below(4) != 0) {
+            size_t from = std::min(asked, size) + (below(2) != 0 ? 0 : below(after.size() - std::min(asked, size) + 1));
+            memset(moved + from, int(random_()), after.size() - from);
             see(moved);
         }
+        return moved;
+    }
+
+    char *resize_somehow(char *block, size_t size, size_t usable) {
+        if (below(4) == 0) {
+            ty_status status = ty_resize_in_place(block, size);
+            EXPECT_TRUE(status == TY_OK || (status == TY_E_MEMORY && size > usable)) << ty_error_text();
+            return status == TY_OK ? block : nullptr;
+        }
+        char *moved = static_cast<char *>(below(2) != 0 ? ty_txn_resize(txn_, block, size) : ty_resize(block, size));
+        EXPECT_NE(moved, nullptr) << ty_error_text();
+        return moved;
     }
 
     void set_root() {
@@ -373,8 +408,10 @@ private:
 
     void reserve_or_cancel() {
         if (reserved_.size() < 6) {
-            char *block = static_cast<char *>(ty_reserve(heap(), random_size()));
+            size_t size = random_size();
+            char *block = static_cast<char *>(ty_reserve(heap(), size));
             ASSERT_NE(block, nullptr) << ty_error_text();
+            reserved_size_[block] = size;
             size_t usable = ty_usable_size(block);
             ASSERT_TRUE(std::string(block, usable) == std::string(usable, '\0'));
             scribble(block, below(usable + 1));
@@ -391,8 +428,10 @@ private:
         std::vector<void *> blocks(reserved_.begin(), reserved_.begin() + ptrdiff_t(count));
         ASSERT_OK(ty_publish(txn_, blocks.data(), count));
         reserved_.erase(reserved_.begin(), reserved_.begin() + ptrdiff_t(count));
-        for (void *block : blocks)
+        for (void *block : blocks) {
             see(static_cast<char *>(block));
+            now_.asked[static_cast<char *>(block)] = reserved_size_.at(static_cast<char *>(block));
+        }
     }
 
     void classic(char *block) {
@@ -437,7 +476,8 @@ private:
     ty_txn *txn_ = nullptr;
     state now_, before_;
     std::vector<char *> reserved_, reserved_before_;
-    std::map<char *, size_t> shrunk_; // in the transaction under way: to so many bytes
+    std::map<char *, size_t> reserved_size_; // that was asked for
+    std::map<char *, size_t> shrunk_;        // in the transaction under way: to so many bytes
     char *newest_ = nullptr;
     bool full_ = false;                 // the disk
     std::map<uint64_t, state> history_; // by the last sequence that it holds
