@@ -1,6 +1,6 @@
 // Goal: over any history of appends, waits, snapshots and reopenings a log holds what a plain list holds, also with the
 // library's thread and with many threads. Method: random operations; the list beside them.
-#include "support.hpp"
+#include "ring_guard.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -14,7 +14,7 @@ namespace {
 class model {
 public:
     explicit model(uint64_t seed, bool thread)
-        : random_(seed), thread_(thread), log_(start_log(in_.sink(), {}, {}, {}, thread)) {}
+        : random_(seed), thread_(thread), log_(start_log(guard_.sink(), {}, {}, {}, thread)) {}
 
     void step() {
         switch (random_() % 64) {
@@ -23,6 +23,7 @@ public:
             break;
         case 1:
             mark_ = log_mark_now(log_.get());
+            guard_.release(mark_);
             log_release(log_.get(), mark_);
             break;
         case 2:
@@ -67,6 +68,8 @@ private:
             mark_.sequence += 1;
         }
         log_continue(log_.get(), mark_);
+        guard_.release(mark_); // nothing is written before the next append
+        guard_.go_on_from(mark_.position);
         ASSERT_EQ(records_.size(), log_stable(log_.get()));
     }
     // Sometimes with what is not stable: it is lost, or a part of it.
@@ -79,12 +82,14 @@ private:
         ASSERT_LE(read.contents.end.sequence, records_.size());
         records_.resize(read.contents.end.sequence);
         ASSERT_EQ(expected(), read.records);
-        log_.reset(start_behind(in_.sink(), mark_, read, thread_));
+        guard_.go_on_from(read.contents.end.position);
+        log_.reset(start_behind(guard_.sink(), mark_, read, thread_));
     }
 
     std::mt19937_64 random_;
     bool thread_;
     memory_log in_;
+    ring_guard guard_{in_.sink()};
     log_owner log_;
     std::vector<std::string> records_;
     log_mark mark_{};
