@@ -286,6 +286,41 @@ TEST_F(snapshot_test, purge_gives_clean_pages_back_and_keeps_their_content) {
     EXPECT_EQ(before, content_of(heap));
 }
 
+// I4. Pages of a snapshot that failed, or that was only begun, are not in the image, although nobody wrote to them since.
+TEST_F(snapshot_test, purge_keeps_pages_that_no_durable_snapshot_holds) {
+    for (uint32_t fails : {os::sim_op_flush, os::sim_op_write})
+        for (bool preflushed : {false, true}) {
+            SCOPED_TRACE(testing::Message() << "operation " << fails << " preflushed " << preflushed);
+            open();
+            auto *block = static_cast<char *>(ty_alloc_aligned(heap, 1 << 20, 4096));
+            memset(block, 1, 1 << 20);
+            ASSERT_OK(ty_close(heap));
+            open(); // now its pages show the file
+            memset(block, 2, 1 << 19);
+            if (preflushed) {
+                ASSERT_OK(ty_preflush(heap, 0));
+                ASSERT_OK(ty_heap_purge(heap, nullptr));
+            }
+            memset(block + (1 << 19), 3, 1 << 18);
+            EXPECT_EQ(2, block[0]) << "purged while the batch was open";
+            const content before = content_of(heap);
+            os::sim_set_fault(files.get(), {fails, 0, false, TY_E_IO});
+            ASSERT_EQ(TY_E_IO, ty_snapshot(heap));
+            os::sim_set_fault(files.get(), {});
+            ASSERT_OK(ty_heap_purge(heap, nullptr));
+            EXPECT_TRUE(before == content_of(heap));
+            ASSERT_OK(ty_snapshot(heap));
+            ASSERT_OK(ty_heap_purge(heap, nullptr));
+            EXPECT_TRUE(before == content_of(heap));
+            ASSERT_OK(ty_discard(heap));
+            open();
+            EXPECT_TRUE(before == content_of(heap));
+            ASSERT_OK(ty_free(block));
+            ASSERT_OK(ty_close(heap));
+            heap = nullptr;
+        }
+}
+
 TEST_F(snapshot_test, roots_are_found_again) {
     open();
     void *block = ty_alloc(heap, 100);

@@ -1,5 +1,6 @@
 // Goal: each state that files can be in is told apart, and gives the last snapshot or a refusal that changes nothing.
 // Method: make the state on a simulated disk, open, look at report, content, and the files' bytes.
+#include "src/image/checksum.hpp"
 #include "support.hpp"
 
 using namespace taiyen;
@@ -252,6 +253,23 @@ TEST_F(states_test, image_that_is_an_older_copy) {
     expect_refused(old, TY_E_MISMATCH);
 }
 
+// A batch counts behind the one that it was written behind, and no other of that epoch: two lines of snapshots that
+// went on from one copy are not mixed.
+TEST_F(states_test, batch_of_another_line) {
+    disk files;
+    make(files, 2);
+    os::sim_disk *copy = files.cut(os::sim_cut::keep_all);
+    ASSERT_OK(ty_discard(heap));
+    disk other(copy);
+    const uint64_t place = chunk_of(other, 2);
+    chunk_header_1 header;
+    ASSERT_TRUE(other.read(journal_path, place, &header));
+    header.previous_nonce += 1;
+    header.checksum = header_checksum(header);
+    other.patch(journal_path, place, &header, sizeof header);
+    expect_refused(other, TY_E_MISMATCH);
+}
+
 TEST_F(states_test, damage_in_a_batch_that_a_later_one_follows) {
     disk files;
     make(files, 3);
@@ -304,6 +322,26 @@ TEST_F(states_test, one_damaged_header_is_served_by_the_other) {
         damaged.flip(heap_path, 50);
         damaged.flip(heap_path, 4096 + 50);
         expect_refused(damaged, TY_E_DAMAGED);
+    }
+}
+
+// Also when the journal's space was used again since: either header alone knows that the image holds what stood there.
+TEST_F(states_test, one_damaged_header_is_served_by_the_other_after_the_journal_was_used_again) {
+    for (uint64_t slot : {0, 4096}) {
+        disk files;
+        make(files);
+        ASSERT_OK(ty_work(heap));
+        scribble.change(heap, 100);
+        ASSERT_OK(ty_snapshot(heap));
+        last = content_of(heap);
+        disk damaged(files.cut(os::sim_cut::keep_all));
+        ASSERT_OK(ty_discard(heap));
+        damaged.flip(heap_path, slot + 50);
+        ty_open_options options = damaged.options();
+        ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+        EXPECT_TRUE(report.header_repaired);
+        EXPECT_EQ(last, content_of(heap));
+        ASSERT_OK(ty_close(heap));
     }
 }
 
@@ -371,6 +409,28 @@ TEST_F(states_test, a_larger_limit_at_open) {
     EXPECT_EQ(last, content_of(heap));
     ASSERT_OK(ty_close(heap));
     EXPECT_OK(ty_scrub(heap_path, files.storage(), nullptr, nullptr, nullptr));
+}
+
+// What a raise takes for the heap's pages held the page checksums: it reads as zeros.
+TEST_F(states_test, memory_won_by_a_raise_is_zero) {
+    disk files;
+    ty_open_options options = files.options();
+    options.limit_bytes = size_t{16} << 20;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+    memset(ty_alloc(heap, size_t{12} << 20), 'a', size_t{12} << 20);
+    ASSERT_OK(ty_close(heap));
+    options.limit_bytes = small_limit;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+    constexpr size_t bytes = size_t{30} << 20;
+    auto *zeroed = static_cast<char *>(ty_alloc_zeroed(heap, bytes));
+    ASSERT_NE(nullptr, zeroed) << ty_error_text();
+    ASSERT_OK(ty_root_set(heap, "zeroed", zeroed));
+    const std::vector<char> zeros(bytes);
+    EXPECT_EQ(0, memcmp(zeroed, zeros.data(), bytes));
+    ASSERT_OK(ty_close(heap));
+    ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+    EXPECT_EQ(0, memcmp(ty_root(heap, "zeroed"), zeros.data(), bytes));
+    ASSERT_OK(ty_close(heap));
 }
 
 // A power cut while an archive heap gets its journal: whatever becomes of the header that the open writes again in its

@@ -1,0 +1,215 @@
+// Goal: whenever the power fails, the heap opens, with the content of the last acknowledged snapshot or a later one.
+// Method: short lives of a heap on a simulated disk, each with what is rare in random ones: processes that die before a
+// flush, raises, a full disk. Each is cut before each of its events, in each way, and between the writes of headers as
+// often as elsewhere. What was a process's death in a life is no cut: what it left in doubt stays so.
+#include "support.hpp"
+
+#include <functional>
+#include <memory>
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+class cuts_test : public testing::Test {
+protected:
+    ~cuts_test() override {
+        if (heap)
+            (void)ty_discard(heap);
+    }
+
+    void open() {
+        ty_open_options options = files->options();
+        options.limit_bytes = limit_bytes;
+        ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+        scribble.forget_others(heap);
+        acknowledge(ty_heap_epoch(heap));
+    }
+    void snapshot(int changes = 60) {
+        scribble.change(heap, changes);
+        contents[ty_heap_epoch(heap) + 1] = content_of(heap);
+        ASSERT_OK(ty_snapshot(heap));
+        acknowledge(ty_heap_epoch(heap));
+    }
+    void close() {
+        contents[ty_heap_epoch(heap) + 1] = content_of(heap); // it takes a snapshot, if anything is dirty
+        ASSERT_OK(ty_close(heap));
+        heap = nullptr;
+    }
+    void discard() {
+        ASSERT_OK(ty_discard(heap));
+        heap = nullptr;
+    }
+    // The process dies so many events before now.
+    void die(uint64_t events = 0) {
+        uint64_t event = os::sim_event_count(files->get()) - events;
+        auto after = std::make_unique<disk>(os::sim_power_cut(files->get(), event, os::sim_cut::process_death, 1));
+        discard();
+        files = std::move(after);
+        while (!known.empty() && known.back().event > event)
+            known.pop_back();
+    }
+    // Within the last snapshot: its chunks are written, and its flush is not done.
+    void die_before_the_flush() {
+        die(1);
+        begin(); // what a cut finds that came before is no matter of this life any more
+    }
+
+    // From here on the life is cut.
+    void begin() { first = os::sim_event_count(files->get()); }
+
+    void cut_everywhere(const std::function<void(const disk &)> &changed = {}) {
+        const uint64_t last = os::sim_event_count(files->get());
+        ASSERT_LT(first, last);
+        for (uint64_t event = first; event <= last; ++event)
+            for (auto [how, seeds] : ways)
+                for (uint64_t seed = 0; seed < seeds; ++seed) {
+                    SCOPED_TRACE(testing::Message() << "event " << event << " of " << first << " to " << last << " cut "
+                                                    << int(how) << " seed " << seed);
+                    disk cut(os::sim_power_cut(files->get(), event, how, seed + event * 1000));
+                    if (changed)
+                        changed(cut);
+                    expect_sound_content(cut, acknowledged_at(event));
+                    if (HasFailure())
+                        return;
+                }
+    }
+    void expect_sound_content(const disk &cut, uint64_t acknowledged) {
+        ty_open_options options = cut.options();
+        options.limit_bytes = 0;
+        ty_report found{};
+        ty_heap *reopened = nullptr;
+        ASSERT_OK(ty_open(heap_path, &options, &reopened, &found));
+        EXPECT_GE(found.epoch, acknowledged) << found.text;
+        EXPECT_TRUE(contents[found.epoch] == content_of(reopened)) << "epoch " << found.epoch << ": " << found.text;
+        expect_sound(reopened);
+        ASSERT_OK(ty_discard(reopened));
+    }
+
+    struct moment {
+        uint64_t event;
+        uint64_t epoch;
+    };
+    void acknowledge(uint64_t epoch) {
+        if (!contents.count(epoch)) // made by the open itself: a raise
+            contents[epoch] = content_of(heap);
+        known.push_back({os::sim_event_count(files->get()), epoch});
+    }
+    uint64_t acknowledged_at(uint64_t event) const {
+        uint64_t epoch = 0;
+        for (const moment &one : known)
+            epoch = one.event <= event ? one.epoch : epoch;
+        return epoch;
+    }
+
+    static constexpr std::pair<os::sim_cut, uint64_t> ways[] = {
+        {os::sim_cut::keep_all, 1}, {os::sim_cut::drop_all, 1}, {os::sim_cut::random, 3},
+        {os::sim_cut::prefix, 2},   {os::sim_cut::trash, 8},
+    };
+    std::unique_ptr<disk> files = std::make_unique<disk>();
+    scribbler scribble{21};
+    ty_heap *heap = nullptr;
+    ty_report report{};
+    size_t limit_bytes = small_limit;
+    uint64_t first = 0;
+    std::map<uint64_t, content> contents;
+    std::vector<moment> known;
+};
+
+TEST_F(cuts_test, snapshots_an_apply_and_snapshots_in_its_space) {
+    open();
+    begin();
+    snapshot();
+    snapshot(20);
+    ASSERT_OK(ty_work(heap));
+    snapshot(); // at the journal's front
+    ASSERT_OK(ty_work(heap));
+    snapshot(5);
+    discard();
+    cut_everywhere();
+}
+
+// An open writes a header over itself, and then the other one.
+TEST_F(cuts_test, an_open_of_what_was_closed) {
+    open();
+    snapshot();
+    close();
+    begin();
+    open();
+    snapshot(5);
+    close();
+    open();
+    discard();
+    cut_everywhere();
+}
+
+TEST_F(cuts_test, an_open_of_what_died) {
+    for (int batches : {0, 1, 3}) {
+        open();
+        snapshot();
+        ASSERT_OK(ty_work(heap));
+        for (int i = 0; i < batches; ++i)
+            snapshot(20);
+        die();
+        begin();
+        open();
+        snapshot(5);
+        discard();
+        cut_everywhere();
+    }
+}
+
+// What the open believes is not durable: it writes all batches once more, beside the old ones, which lie at the
+// journal's front or not. Then the image takes them.
+TEST_F(cuts_test, an_open_of_what_died_before_a_flush) {
+    for (auto [batches, applied] : {std::pair{0, true}, {1, false}, {2, true}}) {
+        SCOPED_TRACE(testing::Message() << batches << " batches, applied " << applied);
+        open();
+        snapshot();
+        if (applied) {
+            ASSERT_OK(ty_work(heap));
+        }
+        for (int i = 0; i < batches; ++i)
+            snapshot(20);
+        snapshot(10);
+        die_before_the_flush();
+        open();
+        ASSERT_OK(ty_work(heap));
+        snapshot(5);
+        discard();
+        cut_everywhere();
+    }
+}
+
+// Where the disk has no room for that, the flush is all; what it covers is reported, and so must stay.
+TEST_F(cuts_test, an_open_of_what_died_before_a_flush_on_a_full_disk) {
+    open();
+    snapshot(200);
+    snapshot(30);
+    die_before_the_flush();
+    os::sim_set_fault(files->get(), {os::sim_op_allocate, 0, true, TY_E_SPACE});
+    open();
+    os::sim_set_fault(files->get(), {});
+    discard();
+    cut_everywhere();
+}
+
+TEST_F(cuts_test, a_raise) {
+    for (bool died : {false, true}) {
+        open();
+        snapshot(100);
+        if (died)
+            die();
+        else
+            close();
+        begin();
+        limit_bytes += small_limit;
+        open();
+        snapshot(5);
+        discard();
+        cut_everywhere();
+    }
+}
+
+} // namespace
