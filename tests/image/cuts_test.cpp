@@ -182,6 +182,20 @@ TEST_F(cuts_test, an_open_of_what_died_before_a_flush) {
     }
 }
 
+// After it the batches do not lie at the journal's front; and what lies before them is too short for all of them.
+TEST_F(cuts_test, an_open_of_what_died_before_a_flush_again) {
+    open();
+    snapshot(20);
+    die_before_the_flush();
+    open();
+    snapshot(60);
+    die_before_the_flush();
+    open();
+    snapshot(5);
+    discard();
+    cut_everywhere();
+}
+
 // Where the disk has no room for that, the flush is all; what it covers is reported, and so must stay.
 TEST_F(cuts_test, an_open_of_what_died_before_a_flush_on_a_full_disk) {
     open();

@@ -286,7 +286,8 @@ TEST_F(snapshot_test, purge_gives_clean_pages_back_and_keeps_their_content) {
     EXPECT_EQ(before, content_of(heap));
 }
 
-// I4. Pages of a snapshot that failed, or that was only begun, are not in the image, although nobody wrote to them since.
+// I4. Pages of a snapshot that failed, or that was only begun, are not in the image, although nobody wrote to them
+// since.
 TEST_F(snapshot_test, purge_keeps_pages_that_no_durable_snapshot_holds) {
     for (uint32_t fails : {os::sim_op_flush, os::sim_op_write})
         for (bool preflushed : {false, true}) {

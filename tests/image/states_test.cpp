@@ -414,14 +414,13 @@ TEST_F(states_test, a_larger_limit_at_open) {
 // What a raise takes for the heap's pages held the page checksums: it reads as zeros.
 TEST_F(states_test, memory_won_by_a_raise_is_zero) {
     disk files;
-    ty_open_options options = files.options();
-    options.limit_bytes = size_t{16} << 20;
-    ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-    memset(ty_alloc(heap, size_t{12} << 20), 'a', size_t{12} << 20);
+    make(files);
     ASSERT_OK(ty_close(heap));
-    options.limit_bytes = small_limit;
+    ty_open_options options = files.options();
+    options.limit_bytes = 4 * small_limit;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-    constexpr size_t bytes = size_t{30} << 20;
+    ASSERT_TRUE(report.raised);
+    constexpr size_t bytes = 2 * small_limit; // it lies where the old end was, too
     auto *zeroed = static_cast<char *>(ty_alloc_zeroed(heap, bytes));
     ASSERT_NE(nullptr, zeroed) << ty_error_text();
     ASSERT_OK(ty_root_set(heap, "zeroed", zeroed));
