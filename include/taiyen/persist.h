@@ -160,7 +160,9 @@ TY_API TY_CHECKED ty_status ty_open(const char *path, const ty_open_options *opt
 TY_API TY_CHECKED ty_status ty_close(ty_heap *heap);
 
 /* Closes without a snapshot: what was done since the last one is gone. NULL does nothing. Works whatever state the heap
- * and the disk are in, also in a forked child (which thereby only drops its copy). Externally serialised. */
+ * and the disk are in, also in a forked child (which thereby only drops its copy): when it returns TY_OK the heap is
+ * gone, even if the disk failed meanwhile. Errors, with the heap as it was: TY_E_ARGUMENT (a volatile heap), TY_E_BUSY
+ * (in a procedure of an undo). Externally serialised. */
 TY_API ty_status ty_discard(ty_heap *heap);
 
 /* Makes all of the heap durable, atomically, as a new epoch; returns when it is. With nothing changed it does nothing.

@@ -200,6 +200,8 @@ ty_status image_work(ty_heap *heap) {
         im.work.lock();
         return status;
     }
+    while (im.applying) // what began before may fail of what is over
+        im.changed.wait(im.work);
     im.apply_error.status = TY_OK;
     im.apply_wanted = true;
     im.changed.notify_all();

@@ -163,8 +163,11 @@ ty_status image_discard(ty_heap *heap) {
     if (im->fork.forked() || im->read_only)
         return teardown_after(im, TY_OK);
     worker_stop(*im);
-    // Closed in order, as far as the disk plays along; an archive heap's memory may be on the disk half-way.
-    return teardown_after(im, im->kind == TY_ARCHIVE ? TY_OK : mark_closed(*im, false));
+    // Closed in order, as far as the disk plays along: a header that says otherwise costs the next open the reading of
+    // the journal, and nothing else. An archive heap's memory may be on the disk half-way.
+    if (im->kind != TY_ARCHIVE)
+        (void)mark_closed(*im, false);
+    return teardown_after(im, TY_OK);
 }
 
 void image_teardown(image *im) {

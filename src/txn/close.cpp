@@ -67,6 +67,8 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
     if (!rt || !rt->log)
         return failure(TY_E_ARGUMENT, "rebuild a heap that has no log, or is open for reading only")
             .remedy("discard it and open it again");
+    if (options.mode == TY_CREATE_NEW)
+        return failure(TY_E_ARGUMENT, "rebuild a heap as a new one").remedy("leave the option mode out");
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "rebuild a heap in a forked child").remedy("discard it and open it again");
     // What cannot be made stable would be lost: then nothing is done. A snapshot would not help: memory may hold what a
@@ -76,11 +78,9 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
     char *path = path_with(image_path(*heap), "");
     if (!path)
         return TY_E_MEMORY;
-    ty_heap *old = *heap;
+    static_cast<void>(txn_discard(*heap)); // it is gone in any case
     *heap = nullptr;
-    ty_status status = txn_discard(old);
-    if (!status)
-        status = txn_open(path, options, heap, report);
+    ty_status status = txn_open(path, options, heap, report);
     free(path);
     return status;
 }

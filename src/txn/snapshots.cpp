@@ -14,16 +14,20 @@ namespace taiyen {
 // What went wrong in work that nobody waited for. A lock of its own, so that it is told without waiting for the disk.
 class work_error {
 public:
-    void keep() { // the calling thread's detail
+    // The calling thread's detail. It is over when a snapshot of that epoch, or a later one, is durable; 0: never.
+    void keep(uint64_t epoch = 0) {
         os::lock_guard guard(lock_);
         ty_error_detail(&error_);
+        over_at_ = epoch;
     }
     void clear() {
         os::lock_guard guard(lock_);
         error_ = {};
     }
-    ty_status tell() {
+    ty_status tell(uint64_t durable = 0) {
         os::lock_guard guard(lock_);
+        if (over_at_ != 0 && durable >= over_at_)
+            error_ = {};
         return tell_locked();
     }
     ty_status tell_once() {
@@ -40,7 +44,8 @@ private:
     }
 
     os::mutex lock_{os::lock_rank::work_errors};
-    ty_error error_{}; // guarded by lock_; status TY_OK: none
+    ty_error error_{}; // guarded by lock_, as is over_at_; status TY_OK: none
+    uint64_t over_at_ = 0;
 };
 
 struct snapshot_service {
@@ -65,7 +70,7 @@ struct snapshot_service {
 
     std::atomic<uint64_t> dirty_due_ns; // when the dirty pages are counted again,
     std::atomic<bool> uncounted;        // if there are commits since the last time; only with snapshot_dirty_bytes
-    work_error snapshot_error;          // of one that nobody asked for, until a later one is durable
+    work_error snapshot_error;          // of one that nobody asked for, until it or a later one is durable
     work_error free_error;              // of blocks that were left for later, until it is told
     std::atomic<uint32_t> signal;
     std::atomic<bool> stopping;
@@ -230,7 +235,7 @@ ty_status take_timed(txn_runtime &rt, bool gate_held) {
         status = wait_for(rt, epoch);
     os::lock_guard guard(s.lock);
     if (status) {
-        s.snapshot_error.keep();
+        s.snapshot_error.keep(epoch ? epoch : image_epoch(rt.heap) + 1);
         s.retry_ns = os::now_ns() + retry_after_ns;
     } else if (epoch) {
         s.timed += 1;
@@ -489,7 +494,7 @@ ty_status txn_work(ty_heap *heap) {
         return image_work(heap);
     snapshot_service &s = *rt->snapshots;
     bool may_wait = !txn_current(heap) && !in_section(*rt);
-    if (may_wait && (s.snapshot_error.tell() || (!rt->threads && is_due(*rt))))
+    if (may_wait && (s.snapshot_error.tell(image_epoch(heap)) || (!rt->threads && is_due(*rt))))
         (void)take_timed(*rt, false); // kept
     {
         os::lock_guard guard(s.lock);
@@ -498,17 +503,19 @@ ty_status txn_work(ty_heap *heap) {
     }
     if (ty_status status = image_work(heap))
         return status;
-    if (ty_status status = s.snapshot_error.tell())
+    if (ty_status status = s.snapshot_error.tell(image_epoch(heap)))
         return status;
     return s.free_error.tell_once();
 }
 
 ty_status txn_work_status(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
-    if (rt && rt->log && !rt->txn_forked())
-        for (work_error *error : {&rt->snapshots->snapshot_error, &rt->snapshots->free_error})
-            if (ty_status status = error->tell())
-                return status;
+    if (rt && rt->log && !rt->txn_forked()) {
+        if (ty_status status = rt->snapshots->snapshot_error.tell(image_epoch(heap)))
+            return status;
+        if (ty_status status = rt->snapshots->free_error.tell())
+            return status;
+    }
     return image_work_status(heap);
 }
 

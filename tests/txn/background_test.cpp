@@ -191,6 +191,23 @@ TEST_F(background_test, a_failed_snapshot_is_told_until_one_succeeds) {
     EXPECT_OK(ty_work(heap));
 }
 
+// The one that is durable is the program's, and nobody has waited for it.
+TEST_F(background_test, a_failed_snapshot_is_over_when_a_later_one_is_durable) {
+    options.snapshot_dirty_bytes = 4096;
+    open();
+    os::sim_set_fault(files.get(), {os::sim_op_write, 0, true, TY_E_IO});
+    make("words", 64);
+    EXPECT_TRUE(comes_true([&] { return ty_work_status(heap) == TY_E_IO; }));
+    os::sim_set_fault(files.get(), {});
+    uint64_t epoch = 0;
+    ASSERT_OK(ty_snapshot_start(heap, &epoch));
+    EXPECT_TRUE(comes_true([&] { return ty_heap_epoch(heap) >= epoch; }));
+    EXPECT_OK(ty_work_status(heap));
+    ty_txn *txn = begin(); // within it no snapshot is tried
+    EXPECT_OK(ty_work(heap));
+    ASSERT_OK(ty_rollback(txn));
+}
+
 TEST_F(background_test, a_snapshot_after_an_interval) {
     options.snapshot_interval_ms = 1;
     open();

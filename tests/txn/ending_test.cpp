@@ -1,0 +1,122 @@
+// Goal: what a call that ends a heap returns is what it did. ty_discard that returns TY_OK has ended the heap, whatever
+// the disk did; of a ty_rebuild that failed the heap is open as before, or gone, and *heap tells which. Method: the
+// n-th operation of the storage fails, once or for ever, for every n. The story: a discard told of a header that it
+// could not write, and the program discarded the heap a second time; a rebuild left the heap open, and its contract
+// said that it was gone.
+#include "files.hpp"
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+constexpr uint64_t most_operations = 2000;
+
+// Runs `what` on a heap of 5 transactions while the n-th operation fails, for every n, until none is met; then checks
+// the heap. `what` leaves it NULL where it is gone.
+template <class What>
+void with_each_fault(ty_kind kind, What what) {
+    for (bool forever : {false, true}) {
+        bool met = true;
+        for (uint64_t n = 0; met && n < most_operations; n++) {
+            SCOPED_TRACE(testing::Message() << "kind " << kind << ", operation " << n << " forever " << forever);
+            disk files;
+            ledger book(n);
+            ty_heap *heap = nullptr;
+            ty_open_options options = with_log(files, kind);
+            ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+            for (int i = 0; kind == TY_TRANSACTIONAL && i < 5; i++)
+                ASSERT_OK(book.run(heap));
+            uint64_t before = os::sim_operation_count(files.get(), os::sim_op_any);
+            os::sim_set_fault(files.get(), {os::sim_op_any, n, forever, TY_E_IO});
+            what(heap, options);
+            met = os::sim_operation_count(files.get(), os::sim_op_any) - before > n;
+            os::sim_set_fault(files.get(), {});
+            if (testing::Test::HasFatalFailure())
+                return;
+            if (heap == nullptr) {
+                ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+            }
+            if (kind == TY_TRANSACTIONAL) {
+                book.check(heap, 5);
+                ASSERT_OK(book.run(heap));
+            }
+            ASSERT_OK(ty_discard(heap));
+        }
+        ASSERT_FALSE(met);
+    }
+}
+
+TEST(ending_test, a_discard_has_ended_the_heap) {
+    for (ty_kind kind : {TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL})
+        with_each_fault(kind, [](ty_heap *&heap, const ty_open_options &) {
+            void *base = ty_heap_base(heap);
+            ASSERT_OK(ty_discard(heap));
+            ASSERT_EQ(nullptr, ty_heap_of(base));
+            heap = nullptr;
+        });
+}
+
+TEST(ending_test, a_close_has_ended_the_heap_or_left_it_open) {
+    for (ty_kind kind : {TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL})
+        with_each_fault(kind, [](ty_heap *&heap, const ty_open_options &) {
+            void *base = ty_heap_base(heap);
+            ty_status status = ty_close(heap);
+            ASSERT_EQ(status == TY_OK ? nullptr : heap, ty_heap_of(base));
+            if (status == TY_OK)
+                heap = nullptr;
+        });
+}
+
+TEST(ending_test, a_rebuild_tells_whether_the_heap_is_open) {
+    int gone = 0;
+    with_each_fault(TY_TRANSACTIONAL, [&gone](ty_heap *&heap, const ty_open_options &options) {
+        void *base = ty_heap_base(heap);
+        ty_heap *before = heap;
+        ty_status status = ty_rebuild(&heap, &options, nullptr);
+        ASSERT_EQ(heap, ty_heap_of(base));
+        ASSERT_TRUE(status == TY_OK ? heap != nullptr : heap == nullptr || heap == before);
+        gone += heap == nullptr;
+    });
+    EXPECT_GT(gone, 0);
+}
+
+// Nothing is done that would lose what was committed.
+TEST(ending_test, a_rebuild_that_cannot_make_all_stable) {
+    disk files;
+    ledger book(3);
+    ty_heap *heap = nullptr;
+    ty_open_options options = with_log(files);
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    ASSERT_OK(book.run(heap));
+    ASSERT_OK(book.run(heap, false));
+    os::sim_set_fault(files.get(), {os::sim_op_write | os::sim_op_write_durable, 0, true, TY_E_IO});
+    ty_heap *before = heap;
+    EXPECT_EQ(TY_E_IO, ty_rebuild(&heap, &options, nullptr));
+    ASSERT_EQ(before, heap);
+    os::sim_set_fault(files.get(), {});
+    ASSERT_OK(ty_stable(heap, 0, true, nullptr));
+    ASSERT_OK(ty_rebuild(&heap, &options, nullptr));
+    book.check(heap, 2);
+    ASSERT_OK(ty_discard(heap));
+}
+
+TEST(ending_test, a_rebuild_that_is_refused) {
+    disk files;
+    ledger book(4);
+    ty_heap *heap = nullptr;
+    ty_open_options options = with_log(files);
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    ASSERT_OK(book.run(heap));
+    options.mode = TY_CREATE_NEW;
+    ty_heap *before = heap;
+    EXPECT_EQ(TY_E_ARGUMENT, ty_rebuild(&heap, &options, nullptr));
+    options.mode = TY_OPEN_OR_CREATE;
+    options.log_bytes = 1;
+    EXPECT_EQ(TY_E_ARGUMENT, ty_rebuild(&heap, &options, nullptr));
+    ASSERT_EQ(before, heap);
+    book.check(heap, 1);
+    ASSERT_OK(ty_discard(heap));
+}
+
+} // namespace
