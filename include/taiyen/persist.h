@@ -19,6 +19,10 @@
  * first.)
  *  - While a snapshot collects (its *pause*) no thread may write to blocks of the heap; allocations of other threads
  *    wait by themselves.
+ *  - Nothing is acknowledged in files that are gone: where the image, the journal or the log was removed while the heap
+ *    is open, or the program closed the library's descriptors (closefrom), snapshots, commits and ty_close fail with
+ *    TY_E_IO. The heap stays usable in memory, and nothing is written to other files. Files that were only renamed are
+ *    still the heap's; they can be opened under their new names if these fit together.
  *  - A heap is used by the process that opened it; in a forked child every call that would touch the files is refused
  *    with TY_E_FORKED.
  *

@@ -26,6 +26,9 @@ extern "C" {
 /* How to open a file. */
 #define TY_OPEN_WRITE 1u  /* for reading and writing; else for reading only */
 #define TY_OPEN_CREATE 2u /* create it; TY_E_EXISTS if it is there */
+#define TY_OPEN_PRIVATE                                                                                                \
+    4u /* with TY_OPEN_CREATE: for its owner alone, until protect says more. Used only with storages                   \
+          that have protect */
 
 /* How to map a file. */
 #define TY_MAP_WRITE 1u  /* pages may be written; else they are read-only */
@@ -54,7 +57,7 @@ typedef struct ty_storage {
     /* Writes bytes at offset, extending the file where needed. Expected: TY_E_SPACE, TY_E_IO. */
     ty_status (*write)(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes);
     /* Makes all writes, allocations, punches and the size of the file durable. After a failure, nothing written since
-     * the last successful flush may be believed durable. */
+     * the last successful flush may be believed durable. TY_E_IO also where no name leads to the file any more. */
     ty_status (*flush)(void *context, ty_file *file);
     /* The size of the file. */
     ty_status (*get_size)(void *context, ty_file *file, uint64_t *size_bytes);
@@ -90,9 +93,17 @@ typedef struct ty_storage {
      * other writes of the file in doubt: one direct write with O_DSYNC, where there is such a thing. Several may be
      * under way at the same time. The range lies within the file and was written before. */
     ty_status (*write_durable)(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes);
+    /* May be NULL: then it is believed. Whether the open file is still usable, and some name leads to it: asked, beside
+     * flush, before anything is said to be durable. Expected: TY_E_IO. */
+    ty_status (*check)(void *context, ty_file *file);
+    /* May be NULL: then nothing is done. Gives file the owner, group and permissions of `like`, as far as the process
+     * may set them, and in no case more: TY_E_PERMISSION if somebody could open file who cannot open `like`. */
+    ty_status (*protect)(void *context, ty_file *file, ty_file *like);
 } ty_storage;
 
-/* The built-in storage: direct I/O on files (buffered where the file system refuses it), OFD locks. Thread-safe. */
+/* The built-in storage: direct I/O on files (buffered where the file system refuses it), OFD locks. Its descriptors
+ * have high numbers; a program that closes them gets TY_E_IO from then on, and nothing is written to what has their
+ * numbers then. A write beyond the limit of a file's size (ulimit -f) is TY_E_SPACE, and no signal. Thread-safe. */
 TY_API const ty_storage *ty_storage_default(void);
 
 /* For implementations of a storage outside the library: sets the calling thread's error detail and returns status.

@@ -365,6 +365,8 @@ void writer_finish(image &im) {
     bool failed = writer.failing;
     im.work.unlock();
     ty_status status = failed ? TY_OK : im.journal.flush(); // I3
+    if (!failed && !status)
+        status = im.backing.check(); // the journal is of no use without it
     ty_error error = status ? keep_error() : ty_error{};
     failed = failed || status;
     if (failed)

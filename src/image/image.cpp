@@ -33,6 +33,15 @@ ty_status image_check_writer(ty_heap *heap, const char *operation) {
     return im ? check_writer(*im, operation) : TY_OK;
 }
 
+ty_status image_check_files(ty_heap *heap) {
+    return check_files(*image_of(heap));
+}
+
+ty_status check_files(const image &im) {
+    ty_status status = im.backing.check();
+    return status || !im.journal.is_open() ? status : im.journal.check();
+}
+
 ty_error keep_error() {
     ty_error error;
     ty_error_detail(&error);

@@ -74,6 +74,9 @@ image *image_of(ty_heap *heap);
 ty_status check_process(const image &im, const char *operation);
 ty_status check_writer(const image &im, const char *operation);
 
+// FD3 for all files of the heap.
+ty_status check_files(const image &im);
+
 // The calling thread's detail, kept to be reported by another thread.
 ty_error keep_error();
 ty_status report_error(const ty_error &error);

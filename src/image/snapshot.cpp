@@ -118,6 +118,8 @@ ty_status image_snapshot_start(ty_heap *heap, const image_mark *given, uint64_t 
     if (ty_status status = check_writer(im, "take a snapshot"))
         return status;
     os::lock_guard guard(im.control);
+    if (ty_status status = check_files(im)) // also where nothing is to be written
+        return status;
     if (im.kind == TY_ARCHIVE)
         return archive_snapshot(im, epoch);
     finish_in_flight(im);

@@ -32,12 +32,17 @@ void destroy_file(own_sink *own) {
     free(self);
 }
 
+ty_status check_file(own_sink *own) {
+    return reinterpret_cast<file_sink *>(own)->file.check();
+}
+
 ty_status make(const char *path, const ty_storage &storage, file_sink **made) {
     file_sink *self = static_cast<file_sink *>(calloc(1, sizeof(file_sink)));
     if (!self)
         return failure(TY_E_MEMORY, "open the log").at(path);
     self->own.table = {sizeof(ty_log_sink), self, TY_STORAGE_BLOCK, 0, read_file, write_file, nullptr};
     self->own.destroy = destroy_file;
+    self->own.check = check_file;
     self->file.storage = &storage;
     *made = self;
     self->path = path_with(path, "");

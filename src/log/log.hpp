@@ -26,6 +26,8 @@ ty_status memory_sink_create(void *memory, uint64_t size_bytes, bool write_back,
                              ty_log_sink **sink);
 ty_status tee_sink_create(const ty_log_sink *first, const ty_log_sink *second, ty_log_sink **sink);
 void sink_destroy(ty_log_sink *sink);
+// Whether what a sink of the library's own holds is found again (FD3). NULL: TY_OK.
+ty_status sink_check(ty_log_sink *sink);
 
 // ---- Making and checking a log
 
@@ -77,6 +79,9 @@ struct log_options {
                     // of their own
     log_mark tail;  // of that scan
     bool thread;    // a thread of the library writes what nobody waits for; else appenders and waiters do
+    // Asked after each write: whether all else is there without which the log is of no use. NULL: yes.
+    ty_status (*check)(void *context) = nullptr;
+    void *context = nullptr;
 };
 ty_status log_start(const log_options &options, log **made);
 // Ends the thread; frees it. What was appended and is not stable is dropped (log_make_stable first).

@@ -66,6 +66,8 @@ struct log {
     // Constant.
     const ty_log_sink *sink;
     const char *name;
+    ty_status (*check)(void *context);
+    void *context;
     uint64_t identity;
     ring_geometry ring;
     uint8_t *memory;
@@ -322,6 +324,8 @@ void write_next(log *l, waiting_for_it who = waiting_for_it::caller) {
     uint64_t began_ns = timed ? os::now_ns() : 0;
     bool vigil_kept = watched && l->vigil.begin();
     ty_status status = l->sink->write(l->sink->context, offset, s.memory, bytes);
+    if (!status && l->check)
+        status = l->check(l->context);
     if (vigil_kept)
         l->vigil.end();
     uint64_t took_ns = timed ? os::now_ns() - began_ns : 0;
@@ -567,6 +571,8 @@ ty_status set_up(log *l, const log_options &options) {
     if (ty_status status = log_check(*options.sink, options.name, &options.identity, &header))
         return status;
     l->sink = options.sink;
+    l->check = options.check;
+    l->context = options.context;
     l->name = options.name;
     l->identity = options.identity.log;
     l->ring = geometry_of(header);

@@ -194,6 +194,7 @@ ty_status status_of_errno(int system_error) {
         return TY_OK;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
         return TY_E_SPACE;
     case EACCES:
     case EPERM:

@@ -7,6 +7,7 @@
 // it is known to be at its old place.
 #include "page_mover.hpp"
 
+#include "descriptor.hpp"
 #include "kernel_abi.hpp"
 #include "syscalls.hpp"
 #include "vm.hpp"
@@ -19,9 +20,6 @@ namespace {
 // The kernel asks to try again when a page is locked for a moment, and after it has split a huge page.
 constexpr unsigned tries_max = 64;
 
-// Out of the way of programs that count on getting low numbers, or close them.
-constexpr int descriptor_min = 900;
-
 constexpr size_t short_tail_bytes = 64 * page_bytes;
 
 bool passing(int error) {
@@ -29,14 +27,8 @@ bool passing(int error) {
 }
 
 int open_mover() {
-    int fd = sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only);
-    if (fd < 0)
-        return -1;
-    int high = sys::fcntl(fd, F_DUPFD_CLOEXEC, descriptor_min);
-    if (high < 0)
-        return fd;
-    sys::close(fd);
-    return high;
+    low_descriptors_taken taken; // FD1
+    return raise_descriptor(sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only));
 }
 
 // For write-protection, of which no use is made: so no fault is ever held up.

@@ -1,7 +1,10 @@
 // The built-in storage: Linux files with direct I/O. A file that is opened for writing bypasses the page cache where
 // the file system can; where it cannot, also when it says so only at the first transfer, the file is buffered.
-#include "failure.hpp"
+#include "descriptor.hpp"
+#include "file_access.hpp"
+#include "file_failure.hpp"
 #include "kernel_abi.hpp"
+#include "size_signal.hpp"
 #include "syscalls.hpp"
 #include "vm.hpp"
 #include "write_queue.hpp"
@@ -14,73 +17,19 @@
 
 struct ty_file {
     int fd = -1;
+    off_t mark = 0; // FD2
     bool writable = false;
+    bool links_counted = false; // by the file system: some always say 0
     std::atomic<bool> direct = false;
     std::atomic<bool> writes_durably = true; // until the kernel refuses it
     taiyen::os::write_queue queue;
+    taiyen::os::mutex moving{taiyen::os::lock_rank::storage}; // while fd stands elsewhere than at the mark
     // As it was opened, for error texts; it lies behind this struct.
     const char *path() const { return reinterpret_cast<const char *>(this + 1); }
 };
 
 namespace taiyen::os {
 namespace {
-
-const char *remedy_for(int error) {
-    switch (error) {
-    case ENOSPC:
-        return "free space on this file system, and try again";
-    case EDQUOT:
-        return "free space, or have the disk quota raised, and try again";
-    case EACCES:
-    case EPERM:
-        return "check owner and permissions of the file and its folder";
-    case EROFS:
-        return "the file system is mounted read-only: open for reading only, or use another folder";
-    case ENOENT:
-        return "check the path";
-    case EEXIST:
-        return "choose another name, or remove the file first";
-    case EMFILE:
-        return "close files, or raise the limit: ulimit -n";
-    case ENFILE:
-        return "the whole system is out of file handles: raise sysctl fs.file-max";
-    case ENOTDIR:
-    case ELOOP:
-    case ENAMETOOLONG:
-        return "check the folders in the path";
-    case EFBIG:
-        return "the file system or a limit (ulimit -f) does not allow a file of this size";
-    case EXDEV:
-        return "both names must be on one file system";
-    case EIO:
-        return "look for disk errors in the system log (dmesg); restore from a backup if the disk is failing";
-    case ENOMEM:
-        return "free memory, or raise the limits: ulimit -v, sysctl vm.max_map_count, vm.overcommit_memory";
-    case ETXTBSY:
-    case EBUSY:
-        return "another program uses the file: close it there";
-    default:
-        return "see the system log (dmesg) for details";
-    }
-}
-
-ty_status file_failure(const char *operation, const char *path, uint64_t offset, int error) {
-    return failure(status_of_errno(error), "%s", operation)
-        .at(path, offset)
-        .cause(error)
-        .remedy("%s", remedy_for(error));
-}
-
-ty_status unsupported(const char *operation, const char *path, uint64_t offset, int error) {
-    return failure(TY_E_UNSUPPORTED, "%s", operation)
-        .at(path, offset)
-        .cause(error)
-        .remedy("this file system cannot do it; ext4, xfs and btrfs can");
-}
-
-bool is_unsupported(int error) {
-    return error == EOPNOTSUPP || error == ENOSYS || error == ENODEV;
-}
 
 ty_status check_aligned(const char *operation, const ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
     uint64_t all = offset | bytes | reinterpret_cast<uintptr_t>(buffer);
@@ -104,6 +53,35 @@ ty_status open_failure(const char *path, int error) {
     return file_failure("open the file", path, UINT64_MAX, error);
 }
 
+// FD2, before anything is done through the descriptor.
+bool is_ours(ty_file *file) {
+    if (is_marked(file->fd, file->mark))
+        return true;
+    lock_guard guard(file->moving);
+    return is_marked(file->fd, file->mark);
+}
+
+ty_status check_ours(const char *operation, ty_file *file, uint64_t offset = UINT64_MAX) {
+    if (is_ours(file))
+        return TY_OK;
+    return failure(TY_E_IO, "%s: the program closed its descriptor, which is not the program's own", operation)
+        .at(file->path(), offset)
+        .remedy("nothing was written anywhere else; memory still holds the heap: copy what is not durable, discard it, "
+                "and open heaps after calls such as closefrom");
+}
+
+// FD3. Names that were changed are names; a file that lost its last one is gone when it is closed.
+ty_status check_named(const char *operation, const ty_file *file) {
+    struct stat status;
+    if (sys::fstat(file->fd, &status) != 0)
+        return file_failure(operation, file->path(), UINT64_MAX, errno);
+    if (status.st_nlink != 0 || !file->links_counted)
+        return TY_OK;
+    return failure(TY_E_IO, "%s: the file was removed while the heap is open", operation)
+        .at(file->path())
+        .remedy("memory still holds the heap: copy what is needed to another heap, and discard this one");
+}
+
 // Takes over fd. Sets it to direct I/O if it can be.
 ty_status check_opened(int fd, const char *path, ty_file *file) {
     struct stat status;
@@ -112,6 +90,9 @@ ty_status check_opened(int fd, const char *path, ty_file *file) {
     if (!S_ISREG(status.st_mode))
         return not_regular(path, 0);
     file->fd = fd;
+    file->links_counted = status.st_nlink != 0;
+    if ((file->mark = mark_descriptor(fd)) == 0)
+        return file_failure("open the file", path, UINT64_MAX, errno);
     if (file->writable) {
         int flags = sys::fcntl(fd, F_GETFL, 0);
         file->direct = flags != -1 && sys::fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
@@ -119,8 +100,20 @@ ty_status check_opened(int fd, const char *path, ty_file *file) {
     return TY_OK;
 }
 
+// open(2), by FD1. *made: there is a file, also if there is no number left for it.
+int open_number(const char *path, int flags, mode_t mode, bool *made) {
+    low_descriptors_taken taken;
+    int fd;
+    do
+        fd = sys::open(path, flags, mode);
+    while (fd < 0 && errno == EINTR);
+    *made = fd >= 0;
+    return raise_descriptor(fd);
+}
+
 ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened) {
-    if (path == nullptr || opened == nullptr || (flags & ~(TY_OPEN_WRITE | TY_OPEN_CREATE)) != 0)
+    constexpr uint32_t known = TY_OPEN_WRITE | TY_OPEN_CREATE | TY_OPEN_PRIVATE;
+    if (path == nullptr || opened == nullptr || (flags & ~known) != 0)
         return failure(TY_E_ARGUMENT, "open a file").at(path).remedy("give a path and known flags");
     size_t path_bytes = strlen(path) + 1;
     void *memory = sys::memory(sizeof(ty_file) + path_bytes);
@@ -129,23 +122,20 @@ ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened
     auto *file = new (memory) ty_file{};
     memcpy(static_cast<void *>(file + 1), path, path_bytes);
     bool create = (flags & TY_OPEN_CREATE) != 0;
-    file->writable = flags != 0;
+    file->writable = (flags & (TY_OPEN_WRITE | TY_OPEN_CREATE)) != 0;
     // Not blocking: opening a pipe must not wait for its other end.
     int mode = (file->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    int fd;
-    do
-        fd = sys::open(path, mode | (create ? O_CREAT | O_EXCL : 0), 0666);
-    while (fd < 0 && errno == EINTR);
+    bool made = false;
+    int fd = open_number(path, mode | (create ? O_CREAT | O_EXCL : 0), flags & TY_OPEN_PRIVATE ? 0600 : 0666, &made);
     ty_status status = fd < 0 ? open_failure(path, errno) : check_opened(fd, path, file);
     if (status == TY_OK) {
         *opened = file;
         return TY_OK;
     }
-    if (fd >= 0) {
+    if (fd >= 0)
         sys::close(fd);
-        if (create)
-            sys::unlink(path);
-    }
+    if (made && create)
+        sys::unlink(path);
     free(file);
     return status;
 }
@@ -154,7 +144,8 @@ void direct_close(void *, ty_file *file) {
     if (file == nullptr)
         return;
     file->queue.stop();
-    sys::close(file->fd);
+    if (is_ours(file))
+        sys::close(file->fd);
     free(file);
 }
 
@@ -171,6 +162,8 @@ bool fall_back(ty_file *file, int error) {
 
 ty_status direct_read(void *, ty_file *file, uint64_t offset, void *buffer, size_t bytes) {
     ty_status status = check_aligned("read", file, offset, buffer, bytes);
+    if (status == TY_OK)
+        status = check_ours("read", file, offset);
     size_t done = 0;
     while (status == TY_OK && done < bytes) {
         ssize_t got = sys::pread(file->fd, static_cast<char *>(buffer) + done, bytes - done, offset + done);
@@ -190,7 +183,10 @@ ty_status direct_write(void *, ty_file *file, uint64_t offset, const void *buffe
     ty_status status = check_aligned("write", file, offset, buffer, bytes);
     if (status == TY_OK && !file->writable)
         return failure(TY_E_PERMISSION, "write to a file opened for reading").at(file->path(), offset);
+    if (status == TY_OK)
+        status = check_ours("write", file, offset);
     size_t done = 0;
+    size_signal_held held;
     while (status == TY_OK && done < bytes) {
         ssize_t put = sys::pwrite(file->fd, static_cast<const char *>(buffer) + done, bytes - done, offset + done);
         if (put > 0)
@@ -213,8 +209,11 @@ ty_status direct_write_many(void *context, ty_file *file, const ty_write *writes
     while (done < count) {
         size_t n = count - done < write_queue::batch_max ? count - done : write_queue::batch_max;
         uint64_t completed = 0; // bit i: writes[done + i] is done
-        if (file->writable && file->direct.load(std::memory_order_relaxed))
+        if (file->writable && file->direct.load(std::memory_order_relaxed) && is_ours(file)) {
+            size_signal_held held;
             completed = file->queue.write(file->fd, writes + done, n);
+            held.take();
+        }
         for (size_t i = 0; i < n; ++i) {
             const ty_write &w = writes[done + i];
             if (completed >> i & 1)
@@ -229,17 +228,23 @@ ty_status direct_write_many(void *context, ty_file *file, const ty_write *writes
 
 // fdatasync also covers what is needed to find the data again: size, allocations, punches.
 ty_status direct_flush(void *, ty_file *file) {
+    constexpr const char *operation = "flush the file";
+    if (ty_status status = check_ours(operation, file))
+        return status;
     int result;
     do
         result = sys::fdatasync(file->fd);
     while (result != 0 && errno == EINTR);
-    return result == 0 ? TY_OK : file_failure("flush the file", file->path(), UINT64_MAX, errno);
+    return result == 0 ? check_named(operation, file) : file_failure(operation, file->path(), UINT64_MAX, errno);
 }
 
 // What one write with O_DSYNC does in one step (one request with FUA, where the disk has it), else a write and a flush.
 ty_status direct_write_durable(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
     ty_status status = check_aligned("write", file, offset, buffer, bytes);
+    if (status == TY_OK)
+        status = check_ours("write", file, offset);
     size_t done = 0;
+    size_signal_held held;
     while (status == TY_OK && done < bytes && file->writes_durably.load(std::memory_order_relaxed)) {
         const char *rest = static_cast<const char *>(buffer) + done;
         ssize_t put = sys::pwrite_durable(file->fd, rest, bytes - done, offset + done);
@@ -252,13 +257,17 @@ ty_status direct_write_durable(void *context, ty_file *file, uint64_t offset, co
         else if (errno != EINTR && !fall_back(file, errno))
             status = file_failure("write", file->path(), offset + done, errno);
     }
-    if (status != TY_OK || done == bytes)
+    if (status != TY_OK)
         return status;
+    if (done == bytes)
+        return check_named("write", file);
     status = direct_write(context, file, offset + done, static_cast<const char *>(buffer) + done, bytes - done);
     return status != TY_OK ? status : direct_flush(context, file);
 }
 
 ty_status direct_get_size(void *, ty_file *file, uint64_t *size_bytes) {
+    if (ty_status ours = check_ours("find the size of the file", file))
+        return ours;
     struct stat status;
     if (sys::fstat(file->fd, &status) != 0)
         return file_failure("find the size of the file", file->path(), UINT64_MAX, errno);
@@ -269,7 +278,10 @@ ty_status direct_get_size(void *, ty_file *file, uint64_t *size_bytes) {
 ty_status direct_set_size(void *, ty_file *file, uint64_t size_bytes) {
     if (!file->writable)
         return failure(TY_E_PERMISSION, "resize a file opened for reading").at(file->path());
+    if (ty_status status = check_ours("resize the file", file, size_bytes))
+        return status;
     int result;
+    size_signal_held held;
     do
         result = size_bytes <= INT64_MAX ? sys::ftruncate(file->fd, size_bytes) : (errno = EFBIG, -1);
     while (result != 0 && errno == EINTR);
@@ -284,7 +296,10 @@ ty_status change_space(const char *operation, ty_file *file, int mode, uint64_t 
         return TY_OK;
     if (!file->writable)
         return failure(TY_E_PERMISSION, "%s of a file opened for reading", operation).at(file->path(), offset);
+    if (ty_status status = check_ours(operation, file, offset))
+        return status;
     int result;
+    size_signal_held held;
     do
         result = sys::fallocate(file->fd, mode, offset, bytes);
     while (result != 0 && errno == EINTR);
@@ -303,13 +318,21 @@ ty_status direct_punch(void *, ty_file *file, uint64_t offset, uint64_t bytes) {
     return change_space("give back disk space", file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
 }
 
+// Moves the descriptor's position for it, and back to its mark.
 ty_status direct_next_data(void *, ty_file *file, uint64_t offset, uint64_t *start, uint64_t *end) {
+    constexpr const char *operation = "find data in the file";
+    if (ty_status status = check_ours(operation, file, offset))
+        return status;
+    lock_guard guard(file->moving);
     off_t data = offset <= INT64_MAX ? sys::lseek(file->fd, offset, SEEK_DATA) : (errno = ENXIO, -1);
     off_t hole = data < 0 ? -1 : sys::lseek(file->fd, static_cast<uint64_t>(data), SEEK_HOLE);
+    int error = errno;
+    if (!mark_again(file->fd, file->mark))
+        return file_failure(operation, file->path(), offset, errno);
     if (hole < 0) {
-        if (errno == ENXIO)
-            return failure(TY_E_NOT_FOUND, "find data in the file").at(file->path(), offset);
-        return file_failure("find data in the file", file->path(), offset, errno);
+        if (error == ENXIO)
+            return failure(TY_E_NOT_FOUND, "%s", operation).at(file->path(), offset);
+        return file_failure(operation, file->path(), offset, error);
     }
     *start = static_cast<uint64_t>(data);
     *end = static_cast<uint64_t>(hole);
@@ -338,6 +361,8 @@ ty_status direct_map(void *, ty_file *file, void *address, size_t bytes, uint64_
             .remedy("offset, size and address must be multiples of %zu, and not 0", page_bytes);
     if (!address_usable(reinterpret_cast<uintptr_t>(address), bytes))
         return taken(file, address, bytes, offset);
+    if (ty_status status = check_ours("map the file", file, offset))
+        return status;
     int protection = PROT_READ | (flags & TY_MAP_WRITE ? PROT_WRITE : 0);
     int sharing = flags & TY_MAP_SHARED ? MAP_SHARED : MAP_PRIVATE;
     void *got = sys::mmap(address, bytes, protection, sharing | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file->fd, offset);
@@ -376,6 +401,8 @@ ty_status direct_lock(void *, ty_file *file, bool exclusive) {
     range.l_whence = SEEK_SET;
     if (exclusive && !file->writable)
         return failure(TY_E_PERMISSION, "lock a file opened for reading exclusively").at(file->path());
+    if (ty_status status = check_ours("lock the file", file))
+        return status;
     if (sys::fcntl(file->fd, F_OFD_SETLK, &range) == 0)
         return TY_OK;
     int error = errno;
@@ -418,7 +445,7 @@ ty_status direct_flush_directory(void *, const char *path) {
     ty_status status = folder_of(path, folder);
     if (status != TY_OK)
         return status;
-    int fd = sys::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open_descriptor(folder, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return file_failure("open the folder of the file", path, UINT64_MAX, errno);
     int result;
@@ -433,12 +460,25 @@ ty_status direct_flush_directory(void *, const char *path) {
                                                     : file_failure("flush the folder", folder, UINT64_MAX, error);
 }
 
+ty_status direct_check(void *, ty_file *file) {
+    constexpr const char *operation = "rely on the file";
+    ty_status status = check_ours(operation, file);
+    return status != TY_OK ? status : check_named(operation, file);
+}
+
+ty_status direct_protect(void *, ty_file *file, ty_file *like) {
+    for (ty_file *each : {file, like})
+        if (ty_status status = check_ours("set the permissions of the file", each))
+            return status;
+    return follow_access(file->fd, file->path(), like->fd, like->path());
+}
+
 constexpr ty_storage direct_storage = {
     sizeof(ty_storage),   nullptr,          direct_open,     direct_close,           direct_read,
     direct_write,         direct_flush,     direct_get_size, direct_set_size,        direct_allocate,
     direct_punch,         direct_next_data, direct_map,      direct_unmap,           direct_write_back,
     direct_lock,          direct_rename,    direct_remove,   direct_flush_directory, direct_write_many,
-    direct_write_durable,
+    direct_write_durable, direct_check,     direct_protect,
 };
 
 } // namespace

@@ -19,6 +19,10 @@ struct storage_file {
         path = name;
         return storage->open(storage->context, name, flags, &file);
     }
+    // A new file that is for nobody but its owner until `protect`, where the storage can do that.
+    ty_status create_private(const char *name) {
+        return open(name, TY_OPEN_WRITE | TY_OPEN_CREATE | (storage->protect ? TY_OPEN_PRIVATE : 0));
+    }
     // Opens PATH-creating for this process alone, empty. What a crash left there was never acknowledged.
     ty_status open_for_creation(const char *name);
     void close() {
@@ -66,6 +70,11 @@ struct storage_file {
     }
     ty_status write_back(void *address, size_t bytes) const {
         return storage->write_back(storage->context, file, address, bytes);
+    }
+    ty_status check() const { return storage->check ? storage->check(storage->context, file) : TY_OK; }
+    // FD4: whoever may not open `like` may not open this file either.
+    ty_status protect(const storage_file &like) const {
+        return storage->protect ? storage->protect(storage->context, file, like.file) : TY_OK;
     }
     ty_status lock(bool exclusive) const { return storage->lock(storage->context, file, exclusive); }
 };

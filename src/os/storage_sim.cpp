@@ -424,6 +424,12 @@ ty_status sim_write_back(void *context, ty_file *file, void *address, size_t byt
     return TY_OK;
 }
 
+ty_status sim_check(void *context, ty_file *file) {
+    lock_guard guard(disk_of(context).lock);
+    const live_file &live = *handle_of(file).live;
+    return live.named ? TY_OK : failure(TY_E_IO, "rely on the file, which was removed").at(live.path.c_str());
+}
+
 } // namespace
 
 sim_disk *sim_create() {
@@ -432,7 +438,7 @@ sim_disk *sim_create() {
                    sim_write,          sim_flush,     sim_get_size, sim_set_size,        sim_allocate,
                    sim_punch,          sim_next_data, sim_map,      sim_unmap,           sim_write_back,
                    sim_lock,           sim_rename,    sim_remove,   sim_flush_directory, nullptr,
-                   sim_write_durable};
+                   sim_write_durable,  sim_check,     nullptr};
     return disk;
 }
 

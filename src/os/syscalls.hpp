@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace taiyen::os::sys {
@@ -39,6 +40,11 @@ enum class call : uint8_t {
     lseek,
     fcntl,
     fstat,
+    fchmod,
+    fchown,
+    fgetxattr,
+    fsetxattr,
+    fremovexattr,
     fdatasync,
     fsync,
     ftruncate,
@@ -126,6 +132,21 @@ inline int fcntl(int fd, int command, Argument argument) {
 inline int fstat(int fd, struct stat *status) {
     return refused(call::fstat) ? -1 : ::fstat(fd, status);
 }
+inline int fchmod(int fd, mode_t mode) {
+    return refused(call::fchmod) ? -1 : ::fchmod(fd, mode);
+}
+inline int fchown(int fd, uid_t owner, gid_t group) {
+    return refused(call::fchown) ? -1 : ::fchown(fd, owner, group);
+}
+inline ssize_t fgetxattr(int fd, const char *name, void *value, size_t bytes) {
+    return refused(call::fgetxattr) ? -1 : ::fgetxattr(fd, name, value, bytes);
+}
+inline int fsetxattr(int fd, const char *name, const void *value, size_t bytes) {
+    return refused(call::fsetxattr) ? -1 : ::fsetxattr(fd, name, value, bytes, 0);
+}
+inline int fremovexattr(int fd, const char *name) {
+    return refused(call::fremovexattr) ? -1 : ::fremovexattr(fd, name);
+}
 inline int fdatasync(int fd) {
     return refused(call::fdatasync) ? -1 : ::fdatasync(fd);
 }
@@ -156,6 +177,15 @@ inline int sigaction(int signal, const struct sigaction *action, struct sigactio
 // The pthread functions give their error as the result.
 inline int signal_mask(int how, const sigset_t *set, sigset_t *old) {
     return refused(call::signal_mask) ? errno : ::pthread_sigmask(how, set, old);
+}
+// What is pending, and taking a pending signal without waiting, cannot fail in a way that matters.
+inline bool signal_pending(int signal) {
+    sigset_t pending;
+    return ::sigpending(&pending) == 0 && ::sigismember(&pending, signal) == 1;
+}
+inline void take_signal(const sigset_t *set) {
+    timespec at_once = {};
+    ::sigtimedwait(set, nullptr, &at_once);
 }
 inline int thread_create(pthread_t *thread, void *(*main)(void *), void *argument) {
     return refused(call::thread_create) ? errno : ::pthread_create(thread, nullptr, main, argument);

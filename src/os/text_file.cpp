@@ -1,11 +1,12 @@
 #include "text_file.hpp"
 
+#include "descriptor.hpp"
 #include "syscalls.hpp"
 
 namespace taiyen::os {
 
 bool read_text(const char *path, char *text, size_t text_bytes) {
-    int fd = sys::open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open_descriptor(path, O_RDONLY);
     if (fd < 0)
         return false;
     size_t used = 0;
@@ -29,7 +30,7 @@ bool read_number(const char *path, uint64_t *number) {
 }
 
 bool mapping_reader::open() {
-    fd_ = sys::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    fd_ = open_descriptor("/proc/self/maps", O_RDONLY);
     failed_ = fd_ < 0;
     used_ = filled_ = 0;
     return !failed_;

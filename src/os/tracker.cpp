@@ -15,6 +15,8 @@ ty_status tracker::start(void *base, uint64_t page_count, tracker_method method)
         if (status == TY_OK) {
             userfault_ = made.userfault;
             pagemap_ = made.pagemap;
+            userfault_inode_ = made.userfault_inode;
+            pagemap_mark_ = made.pagemap_mark;
             method_ = tracker_method::kernel;
         } else {
             copies_.destroy();
@@ -33,7 +35,7 @@ ty_status tracker::start(void *base, uint64_t page_count, tracker_method method)
 
 void tracker::stop() {
     if (method_ == tracker_method::kernel) {
-        kernel_tracker::stop({userfault_, pagemap_});
+        kernel_tracker::stop({userfault_, pagemap_, userfault_inode_, pagemap_mark_});
         copies_.destroy();
     } else if (method_ == tracker_method::signal) {
         signal_tracker::stop(static_cast<signal_tracker::range *>(signal_state_));

@@ -3,6 +3,7 @@
 // private copy: in memory or swapped, not a page of the file, not the page of zeros that reading new memory gives.
 // Telling a copy from a page of the file makes the kernel look at the page's descriptor, which costs ten times the rest
 // of the scan; so who was a copy once is remembered.
+#include "descriptor.hpp"
 #include "failure.hpp"
 #include "kernel_abi.hpp"
 #include "syscalls.hpp"
@@ -26,9 +27,10 @@ ty_status refused(const char *what, int error) {
 }
 
 int open_userfault() {
+    low_descriptors_taken taken; // FD1
     int fd = sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only);
     // Before 5.11 that flag is unknown, and a privilege may do instead.
-    return fd >= 0 || errno != EINVAL ? fd : sys::userfaultfd(O_CLOEXEC);
+    return raise_descriptor(fd >= 0 || errno != EINVAL ? fd : sys::userfaultfd(O_CLOEXEC));
 }
 
 ty_status register_range(int userfault, char *base, uint64_t page_count) {
@@ -60,8 +62,12 @@ ty_status scan_failure(const char *base) {
     int error = errno;
     return failure(error == ENOMEM ? TY_E_MEMORY : TY_E_IO, "find the written pages of the memory at %p", base)
         .cause(error)
-        .remedy(error == EPERM ? "a part of the range was mapped anew by somebody else since it was opened"
-                               : "nothing is lost: try again");
+        .remedy("%s", error == EPERM
+                          ? "a part of the range was mapped anew by somebody else since it was opened, or the "
+                            "program closed descriptors that are not its own"
+                      : error == EBADF || error == ENOTTY
+                          ? "the program closed descriptors that are not its own (closefrom, the start of a daemon)"
+                          : "nothing is lost: try again");
 }
 
 page_range pages_of(const kernel::page_region &region, const char *base) {
@@ -198,9 +204,10 @@ ty_status start(char *base, uint64_t page_count, handles *made) {
         return refused("userfaultfd is refused", errno);
     ty_status status = register_range(userfault, base, page_count);
     int pagemap = -1;
+    off_t mark = 0;
     if (status == TY_OK) {
-        pagemap = sys::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-        if (pagemap < 0)
+        pagemap = open_descriptor("/proc/self/pagemap", O_RDONLY);
+        if (pagemap < 0 || (mark = mark_descriptor(pagemap)) == 0)
             status = refused("/proc/self/pagemap cannot be read", errno);
     }
     // A huge page has one mark for 512 pages: they would all be reported. Where there are none, the call fails.
@@ -210,7 +217,7 @@ ty_status start(char *base, uint64_t page_count, handles *made) {
     if (status == TY_OK && find_written(pagemap, base, page_count, after::protect, nullptr, nullptr) != TY_OK)
         status = refused("PAGEMAP_SCAN is refused", errno);
     if (status == TY_OK) {
-        *made = {userfault, pagemap};
+        *made = {userfault, pagemap, inode_of(userfault), mark};
         return TY_OK;
     }
     if (pagemap >= 0)
@@ -220,9 +227,11 @@ ty_status start(char *base, uint64_t page_count, handles *made) {
 }
 
 // Closing ends the registration and takes all protection away.
-void stop(handles made) {
-    sys::close(made.pagemap);
-    sys::close(made.userfault);
+void stop(const handles &made) {
+    if (is_marked(made.pagemap, made.pagemap_mark))
+        sys::close(made.pagemap);
+    if (inode_of(made.userfault) == made.userfault_inode)
+        sys::close(made.userfault);
 }
 
 } // namespace taiyen::os::kernel_tracker

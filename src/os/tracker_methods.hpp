@@ -12,11 +12,14 @@ namespace taiyen::os {
 namespace kernel_tracker {
 
 struct handles {
-    int userfault;
-    int pagemap;
+    int userfault = -1;
+    int pagemap = -1;
+    // FD2. A userfaultfd has an inode of its own, and no position.
+    uint64_t userfault_inode = 0;
+    off_t pagemap_mark = 0;
 };
 ty_status start(char *base, uint64_t page_count, handles *made);
-void stop(handles made);
+void stop(const handles &made);
 // after: what becomes of the pages that are found written.
 enum class after { leave, protect };
 // Adds the written pages to `into`, of which page 0 is at base. copies: pages that are known as private copies; grows.

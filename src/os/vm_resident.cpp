@@ -1,4 +1,5 @@
 // How much of a range is in memory: by PAGEMAP_SCAN where the kernel has it, else by the entries of pagemap.
+#include "descriptor.hpp"
 #include "kernel_abi.hpp"
 #include "syscalls.hpp"
 #include "vm.hpp"
@@ -48,7 +49,7 @@ bool count_by_entries(int pagemap, uintptr_t start, uintptr_t end, size_t *pages
 
 size_t resident_bytes(const void *address, size_t bytes) {
     uintptr_t start = reinterpret_cast<uintptr_t>(address);
-    int pagemap = sys::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    int pagemap = open_descriptor("/proc/self/pagemap", O_RDONLY);
     if (pagemap < 0)
         return 0;
     size_t pages = 0;

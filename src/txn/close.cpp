@@ -21,6 +21,8 @@ ty_status close_with_log(txn_runtime &rt) {
     ty_status status = rt.gate.try_lock() ? TY_OK : refuse_while_busy("close a heap");
     bool locked = !status;
     if (!status)
+        status = sink_check(rt.own_sink);
+    if (!status)
         status = snapshots_free_all(rt);
     if (!status) {
         automatic_destroy(rt);

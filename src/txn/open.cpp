@@ -175,6 +175,8 @@ ty_status start_log(opening &state, txn_runtime &rt) {
     options.end = state.plan.contents.end;
     options.tail = state.plan.contents.tail;
     options.thread = rt.threads;
+    options.check = [](void *heap) { return image_check_files(static_cast<ty_heap *>(heap)); };
+    options.context = rt.heap;
     if (ty_status status = log_start(options, &rt.log))
         return status;
     rt.sink = state.place.sink;

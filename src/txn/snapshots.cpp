@@ -153,6 +153,8 @@ void settle(txn_runtime &rt, snapshot_service &s) {
 
 // X1, X3: with the gate held.
 ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch) {
+    if (ty_status status = sink_check(rt.own_sink)) // without its log the heap would not open again
+        return status;
     settle(rt, s);
     free_some(rt, s, SIZE_MAX);
     reservations_lock(rt);

@@ -5,6 +5,7 @@
 #include "src/os/os.hpp"
 #include "src/os/syscalls.hpp"
 #include "src/os/text_file.hpp"
+#include "tests/os/access_list.hpp"
 #include "tests/os/temporary_folder.hpp"
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <set>
 #include <string>
+#include <sys/stat.h>
 #include <taiyen/storage.h>
 #include <vector>
 
@@ -138,7 +140,7 @@ ty_status use_storage(const std::string &path) {
                 step(disk.read(disk.context, file, block, buffer, sizeof buffer)) &&
                 step(disk.punch(disk.context, file, 2 * block, block)) &&
                 step(disk.get_size(disk.context, file, &size)) &&
-                step(disk.next_data(disk.context, file, 0, &start, &end)) &&
+                step(disk.next_data(disk.context, file, 0, &start, &end)) && step(disk.check(disk.context, file)) &&
                 step(disk.map(disk.context, file, address, 4 * block, 0, TY_MAP_WRITE | TY_MAP_SHARED)) &&
                 (mapped = true) && step(disk.write_back(disk.context, file, address, 4 * block));
     EXPECT_TRUE(!done || buffer[0] == 'x');
@@ -205,6 +207,31 @@ ty_status use_guard(char *memory, uint64_t pages) {
     called.assign(most, 0);
     write_to_piece(memory, 5);
     EXPECT_EQ(called, std::vector<char>(most, 0));
+    return status;
+}
+
+// A file that is open to all becomes as private as another one: its owner's, without an access list. Whatever fails, it
+// is private, or the call says that it is not.
+ty_status use_protection(const std::string &path, bool with_list) {
+    const ty_storage &disk = *ty_storage_default();
+    std::string like_path = path + "-like";
+    ty_file *file = nullptr, *like = nullptr;
+    constexpr uint32_t new_file = TY_OPEN_WRITE | TY_OPEN_CREATE | TY_OPEN_PRIVATE;
+    ty_status status = disk.open(disk.context, path.c_str(), new_file, &file);
+    if (status == TY_OK)
+        status = disk.open(disk.context, like_path.c_str(), new_file, &like);
+    if (status == TY_OK) {
+        EXPECT_EQ(::chmod(path.c_str(), 0666), 0);
+        set_access_list((with_list ? like_path : path).c_str());
+        status = disk.protect(disk.context, file, like);
+        struct stat now;
+        EXPECT_EQ(::stat(path.c_str(), &now), 0);
+        EXPECT_TRUE(status != TY_OK || (now.st_mode & 0007) == 0);
+    }
+    for (ty_file *each : {file, like})
+        disk.close(disk.context, each);
+    ::unlink(path.c_str());
+    ::unlink(like_path.c_str());
     return status;
 }
 
@@ -297,6 +324,13 @@ TEST(system_call_fault, storage) {
     temporary_folder folder;
     fail_each_call(
         "storage", [&] { return use_storage(folder.file("a.ty")); }, ENOSPC);
+}
+
+TEST(system_call_fault, storage_protection) {
+    temporary_folder folder;
+    for (bool with_list : {false, true})
+        fail_each_call(
+            "protection", [&] { return use_protection(folder.file("a.ty"), with_list); }, EPERM);
 }
 
 // The same in memory, where flushing costs nothing, with errors that lead to another try.
