@@ -72,7 +72,7 @@ ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_c
 // Refuses what a forked child, or a reader, may not do; of a heap without an image, nothing.
 ty_status image_check_writer(ty_heap *heap, const char *operation);
 // What a layer above keeps with the heap; NULL at first.
-// Whether the heap's files are still what was opened, and names lead to them (FD3). Thread-safe.
+// Whether the heap's files are still what was opened, and names lead to them (N3). Thread-safe.
 ty_status image_check_files(ty_heap *heap);
 void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);

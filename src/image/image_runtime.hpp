@@ -74,7 +74,7 @@ image *image_of(ty_heap *heap);
 ty_status check_process(const image &im, const char *operation);
 ty_status check_writer(const image &im, const char *operation);
 
-// FD3 for all files of the heap.
+// N3 for all files of the heap.
 ty_status check_files(const image &im);
 
 // The calling thread's detail, kept to be reported by another thread.

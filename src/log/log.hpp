@@ -26,7 +26,7 @@ ty_status memory_sink_create(void *memory, uint64_t size_bytes, bool write_back,
                              ty_log_sink **sink);
 ty_status tee_sink_create(const ty_log_sink *first, const ty_log_sink *second, ty_log_sink **sink);
 void sink_destroy(ty_log_sink *sink);
-// Whether what a sink of the library's own holds is found again (FD3). NULL: TY_OK.
+// Whether what a sink of the library's own holds is found again (N3). NULL: TY_OK.
 ty_status sink_check(ty_log_sink *sink);
 
 // ---- Making and checking a log

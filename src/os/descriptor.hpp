@@ -1,7 +1,7 @@
 // Descriptors of the library's own.
 //
-// FD1: none is 0, 1 or 2, at no moment: where those are closed, a message that somebody prints would go into the file.
-// FD2: nothing is written, cut or closed through a number that is not known to lead still to what was opened. A program
+// N1: none is 0, 1 or 2, at no moment: where those are closed, a message that somebody prints would go into the file.
+// N2: nothing is written, cut or closed through a number that is not known to lead still to what was opened. A program
 //      may close all descriptors that it does not know (closefrom, the start of a daemon), and the numbers are then
 //      other files'.
 #pragma once
@@ -30,10 +30,10 @@ private:
 // no number above 2, and errno says why.
 int raise_descriptor(int fd);
 
-// open(2) with O_CLOEXEC, by FD1. -1 and errno on failure.
+// open(2) with O_CLOEXEC, by N1. -1 and errno on failure.
 int open_descriptor(const char *path, int flags, mode_t mode = 0);
 
-// FD2: an open file is told from others by its position, which nothing else here uses: a random one, far from where
+// N2: an open file is told from others by its position, which nothing else here uses: a random one, far from where
 // files that are read or written stand. So it is known to be the very same opening, with the locks that it holds.
 // Gives 0, and errno, where the file has no position.
 off_t mark_descriptor(int fd);

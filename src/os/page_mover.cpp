@@ -27,7 +27,7 @@ bool passing(int error) {
 }
 
 int open_mover() {
-    low_descriptors_taken taken; // FD1
+    low_descriptors_taken taken; // N1
     return raise_descriptor(sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only));
 }
 

@@ -17,7 +17,7 @@
 
 struct ty_file {
     int fd = -1;
-    off_t mark = 0; // FD2
+    off_t mark = 0; // N2
     bool writable = false;
     bool links_counted = false; // by the file system: some always say 0
     std::atomic<bool> direct = false;
@@ -53,7 +53,7 @@ ty_status open_failure(const char *path, int error) {
     return file_failure("open the file", path, UINT64_MAX, error);
 }
 
-// FD2, before anything is done through the descriptor.
+// N2, before anything is done through the descriptor.
 bool is_ours(ty_file *file) {
     if (is_marked(file->fd, file->mark))
         return true;
@@ -70,7 +70,7 @@ ty_status check_ours(const char *operation, ty_file *file, uint64_t offset = UIN
                 "and open heaps after calls such as closefrom");
 }
 
-// FD3. Names that were changed are names; a file that lost its last one is gone when it is closed.
+// N3. Names that were changed are names; a file that lost its last one is gone when it is closed.
 ty_status check_named(const char *operation, const ty_file *file) {
     struct stat status;
     if (sys::fstat(file->fd, &status) != 0)
@@ -100,7 +100,7 @@ ty_status check_opened(int fd, const char *path, ty_file *file) {
     return TY_OK;
 }
 
-// open(2), by FD1. *made: there is a file, also if there is no number left for it.
+// open(2), by N1. *made: there is a file, also if there is no number left for it.
 int open_number(const char *path, int flags, mode_t mode, bool *made) {
     low_descriptors_taken taken;
     int fd;

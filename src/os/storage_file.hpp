@@ -72,7 +72,7 @@ struct storage_file {
         return storage->write_back(storage->context, file, address, bytes);
     }
     ty_status check() const { return storage->check ? storage->check(storage->context, file) : TY_OK; }
-    // FD4: whoever may not open `like` may not open this file either.
+    // N4: whoever may not open `like` may not open this file either.
     ty_status protect(const storage_file &like) const {
         return storage->protect ? storage->protect(storage->context, file, like.file) : TY_OK;
     }

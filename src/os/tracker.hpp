@@ -47,7 +47,7 @@ private:
     page_set copies_; // kernel: pages known to be private copies
     int userfault_ = -1;
     int pagemap_ = -1;
-    uint64_t userfault_inode_ = 0; // FD2, as the next
+    uint64_t userfault_inode_ = 0; // N2, as the next
     int64_t pagemap_mark_ = 0;
     void *signal_state_ = nullptr; // struct signal_range of tracker_signal.cpp
 };

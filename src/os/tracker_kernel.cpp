@@ -27,7 +27,7 @@ ty_status refused(const char *what, int error) {
 }
 
 int open_userfault() {
-    low_descriptors_taken taken; // FD1
+    low_descriptors_taken taken; // N1
     int fd = sys::userfaultfd(O_CLOEXEC | kernel::userfault_user_mode_only);
     // Before 5.11 that flag is unknown, and a privilege may do instead.
     return raise_descriptor(fd >= 0 || errno != EINVAL ? fd : sys::userfaultfd(O_CLOEXEC));

@@ -14,7 +14,7 @@ namespace kernel_tracker {
 struct handles {
     int userfault = -1;
     int pagemap = -1;
-    // FD2. A userfaultfd has an inode of its own, and no position.
+    // N2. A userfaultfd has an inode of its own, and no position.
     uint64_t userfault_inode = 0;
     off_t pagemap_mark = 0;
 };

@@ -1,5 +1,5 @@
-// Goal: the library's descriptors are never 0 to 2, not even for a moment (FD1), and what a program does to their
-// numbers never leads to a foreign file (FD2). What is called durable has a name (FD3).
+// Goal: the library's descriptors are never 0 to 2, not even for a moment (N1), and what a program does to their
+// numbers never leads to a foreign file (N2). What is called durable has a name (N3).
 // Method: each system call looks at 0 to 2; descriptors are closed, and their numbers given to other files.
 #include "src/os/descriptor.hpp"
 #include "src/os/os.hpp"

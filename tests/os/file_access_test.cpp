@@ -1,4 +1,4 @@
-// Goal: nobody can open a file that follows another one who cannot open that one (FD4).
+// Goal: nobody can open a file that follows another one who cannot open that one (N4).
 // Method: for all modes, owners and groups, each person that there could be; then files, as root and as somebody else.
 #include "src/os/file_access.hpp"
 #include "tests/os/access_list.hpp"

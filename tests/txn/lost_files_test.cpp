@@ -1,5 +1,5 @@
-// Goal: nothing is called durable in a file that no name leads to (FD3), and a program that closes the library's
-// descriptors, and gives their numbers to its own files, is told so: nothing goes into those (FD2), and the heap stays
+// Goal: nothing is called durable in a file that no name leads to (N3), and a program that closes the library's
+// descriptors, and gives their numbers to its own files, is told so: nothing goes into those (N2), and the heap stays
 // usable in memory.
 // Method: heaps of all kinds in a folder; each of their files is removed, and all descriptors are replaced.
 #include "tests/image/support.hpp"
