@@ -10,16 +10,17 @@ CRASH_KILLS ?= 200
 UNDO_OPERATIONS ?= 1000000
 FUZZ_SECONDS ?= 60
 MUTANTS ?=
+KERNEL ?= linux-image-amd64
 packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_record fuzz_undo
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check crash fuzz mutants docs install format tidy clean check-asan check-tsan
+.PHONY: help build demo test bench check crash fuzz mutants test-kernel docs install format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
-	  printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+	  printf '  make %-11s %s\n' "$$name" "$$text"; done
 
 # $(call build_preset,PRESET[,TARGET...])
 build_preset = @cmake --preset $(1) >build/$(1)-configure.log 2>&1 || { cat build/$(1)-configure.log >&2; exit 1; } \
@@ -43,6 +44,10 @@ demo: ## Real data in a heap, a bank with transactions, a drawing with undo; eac
 test: build ## Build, then run all tests
 	@scripts/setup test
 	@ctest --preset release --parallel $(JOBS) --no-tests=error
+
+test-kernel: build ## The tests that a kernel makes differ, under Debian 12's own kernel (KERNEL) in a virtual machine
+	@scripts/setup kernel
+	@scripts/test_kernel --kernel $(KERNEL) || [ $$? -eq 77 ]
 
 bench: packages_for := bench
 bench: build ## All measurements, as a table and in build/bench.json
