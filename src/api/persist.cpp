@@ -61,7 +61,7 @@ ty_status check_open_options(const ty_open_options &options, const char *call) {
         return status;
     if (ty_status status = check_choice(number_of(options.kind), TY_TRANSACTIONAL, call, "kind"))
         return status;
-    if (ty_status status = check_choice(number_of(options.tracking), TY_TRACK_SIGNAL, call, "tracking"))
+    if (ty_status status = check_choice(number_of(options.tracking), TY_TRACK_CONTENT, call, "tracking"))
         return status;
     if (ty_status status = check_choice(number_of(options.background), TY_BACKGROUND_CALLS, call, "background"))
         return status;

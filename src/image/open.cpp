@@ -2,6 +2,7 @@
 // of it is known to be sound (I7).
 #include "open_steps.hpp"
 #include "paths.hpp"
+#include "tracking.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -197,10 +198,7 @@ ty_status start_tracking(image &im, ty_tracking tracking) {
         return status;
     if (ty_status status = im.in_flight.create(page_count))
         return status;
-    os::tracker_method method = tracking == TY_TRACK_KERNEL   ? os::tracker_method::kernel
-                                : tracking == TY_TRACK_SIGNAL ? os::tracker_method::signal
-                                                              : os::tracker_method::automatic;
-    if (ty_status status = im.tracker.start(im.base, page_count, method))
+    if (ty_status status = im.tracker.start(im.base, page_count, method_of(tracking), used_parts(im).ranges()))
         return status;
     im.tracking = true;
     return TY_OK;
@@ -403,7 +401,7 @@ void fill_report(const image &im, opening &state) {
     report.kind = im.kind;
     report.duration_ns = os::now_ns() - state.started_ns;
     if (im.tracking)
-        report.tracking = im.tracker.method() == os::tracker_method::kernel ? TY_TRACK_KERNEL : TY_TRACK_SIGNAL;
+        report.tracking = tracking_of(im.tracker.method());
     int length =
         snprintf(report.text, sizeof report.text, "%s; epoch %llu, %llu pages from %llu unapplied snapshots%s%s%s%s%s",
                  found_text(report.found), (unsigned long long)report.epoch, (unsigned long long)report.pages_restored,

@@ -1,5 +1,6 @@
 // Snapshots: which pages go into a batch, and who waits for what.
 #include "image_runtime.hpp"
+#include "tracking.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -59,7 +60,7 @@ void move_to_flight(image &im, const page_list &list) {
 // Collects what was written since the last time into the dirty set, and lists what a batch should hold. Under control,
 // paused.
 ty_status collect(image &im, uint64_t limit, page_list *list) {
-    if (ty_status status = im.tracker.collect(im.dirty))
+    if (ty_status status = im.tracker.collect(used_parts(im).ranges(), im.dirty))
         return status;
     return select_pages(im.heap, im.dirty, limit, list);
 }
@@ -185,6 +186,8 @@ ty_status image_preflush(ty_heap *heap, size_t limit_pages) {
     settle_outcome(im);
     if (ty_status status = keep_journal_bounded(im))
         return status;
+    if (!im.tracker.sees_racing_writes()) // only the snapshot's pause is a moment to collect at
+        return TY_OK;
     page_list list;
     heap_pause(heap);
     ty_status status = collect(im, limit_pages ? limit_pages : UINT64_MAX, &list);
@@ -228,7 +231,7 @@ ty_status pages_now(image &im, const char *operation, os::page_set &pages) {
     if (ty_status status = pages.create(im.dirty.page_count()))
         return status;
     pages.merge(im.dirty);
-    return im.tracker.query(pages);
+    return im.tracker.query(used_parts(im).ranges(), pages);
 }
 
 } // namespace

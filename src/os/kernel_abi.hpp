@@ -79,6 +79,9 @@ inline constexpr unsigned long pagemap_scan = _IOWR('f', 16, scan_arguments);
 
 // An entry of /proc/self/pagemap.
 inline constexpr uint64_t pagemap_present = uint64_t{1} << 63;
+inline constexpr uint64_t pagemap_swapped = uint64_t{1} << 62;
+inline constexpr uint64_t pagemap_file = uint64_t{1} << 61; // or shared memory; a private copy is neither
+inline constexpr uint64_t pagemap_soft_dirty = uint64_t{1} << 55;
 
 inline constexpr int membarrier_private_expedited = 8;
 inline constexpr int membarrier_register_private_expedited = 16;

@@ -3,58 +3,91 @@
 #include "tracker_methods.hpp"
 
 namespace taiyen::os {
+namespace {
 
-ty_status tracker::start(void *base, uint64_t page_count, tracker_method method) {
-    base_ = static_cast<char *>(base);
-    page_count_ = page_count;
-    if (method != tracker_method::signal) {
-        if (ty_status status = copies_.create(page_count))
-            return status;
-        kernel_tracker::handles made;
-        ty_status status = kernel_tracker::start(base_, page_count, &made);
-        if (status == TY_OK) {
-            userfault_ = made.userfault;
-            pagemap_ = made.pagemap;
-            userfault_inode_ = made.userfault_inode;
-            pagemap_mark_ = made.pagemap_mark;
-            method_ = tracker_method::kernel;
-        } else {
-            copies_.destroy();
-        }
-        if (status != TY_E_UNSUPPORTED || method == tracker_method::kernel)
-            return status;
-    }
-    signal_tracker::range *made;
-    ty_status status = signal_tracker::start(base_, page_count, &made);
+signal_tracker::range *by_signal(void *state) {
+    return static_cast<signal_tracker::range *>(state);
+}
+
+content_tracker::range *by_content(void *state) {
+    return static_cast<content_tracker::range *>(state);
+}
+
+} // namespace
+
+ty_status tracker::start_kernel() {
+    if (ty_status status = copies_.create(whole_.count))
+        return status;
+    kernel_tracker::handles made;
+    ty_status status = kernel_tracker::start(base_, whole_.count, &made);
     if (status == TY_OK) {
-        signal_state_ = made;
-        method_ = tracker_method::signal;
+        userfault_ = made.userfault;
+        pagemap_ = made.pagemap;
+        userfault_inode_ = made.userfault_inode;
+        pagemap_mark_ = made.pagemap_mark;
+    } else {
+        copies_.destroy();
     }
     return status;
+}
+
+ty_status tracker::start_method(tracker_method method, page_ranges where) {
+    ty_status status;
+    if (method == tracker_method::kernel) {
+        status = start_kernel();
+    } else if (method == tracker_method::content) {
+        content_tracker::range *made = nullptr;
+        status = content_tracker::start(base_, whole_.count, where, &made);
+        state_ = made;
+    } else {
+        signal_tracker::range *made = nullptr;
+        status = signal_tracker::start(base_, whole_.count, &made);
+        state_ = made;
+    }
+    if (status == TY_OK)
+        method_ = method;
+    return status;
+}
+
+ty_status tracker::start(void *base, uint64_t page_count, tracker_method method, page_ranges where) {
+    base_ = static_cast<char *>(base);
+    whole_ = {0, page_count};
+    if (method != tracker_method::automatic)
+        return start_method(method, where);
+    ty_status status = start_method(tracker_method::kernel, where);
+    if (status == TY_E_UNSUPPORTED)
+        status = start_method(tracker_method::content, where);
+    return status == TY_E_UNSUPPORTED ? start_method(tracker_method::signal, where) : status;
 }
 
 void tracker::stop() {
     if (method_ == tracker_method::kernel) {
         kernel_tracker::stop({userfault_, pagemap_, userfault_inode_, pagemap_mark_});
         copies_.destroy();
+    } else if (method_ == tracker_method::content) {
+        content_tracker::stop(by_content(state_));
     } else if (method_ == tracker_method::signal) {
-        signal_tracker::stop(static_cast<signal_tracker::range *>(signal_state_));
+        signal_tracker::stop(by_signal(state_));
     }
     *this = tracker{};
 }
 
-ty_status tracker::collect(page_set &into) {
+ty_status tracker::collect(page_ranges where, page_set &into) {
     if (method_ == tracker_method::kernel)
-        return kernel_tracker::find_written(pagemap_, base_, page_count_, kernel_tracker::after::protect, &copies_,
+        return kernel_tracker::find_written(pagemap_, base_, whole_.count, kernel_tracker::after::protect, &copies_,
                                             &into);
-    return signal_tracker::collect(static_cast<signal_tracker::range *>(signal_state_), into);
+    if (method_ == tracker_method::content)
+        return content_tracker::collect(by_content(state_), where, into);
+    return signal_tracker::collect(by_signal(state_), into);
 }
 
-ty_status tracker::query(page_set &into) {
+ty_status tracker::query(page_ranges where, page_set &into) {
     if (method_ == tracker_method::kernel)
-        return kernel_tracker::find_written(pagemap_, base_, page_count_, kernel_tracker::after::leave, &copies_,
+        return kernel_tracker::find_written(pagemap_, base_, whole_.count, kernel_tracker::after::leave, &copies_,
                                             &into);
-    signal_tracker::query(static_cast<signal_tracker::range *>(signal_state_), into);
+    if (method_ == tracker_method::content)
+        return content_tracker::query(by_content(state_), where, into);
+    signal_tracker::query(by_signal(state_), into);
     return TY_OK;
 }
 
@@ -62,6 +95,8 @@ ty_status tracker::unwritten_copies(uint64_t first, uint64_t count, uint64_t *pa
                                     uint64_t *next) {
     *found = 0;
     *next = first + count;
+    if (method_ == tracker_method::content)
+        return content_tracker::find_unwritten_copies(by_content(state_), {first, count}, pages, capacity, found, next);
     if (method_ != tracker_method::kernel)
         return TY_OK;
     ty_status status =

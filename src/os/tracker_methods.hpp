@@ -1,4 +1,4 @@
-// The two ways to find written pages, behind tracker.hpp.
+// The ways to find written pages, behind tracker.hpp.
 #pragma once
 
 #include "fault_handler.hpp"
@@ -44,4 +44,22 @@ void query(range *tracked, page_set &into);
 void note(const faults::watch &node, const void *address, size_t bytes);
 
 } // namespace signal_tracker
+
+// By the content of private copies. Not thread-safe.
+namespace content_tracker {
+
+struct range;
+ty_status start(char *base, uint64_t page_count, page_ranges where, range **made);
+void stop(range *tracked);
+ty_status collect(range *tracked, page_ranges where, page_set &into);
+ty_status query(range *tracked, page_ranges where, page_set &into);
+ty_status find_unwritten_copies(range *tracked, page_range pages, uint64_t *list, size_t capacity, size_t *found,
+                                uint64_t *next);
+
+// For tests: how many copies a range must have for the kernel's marks to be used, and whether the next collection can
+// go by them.
+void set_marks_from(uint64_t copies);
+bool has_marks(const range *tracked);
+
+} // namespace content_tracker
 } // namespace taiyen::os

@@ -351,9 +351,12 @@ TEST(system_call_fault, tracker_by_kernel) {
             "kernel", [] { return use_tracker(tracker_method::kernel); }, error);
 }
 
-TEST(system_call_fault, tracker_by_signal_and_automatic) {
+TEST(system_call_fault, tracker_by_signal_content_and_automatic) {
     fail_each_call(
         "signal", [] { return use_tracker(tracker_method::signal); }, ENOMEM);
+    for (int error : {ENOMEM, EMFILE, EINTR})
+        fail_each_call(
+            "content", [] { return use_tracker(tracker_method::content); }, error);
     fail_each_call(
         "automatic", [] { return use_tracker(tracker_method::automatic); }, EPERM);
 }
