@@ -311,6 +311,51 @@ TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_behind) {
     EXPECT_EQ(std::vector<std::string>{"after"}, read_log(*f.memory.sink(), mark).records);
 }
 
+// L6. Also where the frames that show it are as far away as they can be: the one behind the damage was in flight with it.
+TEST(flight_test, damage_is_told_by_frames_of_the_largest_size) {
+    flight f(4, 448, 60000, 2); // the start of a turn, and four frames
+    f.sink.end(0);
+    f.sink.wait_for_begun(3); // the second frame, while the first is in flight
+    f.sink.let_all_pass();
+    f.join();
+    ASSERT_EQ(log_last(f.get()), log_stable(f.get()));
+    ASSERT_GT(f.sink.get(1).bytes.size(), 100000u);
+    ASSERT_EQ(f.records, read_log(*f.memory.sink(), f.start).records);
+    memory_log damaged;
+    damaged.copy_from(f.memory);
+    f.lose(1, damaged);
+    EXPECT_EQ(TY_E_DAMAGED, read_log(*damaged.sink(), f.start).status);
+}
+
+// The start of a turn arrived, and the frame before it, up to the ring's end, did not. The session after it comes to the
+// same place with what it repeats, and that old start is none of its own.
+TEST(flight_test, a_turn_of_a_dead_session_is_not_read_behind_another) {
+    flight f(1, 192, 40);
+    f.sink.end(0);
+    f.join();
+    std::vector<std::thread> waiting;
+    for (size_t size : {100, 40}) { // two blocks, and what goes to the ring's front
+        ASSERT_OK(append(f.get(), record_of(size, size)));
+        log_mark_now(f.get());
+        waiting.emplace_back([&f, last = log_last(f.get())] { EXPECT_OK(log_wait(f.get(), last)); });
+        f.sink.wait_for_begun(waiting.size() + 1);
+    }
+    memory_log after;
+    f.crash(0b101, after);
+    f.sink.let_all_pass();
+    for (std::thread &one : waiting)
+        one.join();
+    reading read = read_log(*after.sink(), f.start);
+    ASSERT_OK(read.status);
+    ASSERT_EQ(f.records, read.records);
+    log_owner next(start_behind(after.sink(), f.start, read));
+    ASSERT_OK(log_wait(next.get(), log_last(next.get())));
+    read = read_log(*after.sink(), f.start);
+    ASSERT_OK(read.status);
+    EXPECT_EQ(f.records, read.records);
+    EXPECT_EQ(2u, read.contents.end.position / 64 - (f.start.position / 64 + 1)) << "start and record, up to the end";
+}
+
 // L6. A frame that was acknowledged and is damaged is told from one that never arrived, as soon as later ones show it.
 TEST(flight_test, damage_is_told_from_a_crash) {
     memory_log in;

@@ -142,4 +142,21 @@ TEST_F(full_ring_test, appends_during_a_snapshot_stay) {
     }
 }
 
+// L6. The front of the ring tells of each turn, also where the one before ended exactly at the ring's end: else nothing
+// would tell a reader that knows only an earlier session that all of its place was written over.
+TEST_F(full_ring_test, an_older_snapshot_is_refused_after_turns_that_end_at_the_rings_end) {
+    ASSERT_OK(add(1));
+    release();
+    const log_mark old = mark;
+    ASSERT_OK(add(1));
+    ASSERT_NO_FATAL_FAILURE(reopen());
+    for (int turn = 0; turn < 3; ++turn) {
+        ASSERT_NO_FATAL_FAILURE(fill(0)); // frames end there, as they do not lie across it
+        release();
+        if (turn > 0) { // the first one goes up to the old mark's place
+            EXPECT_EQ(TY_E_DAMAGED, read_log(*guard.sink(), old).status) << turn;
+        }
+    }
+}
+
 } // namespace
