@@ -454,6 +454,32 @@ uint64_t sim_event_count(const sim_disk *disk) {
     return disk->events.size();
 }
 
+sim_event sim_event_at(const sim_disk *disk, uint64_t event) {
+    lock_guard guard(disk->lock);
+    const sim::event &one = disk->events[event];
+    switch (one.kind) {
+    case sim::event_kind::create:
+    case sim::event_kind::rename:
+    case sim::event_kind::remove:
+    case sim::event_kind::flush_directory:
+        return sim_event::names;
+    case sim::event_kind::write:
+        return one.bytes <= TY_STORAGE_BLOCK ? sim_event::page_write : sim_event::long_write;
+    case sim::event_kind::size:
+    case sim::event_kind::allocate:
+    case sim::event_kind::punch:
+        return sim_event::space;
+    case sim::event_kind::flush:
+    case sim::event_kind::failed_flush:
+    case sim::event_kind::broken_flush:
+        return sim_event::flush;
+    case sim::event_kind::settle:
+    case sim::event_kind::failed_settle:
+        return sim_event::settled_write;
+    }
+    return sim_event::flush;
+}
+
 void sim_set_fault(sim_disk *disk, sim_fault fault) {
     lock_guard guard(disk->lock);
     disk->fault = fault;

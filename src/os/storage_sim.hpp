@@ -28,6 +28,11 @@ const ty_storage *sim_storage(sim_disk *disk); // valid until sim_destroy
 // Operations that change the disk (and flushes, also failed ones), counted from 0 since sim_create.
 uint64_t sim_event_count(const sim_disk *disk);
 
+// What an event changed, so that an explorer can cut the power before events of each kind as often as it likes.
+enum class sim_event : uint8_t { names, page_write, long_write, space, flush, settled_write };
+inline constexpr uint32_t sim_event_kinds = 6;
+sim_event sim_event_at(const sim_disk *disk, uint64_t event);
+
 // What a cut does with what is in doubt.
 enum class sim_cut {
     keep_all, // everything in doubt reached the disk

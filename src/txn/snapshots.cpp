@@ -443,15 +443,31 @@ ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *se
     return TY_OK;
 }
 
+namespace {
+
+// An open that found the ring full cannot append again what it believed: a snapshot holds it as well.
+ty_status stable_by_snapshot(txn_runtime &rt) {
+    if (txn_current(rt.heap))
+        return failure(TY_E_SPACE, "make transactions of the session before stable: the log is full")
+            .remedy("end the transaction under way first: then a snapshot does it");
+    uint64_t epoch = 0;
+    if (ty_status status = txn_snapshot_start(rt.heap, &epoch))
+        return status;
+    return txn_snapshot_wait(rt.heap, epoch);
+}
+
+} // namespace
+
 ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
     for (;;) {
         ty_status status = log_wait(rt.log, sequence);
         if (!status || log_stable(rt.log) >= sequence)
             return TY_OK;
-        // Amid a transaction there can be no snapshot.
-        if (!log_broken(rt.log) || txn_current(rt.heap))
-            return status;
-        if ((status = mend(rt)))
+        if (!log_broken(rt.log))
+            status = status == TY_E_SPACE ? stable_by_snapshot(rt) : status;
+        else if (!txn_current(rt.heap)) // amid a transaction there can be no snapshot
+            status = mend(rt);
+        if (status)
             return status;
     }
 }

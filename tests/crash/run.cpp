@@ -40,6 +40,36 @@ std::string replay_command(const run_options &options) {
     return text + (options.faults ? " --faults" : "") + " --replay ";
 }
 
+// The events of a trace by phase and kind: each such cell is picked as often as any other.
+class rare_events {
+public:
+    explicit rare_events(const trace &of) : end_(of.events()) {
+        std::vector<uint64_t> cells[static_cast<size_t>(phase::count) * taiyen::os::sim_event_kinds];
+        for (const call &one : of.calls) {
+            for (uint64_t event = std::max(one.first, of.first_event); event < one.last; ++event) {
+                auto kind = static_cast<size_t>(taiyen::os::sim_event_at(of.disk.get(), event));
+                cells[static_cast<size_t>(one.what) * taiyen::os::sim_event_kinds + kind].push_back(event);
+            }
+        }
+        for (std::vector<uint64_t> &cell : cells) {
+            if (!cell.empty()) {
+                cells_.push_back(std::move(cell));
+            }
+        }
+    }
+    uint64_t pick(dice &random) const {
+        if (cells_.empty()) {
+            return end_;
+        }
+        const std::vector<uint64_t> &cell = cells_[random.below(cells_.size())];
+        return cell[random.below(cell.size())];
+    }
+
+private:
+    uint64_t end_;
+    std::vector<std::vector<uint64_t>> cells_;
+};
+
 class worker {
 public:
     worker(const run_options &options, const job &what, worker_slot &slot)
@@ -67,17 +97,28 @@ public:
     }
 
 private:
-    // Every event gets its share of cuts, in rising order, which the disk rebuilds fastest; a part of the recoveries is
-    // cut again at a random event of theirs, and a part of those once more.
+    // Every event gets its share of cuts, and every kind of event in every phase gets its share, since what is rare may
+    // go wrong as well: a header write among a thousand page writes. In rising order, which the disk rebuilds fastest;
+    // a part of the recoveries is cut again at a random event of theirs, and a part of those once more.
     void cut_everywhere(const trace &base) {
         dice random(job_.workload * 31 + 7);
-        uint64_t firsts = std::max<uint64_t>(1, job_.states * 3 / 4);
+        const rare_events rare(base);
+        const std::vector<uint64_t> firsts = first_events(base, rare, random);
         for (uint64_t i = 0; slot_.counts.states < job_.states; ++i) {
-            uint64_t event = i < firsts ? i * (base.events() + 1) / firsts : random.below(base.events() + 1);
+            uint64_t event = i < firsts.size() ? firsts[i] : rare.pick(random);
             state which{job_.workload,
                         {{event, static_cast<taiyen::os::sim_cut>(i % cut_kinds), random.below(1000000)}}};
             follow(base, which, random);
         }
+    }
+
+    std::vector<uint64_t> first_events(const trace &base, const rare_events &rare, dice &random) const {
+        const uint64_t wanted = std::max<uint64_t>(1, job_.states * 3 / 4);
+        std::vector<uint64_t> events;
+        for (uint64_t i = 0; i < wanted; ++i)
+            events.push_back(i % 2 ? rare.pick(random) : i * (base.events() + 1) / wanted);
+        std::sort(events.begin(), events.end());
+        return events;
     }
 
     void follow(const trace &from, state &which, dice &random) {
@@ -93,7 +134,9 @@ private:
         bool usable = found.what == verdict::sound && !recovery.points.empty();
         if (usable && which.cuts.size() < deepest && again && slot_.counts.states < job_.states) {
             auto how = static_cast<taiyen::os::sim_cut>(random.below(cut_kinds));
-            uint64_t event = recovery.first_event + random.below(recovery.events() - recovery.first_event + 1);
+            uint64_t event = random.one_in(2)
+                                 ? rare_events(recovery).pick(random)
+                                 : recovery.first_event + random.below(recovery.events() - recovery.first_event + 1);
             which.cuts.push_back({event, how, random.below(1000000)});
             follow(recovery, which, random);
         }

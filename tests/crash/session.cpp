@@ -360,6 +360,35 @@ void session::purge() {
     accept(status, "purge");
 }
 
+// What it was to save stays in memory, and a purge takes nothing of it away.
+void session::fail_snapshot(dice &random) {
+    if (!heap_ || failed() || tolerant_ || archive_) {
+        return;
+    }
+    uint32_t fails = random.one_in(2) ? taiyen::os::sim_op_flush : taiyen::os::sim_op_write;
+    taiyen::os::sim_set_fault(on_.disk.get(), {fails, random.below(2), random.one_in(2), TY_E_IO});
+    tolerate(true);
+    snapshot();
+    taiyen::os::sim_set_fault(on_.disk.get(), {});
+    tolerate(false);
+    purge();
+}
+
+void session::compare() {
+    compare(undo_.blocks());
+}
+
+void session::compare(size_t others) {
+    if (!heap_ || failed()) {
+        return;
+    }
+    content found;
+    std::string wrong;
+    if (!read_content(heap_, found, wrong, others) || found != model_) {
+        fail(verdict::inconsistent, "in memory: " + (wrong.empty() ? difference(found, model_) : wrong));
+    }
+}
+
 // ty_read_info and ty_scrub look at the files without changing them.
 void session::read_info(bool must_exist) {
     uint64_t before = on_.events();

@@ -53,6 +53,8 @@ public:
     void preflush(uint64_t pages);
     void work();
     void purge();
+    void fail_snapshot(dice &random); // the disk refuses it; then purges
+    void compare();                   // the heap holds what the model says
     void close();
     void discard();
 
@@ -89,6 +91,7 @@ protected:
     bool matches(const point &one) const;
     void drop_mixture();
     void verify();
+    void compare(size_t others); // that so many blocks are not the table's
 
     trace &on_;
     const ty_storage *storage_;

@@ -52,7 +52,13 @@ void take_snapshot(txn_session &on, dice &random) {
     }
     on.snapshot_start();
     transactions(on, random, random.below(3));
+    if (random.one_in(4)) {
+        on.burst(random);
+    }
     on.snapshot_wait();
+    if (random.one_in(4)) { // what was appended meanwhile is not to be written over
+        on.fill_ring(random);
+    }
 }
 
 void random_txn_step(txn_session &on, dice &random, open_choice &choice) {
@@ -64,7 +70,12 @@ void random_txn_step(txn_session &on, dice &random, open_choice &choice) {
         return;
     }
     uint64_t lot = random.below(42);
-    if (lot < 19) {
+    if (lot < 1) {
+        on.fill_ring(random);
+    } else if (lot < 2) {
+        on.fail_snapshot(random);
+        on.compare();
+    } else if (lot < 19) {
         transactions(on, random, 1 + random.below(4));
     } else if (lot < 21) {
         on.commit_two(random);

@@ -51,14 +51,7 @@ void txn_session::open(const open_choice &choice, const trace &expected, uint64_
 }
 
 void txn_session::compare() {
-    if (!heap_ || failed()) {
-        return;
-    }
-    content found;
-    std::string wrong;
-    if (!read_content(heap_, found, wrong, reserved_.size()) || found != model_) {
-        fail(verdict::inconsistent, "in memory: " + (wrong.empty() ? difference(found, model_) : wrong));
-    }
+    session::compare(reserved_.size());
 }
 
 ty_txn *txn_session::begin(dice &random, bool wait) {
@@ -179,6 +172,33 @@ void txn_session::burst(dice &random) {
         }
         end(txn, random.one_in(8) ? ending::commit : ending::commit_async, random);
     }
+}
+
+// Commits until the ring is full to its last block: the disk has no room but in the log, so no snapshot frees any.
+void txn_session::fill_ring(dice &random) {
+    if (!heap_ || failed() || tolerant_ || model_.blocks.empty()) {
+        return;
+    }
+    taiyen::os::sim_set_fault(on_.disk.get(),
+                              {taiyen::os::sim_op_allocate | taiyen::os::sim_op_write, 0, true, TY_E_SPACE});
+    tolerate(true);
+    for (bool much : {true, false}) {
+        for (bool over = true; over && !failed();) {
+            ty_txn *txn = begin(random);
+            if (!txn) {
+                break;
+            }
+            editor edit(txn, random);
+            much ? change_much(edit, model_, random) : change_little(edit, model_, random);
+            over = commit(txn, !much || random.one_in(8));
+            if (!over && !failed()) {
+                rollback(txn);
+                add_point(on_.events()); // P2
+            }
+        }
+    }
+    taiyen::os::sim_set_fault(on_.disk.get(), {});
+    tolerate(false);
 }
 
 void txn_session::commit_one(dice &random) {
@@ -337,8 +357,9 @@ void txn_session::make_stable(dice &random) {
     ty_status status = ty_stable(heap_, one.sequence, true, &stable);
     note_call(phase::stable, started);
     if (!is_plausible(status, tolerant_) || (status == TY_OK && !stable)) {
-        fail(verdict::inconsistent,
-             std::string("wait until it is stable: ") + (status != TY_OK ? ty_error_text() : "it says that it is not"));
+        fail(verdict::inconsistent, std::string("wait until it is stable: ") +
+                                        (status != TY_OK ? ty_status_name(status) + std::string(" ") + ty_error_text()
+                                                         : "it says that it is not"));
     } else if (status == TY_OK) {
         acknowledge(one.index);
         std::erase_if(unstable_, [&](const asynchronous &other) { return other.index <= one.index; });

@@ -23,6 +23,8 @@ public:
     void transaction(dice &random);
     // Many, of some KiB each: the log fills.
     void burst(dice &random);
+    // So many that the log has no block left.
+    void fill_ring(dice &random);
     // One that is stable when this returns.
     void commit_one(dice &random);
     // Transactions of two threads, whose log writes are in flight at the same time; the second's arrives first.

@@ -52,7 +52,10 @@ void random_step(session &on, dice &random, open_choice &choice) {
     on.change(random, random.below(12));
     on.undo_step(random);
     uint64_t lot = random.below(20);
-    if (lot < 7) {
+    if (lot < 1) {
+        on.fail_snapshot(random);
+        on.compare();
+    } else if (lot < 7) {
         on.snapshot();
     } else if (lot < 10) {
         on.snapshot_start();

@@ -56,6 +56,18 @@ protected:
         begin(); // what a cut finds that came before is no matter of this life any more
     }
 
+    // As a failing disk does it; of the rest of the file, what is in doubt stays so.
+    void damage_durably(const char *path, uint64_t offset) const {
+        const ty_storage *s = files->storage();
+        ty_file *file = nullptr;
+        alignas(4096) static char block[4096];
+        ASSERT_OK(s->open(s->context, path, TY_OPEN_WRITE, &file));
+        ASSERT_OK(s->read(s->context, file, offset, block, sizeof block));
+        block[50] = char(block[50] ^ 0x40);
+        ASSERT_OK(s->write_durable(s->context, file, offset, block, sizeof block));
+        s->close(s->context, file);
+    }
+
     // From here on the life is cut.
     void begin() { first = os::sim_event_count(files->get()); }
 
@@ -82,6 +94,7 @@ protected:
         ty_heap *reopened = nullptr;
         ASSERT_OK(ty_open(heap_path, &options, &reopened, &found));
         EXPECT_GE(found.epoch, acknowledged) << found.text;
+        EXPECT_FALSE(found.created && acknowledged > 0) << "the heap is gone";
         EXPECT_TRUE(contents[found.epoch] == content_of(reopened)) << "epoch " << found.epoch << ": " << found.text;
         expect_sound(reopened);
         ASSERT_OK(ty_discard(reopened));
@@ -126,6 +139,14 @@ TEST_F(cuts_test, snapshots_an_apply_and_snapshots_in_its_space) {
     snapshot(); // at the journal's front
     ASSERT_OK(ty_work(heap));
     snapshot(5);
+    discard();
+    cut_everywhere();
+}
+
+// I6. Cut short, it is made anew; once it was acknowledged, it is there.
+TEST_F(cuts_test, a_creation) {
+    open();
+    snapshot(10);
     discard();
     cut_everywhere();
 }
@@ -207,6 +228,60 @@ TEST_F(cuts_test, an_open_of_what_died_before_a_flush_on_a_full_disk) {
     os::sim_set_fault(files->get(), {});
     discard();
     cut_everywhere();
+}
+
+// Nor may it believe a batch whose flush failed: that flush makes nothing durable that a failed one covered.
+TEST_F(cuts_test, an_open_after_a_failed_flush_on_a_full_disk) {
+    open();
+    snapshot(100);
+    scribble.change(heap, 30);
+    contents[ty_heap_epoch(heap) + 1] = content_of(heap);
+    os::sim_set_fault(files->get(), {os::sim_op_flush, 0, false, TY_E_IO});
+    ASSERT_EQ(TY_E_IO, ty_snapshot(heap));
+    die();
+    begin();
+    os::sim_set_fault(files->get(), {os::sim_op_allocate, 0, true, TY_E_SPACE});
+    open();
+    os::sim_set_fault(files->get(), {});
+    discard();
+    cut_everywhere();
+}
+
+// Of an apply's flushes (of the pages, of either header) one fails; the apply is done again.
+TEST_F(cuts_test, an_apply_after_one_that_failed) {
+    for (uint64_t flush : {0, 1, 2}) {
+        SCOPED_TRACE(testing::Message() << "flush " << flush);
+        open();
+        snapshot(40);
+        snapshot(20);
+        begin();
+        os::sim_set_fault(files->get(), {os::sim_op_flush, flush, false, TY_E_IO});
+        ASSERT_EQ(TY_E_IO, ty_work(heap));
+        os::sim_set_fault(files->get(), {});
+        ASSERT_OK(ty_work(heap));
+        snapshot(5);
+        discard();
+        cut_everywhere();
+    }
+}
+
+// One header is damaged, and the other, which a process wrote that died, is not durable.
+TEST_F(cuts_test, an_open_with_one_header_damaged) {
+    for (uint64_t slot = 0; slot < image_slot_count_1; ++slot) {
+        SCOPED_TRACE(testing::Message() << "slot " << slot);
+        open();
+        snapshot(20);
+        close();
+        open();
+        die();
+        damage_durably(heap_path, slot * image_slot_bytes_1);
+        begin();
+        open();
+        EXPECT_TRUE(report.header_repaired);
+        snapshot(5);
+        discard();
+        cut_everywhere();
+    }
 }
 
 TEST_F(cuts_test, a_raise) {

@@ -268,7 +268,9 @@ TEST(log_part_test, another_log_begins_with_the_sequence) {
 void expect_untouched(const disk &files, ty_status expected, const image_open_hook *hook, ty_kind kind) {
     std::string image = files.read_file(heap_path), journal = files.read_file(journal_path);
     ty_heap *heap = nullptr;
+    uint64_t events = os::sim_event_count(files.get());
     EXPECT_EQ(expected, image_open(heap_path, options_of(files, kind), hook, &heap, nullptr)) << ty_error_text();
+    EXPECT_EQ(events, os::sim_event_count(files.get())) << "written to, if with the same bytes"; // I7
     EXPECT_TRUE(image == files.read_file(heap_path)) << "the image was changed";
     EXPECT_TRUE(journal == files.read_file(journal_path)) << "the journal was changed";
     ASSERT_OK(ty_discard(heap));

@@ -311,7 +311,8 @@ TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_behind) {
     EXPECT_EQ(std::vector<std::string>{"after"}, read_log(*f.memory.sink(), mark).records);
 }
 
-// L6. Also where the frames that show it are as far away as they can be: the one behind the damage was in flight with it.
+// L6. Also where the frames that show it are as far away as they can be: the one behind the damage was in flight with
+// it.
 TEST(flight_test, damage_is_told_by_frames_of_the_largest_size) {
     flight f(4, 448, 60000, 2); // the start of a turn, and four frames
     f.sink.end(0);
@@ -327,8 +328,8 @@ TEST(flight_test, damage_is_told_by_frames_of_the_largest_size) {
     EXPECT_EQ(TY_E_DAMAGED, read_log(*damaged.sink(), f.start).status);
 }
 
-// The start of a turn arrived, and the frame before it, up to the ring's end, did not. The session after it comes to the
-// same place with what it repeats, and that old start is none of its own.
+// The start of a turn arrived, and the frame before it, up to the ring's end, did not. The session after it comes to
+// the same place with what it repeats, and that old start is none of its own.
 TEST(flight_test, a_turn_of_a_dead_session_is_not_read_behind_another) {
     flight f(1, 192, 40);
     f.sink.end(0);

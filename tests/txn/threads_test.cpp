@@ -90,6 +90,31 @@ TEST(threads, commits_and_readers_at_the_same_time) {
     expect_sound(b.heap.get());
 }
 
+// X1. Whatever time is left to it, a snapshot that is started amid another thread's transaction holds all of it or
+// none.
+TEST(threads, a_snapshot_waits_for_the_transaction_of_another_thread) {
+    bank b;
+    ty_txn *txn = nullptr;
+    ASSERT_OK(ty_begin(b.heap.get(), nullptr, &txn));
+    ASSERT_OK(ty_declare(txn, b.balances, 16));
+    b.balances[0] -= 50;
+    std::atomic<bool> done{false};
+    std::thread other([&] {
+        EXPECT_OK(ty_snapshot(b.heap.get()));
+        done = true;
+    });
+    for (int turn = 0; turn < 20000 && !done; turn++)
+        std::this_thread::yield();
+    if (!done) {
+        b.balances[1] += 50;
+        ASSERT_OK(ty_commit(txn));
+    }
+    other.join();
+    b.heap.crash();
+    b.balances = static_cast<int64_t *>(ty_root(b.heap.get(), "balances"));
+    EXPECT_EQ(total, b.sum());
+}
+
 // Readers of an object that a transaction has locked wait; others go on.
 TEST(threads, object_locks) {
     bank b;
