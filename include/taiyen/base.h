@@ -24,7 +24,9 @@
 /* A result that must be looked at. */
 #define TY_CHECKED __attribute__((warn_unused_result))
 
-/* A heap of any kind. Owned by the library; valid until it is destroyed, closed or discarded. */
+/* A heap of any kind. Owned by the library; valid until it is destroyed, closed or discarded. Calls with one of the
+ * last 64 handles that have ended so are refused with TY_E_ARGUMENT; older ones may be another heap's, as freed memory
+ * is. */
 typedef struct ty_heap ty_heap;
 
 #endif

@@ -225,6 +225,19 @@ TY_API TY_CHECKED ty_status ty_dirty_count(ty_heap *heap, uint64_t *pages);
  * at the heap's base). Snapshot heaps only. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
 
+/* Says that bytes at address were written by what the system's tracking of writes does not see, so that the next
+ * snapshot takes them. The processor's stores, and system calls that write into the heap (read, process_vm_writev), are
+ * seen and need it not. Not seen is what writes through pages that were pinned earlier: io_uring with registered
+ * buffers, direct reads (O_DIRECT, libaio) and vmsplice that were begun before a snapshot collected its pages, RDMA.
+ * Call it when the writing has ended and before the next snapshot (or, of a transaction, before its commit); a read in
+ * flight while a snapshot collects is in that snapshot in part, so wait for it first or call this after it: then the
+ * next one has it. In a transaction also ty_declare the bytes, before the writing begins: the log is told by that, the
+ * snapshots by this. Memory that is pinned must not be given back: no ty_heap_purge meanwhile, and no free of its
+ * block. Costs a store to each page; what the bytes are is not changed. Any kind of heap that lives in files. Errors:
+ * TY_E_ARGUMENT (a volatile heap; not in the heap's blocks), TY_E_PERMISSION (read-only), TY_E_FORKED. Thread-safe,
+ * also beside stores of other threads to the same bytes. */
+TY_API TY_CHECKED ty_status ty_mark_written(ty_heap *heap, const void *address, size_t bytes);
+
 /* What the files of a persistent heap say. Filled without opening the heap. */
 typedef struct ty_info {
     size_t struct_size; /* sizeof(ty_info), set by the caller */

@@ -13,13 +13,21 @@
 // caller.
 //
 // What lives in a persistent heap is found again as bytes: objects with virtual functions, or with pointers to outside
-// the heap (std::pmr containers hold one to their resource), must not be reached from a root. Containers with
-// `allocator<T>` may: it finds its heap by the heap's base, which never changes.
+// the heap, must not be reached from a root. Containers with `allocator<T>` may: it finds its heap by the heap's base,
+// which never changes. std::pmr containers hold a pointer to their resource: at a root they need the one that lives in
+// the heap itself, lasting_resource(); with another one outside the heap they are refused there.
+//
+// Containers in a transactional heap store into nodes that nobody declares. So the first use of one (an allocator is
+// made or allocates; a root is of a type that is more than plain bytes) makes transactions of that heap *automatic*, as
+// if it had been opened with open_options.automatic: they find their stores by themselves, for microseconds a page. The
+// transaction under way becomes so, too; where it has declared something already, the use is refused. Who declares what
+// containers store says so: txn_options.stores = TY_STORES_DECLARED.
 #ifndef TAIYEN_TAIYEN_HPP
 #define TAIYEN_TAIYEN_HPP
 
 #include "taiyen.h"
 
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <memory_resource>
@@ -167,6 +175,26 @@ inline bool naturally_aligned(std::size_t bytes, std::size_t alignment) noexcept
     return alignment <= 8 || (alignment <= 16 && bytes % 16 == 0);
 }
 
+// A container of the heap is used: its stores must become known. False: they would not, as the error says.
+inline bool expect_containers(ty_heap *heap) noexcept {
+    if (ty_heap_kind(heap) != TY_TRANSACTIONAL)
+        return true;
+    const ty_txn *txn = ty_current_txn(heap);
+    if (txn && ty_txn_stores(txn) != TY_STORES_DEFAULT)
+        return true;
+    return ty_set_stores(heap, TY_STORES_AUTOMATIC) == TY_OK || !txn;
+}
+
+// Whether it is a std::pmr container.
+template <class T, class = void>
+struct has_resource : std::false_type {};
+template <class T>
+struct has_resource<T, std::void_t<decltype(std::declval<const T &>().get_allocator().resource())>> : std::true_type {};
+
+// Whether an object may be a container, or hold one.
+template <class T>
+inline constexpr bool more_than_bytes = !std::is_trivially_copyable_v<T>;
+
 inline void *allocate(ty_heap *heap, std::size_t bytes, std::size_t alignment) noexcept {
     return naturally_aligned(bytes, alignment) ? ty_alloc(heap, bytes) : ty_alloc_aligned(heap, bytes, alignment);
 }
@@ -298,11 +326,15 @@ public:
     template <class U>
     allocator(const allocator<U> &other) noexcept : base_(other.base()) {}
 
-    // Throws std::bad_alloc; the thread's error detail says why.
+    // Throws std::bad_alloc, the thread's error detail says why; and `exception` in a transaction that declares its
+    // stores.
     [[nodiscard]] T *allocate(std::size_t count) {
         if (count > SIZE_MAX / sizeof(T))
             TAIYEN_THROW(std::bad_array_new_length());
-        void *block = detail::allocate(ty_heap_of(base_), count * sizeof(T), alignof(T));
+        ty_heap *heap = ty_heap_of(base_);
+        if (!detail::expect_containers(heap))
+            TAIYEN_THROW(exception(error::last()));
+        void *block = detail::allocate(heap, count * sizeof(T), alignof(T));
         if (!block)
             TAIYEN_THROW(std::bad_alloc());
         return static_cast<T *>(block);
@@ -330,6 +362,8 @@ public:
 
 private:
     void *do_allocate(std::size_t bytes, std::size_t alignment) override {
+        if (!detail::expect_containers(heap_))
+            TAIYEN_THROW(exception(error::last()));
         void *block = detail::allocate(heap_, bytes, alignment);
         if (!block)
             TAIYEN_THROW(std::bad_alloc());
@@ -390,12 +424,15 @@ public:
     template <class T>
     result<T *> find_root(const char *name) const {
         check_root_type<T>();
+        if constexpr (detail::more_than_bytes<T>)
+            if (!detail::expect_containers(heap_))
+                return error::last();
         void *address = ty_root(heap_, name);
         if (!address)
             return static_cast<T *>(nullptr);
         const std::size_t usable = ty_usable_size(address);
         if (usable >= sizeof(T) && reinterpret_cast<std::uintptr_t>(address) % alignof(T) == 0)
-            return static_cast<T *>(address);
+            return with_resource(static_cast<T *>(address));
         ty_error_set(TY_E_MISMATCH, 0, "use a root as an object of a type that it is too small for", nullptr,
                      UINT64_MAX, "find it with the type that it was made with");
         return error::last();
@@ -407,7 +444,10 @@ public:
         if (!found || found.value())
             return found;
         result<T *> made = make<T>(std::forward<Arguments>(arguments)...);
-        if (!made || ty_root_set(heap_, name, made.value()) == TY_OK)
+        if (!made)
+            return made;
+        const result<T *> lasting = with_resource(made.value());
+        if (lasting && ty_root_set(heap_, name, made.value()) == TY_OK)
             return made;
         error why = error::last();
         static_cast<void>(destroy(made.value()));
@@ -420,6 +460,25 @@ public:
     }
     result<void> set_root(const char *name, void *address) const {
         return result<void>::of(ty_root_set(heap_, name, address));
+    }
+    // The resource for std::pmr containers that are found again by the next run: it lives in the heap, under a root of
+    // its own, and each open makes it this process's. On a transactional heap it is made in a transaction.
+    result<std::pmr::memory_resource *> lasting_resource() const {
+        if (!detail::expect_containers(heap_))
+            return error::last();
+        void *place = ty_root(heap_, lasting_name);
+        if (!place) {
+            place = detail::allocate(heap_, sizeof(taiyen::memory_resource), alignof(taiyen::memory_resource));
+            if (!place)
+                return error::last();
+            ::new (place) taiyen::memory_resource(heap_);
+            if (ty_root_set(heap_, lasting_name, place)) {
+                error why = error::last();
+                static_cast<void>(ty_free(place));
+                return why;
+            }
+        }
+        return renew_resource(place);
     }
 
     result<void> snapshot() const { return result<void>::of(ty_snapshot(heap_)); }
@@ -512,6 +571,42 @@ protected:
     static void check_root_type() {
         static_assert(!std::is_polymorphic_v<T>, "an object with virtual functions is not found again by the next run");
     }
+    static constexpr const char *lasting_name = "taiyen.memory_resource";
+
+    // Another process made it: its table of virtual functions was elsewhere, its heap too.
+    result<std::pmr::memory_resource *> renew_resource(void *place) const {
+        if (ty_usable_size(place) < sizeof(taiyen::memory_resource)) {
+            ty_error_set(TY_E_MISMATCH, 0, "use the root taiyen.memory_resource: it leads to something else", nullptr,
+                         UINT64_MAX, "give another name to what it leads to");
+            return error::last();
+        }
+        const taiyen::memory_resource wanted(heap_);
+        if (std::memcmp(place, static_cast<const void *>(&wanted), sizeof wanted) != 0) {
+            if (ty_txn *txn = ty_current_txn(heap_); txn && ty_declare(txn, place, sizeof wanted))
+                return error::last();
+            ::new (place) taiyen::memory_resource(heap_);
+        }
+        return std::launder(static_cast<taiyen::memory_resource *>(place));
+    }
+    // What a root leads to is found by the next run with the resource that it has now.
+    template <class T>
+    result<T *> with_resource(T *object) const {
+        if constexpr (detail::has_resource<T>::value) {
+            const void *resource = object->get_allocator().resource();
+            if (ty_heap_kind(heap_) == TY_VOLATILE)
+                return object;
+            if (resource == ty_root(heap_, lasting_name)) {
+                if (auto renewed = renew_resource(const_cast<void *>(resource)); !renewed)
+                    return renewed.error();
+            } else if (ty_heap_of(resource) != heap_) {
+                ty_error_set(TY_E_MISMATCH, 0,
+                             "use a std::pmr container at a root: its memory resource is not in the heap", nullptr,
+                             UINT64_MAX, "make it with heap.lasting_resource(), or use taiyen::allocator");
+                return error::last();
+            }
+        }
+        return object;
+    }
     [[noreturn]] static void rethrow() {
 #if defined(__cpp_exceptions)
         throw;
@@ -523,7 +618,9 @@ protected:
 };
 
 template <class T>
-allocator<T>::allocator(heap_view view) noexcept : base_(ty_heap_base(view.get())) {}
+allocator<T>::allocator(heap_view view) noexcept : base_(ty_heap_base(view.get())) {
+    static_cast<void>(detail::expect_containers(view.get())); // what is refused is its first use
+}
 
 // An open heap. Its destructor destroys a volatile heap, and closes a persistent one; where the close fails (a full
 // disk) it discards it, so call close() to see, and to be able to try again.
@@ -557,7 +654,8 @@ public:
     ~heap() { end(); }
 
     heap_view view() const noexcept { return *this; }
-    // For std::pmr containers; lives as long as the heap is open.
+    // For std::pmr containers that this run alone uses; lives as long as the heap is open. lasting_resource() is for
+    // those that the next run finds.
     std::pmr::memory_resource *resource() const noexcept { return resource_.get(); }
 
     // After a failure the heap is still open if the snapshot failed, and ended if only what follows it did.

@@ -24,8 +24,11 @@
  * entry (ty_log_data); or found by itself, in automatic transactions. What is not known is not in the log: a crash
  * takes it back in part. ty_open_options.check_stores reports such stores.
  * On a transactional heap, ty_alloc, ty_free, ty_resize and ty_root_set take part in the calling thread's transaction
- * as their ty_txn_ forms do (so containers with the heap's allocator work in transactions), and outside of one they
- * are refused with TY_E_ARGUMENT.
+ * as their ty_txn_ forms do, and outside of one they are refused with TY_E_ARGUMENT. Containers with the heap's
+ * allocator (std::map, std::vector) store into their older nodes, too, which nobody declares: they need automatic
+ * transactions. The C++ face sees to it, or says so (taiyen.hpp).
+ * A thread that ends with a transaction under way rolls it back, after its own destructors of thread-specific data;
+ * its read sections end.
  *
  * Cost: a declared 8-byte range takes a few nanoseconds, and so does its part of a commit; a commit is one write of the
  * record to the log, shared among threads that commit at the same time.
@@ -64,6 +67,13 @@ typedef struct ty_txn_options {
 #define TY_TXN_OPTIONS_INIT                                                                                            \
     { sizeof(ty_txn_options), TY_STORES_DEFAULT, false, false }
 
+/* What TY_STORES_DEFAULT means for transactions that begin from now on; at first it is what the heap was opened with
+ * (ty_open_options.automatic). TY_STORES_AUTOMATIC holds for the calling thread's transaction on the heap, too, if it
+ * is to be declared by default and has declared nothing yet. Errors: TY_E_ARGUMENT (not a transactional heap, or
+ * read-only; TY_STORES_DEFAULT itself), TY_E_BUSY (such a transaction has declared something already; the later ones
+ * are automatic), TY_E_MEMORY, TY_E_UNSUPPORTED. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_set_stores(ty_heap *heap, ty_store_mode stores);
+
 /* Begins a transaction; waits for the one under way and for read sections to end. options may be NULL.
  * Errors: TY_E_ARGUMENT (not a transactional heap, or this thread has one, or a section, under way on it), TY_E_BUSY
  * (no_wait), TY_E_PERMISSION (read-only), TY_E_FORKED; automatic, or with check_stores, also TY_E_MEMORY and
@@ -75,6 +85,10 @@ TY_API TY_CHECKED ty_status ty_begin(ty_heap *heap, const ty_txn_options *option
 TY_API ty_txn *ty_current_txn(ty_heap *heap);
 /* The heap of a transaction that is under way; any thread may ask. NULL for NULL only. Thread-safe. */
 TY_API ty_heap *ty_txn_heap(const ty_txn *txn);
+
+/* How the stores of the calling thread's transaction become known: TY_STORES_AUTOMATIC; TY_STORES_DECLARED where
+ * ty_txn_options asked for that; TY_STORES_DEFAULT where they are to be declared since nobody said otherwise. */
+TY_API ty_store_mode ty_txn_stores(const ty_txn *txn);
 
 /* All other functions with a ty_txn are for the thread that began it; in another one they fail with TY_E_ARGUMENT. */
 

@@ -1,6 +1,5 @@
 #include "arguments.hpp"
 
-#include "../heap/heap.hpp"
 #include <bit>
 
 namespace taiyen {
@@ -65,6 +64,12 @@ void copy_output(const void *known, size_t known_bytes, void *given) {
 
 ty_status refuse_null(const char *call, const char *what) {
     return failure(TY_E_ARGUMENT, "%s: %s is NULL", call, what).remedy("pass a valid pointer");
+}
+
+ty_status check_heap(const ty_heap *heap, const char *call) {
+    if (!heap)
+        return refuse_null(call, "the heap");
+    return heap_is_open(heap) ? TY_OK : heap_closed(call);
 }
 
 ty_status check_path(const char *path, const char *call, const char *what) {

@@ -2,7 +2,7 @@
 // is wrong and how to mend it.
 #pragma once
 
-#include "../os/os.hpp"
+#include "../heap/heap.hpp"
 #include <cstddef>
 #include <cstring>
 #include <taiyen/taiyen.h>
@@ -31,9 +31,8 @@ inline ty_status check_pointer(const void *pointer, const char *call, const char
     return pointer ? TY_OK : refuse_null(call, what);
 }
 
-inline ty_status check_heap(const ty_heap *heap, const char *call) {
-    return check_pointer(heap, call, "the heap");
-}
+// A handle of an open heap, as far as it can be told: heap_is_open. A function, as it is called all over.
+ty_status check_heap(const ty_heap *heap, const char *call);
 
 // A path of a file: not NULL, not empty, not too long for the system.
 ty_status check_path(const char *path, const char *call, const char *what);

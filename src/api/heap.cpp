@@ -33,6 +33,8 @@ ty_status ty_heap_create(const ty_heap_options *options, ty_heap **heap) {
 ty_status ty_heap_destroy(ty_heap *heap) {
     if (!heap)
         return TY_OK;
+    if (ty_status status = check_heap(heap, "destroy a heap"))
+        return status;
     if (heap_image_of(heap) != nullptr)
         return failure(TY_E_ARGUMENT, "destroy a heap that lives in files").remedy("use ty_close or ty_discard for it");
     heap_service *service = heap_service_of(heap);

@@ -210,6 +210,17 @@ ty_status ty_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_
     return image_dirty_bitmap(heap, first, count, bitmap);
 }
 
+ty_status ty_mark_written(ty_heap *heap, const void *address, size_t bytes) {
+    constexpr const char *call = "mark bytes as written";
+    if (ty_status status = check_in_files(heap, call))
+        return status;
+    if (!bytes)
+        return TY_OK;
+    if (ty_status status = check_pointer(address, call, "the address"))
+        return status;
+    return txn_mark_written(heap, address, bytes);
+}
+
 ty_status ty_read_info(const char *path, const ty_storage *storage, ty_info *info) {
     constexpr const char *call = "read what a heap's files say";
     const ty_storage *used = nullptr;

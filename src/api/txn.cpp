@@ -10,7 +10,9 @@ using namespace taiyen;
 namespace {
 
 ty_status check_txn(const ty_txn *txn, const char *call) {
-    return check_pointer(txn, call, "the transaction");
+    if (ty_status status = check_pointer(txn, call, "the transaction"))
+        return status;
+    return txn_heap(txn) ? TY_OK : heap_closed(call);
 }
 
 // Bytes to read or write: no address is needed for none.
@@ -45,12 +47,27 @@ ty_status ty_begin(ty_heap *heap, const ty_txn_options *options, ty_txn **txn) {
     return txn_begin(heap, known, txn);
 }
 
+ty_status ty_set_stores(ty_heap *heap, ty_store_mode stores) {
+    constexpr const char *call = "set how stores become known";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    const int number = number_of(stores);
+    if (number != TY_STORES_DECLARED && number != TY_STORES_AUTOMATIC)
+        return failure(TY_E_ARGUMENT, "%s: to %d", call, number)
+            .remedy("give TY_STORES_DECLARED or TY_STORES_AUTOMATIC");
+    return txn_set_stores(heap, stores);
+}
+
+ty_store_mode ty_txn_stores(const ty_txn *txn) {
+    return check_txn(txn, "tell how stores become known") ? TY_STORES_DEFAULT : txn_stores(txn);
+}
+
 ty_txn *ty_current_txn(ty_heap *heap) {
     return check_heap(heap, "tell a thread's transaction") ? nullptr : txn_current(heap);
 }
 
 ty_heap *ty_txn_heap(const ty_txn *txn) {
-    return check_txn(txn, "tell the heap of a transaction") ? nullptr : txn_heap(txn);
+    return check_pointer(txn, "tell the heap of a transaction", "the transaction") ? nullptr : txn_heap(txn);
 }
 
 ty_status ty_declare(ty_txn *txn, const void *address, size_t bytes) {

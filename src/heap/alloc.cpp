@@ -117,6 +117,8 @@ enum class own_free { refused, done, noticed };
 } // namespace
 
 ty_status not_writable(const char *verb, const ty_heap *heap) {
+    if (!heap_is_open(heap))
+        return heap_closed(verb);
     return failure(TY_E_PERMISSION, "%s in the heap at %p: it is open for reading only", verb,
                    static_cast<void *>(heap->base))
         .remedy("open it for writing");

@@ -224,7 +224,15 @@ void heap_detach(ty_heap *heap) {
         heap->held->stop(heap);
     unmap_states(heap);
     heap->mover.stop();
-    os::unmap_memory(heap, sizeof(ty_heap));
+    os::retire_memory(heap, sizeof(ty_heap));
+}
+
+bool heap_is_open(const ty_heap *heap) {
+    return heap->base != nullptr;
+}
+
+[[gnu::cold]] ty_status heap_closed(const char *call) {
+    return failure(TY_E_ARGUMENT, "%s: the heap is closed", call).remedy("use no handle of a heap that has ended");
 }
 
 } // namespace taiyen

@@ -51,6 +51,10 @@ ty_status heap_each_site(ty_heap *heap, ty_site_callback *callback, void *contex
 
 // Drops the volatile side; the span is the owner's again. No thread may use the heap any more.
 void heap_detach(ty_heap *heap);
+// False for a handle of a heap that was detached. The handle of one of the last os::retired_max is told; an older one
+// may be no memory, or another heap's.
+bool heap_is_open(const ty_heap *heap);
+ty_status heap_closed(const char *call); // the refusal
 
 // Makes a heap larger: its tables move to the new end. The address space up to limit_bytes is mapped and reads as
 // zeros. Externally serialised.

@@ -28,6 +28,7 @@ enum class lock_rank : uint8_t {
     page_mover = 14,  // how pages of a range are moved
     procedures = 15,  // the process's table of procedures
     work_errors = 16, // what a heap's background work left to be told
+    retired = 17,     // memory of objects that are no more
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

@@ -1,5 +1,7 @@
 #include "vm.hpp"
 
+#include "thread.hpp"
+
 #include "failure.hpp"
 #include "kernel_abi.hpp"
 #include "syscalls.hpp"
@@ -7,6 +9,7 @@
 #include "topology.hpp"
 
 #include <cstdio>
+#include <cstring>
 
 #ifndef __has_feature
 #define __has_feature(feature) 0
@@ -220,6 +223,31 @@ void unmap_memory(void *memory, size_t bytes) {
     // Cutting a hole into a merged mapping can fail at the limit of mappings; the memory itself can be given back.
     if (memory != nullptr && sys::munmap(memory, bytes) != 0)
         sys::madvise(memory, bytes, MADV_DONTNEED);
+}
+
+namespace {
+
+struct retired {
+    void *memory;
+    size_t bytes;
+};
+constinit mutex retired_lock{lock_rank::retired};
+constinit retired retired_last[retired_max] = {}; // guarded by retired_lock, as is the next place
+constinit size_t retired_next = 0;
+
+} // namespace
+
+void retire_memory(void *memory, size_t bytes) {
+    if (sys::madvise(memory, bytes, MADV_DONTNEED) != 0) // locked
+        memset(memory, 0, bytes);
+    retired oldest;
+    {
+        lock_guard guard(retired_lock);
+        retired &place = retired_last[retired_next++ % retired_max];
+        oldest = place;
+        place = {memory, bytes};
+    }
+    unmap_memory(oldest.memory, oldest.bytes);
 }
 
 ty_status protect(void *address, size_t bytes, bool writable) {

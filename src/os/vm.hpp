@@ -83,6 +83,11 @@ size_t resident_bytes(const void *address, size_t bytes);
 // Says what occupies the range, for error texts, such as "[heap] at 0x5555..-0x5555..". Empty if nothing does.
 void describe_mapping(uintptr_t address, size_t bytes, char *text, size_t text_bytes);
 
+// Memory of an object that callers have handles of, and that is no more: it reads as zeros, and nothing else is mapped
+// there, until so many others were retired after it. Who uses a handle too long can be told so.
+inline constexpr size_t retired_max = 64;
+void retire_memory(void *memory, size_t bytes);
+
 // A word that reads as `alive` in the process that made it and as 0 in any forked child (MADV_WIPEONFORK).
 class fork_guard {
 public:

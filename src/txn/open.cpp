@@ -133,7 +133,7 @@ txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
     rt->base = static_cast<char *>(heap_base(heap));
     rt->user_first_word = words.first;
     rt->user_end_word = words.end;
-    rt->stores = options.automatic ? TY_STORES_AUTOMATIC : TY_STORES_DECLARED;
+    rt->stores.store(options.automatic ? TY_STORES_AUTOMATIC : TY_STORES_DECLARED, std::memory_order_relaxed);
     rt->check_stores = options.check_stores;
     rt->threads = state.threads();
     rt->stray_store = options.stray_store;
@@ -149,6 +149,8 @@ txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
 // The heap's memory is that of the log's end.
 ty_status restore(opening &state, txn_runtime &rt) {
     if (ty_status status = rt.fork.start())
+        return status;
+    if (ty_status status = thread_ends_add(rt))
         return status;
     if (ty_status status = reservations_create(rt))
         return status;
@@ -270,6 +272,7 @@ txn_runtime *runtime_of(ty_heap *heap) {
 
 void runtime_destroy(txn_runtime &rt) {
     bool forked = rt.txn_forked(); // threads and locks are the parent's
+    thread_ends_remove(rt);
     if (!forked) {
         snapshots_stop(rt);
         if (rt.log)

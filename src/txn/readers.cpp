@@ -57,6 +57,8 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
             .remedy("within it just read: nobody else writes");
     if (ty_status status = refuse_forked(*rt, call))
         return status;
+    if (ty_status status = thread_ends_watch())
+        return status;
     *found = find_section(*rt);
     if (*found != nullptr)
         return TY_OK;
@@ -79,6 +81,19 @@ void keep_section(txn_runtime *rt, section *s) {
 
 bool in_section(const txn_runtime &rt) {
     return section_count != 0 && find_section(rt) != nullptr;
+}
+
+void sections_end(txn_runtime &rt) {
+    section *s = find_section(rt);
+    if (s == nullptr)
+        return;
+    const section ended = *s;
+    *s = {&rt, 0, nullptr};
+    drop_if_over(s);
+    if (ended.object != nullptr)
+        ended.object->unlock_shared();
+    if (ended.depth != 0)
+        rt.gate.unlock_shared();
 }
 
 ty_status objects_create(txn_runtime &rt) {

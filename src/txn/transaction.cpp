@@ -249,7 +249,7 @@ void transaction_destroy(txn_runtime &rt) {
         each->destroy();
     txn->block_numbers.destroy();
     txn->ranges.destroy();
-    os::unmap_memory(txn, sizeof(ty_txn));
+    os::retire_memory(txn, sizeof(ty_txn));
     rt.txn = nullptr;
 }
 
@@ -260,12 +260,15 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
             .remedy("open it with the kind TY_TRANSACTIONAL");
     if (ty_status status = refuse_begin(*rt))
         return status;
+    if (ty_status status = thread_ends_watch())
+        return status;
     if (!options.no_wait)
         rt->gate.lock();
     else if (!rt->gate.try_lock())
         return busy();
     ty_txn *txn = rt->txn;
-    ty_store_mode stores = options.stores == TY_STORES_DEFAULT ? rt->stores : options.stores;
+    txn->by_default = options.stores == TY_STORES_DEFAULT;
+    ty_store_mode stores = txn->by_default ? rt->stores.load(std::memory_order_relaxed) : options.stores;
     txn->free_later = options.free_later;
     txn->automatic = stores == TY_STORES_AUTOMATIC;
     txn->twinned = txn->automatic || rt->check_stores;
@@ -281,6 +284,43 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     return TY_OK;
 }
 
+// From now on the transaction finds its stores by itself: as good as from its begin, where nothing is known of stores
+// so far but what its own blocks hold.
+static ty_status become_automatic(ty_txn *txn) {
+    bool published = false;
+    for (const touched_block &block : txn->blocks)
+        published |= block.published;
+    if (!txn->ranges.empty() || published || txn->rollbacks.count != 0 || txn->has_procedure || txn->parts.count != 0)
+        return failure(TY_E_BUSY, "let a transaction find its stores by itself: it has declared some already")
+            .remedy("begin it with stores = TY_STORES_AUTOMATIC, or open the heap with automatic = true");
+    if (!txn->twinned)
+        if (ty_status status = automatic_begin(*txn->rt))
+            return status;
+    txn->automatic = txn->twinned = true;
+    set_bounds(txn);
+    return TY_OK;
+}
+
+ty_status txn_set_stores(ty_heap *heap, ty_store_mode stores) {
+    txn_runtime *rt = runtime_of(heap);
+    if (rt == nullptr || rt->log == nullptr)
+        return failure(TY_E_ARGUMENT, "set how stores become known: the heap is not transactional, or open for reading "
+                                      "only")
+            .remedy("open it for writing with the kind TY_TRANSACTIONAL");
+    if (ty_status status = refuse_forked(*rt, "set how stores become known"))
+        return status;
+    rt->stores.store(stores, std::memory_order_relaxed);
+    ty_txn *txn = txn_current(heap);
+    bool declared_by_default = txn != nullptr && txn->by_default && !txn->automatic;
+    return declared_by_default && stores == TY_STORES_AUTOMATIC ? become_automatic(txn) : TY_OK;
+}
+
+ty_store_mode txn_stores(const ty_txn *txn) {
+    if (txn->automatic)
+        return TY_STORES_AUTOMATIC;
+    return txn->by_default ? TY_STORES_DEFAULT : TY_STORES_DECLARED;
+}
+
 ty_txn *txn_current(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
     if (rt == nullptr || rt->txn == nullptr)
@@ -289,7 +329,7 @@ ty_txn *txn_current(ty_heap *heap) {
 }
 
 ty_heap *txn_heap(const ty_txn *txn) {
-    return txn->rt->heap;
+    return txn->rt != nullptr ? txn->rt->heap : nullptr; // NULL: its heap is closed
 }
 
 ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t bytes, word_span *words) {

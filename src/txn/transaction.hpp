@@ -70,8 +70,9 @@ struct ty_txn {
     taiyen::range_cache ranges;   // from here: the owner's
     taiyen::txn_runtime *rt;
     bool free_later;
-    bool automatic; // it finds its stores by itself
-    bool twinned;   // twins are taken: it does, or stores are checked
+    bool automatic;  // it finds its stores by itself
+    bool by_default; // that it does, or does not, was not said at its begin
+    bool twinned;    // twins are taken: it does, or stores are checked
 
     taiyen::word_table block_numbers; // by word: in blocks
     taiyen::txn_array<taiyen::touched_block> blocks;
@@ -179,6 +180,7 @@ void reservations_count_pages(txn_runtime &rt);
 // ---- readers.cpp
 
 bool in_section(const txn_runtime &rt); // this thread
+void sections_end(txn_runtime &rt);     // all that this thread has open on it
 ty_status objects_create(txn_runtime &rt);
 void objects_destroy(txn_runtime &rt);
 void objects_unlock(ty_txn *txn);

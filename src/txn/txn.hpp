@@ -38,6 +38,7 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);
 ty_status txn_work(ty_heap *heap);
+ty_status txn_mark_written(ty_heap *heap, const void *address, size_t bytes);
 ty_status txn_work_status(ty_heap *heap);
 ty_status txn_log_read(const char *heap_path, const char *log_path, const ty_storage &storage, ty_log_info *info,
                        ty_log_entry_callback *callback, void *context);
@@ -45,6 +46,8 @@ ty_status txn_log_read(const char *heap_path, const char *log_path, const ty_sto
 // ---- The functions of txn.h, with arguments checked for NULL by the caller.
 
 ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **txn);
+ty_status txn_set_stores(ty_heap *heap, ty_store_mode stores);
+ty_store_mode txn_stores(const ty_txn *txn);
 ty_txn *txn_current(ty_heap *heap);
 ty_heap *txn_heap(const ty_txn *txn);
 ty_status txn_declare(ty_txn *txn, const void *address, size_t bytes);

@@ -21,13 +21,14 @@ struct txn_runtime {
     const ty_log_sink *sink; // what the log is kept on
     ty_log_sink *own_sink;   // the same, if the open made it; NULL for the user's
     char *log_path;
-    ty_store_mode stores;
     bool check_stores;
     bool threads; // the library's may be used
     void (*stray_store)(const ty_stray_store *store, void *context);
     void *stray_store_context;
     uint64_t snapshot_dirty_bytes;
     uint32_t snapshot_interval_ms;
+
+    std::atomic<ty_store_mode> stores; // what the default is
 
     txn_gate gate;
     ty_txn *txn;        // the one transaction, its memory kept from one to the next (transaction.cpp)
@@ -37,6 +38,9 @@ struct txn_runtime {
     struct object_locks *objects;       // readers.cpp
     struct snapshot_service *snapshots; // snapshots.cpp
     struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
+
+    txn_runtime *next; // thread_ends.cpp
+    uint32_t enders;   // threads that end, and take back what they have under way
 
     os::fork_guard fork;
     bool txn_forked() const { return fork.forked(); } // in a child of the process that opened the heap
@@ -49,6 +53,13 @@ void runtime_destroy(txn_runtime &rt);
 // ---- transaction.cpp (and the files beside it): made and given up with the runtime
 ty_status transaction_create(txn_runtime &rt);
 void transaction_destroy(txn_runtime &rt);
+
+// ---- thread_ends.cpp
+// The calling thread's end is watched from now on. Expected: TY_E_MEMORY.
+ty_status thread_ends_watch();
+ty_status thread_ends_add(txn_runtime &rt);
+// Waits for threads that are ending.
+void thread_ends_remove(txn_runtime &rt);
 
 // ---- reserve.cpp
 ty_status reservations_create(txn_runtime &rt);

@@ -1,0 +1,38 @@
+// Bytes that were written behind the tracking's back. A store to each page is what the tracking sees, of every kind and
+// whatever its method; one that changes nothing, and is atomic, as other threads may store to the same bytes.
+#include "automatic.hpp"
+
+namespace taiyen {
+namespace {
+
+// ThreadSanitizer takes it for a store that races with those of others; but it takes nothing away from them.
+[[gnu::no_sanitize("thread")]] void store_to(char *byte) {
+#if defined(__x86_64__)
+    asm volatile("lock orb $0, %0" : "+m"(*byte) : : "memory"); // the compiler may make a plain load of an atomic one
+#else
+    __atomic_fetch_or(byte, 0, __ATOMIC_SEQ_CST);
+#endif
+}
+
+} // namespace
+
+ty_status txn_mark_written(ty_heap *heap, const void *address, size_t bytes) {
+    constexpr const char *call = "mark bytes as written";
+    if (ty_status status = image_check_writer(heap, call))
+        return status;
+    char *base = static_cast<char *>(heap_base(heap));
+    uint64_t low = heap_block_words(heap).first * 8;
+    uint64_t high = heap_used_bytes(heap);
+    uint64_t end = heap_block_words(heap).end * 8;
+    high = high < end ? high : end;
+    uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(base);
+    if (offset < low || offset >= high || bytes > high - offset)
+        return failure(TY_E_ARGUMENT, "%s: %zu bytes at %p do not lie in the heap's blocks", call, bytes, address)
+            .remedy("hand in the address of a part of a block of the heap");
+    library_stores own; // no strays
+    for (uint64_t at = offset; at < offset + bytes; at = (at / os::page_bytes + 1) * os::page_bytes)
+        store_to(base + at);
+    return TY_OK;
+}
+
+} // namespace taiyen
