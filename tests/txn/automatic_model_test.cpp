@@ -12,7 +12,7 @@ namespace taiyen::test {
 namespace {
 
 class automatic_model : public automatic {};
-INSTANTIATE_FOR_BOTH_TRACKERS(automatic_model);
+INSTANTIATE_FOR_EACH_TRACKER(automatic_model);
 
 class model {
 public:

@@ -124,8 +124,12 @@ protected:
 };
 
 // For each suite that derives from `automatic`.
-#define INSTANTIATE_FOR_BOTH_TRACKERS(suite)                                                                           \
-    INSTANTIATE_TEST_SUITE_P(, suite, testing::Values(TY_TRACK_KERNEL, TY_TRACK_SIGNAL),                               \
-                             [](auto &tracking) { return tracking.param == TY_TRACK_KERNEL ? "kernel" : "signals"; })
+#define INSTANTIATE_FOR_EACH_TRACKER(suite)                                                                            \
+    INSTANTIATE_TEST_SUITE_P(, suite, testing::Values(TY_TRACK_KERNEL, TY_TRACK_SIGNAL, TY_TRACK_CONTENT),             \
+                             [](auto &tracking) {                                                                      \
+                                 return tracking.param == TY_TRACK_KERNEL   ? "kernel"                                 \
+                                        : tracking.param == TY_TRACK_SIGNAL ? "signals"                                \
+                                                                            : "content";                               \
+                             })
 
 } // namespace taiyen::test

@@ -10,7 +10,7 @@
 namespace taiyen::test {
 namespace {
 
-INSTANTIATE_FOR_BOTH_TRACKERS(automatic);
+INSTANTIATE_FOR_EACH_TRACKER(automatic);
 
 TEST_P(automatic, stores_are_logged_and_rolled_back) {
     automatic_heap h(GetParam());

@@ -8,7 +8,7 @@ namespace taiyen::test {
 namespace {
 
 class stray_stores : public automatic {};
-INSTANTIATE_FOR_BOTH_TRACKERS(stray_stores);
+INSTANTIATE_FOR_EACH_TRACKER(stray_stores);
 
 TEST_P(stray_stores, strays_in_transactions_are_told_exactly) {
     automatic_heap h(GetParam(), true);
