@@ -170,6 +170,13 @@ ty_status image_discard(ty_heap *heap) {
     return teardown_after(im, TY_OK);
 }
 
+void image_unmake(ty_heap *heap) {
+    image *im = image_of(heap);
+    worker_stop(*im);
+    remove_files(*im);
+    image_teardown(im);
+}
+
 void image_teardown(image *im) {
     bool forked = im->fork.forked();
     if (!forked)

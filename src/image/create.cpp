@@ -77,23 +77,25 @@ ty_status format_heap(image &im, const ty_open_options &options) {
 
 } // namespace
 
-ty_status create_journal(image &im) {
-    ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE | TY_OPEN_CREATE);
-    if (status == TY_E_EXISTS) {
-        if ((status = im.journal.open(im.journal_path, TY_OPEN_WRITE)))
-            return status;
-        if ((status = im.journal.lock(true)))
-            return status;
-        bool empty = false;
-        if ((status = journal_is_empty(im.journal, &empty)))
-            return status;
-        if (!empty)
-            return failure(TY_E_MISMATCH, "make a journal: there is one that holds snapshots, but not its image")
-                .at(im.journal_path)
-                .remedy("put the image that belongs to it back, or move the journal away");
-    } else if (!status) {
-        status = im.journal.lock(true);
-    }
+namespace {
+
+ty_status take_empty_journal(image &im) {
+    if (ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE))
+        return status;
+    if (ty_status status = im.journal.lock(true))
+        return status;
+    bool empty = false;
+    if (ty_status status = journal_is_empty(im.journal, &empty))
+        return status;
+    if (!empty)
+        return failure(TY_E_MISMATCH, "make a journal: there is one that holds snapshots, but not its image")
+            .at(im.journal_path)
+            .remedy("put the image that belongs to it back, or move the journal away");
+    return TY_OK;
+}
+
+ty_status format_journal(image &im) {
+    ty_status status = im.journal.protect(im.backing);
     if (!status)
         status = im.journal.set_size(page_bytes);
     if (!status)
@@ -102,6 +104,29 @@ ty_status create_journal(image &im) {
         status = im.journal.flush();
     const ty_storage *storage = im.journal.storage;
     return status ? status : storage->flush_directory(storage->context, im.journal_path);
+}
+
+} // namespace
+
+ty_status create_journal(image &im, bool *made) {
+    ty_status status = im.journal.create_private(im.journal_path);
+    *made = status == TY_OK;
+    if (status == TY_E_EXISTS)
+        status = take_empty_journal(im);
+    else if (!status)
+        status = im.journal.lock(true);
+    if (!status)
+        status = format_journal(im);
+    if (status && *made)
+        im.journal.remove_quietly(im.journal_path);
+    *made = *made && !status;
+    return status;
+}
+
+void remove_files(image &im) {
+    im.backing.remove_quietly(im.image_path); // first: the others are of no heap then
+    if (has_journal(im.kind) && im.journal.is_open())
+        im.journal.remove_quietly(im.journal_path);
 }
 
 namespace {
@@ -114,7 +139,7 @@ ty_status make_log(image &im, const image_open_hook *hook) {
     image_header_1 &header = im.header.current;
     uint64_t log_identity = 0;
     if (hook)
-        if (ty_status status = hook->check(hook->context, log_of(header, {}), true, &log_identity))
+        if (ty_status status = hook->check(hook->context, log_with(im, {}), true, &log_identity))
             return status;
     if (!log_identity)
         return failure(TY_E_UNSUPPORTED, "create a heap with a log, without a log")
@@ -122,6 +147,21 @@ ty_status make_log(image &im, const image_open_hook *hook) {
             .remedy("create it through the transaction layer");
     set_log(header, log_identity);
     return hook->make(hook->context);
+}
+
+} // namespace
+
+namespace {
+
+// Whole, it gets its name (I6).
+ty_status name_image(const image &im, const char *creation_path) {
+    const ty_storage *storage = im.backing.storage;
+    if (ty_status status = storage->rename(storage->context, creation_path, im.image_path))
+        return status;
+    ty_status status = storage->flush_directory(storage->context, im.image_path);
+    if (status)
+        im.backing.remove_quietly(im.image_path);
+    return status;
 }
 
 } // namespace
@@ -141,26 +181,24 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
     header.sums_offset = image_pages_offset_1 + header.limit_bytes;
     os::random_bytes(&header.nonce, sizeof header.nonce);
 
-    const ty_storage *storage = im.backing.storage;
     char *creation_path = path_with(im.image_path, creation_suffix);
     if (!creation_path)
         return TY_E_MEMORY;
     ty_status status = im.backing.open_for_creation(creation_path);
+    bool made = !status, made_journal = false;
     if (!status && !(status = check_name_free(im))) {
         if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
             !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&
             !(status = flush_image(im.backing, im.header)) &&
-            !(status = has_journal(im.kind) ? create_journal(im) : TY_OK) && !(status = make_log(im, hook)) &&
-            !(status = write_header_twice(im.backing, im.header)) &&
-            !(status = storage->rename(storage->context, creation_path, im.image_path)))
-            status = storage->flush_directory(storage->context, im.image_path);
+            !(status = has_journal(im.kind) ? create_journal(im, &made_journal) : TY_OK) &&
+            !(status = make_log(im, hook)) && !(status = write_header_twice(im.backing, im.header)))
+            status = name_image(im, creation_path);
+        if (status && made_journal) // not one that was there
+            im.journal.remove_quietly(im.journal_path);
         im.backing.path = im.image_path;
     }
-    if (status && status != TY_E_BUSY && im.backing.is_open()) {
-        ty_error error = keep_error();
-        (void)storage->remove(storage->context, creation_path); // may be renamed, or the disk may be gone
-        (void)report_error(error);
-    }
+    if (status && made)
+        im.backing.remove_quietly(creation_path);
     free(creation_path);
     return status;
 }

@@ -22,7 +22,8 @@ struct image_log {
     bool closed;           // in order: nothing stands behind the mark
     uint64_t service_word; // the first word of what the heap's service root leads to; 0: there is none, or the heap has
                            // a log already
-    ty_heap *heap;         // its memory, private, as this epoch has it: may be written to. NULL: not there yet
+    const storage_file *image; // open; the log is as closed to others as it is (N4)
+    ty_heap *heap;             // its memory, private, as this epoch has it: may be written to. NULL: not there yet
 };
 
 // For a layer above that takes part in an open.
@@ -31,7 +32,8 @@ struct image_log {
 // (0: none; then the kind becomes TY_SNAPSHOT, else TY_TRANSACTIONAL), durably, when the open returns; of another log
 // than before, the mark is its beginning, with the sequence going on. created: the heap is being made (asked for
 // TY_TRANSACTIONAL only); log tells the identity that it will have, and the image is not there under its name yet.
-// make: follows check, but in a read-only open. The log that was answered is there, durably, when it returns; until
+// make: follows check, but in a read-only open. The log that was answered is there, durably, and as closed to others as
+// the image, when it returns; failing, it leaves none that it made. Until
 // then no header names it. No header that a power cut may leave needs what was in its place.
 struct image_open_hook {
     void *context;
@@ -52,6 +54,8 @@ ty_status image_detach_log(ty_heap *heap);
 // mark: as for a snapshot, of the last one. Nothing stands in the log behind it.
 ty_status image_close(ty_heap *heap, const image_mark *mark);
 ty_status image_discard(ty_heap *heap);
+// For an open that fails in the layer above, of a heap that it had made: closes it, and removes its files.
+void image_unmake(ty_heap *heap);
 // mark: of the log, where the snapshot stands in it; NULL: where the last durable one does. A snapshot with another
 // mark than that one is written even if no page is dirty.
 ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, uint64_t *epoch);

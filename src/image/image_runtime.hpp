@@ -122,6 +122,8 @@ heap_owner archive_owner(image &im);
 
 // The header in memory becomes that of a heap with this log, of which nothing was read yet, or of none (0).
 void set_log(image_header_1 &header, uint64_t log_identity);
+// What the layer is told at an open of this image.
+image_log log_with(const image &im, const batch_list &batches);
 
 // ---- open.cpp, close.cpp
 
@@ -130,5 +132,6 @@ ty_status mark_open(image &im);
 
 heap_owner snapshot_owner(image &im);
 void image_teardown(image *im); // gives everything up, whatever is there; writes nothing
+void remove_files(image &im);   // of a heap that was made by an open that fails
 
 } // namespace taiyen

@@ -23,6 +23,12 @@ image_log log_of(const image_header_1 &header, const batch_list &batches) {
     return log;
 }
 
+image_log log_with(const image &im, const batch_list &batches) {
+    image_log log = log_of(im.header.current, batches);
+    log.image = &im.backing;
+    return log;
+}
+
 ty_status image_detach_log(ty_heap *heap) {
     image &im = *image_of(heap);
     if (ty_status status = check_writer(im, "detach a log"))

@@ -21,6 +21,7 @@ struct opening {
     ty_report report{};
     journal_scan scan;
     bool journal_missing = false;
+    bool made = false; // the heap's files, under their names
     uint64_t started_ns = os::now_ns();
     const image_open_hook *hook = nullptr;
     uint64_t log_identity = 0; // that the header is to have
@@ -113,7 +114,8 @@ ty_status attach_journal(image &im, opening &state) {
         return failure(TY_E_DAMAGED, "attach a journal to an archive heap that was not closed in order")
             .at(im.image_path)
             .remedy("open it as it is, check it, close it, and attach then");
-    if (ty_status status = create_journal(im))
+    bool made = false;
+    if (ty_status status = create_journal(im, &made))
         return status;
     header.kind = uint32_t(TY_SNAPSHOT);
     header.journal_next = journal_front_1;
@@ -257,7 +259,7 @@ ty_status ask_for_log(const image &im, opening &state) {
     const image_header_1 &header = im.header.current;
     state.log_identity = header.log_identity;
     if (state.hook)
-        return check_with_hook(im, state, log_of(header, state.scan.batches));
+        return check_with_hook(im, state, log_with(im, state.scan.batches));
     if (header.kind != TY_TRANSACTIONAL)
         return TY_OK;
     return failure(TY_E_UNSUPPORTED, "open a heap that has a log as one that has none")
@@ -291,11 +293,11 @@ bool pages_stay(const image &im, uint64_t limit_bytes) {
     return im.read_only || (limit_bytes == im.header.current.limit_bytes && im.header.current.clear_bytes == 0);
 }
 
-// Whether all that the files will be changed for is there: asked before (I7). A heap with a log has its memory for the
-// reading of it already, if that can be.
+// Whether all that the files will be changed for is there: asked before (I7). A heap has its memory already, if that
+// can be: the reading of a log works on it.
 ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches) {
     bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.kind != TY_TRANSACTIONAL;
-    if (im.kind == TY_TRANSACTIONAL && pages_stay(im, limit_bytes)) {
+    if (has_journal(im.kind) && pages_stay(im, limit_bytes) && !may_take_log) {
         if (ty_status status = take_memory(im, state))
             return status;
     } else if (!im.read_only) {
@@ -314,6 +316,9 @@ ty_status change_files(image &im, opening &state) {
     bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind);
     if (ty_status status = check_all(im, state, limit_bytes, attaches); status || im.read_only)
         return status;
+    if (im.journal.is_open())
+        if (ty_status status = im.journal.protect(im.backing)) // N4: the image's permissions may be others now
+            return status;
     if (ty_status status = make_log(im, state))
         return status;
     if (ty_status status = settle_journal(im, state.scan.batches))
@@ -334,7 +339,7 @@ ty_status change_files(image &im, opening &state) {
     }
     im.kind = ty_kind(im.header.current.kind);
     if (state.journal_missing) {
-        if (ty_status status = create_journal(im))
+        if (ty_status status = create_journal(im, &state.report.journal_recreated))
             return status;
         state.report.journal_recreated = true;
     }
@@ -435,6 +440,7 @@ ty_status open_or_create(image &im, opening &state) {
     }
     if (ty_status status = create(im, state))
         return status;
+    state.made = true;
     return start_memory(im, state);
 }
 
@@ -494,6 +500,8 @@ ty_status image_open(const char *path, const ty_open_options &given, const image
     }
     if (status) {
         ty_error error = keep_error();
+        if (state.made)
+            remove_files(*im);
         image_teardown(im);
         return report_error(error);
     }

@@ -9,8 +9,9 @@ namespace taiyen {
 // TY_E_EXISTS: somebody else was faster. hook may be NULL.
 ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook);
 
-// create.cpp: makes a journal that holds nothing, in place of none or of one that holds nothing.
-ty_status create_journal(image &im);
+// create.cpp: makes a journal that holds nothing, in place of none or of one that holds nothing. Failing, it leaves
+// none that it made; *made: there was none.
+ty_status create_journal(image &im, bool *made);
 
 // raise.cpp: the file takes a larger limit; the heap's own tables follow later.
 ty_status raise_files(image &im, uint64_t limit_bytes);

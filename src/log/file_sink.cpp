@@ -32,6 +32,10 @@ void destroy_file(own_sink *own) {
     free(self);
 }
 
+ty_status protect_file(own_sink *own, const storage_file &like) {
+    return reinterpret_cast<file_sink *>(own)->file.protect(like);
+}
+
 ty_status check_file(own_sink *own) {
     return reinterpret_cast<file_sink *>(own)->file.check();
 }
@@ -42,6 +46,7 @@ ty_status make(const char *path, const ty_storage &storage, file_sink **made) {
         return failure(TY_E_MEMORY, "open the log").at(path);
     self->own.table = {sizeof(ty_log_sink), self, TY_STORAGE_BLOCK, 0, read_file, write_file, nullptr};
     self->own.destroy = destroy_file;
+    self->own.protect = protect_file;
     self->own.check = check_file;
     self->file.storage = &storage;
     *made = self;
@@ -61,20 +66,30 @@ ty_status fill_with_zeros(const storage_file &file, uint64_t size_bytes) {
     return file.flush();
 }
 
-// Under another name until it is whole.
-ty_status create(file_sink &self, const char *creation_path, uint64_t size_bytes) {
-    const ty_storage &storage = *self.file.storage;
-    if (ty_status status = self.file.open_for_creation(creation_path))
+// Failing, it leaves no file.
+ty_status create(file_sink &self, const char *creation_path, uint64_t size_bytes, const storage_file *like) {
+    if (ty_status status = self.file.open_for_creation(creation_path, like))
         return status;
+    self.own.table.size_bytes = size_bytes;
     ty_status status = fill_with_zeros(self.file, size_bytes);
-    if (!status)
-        status = storage.rename(storage.context, creation_path, self.path);
     if (status) {
         self.file.close();
-        (void)storage.remove(storage.context, creation_path); // the failure that counts is told already
+        self.file.remove_quietly(creation_path);
+    }
+    return status;
+}
+
+// Under another name until it is whole.
+ty_status create_whole(file_sink &self, const char *creation_path, uint64_t size_bytes) {
+    const ty_storage &storage = *self.file.storage;
+    ty_status status = create(self, creation_path, size_bytes, nullptr);
+    if (status)
+        return status;
+    if ((status = storage.rename(storage.context, creation_path, self.path))) {
+        self.file.close();
+        self.file.remove_quietly(creation_path);
         return status;
     }
-    self.own.table.size_bytes = size_bytes;
     self.file.path = self.path;
     return storage.flush_directory(storage.context, self.path);
 }
@@ -107,8 +122,17 @@ ty_status file_sink_create(const char *path, uint64_t size_bytes, const ty_stora
     ty_status status = make(path, storage, &self);
     char *creation_path = status ? nullptr : path_with(path, creation_suffix);
     if (!status)
-        status = creation_path ? create(*self, creation_path, size_bytes) : TY_E_MEMORY;
+        status = creation_path ? create_whole(*self, creation_path, size_bytes) : TY_E_MEMORY;
     free(creation_path);
+    return finish(self, status, sink);
+}
+
+ty_status file_sink_make(const char *creation_path, uint64_t size_bytes, const ty_storage &storage,
+                         const storage_file *like, ty_log_sink **sink) {
+    file_sink *self = nullptr;
+    ty_status status = make(creation_path, storage, &self);
+    if (!status)
+        status = create(*self, self->path, size_bytes, like);
     return finish(self, status, sink);
 }
 

@@ -21,11 +21,15 @@ struct log_mark {
 
 struct file_sink; // a ty_log_sink over a ty_storage file
 ty_status file_sink_create(const char *path, uint64_t size_bytes, const ty_storage &storage, ty_log_sink **sink);
+// A new file under a name that it does not keep (open_for_creation); as closed to others as `like`.
+ty_status file_sink_make(const char *creation_path, uint64_t size_bytes, const ty_storage &storage,
+                         const storage_file *like, ty_log_sink **sink);
 ty_status file_sink_open(const char *path, bool writable, const ty_storage &storage, ty_log_sink **sink);
 ty_status memory_sink_create(void *memory, uint64_t size_bytes, bool write_back, uint32_t write_latency_ns,
                              ty_log_sink **sink);
 ty_status tee_sink_create(const ty_log_sink *first, const ty_log_sink *second, ty_log_sink **sink);
 void sink_destroy(ty_log_sink *sink);
+ty_status sink_protect(ty_log_sink *sink, const storage_file &like); // N4. NULL: TY_OK
 // Whether what a sink of the library's own holds is found again (N3). NULL: TY_OK.
 ty_status sink_check(ty_log_sink *sink);
 

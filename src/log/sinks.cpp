@@ -102,6 +102,11 @@ ty_status tee_sink_create(const ty_log_sink *first, const ty_log_sink *second, t
     return TY_OK;
 }
 
+ty_status sink_protect(ty_log_sink *sink, const storage_file &like) {
+    own_sink *own = reinterpret_cast<own_sink *>(sink);
+    return own && own->protect ? own->protect(own, like) : TY_OK;
+}
+
 ty_status sink_check(ty_log_sink *sink) {
     own_sink *own = reinterpret_cast<own_sink *>(sink);
     return own && own->check ? own->check(own) : TY_OK;

@@ -34,16 +34,57 @@ char *path_with(const char *path, const char *suffix) {
     return text;
 }
 
-ty_status storage_file::open_for_creation(const char *name) {
-    ty_status status = open(name, TY_OPEN_WRITE | TY_OPEN_CREATE);
-    if (status == TY_E_EXISTS) {
-        if ((status = open(name, TY_OPEN_WRITE)))
-            return status;
-        if (!(status = lock(true)))
-            status = set_size(0);
+namespace {
+
+ty_status create(storage_file &file, const char *name, const storage_file *like) {
+    return like ? file.create_private(name) : file.open(name, TY_OPEN_WRITE | TY_OPEN_CREATE);
+}
+
+ty_status in_use(const char *name) {
+    return failure(TY_E_BUSY, "create a file that another process creates now").at(name).remedy("try again");
+}
+
+// What a crash left has the permissions of who made it: it is removed rather than used. Whoever holds its lock while
+// its name leads to it may do that; so of two processes that create the same heap one is told that it is in use.
+ty_status replace_leftover(storage_file &file, const char *name, const storage_file *like) {
+    storage_file left{file.storage};
+    ty_status status = left.open(name, TY_OPEN_WRITE);
+    if (!status)
+        status = left.lock(true);
+    if (!status && left.check())
+        status = in_use(name);
+    if (!status && !(status = left.remove()))
+        status = create(file, name, like);
+    left.close();
+    return status == TY_E_EXISTS ? in_use(name) : status;
+}
+
+} // namespace
+
+void storage_file::remove_quietly(const char *name) const {
+    ty_error error;
+    ty_error_detail(&error);
+    if (storage->remove(storage->context, name))
+        (void)ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+
+ty_status storage_file::open_for_creation(const char *name, const storage_file *like) {
+    ty_status status = create(*this, name, like);
+    if (status == TY_E_EXISTS)
+        status = replace_leftover(*this, name, like);
+    if (status)
         return status;
+    // Another process may have taken it for a leftover. A failure of the asking alone does not say so.
+    if (!(status = lock(true)) && check() && check())
+        status = in_use(name);
+    if (!status && like)
+        status = protect(*like);
+    if (status) {
+        close();
+        if (status != TY_E_BUSY)
+            remove_quietly(name);
     }
-    return status ? status : lock(true);
+    return status;
 }
 
 } // namespace taiyen

@@ -23,8 +23,10 @@ struct storage_file {
     ty_status create_private(const char *name) {
         return open(name, TY_OPEN_WRITE | TY_OPEN_CREATE | (storage->protect ? TY_OPEN_PRIVATE : 0));
     }
-    // Opens PATH-creating for this process alone, empty. What a crash left there was never acknowledged.
-    ty_status open_for_creation(const char *name);
+    // Makes PATH-creating for this process alone, empty, as closed to others as `like` (NULL: as new files are). What a
+    // crash left there was never acknowledged. On failure there is no such file, unless TY_E_BUSY: then it is another
+    // process's.
+    ty_status open_for_creation(const char *name, const storage_file *like = nullptr);
     void close() {
         if (file)
             storage->close(storage->context, file);
@@ -71,6 +73,9 @@ struct storage_file {
     ty_status write_back(void *address, size_t bytes) const {
         return storage->write_back(storage->context, file, address, bytes);
     }
+    ty_status remove() const { return storage->remove(storage->context, path); }
+    // After a failure, whose detail is kept: a file that is of no use to anybody. The disk may be gone.
+    void remove_quietly(const char *name) const;
     ty_status check() const { return storage->check ? storage->check(storage->context, file) : TY_OK; }
     // N4: whoever may not open `like` may not open this file either.
     ty_status protect(const storage_file &like) const {

@@ -34,7 +34,8 @@ ty_status make_file(log_place &place, const log_identity &identity) {
         return TY_E_MEMORY;
     uint64_t bytes = options.log_bytes ? options.log_bytes : log_bytes_default;
     ty_log_sink *sink = nullptr;
-    ty_status status = file_sink_create(creation_path, bytes / TY_STORAGE_BLOCK * TY_STORAGE_BLOCK, storage, &sink);
+    ty_status status =
+        file_sink_make(creation_path, bytes / TY_STORAGE_BLOCK * TY_STORAGE_BLOCK, storage, place.image, &sink);
     if (!status && !(status = log_format(*sink, identity)))
         status = storage.rename(storage.context, creation_path, place.path);
     if (status && sink) {
@@ -45,15 +46,19 @@ ty_status make_file(log_place &place, const log_identity &identity) {
     }
     sink_destroy(sink);
     free(creation_path);
-    if (!status)
-        status = storage.flush_directory(storage.context, place.path);
-    return status ? status : place_open(place, true);
+    if (status)
+        return status;
+    if (!(status = storage.flush_directory(storage.context, place.path)))
+        status = place_open(place, true);
+    if (status)
+        storage_file{&storage}.remove_quietly(place.path);
+    return status;
 }
 
 } // namespace
 
 ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options) {
-    place = {&options, nullptr, nullptr, nullptr};
+    place = {&options, nullptr, nullptr, nullptr, nullptr};
     place.path = options.log        ? path_with(sink_name, "")
                  : options.log_path ? path_with(options.log_path, "")
                                     : path_with(heap_path, log_suffix);

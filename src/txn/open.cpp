@@ -95,6 +95,7 @@ ty_status check_log(void *context, const image_log &told, bool created, uint64_t
     auto &state = *static_cast<opening *>(context);
     memcpy(state.identity.heap, told.heap_identity, sizeof state.identity.heap);
     state.identity.log = told.log_identity;
+    state.place.image = told.image;
     state.from = mark_of(told.mark);
     state.plan.contents.end = state.plan.contents.tail = state.from;
     if (told.log_identity)
@@ -115,7 +116,7 @@ ty_status check_log(void *context, const image_log &told, bool created, uint64_t
 ty_status make_log(void *context) {
     auto &state = *static_cast<opening *>(context);
     if (!state.makes)
-        return TY_OK;
+        return sink_protect(state.place.own, *state.place.image);
     if (ty_status status = place_make(state.place, state.identity))
         return status;
     state.made = !state.options.log;
@@ -247,15 +248,23 @@ bool no_header_names(const opening &state) {
 }
 
 // After a failure: what the open had made, and nobody names.
-void give_up(opening &state, ty_heap *heap) {
+void give_up(opening &state, ty_heap *heap, bool created) {
     ty_error error;
     ty_error_detail(&error);
     if (heap) {
-        if (txn_runtime *rt = runtime_of(heap))
+        if (txn_runtime *rt = runtime_of(heap)) {
+            if (rt->log_path) { // the runtime has it by now
+                state.place.path = rt->log_path;
+                rt->log_path = nullptr;
+            }
             runtime_destroy(*rt);
-        (void)image_discard(heap);
+        }
+        if (created)
+            image_unmake(heap);
+        else
+            (void)image_discard(heap);
     }
-    if (state.made && !heap && no_header_names(state)) {
+    if (state.made && (created || !heap) && no_header_names(state)) {
         sink_destroy(state.place.own);
         state.place.own = nullptr;
         const ty_storage &storage = *state.options.storage;
@@ -311,7 +320,7 @@ ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **h
             add_to_report(state, opened, told);
     }
     if (status) {
-        give_up(state, opened);
+        give_up(state, opened, told.created);
         return status;
     }
     if (report)

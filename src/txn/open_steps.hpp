@@ -12,9 +12,10 @@ inline constexpr const char *log_suffix = "-log";
 // Where the log of a heap is kept.
 struct log_place {
     const ty_open_options *options;
-    char *path;              // of the file, or a name for the user's sink
-    const ty_log_sink *sink; // NULL: not opened, or not there
-    ty_log_sink *own;        // the same, where the open made it
+    char *path;                // of the file, or a name for the user's sink
+    const ty_log_sink *sink;   // NULL: not opened, or not there
+    ty_log_sink *own;          // the same, where the open made it
+    const storage_file *image; // of the heap, during its open: the log is as closed to others (N4)
 };
 ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options);
 void place_destroy(log_place &place); // the file is closed, not removed
@@ -26,6 +27,7 @@ ty_status place_open(log_place &place, bool writable);
 // Whether a log may be made there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
 ty_status place_check(log_place &place, const log_identity &identity);
 // Makes a log that holds nothing, after place_check or where place_open found nothing: whole before it has its name.
+// Failing, it leaves none.
 ty_status place_make(log_place &place, const log_identity &identity);
 // Whether what is open is another log of the heap that holds nothing: one that an open was about to give it.
 bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity);
