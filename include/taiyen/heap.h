@@ -46,8 +46,8 @@ typedef struct ty_heap_options {
 TY_API TY_CHECKED ty_status ty_heap_create(const ty_heap_options *options, ty_heap **heap);
 
 /* Destroys a volatile heap and all its blocks; NULL does nothing. Errors: TY_E_ARGUMENT (a persistent heap: use
- * ty_close or ty_discard). Externally serialised: no thread may use the heap or its blocks any more, nor this call's
- * argument a second time. */
+ * ty_close or ty_discard); the heap is then as it was. Externally serialised: no thread may use the heap or its blocks
+ * any more, nor this call's argument a second time. */
 TY_API ty_status ty_heap_destroy(ty_heap *heap);
 
 /* The nodes that the memory of a heap is bound to, as the system says: bit n for node n, 0 for none in particular.
@@ -61,15 +61,15 @@ TY_API TY_CHECKED ty_status ty_heap_get_nodes(ty_heap *heap, uint64_t *nodes);
 TY_API TY_CHECKED ty_status ty_node_heap(ty_heap **heap);
 
 /* Allocates a block of at least size bytes, aligned for any object of that size (to 16 bytes where size is a multiple
- * of 16, else to 8); its content is indeterminate.
- * A size of 0 gives a block of the smallest class. Returns NULL and sets the error detail on failure: TY_E_MEMORY
- * (limit reached), TY_E_SPACE (an archive heap's disk is full), TY_E_ARGUMENT. */
+ * of 16, 0 among them, else to 8; no more is promised of larger ones); its content is indeterminate.
+ * A size of 0 gives a block of its own, which has room for a few bytes. Returns NULL and sets the error detail on
+ * failure: TY_E_MEMORY (limit reached), TY_E_SPACE (an archive heap's disk is full), TY_E_ARGUMENT. */
 TY_API void *ty_alloc(ty_heap *heap, size_t size);
 
 /* The same, with all bytes zero. */
 TY_API void *ty_alloc_zeroed(ty_heap *heap, size_t size);
 
-/* The same as ty_alloc, aligned to alignment bytes: a power of two up to the heap's limit. */
+/* The same as ty_alloc, aligned to alignment bytes: a power of two up to the heap's limit; 0 as ty_alloc does. */
 TY_API void *ty_alloc_aligned(ty_heap *heap, size_t size, size_t alignment);
 
 /* Allocates exactly the block at address, of at least size bytes, as if ty_alloc had returned it. Allocation replayed
@@ -127,15 +127,19 @@ typedef struct ty_area {
 } ty_area;
 
 /* Call back for each live block, or area, in order of address, until the callback returns false or the end is reached.
- * Other threads' allocations on this heap wait meanwhile: the callback must not allocate or free on this heap.
- * The part of the heap that was never used is one last free area. O(areas + blocks). */
+ * Other threads' allocations on this heap wait meanwhile: the callback must not allocate or free on this heap. It may
+ * look at it, and use other heaps; but not one that another thread looks at in whose callback this heap is allocated
+ * on: these two would wait for each other. It is not cancelled (pthread_cancel) before the call is over, and it may
+ * fork and wait for other threads, new ones too, that do not allocate on this heap. The part of the heap that was never
+ * used is one last free area. O(areas + blocks). */
 typedef bool ty_block_callback(const ty_block *block, void *context);
 typedef bool ty_area_callback(const ty_area *area, void *context);
 TY_API ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
 TY_API ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
 
 /* Checks every structure of the heap top-down; calls back with a text for each thing that is wrong (callback may be
- * NULL). TY_OK: sound; TY_E_DAMAGED: not. Allocations on the heap wait meanwhile. O(touched pages + free runs). */
+ * NULL). TY_OK: sound; TY_E_DAMAGED: not. Allocations on the heap wait meanwhile: for the callback holds what is said
+ * of ty_each_block. O(touched pages + free runs). */
 typedef void ty_problem_callback(const char *problem, void *context);
 TY_API TY_CHECKED ty_status ty_heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context);
 

@@ -392,7 +392,7 @@ ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size) {
         return not_writable("allocate", heap);
     if (checks_all(heap))
         return unsupported_by_checks("allocate at an address", heap);
-    pause_guard paused(heap); // spans may have owners, who change them without locks
+    pause_guard paused(heap, pause_to::change); // spans may have owners, who change them without locks
     return alloc_at_paused(heap, address, size);
 }
 

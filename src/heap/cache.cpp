@@ -89,19 +89,30 @@ thread_cache *take_resting(ty_heap *heap) {
     return cache;
 }
 
-// The thread ends. Runs again if a later destructor of the thread uses a heap.
+// A cache whose thread has ended. Under the gate's lock, with the gate open or about to open.
+void end_cache(thread_cache *cache) {
+    const ty_heap *heap = cache->heap;
+    if (heap->held != nullptr && heap->resting_count.load(std::memory_order_relaxed) < resting_max)
+        rest_cache(cache);
+    else
+        retire_cache(cache);
+}
+
+// The thread ends. Runs again if a later destructor of the thread uses a heap. While a heap stands still its caches do,
+// too: they are left to who opens the gate (Y4).
 void end_thread(void *argument) {
     thread_table *table = static_cast<thread_table *>(argument);
     os::lock_guard guard(caches_lock);
     while (thread_cache *cache = table->first) {
         ty_heap *heap = cache->heap;
         os::lock_guard gate(heap->gate_lock);
-        while (heap->shut)
-            heap->gate_opened.wait(heap->gate_lock);
-        if (heap->held != nullptr && heap->resting_count.load(std::memory_order_relaxed) < resting_max)
-            rest_cache(cache);
-        else
-            retire_cache(cache);
+        unlink_from_thread(cache);
+        if (heap->pauses == 0) {
+            end_cache(cache);
+        } else {
+            cache->next_resting = heap->ended_caches;
+            heap->ended_caches = cache;
+        }
     }
     own_table = &no_caches;
     gave_up = true;
@@ -109,32 +120,48 @@ void end_thread(void *argument) {
     idle_tables = table;
 }
 
-// In rising order of slots. While all heaps are paused no thread works on one, so no other lock of theirs is held.
-void before_fork() {
-    caches_lock.lock();
-    for (size_t slot = 1; slot < slots_end; slot++) {
+// The heaps that a fork has to do with: not the one that its thread, or another one, is just restoring, which nobody
+// else knows.
+template <class Function>
+void each_heap(size_t end, Function function) {
+    for (size_t slot = 1; slot < end; slot++) {
         ty_heap *heap = heap_slots[slot].load(std::memory_order_relaxed);
-        if (heap == nullptr)
-            continue;
-        heap->gate_lock.lock();
-        // A fork from within a pause (a callback of an iteration) finds the heap standing still already.
-        heap->fork_paused = !(heap->shut && pthread_equal(heap->pauser, pthread_self()));
-        heap->gate_lock.unlock();
-        if (heap->fork_paused)
-            heap_pause(heap);
+        if (heap != nullptr && !heap->own)
+            function(heap);
+    }
+}
+
+// Pauses all heaps, or none. Under caches_lock.
+bool try_pause_all() {
+    bool all = true;
+    each_heap(slots_end, [&](ty_heap *heap) { heap->fork_paused = all = all && try_pause(heap); });
+    if (!all)
+        each_heap(slots_end, [](ty_heap *heap) {
+            if (heap->fork_paused)
+                heap_resume(heap);
+        });
+    return all;
+}
+
+// While all heaps are paused no thread works on one, so no other lock of theirs is held. A heap that another thread
+// calls back in, or this one, stands still already; its pause is one more (Y2, Y3).
+void before_fork() {
+    for (;;) {
+        uint32_t seen = gates_changed.load(std::memory_order_seq_cst);
+        caches_lock.lock();
+        if (try_pause_all())
+            return;
+        caches_lock.unlock();
+        wait_for_gates(seen);
     }
 }
 
 void after_fork(bool in_child) {
-    for (size_t slot = 1; slot < slots_end; slot++) {
-        ty_heap *heap = heap_slots[slot].load(std::memory_order_relaxed);
-        if (heap == nullptr)
-            continue;
+    each_heap(slots_end, [=](ty_heap *heap) {
         if (in_child)
             keep_only_cache(heap, own_table);
-        if (heap->fork_paused)
-            heap_resume(heap);
-    }
+        heap_resume(heap);
+    });
     caches_lock.unlock();
 }
 
@@ -225,7 +252,7 @@ thread_cache *cache_of(ty_heap *heap) {
     own_table->caches[heap->slot].store(cache, std::memory_order_relaxed);
     uint32_t always = (heap->barrier ? 0 : gate_fence) | (heap_checked(heap) ? gate_checked : 0) |
                       (heap->held != nullptr ? gate_holds : 0);
-    cache->gate.store((heap->shut ? gate_shut : 0) | always, std::memory_order_relaxed);
+    cache->gate.store((heap->pauses != 0 ? gate_shut : 0) | always, std::memory_order_relaxed);
     if (heap->held != nullptr)
         heap->held->start(cache);
     return cache;
@@ -266,6 +293,13 @@ thread_cache *cache_to_free(ty_heap *heap) {
     return found;
 }
 
+void take_ended_caches(ty_heap *heap) {
+    while (thread_cache *cache = heap->ended_caches) {
+        heap->ended_caches = cache->next_resting;
+        end_cache(cache);
+    }
+}
+
 void drop_caches(ty_heap *heap) {
     while (thread_cache *cache = heap->caches) {
         unlink_from_heap(cache);
@@ -281,7 +315,9 @@ void drop_caches(ty_heap *heap) {
 // In a forked child only the forking thread is left: the caches of the others give up what they own.
 void keep_only_cache(ty_heap *heap, const thread_table *table) {
     new (&heap->gate_lock) os::mutex(os::lock_rank::gate); // a thread that is no more may have held it
-    new (&heap->gate_opened) os::condition;
+    new (&heap->gate_changed) os::condition;
+    heap->pauses = pauses_called_back_in(heap) + 1; // those of threads that are no more are over; and the fork's
+    heap->ended_caches = nullptr;
     while (take_resting(heap) != nullptr) // they are retired like the others
         ;
     thread_cache *next;

@@ -78,13 +78,30 @@ private:
 // heap_pause and heap_resume for the time of a scope.
 class [[nodiscard]] pause_guard {
 public:
-    explicit pause_guard(ty_heap *heap) : heap_(heap) { heap_pause(heap); }
+    explicit pause_guard(ty_heap *heap, pause_to what = pause_to::look) : heap_(heap) { heap_pause(heap, what); }
     ~pause_guard() { heap_resume(heap_); }
     pause_guard(const pause_guard &) = delete;
     pause_guard &operator=(const pause_guard &) = delete;
 
 private:
     ty_heap *heap_;
+};
+
+// A pause in which the program is called back (Y5). A fork from within is told of it.
+class [[nodiscard]] callback_pause {
+public:
+    explicit callback_pause(ty_heap *heap);
+    ~callback_pause();
+    callback_pause(const callback_pause &) = delete;
+    callback_pause &operator=(const callback_pause &) = delete;
+
+private:
+    friend uint32_t pauses_called_back_in(const ty_heap *heap);
+
+    os::not_cancelable whole_;
+    ty_heap *heap_;
+    const callback_pause *outer_; // of the same thread
+    pause_guard paused_;
 };
 
 // R5: where threads hold blocks, the cache of a thread that ends rests, for the next thread that starts: it keeps its
@@ -95,6 +112,10 @@ inline constexpr uint32_t resting_max = 8;
 // True: there may be a span without owner now. False too where a pause is about to wait for the caller, who has
 // entered.
 bool share_resting(ty_heap *heap, uint32_t size_class);
+
+// Y4 in gate.hpp: the caches of threads that ended while the heap stood still rest or are given up. Under the gate's
+// lock.
+void take_ended_caches(ty_heap *heap);
 
 // Takes the heap out of all threads' tables and drops its caches; no thread uses the heap any more. Under caches_lock.
 void drop_caches(ty_heap *heap);

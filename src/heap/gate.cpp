@@ -6,8 +6,8 @@ namespace taiyen {
 
 void lock_open_gate(ty_heap *heap) {
     heap->gate_lock.lock();
-    while (heap->shut)
-        heap->gate_opened.wait(heap->gate_lock);
+    while (heap->pauses != 0)
+        heap->gate_changed.wait(heap->gate_lock);
 }
 
 void enter_slowly(thread_cache *cache) {
@@ -45,33 +45,113 @@ operation::~operation() {
         heap_->gate_lock.unlock();
 }
 
-void heap_pause(ty_heap *heap) {
-    lock_open_gate(heap);
-    heap->shut = true;
-    heap->pauser = pthread_self();
+constinit std::atomic<uint32_t> gates_changed{0};
+constinit std::atomic<uint32_t> waiting_for_gates{0};
+
+namespace {
+
+thread_local const callback_pause *called_back_in = nullptr; // the innermost
+
+// Threads then have fences of their own. Under the gate's lock, with the gate shut.
+[[gnu::cold]] void do_without_barrier(ty_heap *heap) {
+    heap->barrier = false;
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        cache->gate.fetch_or(gate_shut, std::memory_order_seq_cst);
-    if (heap->barrier)
-        os::process_barrier();
-    for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap) {
-        while (cache->busy.load(std::memory_order_seq_cst) != 0)
-            os::yield(); // it finishes one operation; a fast path that meets the shut gate goes back at once
-    }
+        cache->gate.fetch_or(gate_fence, std::memory_order_seq_cst);
+    os::await_stores();
+}
+
+void settle_all(ty_heap *heap) {
     for (thread_cache *cache = heap->held != nullptr ? heap->caches : nullptr; cache != nullptr;
          cache = cache->next_in_heap)
         heap->held->deliver(cache); // before any settles
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
         settle_cache(cache, give_up::nothing);
+}
+
+// The first pause. Under the gate's lock, which it leaves while it waits for threads to finish what they do: caches
+// that are made meanwhile find the gate shut, and none goes.
+void make_stand(ty_heap *heap) {
+    thread_cache *first = heap->caches;
+    for (thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap)
+        cache->gate.fetch_or(gate_shut, std::memory_order_seq_cst);
+    if (heap->barrier && !os::process_barrier())
+        do_without_barrier(heap);
     heap->gate_lock.unlock();
+    for (const thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap) {
+        while (cache->busy.load(std::memory_order_seq_cst) != 0)
+            os::give_way(); // it finishes one operation; a fast path that meets the shut gate goes back at once
+    }
+    heap->gate_lock.lock();
+    settle_all(heap);
+    heap->standing = true;
+    heap->gate_changed.notify_all();
+}
+
+// For who waits for any gate, to look again.
+void tell_of_gates() {
+    gates_changed.fetch_add(1, std::memory_order_seq_cst);
+    if (waiting_for_gates.load(std::memory_order_seq_cst) != 0)
+        os::wake_all(gates_changed);
+}
+
+} // namespace
+
+void wait_for_gates(uint32_t seen) {
+    waiting_for_gates.fetch_add(1, std::memory_order_seq_cst); // pairs with heap_resume: one sees the other
+    os::wait_on(gates_changed, seen);
+    waiting_for_gates.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void heap_pause(ty_heap *heap, pause_to what) {
+    os::lock_guard guard(heap->gate_lock);
+    while (what == pause_to::change ? heap->pauses != 0 : heap->changing)
+        heap->gate_changed.wait(heap->gate_lock);
+    heap->changing = what == pause_to::change;
+    if (heap->pauses++ == 0) {
+        make_stand(heap);
+        tell_of_gates();
+        return;
+    }
+    while (!heap->standing)
+        heap->gate_changed.wait(heap->gate_lock);
+}
+
+bool try_pause(ty_heap *heap) {
+    os::lock_guard guard(heap->gate_lock);
+    if (heap->changing || (heap->pauses != 0 && !heap->standing))
+        return false;
+    if (heap->pauses++ == 0)
+        make_stand(heap);
+    return true;
 }
 
 void heap_resume(ty_heap *heap) {
-    heap->gate_lock.lock();
-    heap->shut = false;
-    for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-        cache->gate.fetch_and(~gate_shut, std::memory_order_seq_cst);
-    heap->gate_opened.notify_all();
-    heap->gate_lock.unlock();
+    {
+        os::lock_guard guard(heap->gate_lock);
+        if (--heap->pauses != 0)
+            return;
+        heap->changing = heap->standing = false;
+        take_ended_caches(heap);
+        for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
+            cache->gate.fetch_and(~gate_shut, std::memory_order_seq_cst);
+        heap->gate_changed.notify_all();
+    }
+    tell_of_gates();
+}
+
+callback_pause::callback_pause(ty_heap *heap) : heap_(heap), outer_(called_back_in), paused_(heap) {
+    called_back_in = this;
+}
+
+callback_pause::~callback_pause() {
+    called_back_in = outer_;
+}
+
+uint32_t pauses_called_back_in(const ty_heap *heap) {
+    uint32_t count = 0;
+    for (const callback_pause *each = called_back_in; each != nullptr; each = each->outer_)
+        count += each->heap_ == heap;
+    return count;
 }
 
 } // namespace taiyen

@@ -96,8 +96,10 @@ ty_status heap_set_limits(ty_heap *heap, const ty_heap_limits &limits);
 ty_status heap_purge(ty_heap *heap, size_t *released_bytes);
 
 // While paused, allocations and frees of other threads wait, and the truth in the tables is exact. The pausing thread
-// itself must not allocate or free on this heap. pause/resume nest not.
-void heap_pause(ty_heap *heap);
+// itself must not allocate or free on this heap. Pauses that look at the heap may be under way together, and wait only
+// for one that changes it; that is alone, and waits for all others.
+enum class pause_to : uint8_t { look, change };
+void heap_pause(ty_heap *heap, pause_to what = pause_to::look);
 void heap_resume(ty_heap *heap);
 
 // A row of changes at given addresses, one after the other, by one thread that has the heap to itself: what recovery

@@ -31,7 +31,7 @@ struct span_bins {
 struct alignas(64) span_state {
     std::atomic<thread_cache *> owner; // changes under the class's lock; may be compared without it
     std::atomic<uint64_t> *bits;       // its bitmap
-    std::atomic<uint32_t> pending;     // blocks that others than the owner freed: remote.hpp
+    std::atomic<uint32_t> pending;     // blocks that others than the owner free: remote.hpp
     std::atomic<uint32_t> remote_next; // in the queue of spans that have any
     uint32_t used;                     // blocks that are allocated or in the owner's cached word
     uint32_t notice;                   // an owner's free that makes `used` this has more to do
@@ -44,11 +44,18 @@ struct alignas(64) span_state {
     uint32_t prev;
     uint32_t next_owned; // among the spans of its owner
     uint32_t prev_owned;
+    std::atomic<uint32_t> refused; // of the pending ones: not to be freed, as somebody else has (R6)
 };
 static_assert(sizeof(span_state) == 64);
+inline constexpr uint32_t pending_gone = UINT32_MAX; // instead of a count: the span is given back (R7)
 // Not as long as a block is pending (R1): who freed it may be about to queue the span.
 inline bool is_empty(const span_state &state) {
     return state.used == 0 && state.pending.load(std::memory_order_seq_cst) == 0;
+}
+// R7: an empty span is given back by who gets this; for others it is not there any more.
+inline bool claim_empty(span_state &state) {
+    uint32_t none = 0;
+    return state.used == 0 && state.pending.compare_exchange_strong(none, pending_gone, std::memory_order_seq_cst);
 }
 inline constexpr uint32_t notice_never = UINT32_MAX;
 
@@ -234,7 +241,6 @@ struct ty_heap {
     uint32_t small_max; // the largest class's block size
     uint16_t slot;      // in the address table
     bool writable;
-    bool barrier;                 // os::process_barrier works
     std::atomic<bool> keeps_runs; // threads keep short runs that they free
     taiyen::check_hooks *checks;  // NULL: none; set before the heap is used
 
@@ -259,11 +265,16 @@ struct ty_heap {
     std::atomic<bool> soft_due; // the soft limit was passed: somebody is to be told
     taiyen::page_memory memory;
 
+    // Y1 to Y5 in gate.hpp.
     alignas(64) taiyen::os::mutex gate_lock{taiyen::os::lock_rank::gate};
-    taiyen::os::condition gate_opened;
-    bool shut;        // guarded by gate_lock, as are pauser and caches
-    bool fork_paused; // by the fork that is under way
-    pthread_t pauser;
+    taiyen::os::condition gate_changed;
+    uint32_t pauses;  // that are under way; 0: the gate is open. Guarded by gate_lock, as are all down to caches
+    bool standing;    // all threads stand still
+    bool changing;    // by the one pause that there is
+    bool own;         // of the thread that restores the heap, which others do not know yet; by the caches' lock
+    bool fork_paused; // by the fork that is under way; likewise
+    bool barrier;     // os::process_barrier works
+    taiyen::thread_cache *ended_caches; // Y4; linked by next_resting
     taiyen::thread_cache *caches;
     taiyen::thread_cache *idle_caches;    // of threads that ended, for the next ones; linked by next_in_heap (R2)
     taiyen::thread_cache *resting_caches; // R5; linked by next_resting

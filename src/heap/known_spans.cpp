@@ -26,6 +26,8 @@ uint32_t make_number(ty_heap *heap, uint32_t size_class, uint32_t head, uint32_t
     state.span_mask = static_cast<uint16_t>(info.span_mask);
     state.size_class = static_cast<uint8_t>(size_class);
     state.bin = no_bin;
+    state.refused.store(0, std::memory_order_relaxed);
+    state.pending.store(0, std::memory_order_release); // R7: with what stands above
     set_numbers(heap, head, info.pages, number);
     return number;
 }
@@ -107,7 +109,7 @@ ty_status new_span_at(ty_heap *heap, uint32_t size_class, uint32_t head, uint32_
 }
 
 ty_status release_span(ty_heap *heap, uint32_t number) {
-    const span_state &state = heap->states[number];
+    span_state &state = heap->states[number];
     uint32_t size_class = state.size_class;
     uint32_t pages = heap->classes[size_class].pages;
     os::lock_guard guard(heap->pages_lock);
@@ -115,6 +117,7 @@ ty_status release_span(ty_heap *heap, uint32_t number) {
         heap->descriptors[state.head + i] = {};
     if (ty_status status = release_pages(heap, {state.head, pages}); status != TY_OK) {
         describe_pages(heap, size_class, state.head);
+        state.pending.store(0, std::memory_order_release);
         return status;
     }
     if (thread_cache *owner = state.owner.load(std::memory_order_relaxed); owner != nullptr)
@@ -124,8 +127,8 @@ ty_status release_span(ty_heap *heap, uint32_t number) {
 }
 
 ty_status place_shared(ty_heap *heap, uint32_t number) {
-    const span_state &state = heap->states[number];
-    if (is_empty(state))
+    span_state &state = heap->states[number];
+    if (claim_empty(state))
         return release_span(heap, number);
     place_span(heap, heap->classes[state.size_class], heap->spans[state.size_class].shared, number);
     return TY_OK;
@@ -139,7 +142,7 @@ ty_status place_shared(ty_heap *heap, uint32_t number) {
 }
 
 ty_status place_again(ty_heap *heap, thread_cache *owner, uint32_t number) {
-    const span_state &state = heap->states[number];
+    span_state &state = heap->states[number];
     uint32_t size_class = state.size_class;
     if (owner == nullptr) {
         unlink_span(heap, heap->spans[size_class].shared, number);
@@ -149,7 +152,7 @@ ty_status place_again(ty_heap *heap, thread_cache *owner, uint32_t number) {
     if (entry.current == number)
         return TY_OK;
     unlink_span(heap, entry.bins, number);
-    if (is_empty(state))
+    if (claim_empty(state))
         return release_span(heap, number);
     place_span(heap, heap->classes[size_class], entry.bins, number);
     return TY_OK;

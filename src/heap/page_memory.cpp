@@ -224,7 +224,7 @@ void split_at_ends(ty_heap *heap, page_run run) {
 
 ty_status heap_purge(ty_heap *heap, size_t *released_bytes) {
     size_t released = 0;
-    pause_guard paused(heap);
+    pause_guard paused(heap, pause_to::change);
     area_walk walk(heap);
     page_run area;
     while (heap->writable && heap->owner.give_back != nullptr && walk.next(&area)) {

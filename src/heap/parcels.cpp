@@ -55,7 +55,7 @@ private:
         uint32_t number = number_of(heap, place_.head);
         thread_cache *owner = heap->states[number].owner.load(std::memory_order_seq_cst);
         if (owner != nullptr && owner != cache_) {
-            if (!free_remotely(heap, owner, number, place_.index / 64, mask))
+            if (!free_remotely(heap, owner, number, {place_.head, place_.index / 64, mask}))
                 tell_wrong_free(heap, address_of(place_)); // or a neighbour: freed by two threads at once
             return;
         }

@@ -124,7 +124,7 @@ ty_status heap_raise(ty_heap *heap, size_t limit_bytes) {
                        limit_bytes)
             .remedy("a heap that is open for writing can get a limit larger than its %llu bytes",
                     static_cast<unsigned long long>(heap->limit_bytes));
-    pause_guard paused(heap);
+    pause_guard paused(heap, pause_to::change);
     return move_tables(heap, limit_bytes);
 }
 

@@ -15,34 +15,63 @@ void queue_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     while (!first.compare_exchange_weak(next, number, std::memory_order_seq_cst, std::memory_order_relaxed));
 }
 
+enum class counted { no, one_of_several, first };
+
+// R1, R7. From then on the number stays the span's.
+counted count_in(span_state &state, uint32_t blocks) {
+    uint32_t before = state.pending.load(std::memory_order_relaxed);
+    do {
+        if (before == pending_gone)
+            return counted::no;
+    } while (!state.pending.compare_exchange_weak(before, before + blocks, std::memory_order_seq_cst,
+                                                  std::memory_order_relaxed));
+    return before == 0 ? counted::first : counted::one_of_several;
+}
+
+// Sets the bits of those that are live; which ones (R6, R8).
+uint64_t set_remote_bits(const ty_heap *heap, const span_state &state, word_blocks blocks) {
+    if (state.head != blocks.head)
+        return 0; // a span that has got the number since
+    uint64_t live = blocks.mask & state.bits[blocks.word].load(std::memory_order_relaxed);
+    return live & ~remote_of(heap, blocks.head)[blocks.word].fetch_or(live, std::memory_order_seq_cst);
+}
+
 } // namespace
 
-bool free_remotely(ty_heap *heap, thread_cache *owner, uint32_t number, uint32_t word, uint64_t mask) {
+bool free_remotely(ty_heap *heap, thread_cache *owner, uint32_t number, word_blocks blocks) {
     span_state &state = heap->states[number];
-    uint32_t size_class = state.size_class;
-    bool first = state.pending.fetch_add(count_bits(mask), std::memory_order_seq_cst) == 0;
-    uint64_t before = remote_of(heap, state.head)[word].fetch_or(mask, std::memory_order_seq_cst);
-    if (first) {
+    uint32_t count = count_bits(blocks.mask);
+    counted how = count_in(state, count);
+    if (how == counted::no)
+        return false;
+    uint64_t freed = set_remote_bits(heap, state, blocks);
+    if (freed != blocks.mask) [[unlikely]]
+        state.refused.fetch_add(count - count_bits(freed), std::memory_order_seq_cst);
+    if (how == counted::first) {
+        uint32_t size_class = state.size_class;
         queue_span(owner, size_class, number);
         if (state.owner.load(std::memory_order_seq_cst) != owner) [[unlikely]] {
             os::lock_guard guard(heap->spans[size_class].lock);
             redirect_remote(owner, size_class);
         }
     }
-    return (before & mask) == 0;
+    return freed == blocks.mask;
 }
 
 uint32_t take_pending(ty_heap *heap, uint32_t number) {
     span_state &state = heap->states[number];
     std::atomic<uint64_t> *remote = remote_of(heap, state.head);
     uint32_t taken = 0;
+    if (state.refused.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        taken = state.refused.exchange(0, std::memory_order_seq_cst);
     for (uint32_t i = 0; i < heap->classes[state.size_class].words; i++) {
-        if (remote[i].load(std::memory_order_relaxed) == 0)
+        uint64_t freed = remote[i].load(std::memory_order_acquire);
+        if (freed == 0)
             continue;
-        uint64_t freed = remote[i].exchange(0, std::memory_order_seq_cst);
         uint64_t word = state.bits[i].load(std::memory_order_relaxed);
         state.bits[i].store(word & ~freed, std::memory_order_relaxed);
         state.used -= count_bits(word & freed);
+        remote[i].fetch_and(~freed, std::memory_order_seq_cst); // R8: after the truth
         taken += count_bits(freed);
     }
     return state.pending.fetch_sub(taken, std::memory_order_seq_cst) - taken;
@@ -72,7 +101,7 @@ void redirect_remote(thread_cache *cache, uint32_t size_class) {
             queue_span(owner, size_class, number);
         } else {
             while (take_pending(heap, number) != 0)
-                os::yield(); // somebody is between its count and its bit, and will not queue the span
+                os::give_way(); // somebody is between its count and its bit, and will not queue the span
             static_cast<void>(place_again(heap, nullptr, number)); // where that fails, it stays with what is shared
         }
         number = next;

@@ -1,5 +1,6 @@
 // Changes at given addresses, as recovery does them: in a heap that nobody else uses yet.
 #include "alloc.hpp"
+#include "cache.hpp"
 #include "spans.hpp"
 
 #include <cstring>
@@ -17,16 +18,24 @@ void zero_used(const ty_heap *heap, char *from, size_t bytes, uint64_t top_befor
         memset(from, 0, static_cast<size_t>(end - from));
 }
 
+// A fork has the lock from its first look at the heaps to its last. Before the pause, so that none waits for its end.
+void set_own(ty_heap *heap, bool own) {
+    os::lock_guard guard(caches_lock);
+    heap->own = own;
+}
+
 } // namespace
 
 void heap_restore_begin(ty_heap *heap) {
-    heap_pause(heap);
+    set_own(heap, true);
+    heap_pause(heap, pause_to::change);
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
         settle_cache(cache, give_up::all); // so that a free changes the truth at once, and the block can be taken again
 }
 
 void heap_restore_end(ty_heap *heap) {
     heap_resume(heap);
+    set_own(heap, false);
 }
 
 ty_status heap_restore_alloc(ty_heap *heap, void *address, size_t size) {

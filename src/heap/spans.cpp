@@ -172,7 +172,7 @@ void place_freed(thread_cache *cache, uint32_t number) {
     if (is_empty(heap->states[number])) {
         if (entry.empty == 0)
             entry.empty = number;
-        if (entry.empty != number) {
+        if (entry.empty != number && claim_empty(heap->states[number])) {
             os::lock_guard guard(lock_of(heap, size_class));
             if (release_span(heap, number) == TY_OK)
                 return;
@@ -228,11 +228,16 @@ static ty_status free_directly(ty_heap *heap, const thread_cache *cache, const s
     uint32_t word = block.index / 64;
     uint64_t bit = uint64_t{1} << block.index % 64;
     if (owner != nullptr && owner != cache) {
-        *freed = free_remotely(heap, owner, number, word, bit);
+        *freed = free_remotely(heap, owner, number, {block.head, word, bit});
         return TY_OK;
     }
+    // R6: of who frees it at this instant as if the span still had its former owner, too, one gets it.
+    std::atomic<uint64_t> &remote = remote_of(heap, block.head)[word];
+    if (remote.fetch_or(bit, std::memory_order_seq_cst) & bit)
+        return TY_OK;
     std::atomic<uint64_t> &bits = bitmap_of(heap, block.head)[word];
     bits.store(bits.load(std::memory_order_relaxed) & ~bit, std::memory_order_relaxed);
+    remote.fetch_and(~bit, std::memory_order_seq_cst);
     heap->states[number].used--;
     *freed = true;
     return place_again(heap, owner, number);
@@ -247,7 +252,7 @@ ty_status free_unowned(ty_heap *heap, thread_cache *cache, const small_block &bl
     if (owner == cache || owner == nullptr)
         return free_directly(heap, cache, block, freed);
     if (is_live(heap, block))
-        *freed = free_remotely(heap, owner, number, block.index / 64, uint64_t{1} << block.index % 64);
+        *freed = free_remotely(heap, owner, number, {block.head, block.index / 64, uint64_t{1} << block.index % 64});
     return TY_OK;
 }
 
@@ -280,7 +285,7 @@ static void release_empty(thread_cache *cache, uint32_t size_class) {
     class_cache &entry = cache->classes[size_class];
     uint32_t number = entry.empty;
     entry.empty = 0;
-    if (number == 0 || !is_empty(heap->states[number]))
+    if (number == 0 || !claim_empty(heap->states[number]))
         return;
     unlink_span(heap, entry.bins, number);
     if (release_span(heap, number) != TY_OK)
@@ -317,11 +322,11 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up whic
     os::lock_guard guard(lock_of(heap, size_class));
     drop_word(heap, entry);
     uint32_t current = entry.current;
-    if (current != 0 && (which != give_up::nothing || is_empty(heap->states[current]))) {
+    bool emptied = current != 0 && claim_empty(heap->states[current]);
+    if (emptied || which != give_up::nothing)
         entry.current = 0;
-        if (is_empty(heap->states[current]))
-            release_span(heap, current);
-    }
+    if (emptied)
+        release_span(heap, current);
     release_empty(cache, size_class);
     if (which != give_up::nothing)
         give_up_spans(cache, size_class, which);

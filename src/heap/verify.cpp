@@ -281,7 +281,7 @@ ty_status verification::run() {
 } // namespace
 
 ty_status heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context) {
-    pause_guard paused(heap);
+    callback_pause paused(heap);
     return verification(heap, callback, context).run();
 }
 

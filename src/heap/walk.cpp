@@ -65,7 +65,7 @@ uint32_t count_allocated(const ty_heap *heap, const class_info &info, uint64_t h
 }
 
 ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *context) {
-    pause_guard paused(heap);
+    callback_pause paused(heap);
     area_walk walk(heap);
     page_run area;
     while (walk.next(&area)) {
@@ -83,7 +83,7 @@ ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *cont
 }
 
 ty_status heap_each_area(ty_heap *heap, ty_area_callback *callback, void *context) {
-    pause_guard paused(heap);
+    callback_pause paused(heap);
     ty_area area{TY_AREA_CONTROL, heap->base, header_pages * page_bytes, 0, 0, 0};
     if (!callback(&area, context))
         return TY_OK;

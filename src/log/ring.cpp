@@ -323,6 +323,7 @@ void write_next(log *l, waiting_for_it who = waiting_for_it::caller) {
     uint64_t offset = l->ring.offset + (s.end - bytes) % l->ring.bytes;
     uint64_t began_ns = timed ? os::now_ns() : 0;
     bool vigil_kept = watched && l->vigil.begin();
+    os::not_cancelable whole; // the sink may be the program's
     ty_status status = l->sink->write(l->sink->context, offset, s.memory, bytes);
     if (!status && l->check)
         status = l->check(l->context);

@@ -15,7 +15,7 @@ constexpr int high_descriptor_min = 900; // a process gets 1,024 by default
 low_descriptors_taken::low_descriptors_taken() {
     for (int fd = 0; fd < low_count; ++fd)
         if (sys::fcntl(fd, F_GETFD, 0) == -1)
-            if (int filler = sys::open("/", O_PATH | O_CLOEXEC); filler >= 0)
+            if (int filler = sys::open_system_file("/", O_PATH | O_CLOEXEC); filler >= 0)
                 fillers_[count_++] = filler;
 }
 
@@ -45,6 +45,11 @@ int open_descriptor(const char *path, int flags, mode_t mode) {
         fd = sys::open(path, flags | O_CLOEXEC, mode);
     while (fd < 0 && errno == EINTR);
     return raise_descriptor(fd);
+}
+
+int open_system_file(const char *path) {
+    low_descriptors_taken taken;
+    return raise_descriptor(sys::open_system_file(path, O_RDONLY | O_CLOEXEC));
 }
 
 off_t mark_descriptor(int fd) {

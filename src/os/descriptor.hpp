@@ -32,6 +32,8 @@ int raise_descriptor(int fd);
 
 // open(2) with O_CLOEXEC, by N1. -1 and errno on failure.
 int open_descriptor(const char *path, int flags, mode_t mode = 0);
+// The same for reading what the system tells of itself, without a function of libc (direct_calls.hpp).
+int open_system_file(const char *path);
 
 // N2: an open file is told from others by its position, which nothing else here uses: a random one, far from where
 // files that are read or written stand. So it is known to be the very same opening, with the locks that it holds.

@@ -7,7 +7,12 @@
 #include "vm.hpp"
 
 #include <new>
+#include <sys/auxv.h>
 #include <ucontext.h>
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
 
 namespace taiyen::os::faults {
 namespace {
@@ -48,7 +53,7 @@ uintptr_t instruction_of(const ucontext_t *context) {
 
 outcome serve_version(watch &node, uint32_t version, const memory_fault &fault) {
     if (!enter(node)) {
-        yield();
+        give_way();
         return outcome::again;
     }
     outcome result = outcome::again;
@@ -260,6 +265,51 @@ void leave(watch &node) {
     node.inside.fetch_sub(1, std::memory_order_seq_cst);
 }
 
+namespace {
+
+// What the handlers of this library need beside the frame that the kernel makes, which grows with the processor's
+// registers.
+constexpr size_t handler_stack_bytes = 2048;
+
+ty_status check_alternate_stack() {
+    static thread_local bool checked;
+    stack_t stack;
+    if (checked || sys::alternate_stack(&stack) != 0 || (stack.ss_flags & SS_DISABLE) != 0)
+        return TY_OK;
+    size_t frame = getauxval(AT_MINSIGSTKSZ);
+    size_t needed = (frame != 0 ? frame : 2048) + handler_stack_bytes;
+    if (stack.ss_size < needed)
+        return failure(TY_E_UNSUPPORTED, "find stores by page faults in this thread: its alternate stack has %zu bytes",
+                       stack.ss_size)
+            .remedy("give sigaltstack at least %zu bytes, or sysconf(_SC_SIGSTKSZ), or none", needed);
+    checked = true;
+    return TY_OK;
+}
+
+sigset_t own_signal() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGSEGV);
+    return set;
+}
+
+} // namespace
+
+ty_status admit(bool *blocked) {
+    *blocked = false;
+    if (ty_status status = check_alternate_stack())
+        return status;
+    sigset_t before;
+    sigset_t set = own_signal();
+    *blocked = ::pthread_sigmask(SIG_UNBLOCK, &set, &before) == 0 && sigismember(&before, SIGSEGV) == 1;
+    return TY_OK;
+}
+
+void block_again() {
+    sigset_t set = own_signal();
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
 signals_blocked::signals_blocked() {
     sigset_t all;
     sigfillset(&all);
@@ -279,7 +329,7 @@ hold::hold(watch &node) : node_(node) {
         uint64_t inside = node.inside.load(std::memory_order_seq_cst);
         if (static_cast<uint32_t>(inside) == 0 || inside >> 32 != process >> 32)
             return;
-        yield();
+        give_way();
     }
 }
 

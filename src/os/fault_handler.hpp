@@ -10,6 +10,8 @@
 //     while it changes. The node that a writing thread needs does not change: its range is mapped and watched.
 // F3: what a fork copied of other threads' handlers and holds means nothing in the child.
 // F4: a fault that nobody here claims goes on as if this handler were not there.
+// F5: who begins to write to a range by the library's leave (a transaction that finds its stores) takes faults
+//     meanwhile, whatever signals the thread blocks.
 #pragma once
 
 #include <atomic>
@@ -61,6 +63,12 @@ outcome serve(watch &node, const memory_fault &fault);
 // For the handlers' part of the work outside a handler. False: the faults are held.
 bool enter(watch &node);
 void leave(watch &node);
+
+// The calling thread is about to write where writes fault: SIGSEGV is no longer blocked in it, as the kernel ends a
+// process at a fault of a thread that blocks it; *blocked tells whether it was. Expected: TY_E_UNSUPPORTED (the
+// thread's alternate stack is too small for a handler).
+ty_status admit(bool *blocked);
+void block_again(); // what admit told of
 
 // Signals wait: a handler of this very thread could write to the range, and would never be done.
 class signals_blocked {

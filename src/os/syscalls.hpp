@@ -1,6 +1,12 @@
 // Every system call of the os layer goes through these wrappers, so that a test can make any one of them fail.
 // In a program the hook is null: one load and one predictable branch a system call.
+//
+// None is a cancellation point. What files need goes through libc, where programs that stand between a program and its
+// files (fakechroot, eatmydata) see it; what else allocating needs goes straight to the kernel (direct_calls.hpp).
 #pragma once
+
+#include "cancellation.hpp"
+#include "direct_calls.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -88,38 +94,52 @@ inline bool refused(call which) {
 }
 
 inline void *mmap(void *address, size_t bytes, int protection, int flags, int fd, uint64_t offset) {
-    return refused(call::mmap) ? MAP_FAILED : ::mmap(address, bytes, protection, flags, fd, static_cast<off_t>(offset));
+    return refused(call::mmap) ? MAP_FAILED
+                               : direct::mmap(address, bytes, protection, flags, fd, static_cast<off_t>(offset));
 }
 inline int munmap(void *address, size_t bytes) {
-    return refused(call::munmap) ? -1 : ::munmap(address, bytes);
+    return refused(call::munmap) ? -1 : direct::munmap(address, bytes);
 }
 inline int mprotect(void *address, size_t bytes, int protection) {
-    return refused(call::mprotect) ? -1 : ::mprotect(address, bytes, protection);
+    return refused(call::mprotect) ? -1 : direct::mprotect(address, bytes, protection);
 }
 inline int madvise(void *address, size_t bytes, int advice) {
-    return refused(call::madvise) ? -1 : ::madvise(address, bytes, advice);
+    return refused(call::madvise) ? -1 : direct::madvise(address, bytes, advice);
 }
 inline int msync(void *address, size_t bytes, int flags) {
+    not_cancelable whole;
     return refused(call::msync) ? -1 : ::msync(address, bytes, flags);
 }
 inline int open(const char *path, int flags, mode_t mode = 0) {
+    not_cancelable whole;
     return refused(call::open) ? -1 : ::open(path, flags, mode);
 }
 // close frees the descriptor whatever it returns, and nothing here writes without a flush: its result says nothing.
 inline void close(int fd) {
-    ::close(fd);
+    direct::close(fd);
 }
 inline ssize_t read(int fd, void *buffer, size_t bytes) {
+    not_cancelable whole;
     return refused(call::read) ? -1 : ::read(fd, buffer, bytes);
 }
+// Of files in which the system tells of itself.
+inline int open_system_file(const char *path, int flags) {
+    return refused(call::open) ? -1 : direct::open(path, flags);
+}
+inline ssize_t read_system_file(int fd, void *buffer, size_t bytes) {
+    return refused(call::read) ? -1 : direct::read(fd, buffer, bytes);
+}
 inline ssize_t pread(int fd, void *buffer, size_t bytes, uint64_t offset) {
+    not_cancelable whole;
     return refused(call::pread) ? -1 : ::pread(fd, buffer, bytes, static_cast<off_t>(offset));
 }
 inline ssize_t pwrite(int fd, const void *buffer, size_t bytes, uint64_t offset) {
+    not_cancelable whole;
     return refused(call::pwrite) ? -1 : ::pwrite(fd, buffer, bytes, static_cast<off_t>(offset));
 }
 inline ssize_t pwrite_durable(int fd, const void *buffer, size_t bytes, uint64_t offset) {
     iovec part{const_cast<void *>(buffer), bytes};
+    not_cancelable whole;
     return refused(call::pwrite_durable) ? -1 : ::pwritev2(fd, &part, 1, static_cast<off_t>(offset), RWF_DSYNC);
 }
 inline off_t lseek(int fd, uint64_t offset, int whence) {
@@ -127,7 +147,7 @@ inline off_t lseek(int fd, uint64_t offset, int whence) {
 }
 template <typename Argument>
 inline int fcntl(int fd, int command, Argument argument) {
-    return refused(call::fcntl) ? -1 : ::fcntl(fd, command, argument);
+    return refused(call::fcntl) ? -1 : static_cast<int>(direct::call(SYS_fcntl, fd, command, argument));
 }
 inline int fstat(int fd, struct stat *status) {
     return refused(call::fstat) ? -1 : ::fstat(fd, status);
@@ -148,15 +168,18 @@ inline int fremovexattr(int fd, const char *name) {
     return refused(call::fremovexattr) ? -1 : ::fremovexattr(fd, name);
 }
 inline int fdatasync(int fd) {
+    not_cancelable whole;
     return refused(call::fdatasync) ? -1 : ::fdatasync(fd);
 }
 inline int fsync(int fd) {
+    not_cancelable whole;
     return refused(call::fsync) ? -1 : ::fsync(fd);
 }
 inline int ftruncate(int fd, uint64_t bytes) {
     return refused(call::ftruncate) ? -1 : ::ftruncate(fd, static_cast<off_t>(bytes));
 }
 inline int fallocate(int fd, int mode, uint64_t offset, uint64_t bytes) {
+    not_cancelable whole;
     return refused(call::fallocate) ? -1 : ::fallocate(fd, mode, static_cast<off_t>(offset), static_cast<off_t>(bytes));
 }
 inline int rename(const char *from, const char *to) {
@@ -166,13 +189,16 @@ inline int unlink(const char *path) {
     return refused(call::unlink) ? -1 : ::unlink(path);
 }
 inline int userfaultfd(int flags) {
-    return refused(call::userfaultfd) ? -1 : static_cast<int>(::syscall(SYS_userfaultfd, flags));
+    return refused(call::userfaultfd) ? -1 : static_cast<int>(direct::call(SYS_userfaultfd, flags));
 }
 inline int ioctl(int fd, unsigned long request, void *argument) {
     return refused(call::ioctl) ? -1 : ::ioctl(fd, request, argument);
 }
 inline int sigaction(int signal, const struct sigaction *action, struct sigaction *old) {
     return refused(call::sigaction) ? -1 : ::sigaction(signal, action, old);
+}
+inline int alternate_stack(stack_t *stack) {
+    return ::sigaltstack(nullptr, stack);
 }
 // The pthread functions give their error as the result.
 inline int signal_mask(int how, const sigset_t *set, sigset_t *old) {
@@ -185,29 +211,34 @@ inline bool signal_pending(int signal) {
 }
 inline void take_signal(const sigset_t *set) {
     timespec at_once = {};
+    not_cancelable whole;
     ::sigtimedwait(set, nullptr, &at_once);
 }
 inline int thread_create(pthread_t *thread, void *(*main)(void *), void *argument) {
     return refused(call::thread_create) ? errno : ::pthread_create(thread, nullptr, main, argument);
 }
 inline int membarrier(int command) {
-    return refused(call::membarrier) ? -1 : static_cast<int>(::syscall(SYS_membarrier, command, 0u, 0));
+    return refused(call::membarrier) ? -1 : static_cast<int>(direct::call(SYS_membarrier, command, 0u, 0));
 }
 // A wait may end for no reason, and waking cannot fail: their results say nothing.
 inline void futex_wait(const uint32_t *word, uint32_t value, const timespec *timeout) {
-    ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, nullptr, 0);
+    direct::call(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, nullptr, 0);
 }
 inline void futex_wake(const uint32_t *word, int threads) {
-    ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
+    direct::call(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
 }
 inline ssize_t getrandom(void *bytes, size_t count) {
-    return refused(call::getrandom) ? -1 : ::getrandom(bytes, count, 0);
+    return refused(call::getrandom) ? -1 : direct::call(SYS_getrandom, bytes, count, 0);
 }
 inline int sysinfo(struct sysinfo *info) {
     return refused(call::sysinfo) ? -1 : ::sysinfo(info);
 }
 inline int affinity(size_t bytes, cpu_set_t *set) {
     return refused(call::affinity) ? -1 : ::sched_getaffinity(0, bytes, set);
+}
+// Of the calling thread: SCHED_OTHER, SCHED_FIFO and so on; -1: not known.
+inline int scheduling_class() {
+    return static_cast<int>(direct::call(SYS_sched_getscheduler, 0));
 }
 // Of the thread, to one core.
 inline int set_affinity(uint64_t thread_id, unsigned core) {
@@ -229,28 +260,28 @@ inline int getrlimit(int resource, struct rlimit *limit) {
 }
 inline int mbind(void *address, size_t bytes, int mode, const unsigned long *nodes, unsigned long node_bits) {
     return refused(call::mbind) ? -1
-                                : static_cast<int>(::syscall(SYS_mbind, address, bytes, mode, nodes, node_bits, 0u));
+                                : static_cast<int>(direct::call(SYS_mbind, address, bytes, mode, nodes, node_bits, 0u));
 }
 inline int get_mempolicy(int *mode, unsigned long *nodes, unsigned long node_bits, const void *address,
                          unsigned flags) {
     return refused(call::get_mempolicy)
                ? -1
-               : static_cast<int>(::syscall(SYS_get_mempolicy, mode, nodes, node_bits, address, flags));
+               : static_cast<int>(direct::call(SYS_get_mempolicy, mode, nodes, node_bits, address, flags));
 }
 inline int getcpu(unsigned *core, unsigned *node) {
-    return refused(call::getcpu) ? -1 : static_cast<int>(::syscall(SYS_getcpu, core, node, nullptr));
+    return refused(call::getcpu) ? -1 : static_cast<int>(direct::call(SYS_getcpu, core, node, nullptr));
 }
 inline int io_setup(unsigned count, aio_context_t *context) {
-    return refused(call::io_setup) ? -1 : static_cast<int>(::syscall(SYS_io_setup, count, context));
+    return refused(call::io_setup) ? -1 : static_cast<int>(direct::call(SYS_io_setup, count, context));
 }
 inline void io_destroy(aio_context_t context) {
-    ::syscall(SYS_io_destroy, context);
+    direct::call(SYS_io_destroy, context);
 }
 inline long io_submit(aio_context_t context, long count, iocb **requests) {
-    return refused(call::io_submit) ? -1 : ::syscall(SYS_io_submit, context, count, requests);
+    return refused(call::io_submit) ? -1 : direct::call(SYS_io_submit, context, count, requests);
 }
 inline long io_getevents(aio_context_t context, long least, long most, io_event *events) {
-    return refused(call::io_getevents) ? -1 : ::syscall(SYS_io_getevents, context, least, most, events, nullptr);
+    return refused(call::io_getevents) ? -1 : direct::call(SYS_io_getevents, context, least, most, events, nullptr);
 }
 inline void *memory(size_t bytes) {
     return refused(call::memory) ? nullptr : ::calloc(1, bytes);

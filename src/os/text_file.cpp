@@ -6,13 +6,13 @@
 namespace taiyen::os {
 
 bool read_text(const char *path, char *text, size_t text_bytes) {
-    int fd = open_descriptor(path, O_RDONLY);
+    int fd = open_system_file(path);
     if (fd < 0)
         return false;
     size_t used = 0;
     ssize_t got;
     do {
-        got = sys::read(fd, text + used, text_bytes - 1 - used);
+        got = sys::read_system_file(fd, text + used, text_bytes - 1 - used);
         if (got > 0)
             used += static_cast<size_t>(got);
     } while ((got > 0 && used < text_bytes - 1) || (got < 0 && errno == EINTR));
@@ -30,7 +30,7 @@ bool read_number(const char *path, uint64_t *number) {
 }
 
 bool mapping_reader::open() {
-    fd_ = open_descriptor("/proc/self/maps", O_RDONLY);
+    fd_ = open_system_file("/proc/self/maps");
     failed_ = fd_ < 0;
     used_ = filled_ = 0;
     return !failed_;
@@ -46,7 +46,7 @@ int mapping_reader::get() {
     if (used_ == filled_) {
         ssize_t got;
         do
-            got = sys::read(fd_, buffer_, sizeof buffer_);
+            got = sys::read_system_file(fd_, buffer_, sizeof buffer_);
         while (got < 0 && errno == EINTR);
         failed_ = failed_ || got < 0;
         if (got <= 0)

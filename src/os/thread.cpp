@@ -2,7 +2,9 @@
 
 #include "failure.hpp"
 #include "kernel_abi.hpp"
+#include "standard_error.hpp"
 #include "syscalls.hpp"
+#include "vm.hpp"
 
 #include <atomic>
 #include <climits>
@@ -22,8 +24,7 @@ constexpr bool ranks_checked = false;
 thread_local unsigned held_ranks;
 
 [[noreturn]] void stop_with(const char *message, size_t bytes) {
-    ssize_t written = ::write(STDERR_FILENO, message, bytes);
-    static_cast<void>(written);
+    write_standard_error(message, bytes);
     __builtin_trap();
 }
 
@@ -51,14 +52,33 @@ bool lock_ranks_checked() {
     return ranks_checked;
 }
 
+// A look every few processor cycles, for less than the two changes of threads take that a sleep costs.
+constexpr unsigned looks_before_sleep = 100;
+
 void mutex::lock() {
     if (ranks_checked)
         note_locked(rank_);
-    pthread_mutex_lock(&mutex_);
+    uint32_t free = 0;
+    if (!word_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
+        lock_slowly();
+}
+
+// Who has slept takes the lock as one that others may sleep for.
+[[gnu::cold]] void mutex::lock_slowly() {
+    for (unsigned i = 0; i < looks_before_sleep; i++) {
+        uint32_t free = 0;
+        if (word_.load(std::memory_order_relaxed) == 0 &&
+            word_.compare_exchange_weak(free, 1, std::memory_order_acquire, std::memory_order_relaxed))
+            return;
+        pause_briefly();
+    }
+    while (word_.exchange(2, std::memory_order_acquire) != 0)
+        wait_on(word_, 2);
 }
 
 bool mutex::try_lock() {
-    if (pthread_mutex_trylock(&mutex_) != 0)
+    uint32_t free = 0;
+    if (!word_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed))
         return false;
     if (ranks_checked)
         note_locked(rank_);
@@ -66,22 +86,25 @@ bool mutex::try_lock() {
 }
 
 void mutex::unlock() {
-    pthread_mutex_unlock(&mutex_);
+    if (word_.exchange(0, std::memory_order_release) == 2)
+        wake_one(word_);
     if (ranks_checked)
         note_unlocked(rank_);
 }
 
 void condition::wait(mutex &m) {
-    if (ranks_checked)
-        note_unlocked(m.rank_);
-    // Waiting takes the lock again: no lock of a higher rank may be held meanwhile.
-    if (ranks_checked)
-        note_locked(m.rank_);
-    pthread_cond_wait(&condition_, &m.mutex_);
+    uint32_t seen = changes_.load(std::memory_order_relaxed); // it changes after what it tells of, under the lock
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    m.unlock();
+    wait_on(changes_, seen);
+    m.lock(); // no lock of a higher rank may be held
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void condition::notify_all() {
-    pthread_cond_broadcast(&condition_);
+    changes_.fetch_add(1, std::memory_order_relaxed);
+    if (waiting_.load(std::memory_order_relaxed) != 0)
+        wake_all(changes_);
 }
 
 static const uint32_t *address_of(const std::atomic<uint32_t> &word) {
@@ -103,17 +126,25 @@ void wake_all(const std::atomic<uint32_t> &word) {
     sys::futex_wake(address_of(word), INT_MAX);
 }
 
+void *thread::run(void *self) {
+    const thread &started = *static_cast<thread *>(self);
+    not_cancelable whole;
+    return started.main_(started.argument_);
+}
+
 ty_status thread::start(void *(*main)(void *), void *argument) {
+    main_ = main;
+    argument_ = argument;
     // The program's signals are not for the library's threads. A fault of the thread itself is: it may write to pages
     // that the signal tracker protects.
     sigset_t blocked;
     sigset_t before;
     sigfillset(&blocked);
-    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
         sigdelset(&blocked, own);
     int error = sys::signal_mask(SIG_SETMASK, &blocked, &before);
     if (error == 0) {
-        error = sys::thread_create(&thread_, main, argument);
+        error = sys::thread_create(&thread_, run, this);
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
     if (error == 0)
@@ -122,7 +153,20 @@ ty_status thread::start(void *(*main)(void *), void *argument) {
 }
 
 void thread::join() {
+    not_cancelable whole;
     pthread_join(thread_, nullptr);
+}
+
+void give_way() {
+    constexpr uint64_t moment_ns = 50'000;
+    static const std::atomic<uint32_t> nothing{0};
+    int kept = errno;
+    int scheduling = sys::scheduling_class();
+    if (scheduling == SCHED_FIFO || scheduling == SCHED_RR)
+        wait_on(nothing, 0, moment_ns);
+    else
+        yield();
+    errno = kept;
 }
 
 uint64_t now_ns() {
@@ -136,7 +180,7 @@ uint64_t process_id() {
 }
 
 uint64_t thread_id() {
-    return static_cast<uint64_t>(::syscall(SYS_gettid));
+    return static_cast<uint64_t>(direct::call(SYS_gettid));
 }
 
 uint64_t unix_time_ns() {
@@ -181,6 +225,22 @@ void random_bytes(void *bytes, unsigned count) {
     }
 }
 
+// A change of protection that takes rights away interrupts the processors that run the process's threads, on most
+// machines; and a store leaves a processor within a time that is nothing beside the pause.
+void await_stores() {
+    constexpr uint64_t long_enough_ns = 20'000'000;
+    static const std::atomic<uint32_t> nothing{0};
+    void *page = sys::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page != MAP_FAILED) {
+        *static_cast<volatile char *>(page) = 1;
+        sys::mprotect(page, page_bytes, PROT_NONE);
+        sys::munmap(page, page_bytes);
+    }
+    uint64_t now = now_ns();
+    for (uint64_t until = now + long_enough_ns; now < until; now = now_ns())
+        wait_on(nothing, 0, until - now);
+}
+
 bool process_barrier_register() {
     return sys::membarrier(kernel::membarrier_register_private_expedited) == 0;
 }
@@ -195,16 +255,19 @@ bool process_barrier_available() {
     return answer == 1;
 }
 
-void process_barrier() {
-    static constexpr char message[] = "taiyen: the kernel no longer allows membarrier, which it did before\n";
-    constexpr int attempts = 10000; // it fails for want of a few bytes of kernel memory, which passes
-    for (int i = 0; i < attempts; i++) {
-        if (sys::membarrier(kernel::membarrier_private_expedited) == 0)
-            return;
-        process_barrier_register();
-        sched_yield();
+bool process_barrier() {
+    constexpr int attempts = 1000; // it fails for want of a few bytes of kernel memory, which passes
+    int kept = errno;
+    bool done = false;
+    for (int i = 0; i < attempts && !done; i++) {
+        done = sys::membarrier(kernel::membarrier_private_expedited) == 0;
+        if (!done && errno != ENOMEM && !process_barrier_register())
+            break; // as EPERM or ENOSYS of a filter of system calls
+        if (!done)
+            yield();
     }
-    stop_with(message, sizeof message - 1); // going on would corrupt the heap
+    errno = kept;
+    return done;
 }
 
 } // namespace taiyen::os

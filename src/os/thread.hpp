@@ -2,6 +2,8 @@
 // order.
 #pragma once
 
+#include "cancellation.hpp"
+
 #include <atomic>
 #include <cstdint>
 #include <pthread.h>
@@ -10,7 +12,8 @@
 
 namespace taiyen::os {
 
-// In the order in which they may be taken.
+// In the order in which they may be taken. Who holds one waits for those behind it, and for nothing that a program does
+// in a callback: docs/design/heap.md, "Locks".
 enum class lock_rank : uint8_t {
     registry = 1,     // the list of open heaps
     snapshots = 2,    // who takes a snapshot of a transactional heap
@@ -34,6 +37,9 @@ enum class lock_rank : uint8_t {
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.
 bool lock_ranks_checked();
 
+// Of the library's own making, as are conditions: neither is a cancellation point, and a program that puts functions of
+// its own in the place of pthread_mutex_lock may allocate in them. Who waits looks again for a moment first, as a lock
+// is held for less time than the kernel takes to make a thread wait and wake it; then it sleeps.
 class mutex {
 public:
     explicit constexpr mutex(lock_rank rank) : rank_(rank) {}
@@ -42,10 +48,9 @@ public:
     void unlock();
 
 private:
-    friend class condition;
-    // A lock is held for less time than the kernel takes to make a thread wait and wake it: who waits looks again for a
-    // moment first.
-    pthread_mutex_t mutex_ = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+    void lock_slowly();
+
+    std::atomic<uint32_t> word_{0}; // 0: free, 1: held, 2: held, and somebody may sleep
     lock_rank rank_;
 };
 
@@ -62,11 +67,12 @@ private:
 
 class condition {
 public:
-    void wait(mutex &m);
-    void notify_all();
+    void wait(mutex &m); // may end for no reason
+    void notify_all();   // with the mutex held, or after what it tells of was changed with the mutex held
 
 private:
-    pthread_cond_t condition_ = PTHREAD_COND_INITIALIZER;
+    std::atomic<uint32_t> changes_{0};
+    std::atomic<uint32_t> waiting_{0}; // changes under the mutex, so that who notifies sees who waits
 };
 
 // Waiting for a word to change, in the kernel (futex); for what a condition is too slow or too large for. A wait ends
@@ -79,11 +85,16 @@ void wake_all(const std::atomic<uint32_t> &word);
 
 class thread {
 public:
-    ty_status start(void *(*main)(void *), void *argument); // signals are blocked in it; Expected: TY_E_MEMORY
+    // All signals but its own faults are blocked in it, and it is not cancelled. Expected: TY_E_MEMORY.
+    ty_status start(void *(*main)(void *), void *argument);
     void join();
 
 private:
+    static void *run(void *self);
+
     pthread_t thread_{};
+    void *(*main_)(void *) = nullptr;
+    void *argument_ = nullptr;
 };
 
 // In a loop that looks at a word: leaves the core's other thread more of it.
@@ -104,10 +115,18 @@ inline void yield() {
     sched_yield();
 } // lets another thread run on this core
 
-// Makes every running thread of the process execute a full memory barrier (membarrier, private expedited); false
-// where the kernel cannot: then every fast path must use its own fence.
+// The same, in a loop that ends when another thread has got on, however long that takes. A thread of a real-time class
+// sleeps for a moment: as long as it runs, no thread of a lower priority does on its core. Async-signal-safe.
+void give_way();
+
+// Makes every running thread of the process execute a full memory barrier (membarrier, private expedited); false where
+// the kernel cannot: then every fast path must use its own fence. What was available may be refused later, as a program
+// can give up system calls: then process_barrier returns false, and nothing was done.
 bool process_barrier_available();
-void process_barrier();
+[[nodiscard]] bool process_barrier();
+// What can be done where it is refused: returns when the stores that other threads had made before are visible, and
+// what they load from now on is newer than the stores that this thread has made. Takes 20 ms.
+void await_stores();
 bool process_barrier_register(); // what the first process_barrier_available() does
 
 } // namespace taiyen::os

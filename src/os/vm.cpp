@@ -88,7 +88,7 @@ ty_status reserve_at(uintptr_t address, size_t bytes, void **reserved) {
     if ((before != 0 && sys::munmap(got, before) != 0) ||
         (after != 0 && sys::munmap(reinterpret_cast<void *>(aligned + bytes), after) != 0)) {
         ty_status status = memory_failure("trim", got, bytes);
-        ::munmap(got, bytes + excess); // unmapping what is not mapped is no error
+        direct::munmap(got, bytes + excess); // unmapping what is not mapped is no error
         return status;
     }
     *mapped = reinterpret_cast<void *>(aligned);

@@ -199,7 +199,7 @@ outcome on_write(void *context, const faults::memory_fault &fault) {
         return faults::serve(*g.beneath, fault);
     serving turn(g);
     if (!turn.begun()) {
-        yield();
+        give_way();
         return outcome::again;
     }
     uint64_t piece = (fault.address - reinterpret_cast<uintptr_t>(g.base)) / page_bytes / g.piece_pages;
@@ -332,6 +332,14 @@ ty_status write_guard::protect(const uint64_t *pieces, size_t count) {
     return TY_OK;
 }
 
+ty_status write_guard::admit_thread(bool *blocked) {
+    return faults::admit(blocked);
+}
+
+void write_guard::leave_thread() {
+    faults::block_again();
+}
+
 ty_status write_guard::touch(const void *address, size_t bytes) {
     guard_state &g = *state_;
     uintptr_t base = reinterpret_cast<uintptr_t>(g.base);
@@ -343,7 +351,7 @@ ty_status write_guard::touch(const void *address, size_t bytes) {
     piece_range pieces = {(start - base) / piece_bytes, (end - 1 - base) / piece_bytes + 1};
     result what = result::done;
     while (!try_touch(g, pieces, address, &what))
-        yield();
+        give_way();
     if (what == result::refused)
         return failure(TY_E_BUSY, "make %zu bytes at %p writable: the owner of the memory refuses", bytes, address)
             .remedy("write to fewer places in one transaction");

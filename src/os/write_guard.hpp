@@ -59,6 +59,11 @@ public:
     // Expected: TY_E_MEMORY: some of them may be protected already; call again.
     ty_status protect(const uint64_t *pieces, size_t count);
 
+    // A thread that is going to write to the range takes faults from now on, whatever it blocks; *blocked: it blocked
+    // them, and leave makes that so again. Expected: TY_E_UNSUPPORTED (it could not serve any).
+    static ty_status admit_thread(bool *blocked);
+    static void leave_thread();
+
     // Makes the part of [address, address + bytes) that lies in the range writable, calling the owner as writes would.
     // Not armed: does nothing. Expected: TY_E_BUSY (the owner refuses), TY_E_MEMORY (too many mappings).
     ty_status touch(const void *address, size_t bytes);

@@ -86,6 +86,7 @@ ty_status procedure_run(ty_heap *heap, uint64_t id, const void *arguments, size_
         return failure(TY_E_NOT_FOUND, "run the procedure %llu: none is registered",
                        static_cast<unsigned long long>(id))
             .remedy("call ty_register_procedure before the heap is opened");
+    os::not_cancelable whole; // amid a rollback, a replay or an undo
     return found.procedure(heap, arguments, bytes, found.context);
 }
 

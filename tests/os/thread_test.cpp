@@ -6,6 +6,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <set>
+#include <sys/resource.h>
 #include <vector>
 
 using namespace taiyen::os;
@@ -81,11 +82,92 @@ TEST(thread, signals_go_to_the_program_but_faults_to_the_thread) {
     t.join();
     EXPECT_TRUE(sigismember(&mask, SIGTERM));
     EXPECT_TRUE(sigismember(&mask, SIGUSR1));
+    EXPECT_TRUE(sigismember(&mask, SIGXFSZ));
+    EXPECT_TRUE(sigismember(&mask, SIGABRT));
     EXPECT_FALSE(sigismember(&mask, SIGSEGV));
     EXPECT_FALSE(sigismember(&mask, SIGBUS));
     sigset_t own;
     pthread_sigmask(SIG_SETMASK, nullptr, &own);
     EXPECT_FALSE(sigismember(&own, SIGTERM));
+}
+
+TEST(thread, is_not_cancelable) {
+    int state = PTHREAD_CANCEL_ENABLE;
+    thread t;
+    ASSERT_EQ(t.start(
+                  [](void *argument) -> void * {
+                      pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, static_cast<int *>(argument));
+                      return nullptr;
+                  },
+                  &state),
+              TY_OK);
+    t.join();
+    EXPECT_EQ(state, PTHREAD_CANCEL_DISABLE);
+}
+
+namespace {
+
+// What a thread of a real-time class does: the number of its own sleeps; -1: it may not be one.
+void *give_way_in_real_time(void *argument) {
+    auto &sleeps = *static_cast<long *>(argument);
+    sched_param first{};
+    first.sched_priority = sched_get_priority_min(SCHED_FIFO);
+    sleeps = -1;
+    if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &first) != 0)
+        return nullptr;
+    rusage before{}, after{};
+    getrusage(RUSAGE_THREAD, &before);
+    give_way();
+    getrusage(RUSAGE_THREAD, &after);
+    sleeps = after.ru_nvcsw - before.ru_nvcsw;
+    return nullptr;
+}
+
+} // namespace
+
+// As long as such a thread does not sleep, none of a lower priority runs on its processor.
+TEST(thread, sleeps_in_a_wait_under_a_real_time_class) {
+    long sleeps = 0;
+    thread t;
+    ASSERT_EQ(t.start(give_way_in_real_time, &sleeps), TY_OK);
+    t.join();
+    if (sleeps < 0)
+        GTEST_SKIP() << "no permission for SCHED_FIFO";
+    EXPECT_GE(sleeps, 1);
+}
+
+// What waits or locks here is no cancellation point; the program's own is.
+TEST(thread, a_wait_is_no_cancellation_point) {
+    shared state;
+    pthread_t waiting;
+    auto wait = [](void *argument) -> void * {
+        auto &shared_state = *static_cast<shared *>(argument);
+        {
+            lock_guard guard(shared_state.lock);
+            shared_state.turn = 1;
+            while (shared_state.count == 0)
+                shared_state.changed.wait(shared_state.lock);
+            shared_state.turn = 2;
+        }
+        pthread_testcancel();
+        return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&waiting, nullptr, wait, &state), 0);
+    for (bool begun = false; !begun; give_way()) {
+        lock_guard guard(state.lock); // with the lock, the thread has not begun, or waits
+        begun = state.turn == 1;
+    }
+    pthread_cancel(waiting);
+    {
+        lock_guard guard(state.lock);
+        state.count = 1;
+        state.changed.notify_all();
+    }
+    void *result = nullptr;
+    pthread_join(waiting, &result);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+    EXPECT_EQ(state.turn, 2u) << "it went on with the lock, and let go of it";
+    lock_guard guard(state.lock);
 }
 
 TEST(thread_death, locks_out_of_order_end_the_process) {
@@ -138,7 +220,7 @@ TEST(thread, the_process_barrier_works_where_it_is_said_to) {
     if (!process_barrier_available())
         GTEST_SKIP() << "this kernel has no membarrier";
     for (int i = 0; i < 100; i++)
-        process_barrier();
+        EXPECT_TRUE(process_barrier());
 }
 
 namespace {

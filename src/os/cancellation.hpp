@@ -1,0 +1,21 @@
+// Cancellation of threads (pthread_cancel). What is cancelled amid the library would leave its locks held.
+#pragma once
+
+#include <pthread.h>
+
+namespace taiyen::os {
+
+// While it lives, the thread is not cancelled: for calls that are cancellation points, and for callbacks of the program
+// that run while the library holds something. The cancellation takes place at the program's next point.
+class [[nodiscard]] not_cancelable {
+public:
+    not_cancelable() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+    ~not_cancelable() { pthread_setcancelstate(before_, nullptr); }
+    not_cancelable(const not_cancelable &) = delete;
+    not_cancelable &operator=(const not_cancelable &) = delete;
+
+private:
+    int before_;
+};
+
+} // namespace taiyen::os
