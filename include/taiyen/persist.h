@@ -66,7 +66,9 @@ typedef enum ty_tracking {
     TY_TRACK_AUTOMATIC = 0, /* the kernel's write tracking where there is one, else content, else signals */
     TY_TRACK_KERNEL = 1,    /* userfaultfd asynchronous write-protection and PAGEMAP_SCAN (Linux 6.7), or an error */
     TY_TRACK_SIGNAL = 2,    /* page protection and a SIGSEGV handler: 7 us for the first write to a page, and system
-                               calls that write into clean pages of the heap (read, recv) fail with EFAULT */
+                               calls that write into clean pages of the heap (read, recv) fail with EFAULT. No
+                               thread that writes to the heap may block SIGSEGV: the kernel ends the process. The one
+                               that opens it blocks it no more */
     TY_TRACK_CONTENT = 3    /* checksums of the pages in memory that are not the file's: any kernel, and system calls
                                may write; a snapshot's pause grows by 0.1 s for each GB that was written since the open,
                                or by a tenth of that where the kernel keeps soft-dirty marks (5.11) and the heap is a

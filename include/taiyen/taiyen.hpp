@@ -658,16 +658,14 @@ public:
     // those that the next run finds.
     std::pmr::memory_resource *resource() const noexcept { return resource_.get(); }
 
-    // After a failure the heap is still open if the snapshot failed, and ended if only what follows it did.
+    // After a failure the heap is still open.
     result<void> close() {
         if (!heap_)
             return {};
-        const void *inside = ty_heap_base(heap_);
         const ty_status status = kind() == TY_VOLATILE ? ty_heap_destroy(heap_) : ty_close(heap_);
-        result<void> outcome = result<void>::of(status);
-        if (ty_heap_of(inside) != heap_)
-            heap_ = nullptr;
-        return outcome;
+        if (status == TY_OK)
+            heap_ = nullptr; // another thread's heap may have the same address by now
+        return result<void>::of(status);
     }
     // Ends a persistent heap without a snapshot.
     result<void> discard() {
@@ -687,8 +685,7 @@ private:
             static_cast<void>(ty_heap_destroy(release()));
             return;
         }
-        const void *inside = ty_heap_base(heap_);
-        if (ty_close(heap_) != TY_OK && ty_heap_of(inside) == heap_)
+        if (ty_close(heap_) != TY_OK) // then it is still open
             static_cast<void>(ty_discard(heap_));
         heap_ = nullptr;
     }

@@ -77,7 +77,10 @@ TY_API TY_CHECKED ty_status ty_set_stores(ty_heap *heap, ty_store_mode stores);
 /* Begins a transaction; waits for the one under way and for read sections to end. options may be NULL.
  * Errors: TY_E_ARGUMENT (not a transactional heap, or this thread has one, or a section, under way on it), TY_E_BUSY
  * (no_wait), TY_E_PERMISSION (read-only), TY_E_FORKED; automatic, or with check_stores, also TY_E_MEMORY and
- * TY_E_UNSUPPORTED (faults cannot be handled). Thread-safe. */
+ * TY_E_UNSUPPORTED (faults cannot be handled; the thread's sigaltstack is too small for that: the text says how large
+ * it must be). Such a transaction takes SIGSEGV out of the thread's signal mask until it ends, as stores are found by
+ * page faults; stores of other threads to the heap meanwhile, or with check_stores at any time, need the same of them.
+ * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_begin(ty_heap *heap, const ty_txn_options *options, ty_txn **txn);
 
 /* The calling thread's transaction on the heap; NULL if it has none, which is no error (nor is a heap without

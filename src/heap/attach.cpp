@@ -55,6 +55,7 @@ void set_classes(ty_heap *heap) {
             size_class++;
         heap->class_of[bytes / 8] = static_cast<uint8_t>(size_class);
     }
+    heap->class_of[0] = heap->class_of[16 / 8]; // a block of no bytes is aligned as any object is
 }
 
 void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &owner, bool writable) {

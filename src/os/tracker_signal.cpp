@@ -98,8 +98,12 @@ ty_status watch_range(range &tracked) {
 
 } // namespace
 
+// Of the threads that write, the caller is the only one that is known here.
 ty_status start(char *base, uint64_t page_count, range **made) {
     void *memory;
+    bool blocked;
+    if (ty_status status = faults::admit(&blocked)) // F5
+        return status;
     ty_status status = map_memory(page_bytes, memory_hint::none, &memory);
     if (status != TY_OK)
         return status;

@@ -30,6 +30,7 @@ struct automatic_stores {
     char *first; // the first page
     uint64_t page_count;
     size_t mapped_bytes;
+    uintptr_t blocked;                    // the thread of the transaction, if it blocked faults before; 0: it did not
     std::atomic<bool> twinning;           // a transaction is under way that needs twins
     std::atomic<uint32_t> first_writable; // pages that are to be protected before the next one; no_page: none
     std::atomic<uint32_t> twin_count;
@@ -209,6 +210,10 @@ ty_status automatic_begin(txn_runtime &rt) {
         if (ty_status status = start(rt))
             return status;
     automatic_stores &a = *rt.automatic;
+    bool blocked;
+    if (ty_status status = os::write_guard::admit_thread(&blocked))
+        return status;
+    a.blocked = blocked ? this_thread() : 0;
     a.twinning.store(true, std::memory_order_release);
     // A4: a thread that saw no transaction may be about to list its page: when this returns, it has.
     ty_status status = a.guard.protect(nullptr, 0);
@@ -224,6 +229,9 @@ void automatic_end(txn_runtime &rt) {
     a.twinning.store(false, std::memory_order_release);
     static_cast<void>(protect_writable(a)); // else the next begin does it
     forget_twins(a);
+    if (a.blocked == this_thread())
+        os::write_guard::leave_thread();
+    a.blocked = 0;
 }
 
 void automatic_destroy(txn_runtime &rt) {

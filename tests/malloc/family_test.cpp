@@ -29,6 +29,7 @@ TEST(malloc_family, no_bytes_are_a_block_too) {
     void *blocks[] = {malloc(0), malloc(0), calloc(0, 8), calloc(8, 0), aligned_alloc(64, 0), memalign(32, 0)};
     for (size_t i = 0; i < std::size(blocks); i++) {
         ASSERT_NE(blocks[i], nullptr) << i;
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(blocks[i]) % alignof(max_align_t), 0u) << i;
         for (size_t j = 0; j < i; j++)
             EXPECT_NE(blocks[i], blocks[j]);
     }
