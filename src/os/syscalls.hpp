@@ -231,10 +231,10 @@ inline ssize_t getrandom(void *bytes, size_t count) {
     return refused(call::getrandom) ? -1 : direct::call(SYS_getrandom, bytes, count, 0);
 }
 inline int sysinfo(struct sysinfo *info) {
-    return refused(call::sysinfo) ? -1 : ::sysinfo(info);
+    return refused(call::sysinfo) ? -1 : static_cast<int>(direct::call(SYS_sysinfo, info));
 }
 inline int affinity(size_t bytes, cpu_set_t *set) {
-    return refused(call::affinity) ? -1 : ::sched_getaffinity(0, bytes, set);
+    return refused(call::affinity) || direct::call(SYS_sched_getaffinity, 0, bytes, set) < 0 ? -1 : 0;
 }
 // Of the calling thread: SCHED_OTHER, SCHED_FIFO and so on; -1: not known.
 inline int scheduling_class() {
@@ -256,7 +256,7 @@ inline int set_idle_class() {
     return refused(call::set_idle_class) ? -1 : ::sched_setscheduler(0, SCHED_IDLE, &none);
 }
 inline int getrlimit(int resource, struct rlimit *limit) {
-    return refused(call::getrlimit) ? -1 : ::getrlimit(static_cast<__rlimit_resource_t>(resource), limit);
+    return refused(call::getrlimit) ? -1 : static_cast<int>(direct::call(SYS_prlimit64, 0, resource, nullptr, limit));
 }
 inline int mbind(void *address, size_t bytes, int mode, const unsigned long *nodes, unsigned long node_bits) {
     return refused(call::mbind) ? -1
