@@ -86,6 +86,8 @@ private:
         table.remove = pass<&ty_storage::remove>;
         table.flush_directory = pass<&ty_storage::flush_directory>;
         table.write_durable = nullptr;
+        table.check = pass<&ty_storage::check>;
+        table.protect = nullptr;
     }
 };
 

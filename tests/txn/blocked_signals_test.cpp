@@ -13,7 +13,7 @@ namespace taiyen::test {
 namespace {
 
 class automatic_signals : public testing::TestWithParam<ty_tracking> {};
-INSTANTIATE_FOR_BOTH_TRACKERS(automatic_signals);
+INSTANTIATE_FOR_EACH_TRACKER(automatic_signals);
 
 bool blocks_faults() {
     sigset_t mask;
