@@ -105,7 +105,7 @@ sound_log make(const ty_log_sink &sink, size_t scenario) {
     made.bytes.assign(memory, sizeof memory);
     made.records = found.records;
     found.positions.erase(std::unique(found.positions.begin(), found.positions.end()), found.positions.end());
-    log_header_1 header;
+    log_header_2 header;
     memcpy(&header, memory, sizeof header);
     for (uint64_t position : found.positions) {
         const auto *frame = reinterpret_cast<uint8_t *>(memory) + header.ring_offset + position % header.ring_bytes;
@@ -141,16 +141,16 @@ void mend(char *ring, uint64_t ring_bytes, const frame_place &where) {
 
 // Whether the bytes are as sums say because they were mended: then anything may be read.
 bool damage(const fuzz::input &changes, const sound_log &from) {
-    log_header_1 sound;
+    log_header_2 sound;
     memcpy(&sound, memory, sizeof sound);
     char *ring = memory + sound.ring_offset;
     for (const fuzz::patch &p : changes.patches) {
         if (p.region == 0) {
             fuzz::apply(p, memory, sizeof sound);
             if (changes.flags & 1) {
-                log_header_1 header;
+                log_header_2 header;
                 memcpy(&header, memory, sizeof header);
-                header.checksum = checksum(&header, offsetof(log_header_1, checksum));
+                header.checksum = checksum(&header, offsetof(log_header_2, checksum));
                 memcpy(memory, &header, sizeof header);
             }
         } else {

@@ -161,7 +161,7 @@ scenario make_scenario(void (*make)(const os::sim_disk *)) {
 
 void mend_headers(file &image) {
     for (uint32_t slot = 0; slot < image_slot_count_1; slot++)
-        if (auto *header = block_as<image_header_1>(image, slot * image_slot_bytes_1))
+        if (auto *header = block_as<image_header_2>(image, slot * image_slot_bytes_1))
             header->checksum = header_checksum(*header);
 }
 
@@ -199,7 +199,7 @@ void mend(file_set &files, const scenario &original, uint8_t flags) {
         mend_sums(files.image);
     if (flags & mend_image_headers)
         mend_headers(files.image);
-    auto *journal = block_as<journal_header_1>(files.journal, 0);
+    auto *journal = block_as<journal_header_2>(files.journal, 0);
     if (journal && flags & mend_journal_header)
         journal->checksum = header_checksum(*journal);
     if (flags & mend_chunks)

@@ -129,8 +129,11 @@ ty_status write_pages(image &im, const batch *first, const batch *last) {
     return TY_OK;
 }
 
-ty_status apply_until(image &im, const batch *first, const batch *last) {
-    image_header_1 &header = im.header.current;
+ty_status apply_until(image &im, const batch *first, const batch *last, bool open_named) {
+    image_header_2 &header = im.header.current;
+    if (!open_named) // I8: an older image must not seem to need nothing once its batches are gone
+        if (ty_status status = name_open(im, nullptr))
+            return status;
     // Where only writing the headers failed, one of them may say already that the image holds a batch: then a restore
     // would not repair its pages, and they must not be written again (I1).
     while (first != last && first->epoch <= header.epoch)
@@ -163,8 +166,9 @@ ty_status apply_batches(image &im) {
     if (!first)
         return TY_OK;
     im.applying = true;
+    bool open_named = im.open_named;
     im.work.unlock();
-    ty_status status = apply_until(im, first, last);
+    ty_status status = apply_until(im, first, last, open_named);
     ty_error error = status ? keep_error() : ty_error{};
     im.work.lock();
     im.applying = false;

@@ -12,6 +12,17 @@ ty_status provide_blocks(void *context, void *address, size_t bytes) {
     return status == TY_E_UNSUPPORTED ? TY_OK : status; // a storage that cannot has said so in its documentation
 }
 
+// After a failed flush the kernel takes the pages for clean, and writes them no more: the next flush succeeds, whatever
+// the disk holds.
+ty_status check_believable(const image &im) {
+    if (!im.header.flush_failed)
+        return TY_OK;
+    return failure(TY_E_IO,
+                   "take a snapshot of an archive heap after a flush that failed: what the disk holds is unknown")
+        .at(im.image_path)
+        .remedy("copy what is needed to another heap, discard this one, and look for disk errors in the system log");
+}
+
 } // namespace
 
 heap_owner archive_owner(image &im) {
@@ -19,15 +30,19 @@ heap_owner archive_owner(image &im) {
 }
 
 ty_status archive_snapshot(image &im, uint64_t *epoch) {
+    if (ty_status status = check_believable(im))
+        return status;
     uint64_t started_ns = os::now_ns();
     heap_pause(im.heap);
     ty_status status = im.backing.write_back(im.base, im.mapped_bytes);
     if (!status)
         status = flush_image(im.backing, im.header);
     heap_resume(im.heap);
-    if (status)
+    if (status) {
+        im.header.flush_failed = true;
         return status;
-    image_header_1 &header = im.header.current;
+    }
+    image_header_2 &header = im.header.current;
     header.epoch = header.durable_epoch = im.durable_epoch + 1;
     if ((status = write_header(im.backing, im.header)) || (status = flush_image(im.backing, im.header))) {
         header.epoch = header.durable_epoch = im.durable_epoch;

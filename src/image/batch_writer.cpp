@@ -9,7 +9,9 @@ namespace {
 
 constexpr uint32_t prefetch_pages = 2; // so far ahead
 constexpr size_t prefetch_bytes = 256; // and so much: measured, 150 to 115 ms for 100,000 scattered pages
-constexpr uint64_t journal_step_bytes = uint64_t{1} << 20; // disk blocks are allocated in steps of it
+// Disk blocks are allocated in steps, each a part of what there is: with each the journal's header is written (I9).
+constexpr uint64_t journal_step_bytes = uint64_t{1} << 20;
+constexpr uint64_t journal_step_part = 8;
 
 uint64_t batch_bytes(uint64_t pages) {
     uint64_t chunks = (pages + chunk_pages_1 - 1) / chunk_pages_1;
@@ -21,12 +23,15 @@ ty_status allocate_journal(image &im, uint64_t end) {
     batch_writer &writer = im.writer;
     if (end <= writer.allocated_end)
         return TY_OK;
-    uint64_t wanted = (end + journal_step_bytes - 1) / journal_step_bytes * journal_step_bytes;
+    uint64_t wanted =
+        (end + end / journal_step_part + journal_step_bytes - 1) / journal_step_bytes * journal_step_bytes;
     ty_status status = im.journal.allocate(writer.allocated_end, wanted - writer.allocated_end);
-    if (status == TY_E_UNSUPPORTED) {
-        writer.allocated_end = UINT64_MAX; // this storage cannot: writes will tell
-        return TY_OK;
+    if (status == TY_E_SPACE) {
+        wanted = end;
+        status = im.journal.allocate(writer.allocated_end, wanted - writer.allocated_end);
     }
+    if (status == TY_E_UNSUPPORTED) // this storage cannot: writes will tell
+        status = im.journal.set_size(wanted);
     if (status == TY_OK)
         writer.allocated_end = wanted;
     return status;
@@ -37,14 +42,14 @@ ty_status allocate_journal(image &im, uint64_t end) {
 bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
     const batch *oldest = im.unapplied.first;
     if (!oldest) {
-        *position = journal_front_1;
+        *position = journal_front_2;
         return true;
     }
     *position = im.journal_end;
     if (im.journal_end <= oldest->start) // the newest batch is in front of the oldest: room lies between them
         return bytes && *position + bytes <= oldest->start;
-    if (bytes && journal_front_1 + bytes <= oldest->start)
-        *position = journal_front_1;
+    if (bytes && journal_front_2 + bytes <= oldest->start)
+        *position = journal_front_2;
     return true;
 }
 
@@ -141,7 +146,7 @@ ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
     if (ty_status status = b.copies.reserve(count))
         return status;
     header->magic = chunk_magic_1;
-    header->version = image_version_1;
+    header->version = image_version_2;
     memcpy(header->identity, im.identity, sizeof header->identity);
     header->epoch = b.epoch;
     header->nonce = b.nonce;
@@ -363,8 +368,15 @@ void writer_finish(image &im) {
     batch_writer &writer = im.writer;
     writer.finishing = true;
     bool failed = writer.failing;
+    while (!failed && !im.open_named && im.applying)
+        im.changed.wait(im.work);
+    bool names = !failed && !im.open_named;
+    if (names)
+        im.applying = true; // the image's header is ours
     im.work.unlock();
-    ty_status status = failed ? TY_OK : im.journal.flush(); // I3
+    ty_status status = names ? name_open(im, nullptr) : TY_OK; // I8
+    if (!status && !failed)
+        status = flush_batch(im); // I3
     if (!failed && !status)
         status = im.backing.check(); // the journal is of no use without it
     ty_error error = status ? keep_error() : ty_error{};
@@ -372,9 +384,12 @@ void writer_finish(image &im) {
     if (failed)
         invalidate_batch(im);
     im.work.lock();
+    if (names)
+        im.applying = false;
     if (status) {
         writer.failing = true;
         writer.error = error;
+        writer.allocated_end = im.head.sized_bytes; // what a failed flush covered is asked for again
     }
     if (failed)
         batch_failed(im);

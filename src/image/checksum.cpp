@@ -2,8 +2,12 @@
 
 namespace taiyen {
 
-uint64_t header_checksum(const image_header_1 &header) {
-    return checksum(&header, offsetof(image_header_1, checksum));
+uint64_t header_checksum(const image_header_2 &header) {
+    return checksum(&header, offsetof(image_header_2, checksum));
+}
+
+uint64_t header_checksum(const journal_header_2 &header) {
+    return checksum(&header, offsetof(journal_header_2, checksum));
 }
 
 uint64_t header_checksum(const journal_header_1 &header) {

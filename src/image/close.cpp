@@ -98,7 +98,8 @@ ty_status mark_closed(image &im, bool settled) {
         im.header.current.log_settled = 0;
         if (settled) { // the disk may hold what it said it did not write; as far as it plays along
             ty_error error = keep_error();
-            (void)mark_open(im);
+            if (!write_header(im.backing, im.header))
+                (void)flush_image(im.backing, im.header);
             return report_error(error);
         }
     }
@@ -109,8 +110,10 @@ ty_status mark_closed(image &im, bool settled) {
 // can be done again.
 ty_status settle_files(image &im) {
     if (im.kind == TY_ARCHIVE) {
-        if (ty_status status = mark_closed(im, false))
+        if (ty_status status = mark_closed(im, false)) {
+            im.header.flush_failed = false; // the pages are durable; the header is written again
             return status;
+        }
         // The next open writes this header again, in its place (settle_image). Where a power cut tears that, the other
         // slot has to say the same: an archive heap has no journal that tells. It is closed already, so a failure here
         // takes nothing away but that.
@@ -120,8 +123,8 @@ ty_status settle_files(image &im) {
     ty_status status = apply_batches(im);
     if (!status)
         status = punch_free_pages(im);
-    if (!status && !(status = im.journal.set_size(page_bytes)))
-        im.writer.allocated_end = page_bytes;
+    if (!status)
+        status = empty_journal(im);
     return status ? status : mark_closed(im, im.kind == TY_TRANSACTIONAL);
 }
 

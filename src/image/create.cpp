@@ -28,7 +28,7 @@ ty_status check_name_free(const image &im) {
 
 // Maps the new image where it fits: at the base asked for, or at a place that follows from the identity.
 ty_status map_new(image &im, void *wanted_base) {
-    image_header_1 &header = im.header.current;
+    image_header_2 &header = im.header.current;
     uint32_t flags = TY_MAP_WRITE | (im.kind == TY_ARCHIVE ? TY_MAP_SHARED : 0);
     if (wanted_base) {
         header.base = uintptr_t(wanted_base);
@@ -66,7 +66,7 @@ ty_status write_formatted_pages(const image &im) {
 }
 
 ty_status format_heap(image &im, const ty_open_options &options) {
-    image_header_1 &header = im.header.current;
+    image_header_2 &header = im.header.current;
     im.base = reinterpret_cast<char *>(header.base);
     im.mapped_bytes = header.limit_bytes;
     heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : heap_owner{};
@@ -77,50 +77,61 @@ ty_status format_heap(image &im, const ty_open_options &options) {
 
 } // namespace
 
-namespace {
-
-ty_status take_empty_journal(image &im) {
-    if (ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE))
+// Whole, a file gets its name (I6).
+ty_status name_file(const storage_file &file, const char *creation_path, const char *path) {
+    const ty_storage *storage = file.storage;
+    if (ty_status status = storage->rename(storage->context, creation_path, path))
         return status;
-    if (ty_status status = im.journal.lock(true))
-        return status;
-    bool empty = false;
-    if (ty_status status = journal_is_empty(im.journal, &empty))
-        return status;
-    if (!empty)
-        return failure(TY_E_MISMATCH, "make a journal: there is one that holds snapshots, but not its image")
-            .at(im.journal_path)
-            .remedy("put the image that belongs to it back, or move the journal away");
-    return TY_OK;
+    ty_status status = storage->flush_directory(storage->context, path);
+    if (status)
+        file.remove_quietly(path);
+    return status;
 }
 
-ty_status format_journal(image &im) {
-    ty_status status = im.journal.protect(im.backing);
-    if (!status)
-        status = im.journal.set_size(page_bytes);
-    if (!status)
-        status = write_journal_header(im.journal, im.header.current.identity);
-    if (!status)
-        status = im.journal.flush();
-    const ty_storage *storage = im.journal.storage;
-    return status ? status : storage->flush_directory(storage->context, im.journal_path);
+bool journal_exists(const image &im) {
+    storage_file probe{im.journal.storage};
+    ty_status status = probe.open(im.journal_path, 0);
+    probe.close();
+    return status != TY_E_NOT_FOUND;
 }
 
 } // namespace
 
 ty_status create_journal(image &im, bool *made) {
-    ty_status status = im.journal.create_private(im.journal_path);
-    *made = status == TY_OK;
-    if (status == TY_E_EXISTS)
-        status = take_empty_journal(im);
-    else if (!status)
-        status = im.journal.lock(true);
-    if (!status)
-        status = format_journal(im);
-    if (status && *made)
-        im.journal.remove_quietly(im.journal_path);
-    *made = *made && !status;
+    *made = false;
+    im.journal.close(); // one that is of no consequence
+    const bool replaces = journal_exists(im);
+    char *creation_path = path_with(im.journal_path, creation_suffix);
+    if (!creation_path)
+        return TY_E_MEMORY;
+    ty_status status = im.journal.open_for_creation(creation_path, &im.backing);
+    if (!status) {
+        if (!(status = write_first_header(im.journal, im.header.current, &im.head)) &&
+            !(status = im.journal.flush()))
+            status = name_file(im.journal, creation_path, im.journal_path);
+        if (status)
+            im.journal.remove_quietly(creation_path);
+    }
+    free(creation_path);
+    im.journal.path = im.journal_path;
+    if (status)
+        im.journal.close();
+    *made = !status && !replaces;
     return status;
+}
+
+ty_status create_first_journal(image &im, bool *made) {
+    ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE);
+    if (status == TY_E_NOT_FOUND)
+        return create_journal(im, made);
+    bool used = false;
+    if (status || (status = im.journal.lock(true)) || (status = journal_was_used(im.journal, nullptr, &used)))
+        return status;
+    if (used)
+        return failure(TY_E_MISMATCH, "make a journal: there is one of a heap whose image is not here")
+            .at(im.journal_path)
+            .remedy("put the image that belongs to it back, or move the journal away");
+    return create_journal(im, made);
 }
 
 void remove_files(image &im) {
@@ -136,7 +147,7 @@ namespace {
 ty_status make_log(image &im, const image_open_hook *hook) {
     if (im.kind != TY_TRANSACTIONAL)
         return TY_OK;
-    image_header_1 &header = im.header.current;
+    image_header_2 &header = im.header.current;
     uint64_t log_identity = 0;
     if (hook)
         if (ty_status status = hook->check(hook->context, log_with(im, {}), true, &log_identity))
@@ -151,33 +162,20 @@ ty_status make_log(image &im, const image_open_hook *hook) {
 
 } // namespace
 
-namespace {
-
-// Whole, it gets its name (I6).
-ty_status name_image(const image &im, const char *creation_path) {
-    const ty_storage *storage = im.backing.storage;
-    if (ty_status status = storage->rename(storage->context, creation_path, im.image_path))
-        return status;
-    ty_status status = storage->flush_directory(storage->context, im.image_path);
-    if (status)
-        im.backing.remove_quietly(im.image_path);
-    return status;
-}
-
-} // namespace
-
 ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook) {
-    image_header_1 &header = im.header.current;
+    image_header_2 &header = im.header.current;
     header.magic = image_magic_1;
-    header.version = image_version_1;
+    header.version = image_version_2;
     header.page_bytes = page_bytes;
     os::random_bytes(header.identity, sizeof header.identity);
+    header.open.number = 1;
+    os::random_bytes(&header.open.random, sizeof header.open.random);
     header.limit_bytes = options.limit_bytes;
     header.kind = uint32_t(im.kind);
     header.state = uint32_t(image_state::closed);
     header.classes = uint32_t(options.classes);
     header.created_unix_s = os::unix_time_s();
-    header.journal_next = journal_front_1;
+    header.journal_next = journal_front_2;
     header.sums_offset = image_pages_offset_1 + header.limit_bytes;
     os::random_bytes(&header.nonce, sizeof header.nonce);
 
@@ -190,9 +188,9 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
         if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
             !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&
             !(status = flush_image(im.backing, im.header)) &&
-            !(status = has_journal(im.kind) ? create_journal(im, &made_journal) : TY_OK) &&
+            !(status = has_journal(im.kind) ? create_first_journal(im, &made_journal) : TY_OK) &&
             !(status = make_log(im, hook)) && !(status = write_header_twice(im.backing, im.header)))
-            status = name_image(im, creation_path);
+            status = name_file(im.backing, creation_path, im.image_path);
         if (status && made_journal) // not one that was there
             im.journal.remove_quietly(im.journal_path);
         im.backing.path = im.image_path;

@@ -9,16 +9,33 @@ namespace {
 
 enum class slot_content { foreign, other_version, damaged, valid };
 
-slot_content judge_slot(const image_header_1 &header) {
+slot_content judge_slot(const image_header_2 &header) {
     if (header.magic != image_magic_1)
         return slot_content::foreign;
     if (header.checksum != header_checksum(header))
         return slot_content::damaged;
-    return header.version == image_version_1 ? slot_content::valid : slot_content::other_version;
+    return header.version == image_version_2 || header.version == image_version_1 ? slot_content::valid
+                                                                                  : slot_content::other_version;
+}
+
+// The first of the counters that is beyond what a heap comes to.
+const char *wrong_counter(const image_header_2 &header) {
+    const struct {
+        uint64_t value;
+        const char *name;
+    } counters[] = {{header.number, "number"},
+                    {header.durable_epoch, "epoch"},
+                    {header.open.number, "number of opens"},
+                    {header.log_position, "position in the log"},
+                    {header.log_sequence, "sequence"}};
+    for (const auto &counter : counters)
+        if (counter.value > counter_max_2)
+            return counter.name;
+    return nullptr;
 }
 
 // A valid checksum only says that the bytes are as written, not that a sane program wrote them.
-const char *wrong_field(const image_header_1 &header) {
+const char *wrong_field(const image_header_2 &header) {
     if (header.page_bytes != page_bytes)
         return "page size";
     if (header.kind != TY_ARCHIVE && header.kind != TY_SNAPSHOT && header.kind != TY_TRANSACTIONAL)
@@ -36,7 +53,7 @@ const char *wrong_field(const image_header_1 &header) {
     if (header.sums_offset % page_bytes || header.sums_offset < image_pages_offset_1 + header.limit_bytes ||
         header.sums_offset > image_file_bytes(heap_limit_max))
         return "place of the page checksums";
-    if (header.journal_next % page_bytes || header.journal_next < journal_front_1 || header.journal_next > INT64_MAX)
+    if (header.journal_next % page_bytes || header.journal_next < journal_front_2 || header.journal_next > INT64_MAX)
         return "place in the journal";
     if (header.epoch > header.durable_epoch)
         return "epoch";
@@ -45,10 +62,10 @@ const char *wrong_field(const image_header_1 &header) {
                                 header.clear_bytes > header.sums_offset - image_pages_offset_1 ||
                                 header.clear_offset > header.sums_offset - header.clear_bytes)))
         return "range to clear";
-    return nullptr;
+    return wrong_counter(header);
 }
 
-ty_status check_header(const storage_file &image, const image_header_1 &header, uint64_t file_bytes) {
+ty_status check_header(const storage_file &image, const image_header_2 &header, uint64_t file_bytes) {
     if (header.features_incompatible & ~known_features_incompatible)
         return failure(TY_E_FORMAT, "open a heap with features that this library does not know (%#llx)",
                        (unsigned long long)header.features_incompatible)
@@ -58,6 +75,10 @@ ty_status check_header(const storage_file &image, const image_header_1 &header, 
         return failure(TY_E_DAMAGED, "use the image's header: its %s is impossible", field)
             .at(image.path)
             .remedy("restore the file from a copy");
+    if (header.version == image_version_1 && !(is_congruent(header) && (!header.log_identity || header.log_settled)))
+        return failure(TY_E_FORMAT, "open a heap of format version 1 that was not closed in order")
+            .at(image.path)
+            .remedy("open it with the version of the library that wrote it, and close it; then this one upgrades it");
     uint64_t needed = header.sums_offset + sums_table_bytes(header.limit_bytes);
     if (file_bytes < needed)
         return failure(TY_E_DAMAGED, "use a truncated image: it has %llu bytes of %llu", (unsigned long long)file_bytes,
@@ -69,7 +90,7 @@ ty_status check_header(const storage_file &image, const image_header_1 &header, 
 
 } // namespace
 
-ty_status read_header(const storage_file &image, image_header_1 *header, bool *repaired, uint64_t *other_log) {
+ty_status read_header(const storage_file &image, image_header_2 *header, bool *repaired, uint64_t *other_log) {
     uint64_t file_bytes = 0;
     if (ty_status status = image.get_size(&file_bytes))
         return status;
@@ -84,11 +105,15 @@ ty_status read_header(const storage_file &image, image_header_1 *header, bool *r
         return status;
 
     slot_content contents[image_slot_count_1];
-    image_header_1 slots[image_slot_count_1];
+    image_header_2 slots[image_slot_count_1];
     int best = -1;
     for (uint32_t i = 0; i < image_slot_count_1; ++i) {
         memcpy(&slots[i], buffer.data() + i * image_slot_bytes_1, sizeof slots[i]);
         contents[i] = judge_slot(slots[i]);
+        if (contents[i] == slot_content::valid && slots[i].version == image_version_1) {
+            slots[i].open = {1, checksum(slots[i].identity, sizeof slots[i].identity)};
+            slots[i].journal_next = journal_front_2; // of a journal that is made anew
+        }
         if (contents[i] == slot_content::valid && (best < 0 || slots[i].number > slots[best].number))
             best = int(i);
     }
@@ -119,6 +144,7 @@ ty_status flush_image(const storage_file &image, header_state &state) {
     if (status && state.in_doubt)
         state.current.number -= 1; // not believed written: the next write goes to the same slot; the other is durable
     state.in_doubt = false;
+    state.flush_failed = state.flush_failed || status;
     return status;
 }
 
@@ -130,7 +156,7 @@ ty_status write_header(const storage_file &image, header_state &state) {
     io_buffer buffer;
     if (ty_status status = buffer.create(image_slot_bytes_1))
         return status;
-    image_header_1 next = state.current;
+    image_header_2 next = state.current;
     next.number += 1;
     next.checksum = header_checksum(next);
     memcpy(buffer.data(), &next, sizeof next);

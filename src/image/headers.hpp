@@ -10,8 +10,9 @@
 namespace taiyen {
 
 struct header_state {
-    image_header_1 current{}; // as last written or read
-    bool in_doubt = false;    // written, and the image not flushed since
+    image_header_2 current{};  // as last written or read
+    bool in_doubt = false;     // written, and the image not flushed since
+    bool flush_failed = false; // since the open: what the file holds besides the header is in doubt, too
 };
 
 // Which kinds have a journal.
@@ -19,19 +20,26 @@ inline bool has_journal(ty_kind kind) {
     return kind == TY_SNAPSHOT || kind == TY_TRANSACTIONAL;
 }
 
-inline image_mark mark_of(const image_header_1 &header) {
+inline image_mark mark_of(const image_header_2 &header) {
     return {header.log_position, header.log_session, header.log_sequence};
 }
-inline void set_mark(image_header_1 &header, const image_mark &mark) {
+inline void set_mark(image_header_2 &header, const image_mark &mark) {
     header.log_position = mark.position;
     header.log_session = mark.session;
     header.log_sequence = mark.sequence;
 }
 
-// Reads both slots and takes the newer valid one; checks everything in it against its bounds and the file's size.
+// Closed in order with everything applied: the image is the heap, and needs no journal.
+inline bool is_congruent(const image_header_2 &header) {
+    return header.state == uint32_t(image_state::closed) && header.epoch == header.durable_epoch;
+}
+
+// Reads both slots and takes the newer valid one; checks everything in it against its bounds and the file's size. Of
+// version 1 (then header->version says so): only what was closed in order; its open is one that follows from its
+// identity, so that what an upgrade leaves half-done is known again.
 // *repaired: one slot was unreadable. *other_log (may be NULL): the log that the older one names. Errors: TY_E_FORMAT,
 // TY_E_DAMAGED, TY_E_IO.
-ty_status read_header(const storage_file &image, image_header_1 *header, bool *repaired, uint64_t *other_log = nullptr);
+ty_status read_header(const storage_file &image, image_header_2 *header, bool *repaired, uint64_t *other_log = nullptr);
 
 // Flushes the image. After a failure, a header that was in doubt counts as not written.
 ty_status flush_image(const storage_file &image, header_state &state);

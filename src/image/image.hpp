@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../heap/heap.hpp"
+#include "image_layout.hpp"
 #include <taiyen/persist.h>
 
 namespace taiyen {
@@ -20,6 +21,8 @@ struct image_log {
     uint64_t log_identity; // 0: this heap has no log
     image_mark mark;       // of the epoch that is restored
     bool closed;           // in order: nothing stands behind the mark
+    bool version_1;        // of the heap's files: closed in order; its log is made anew
+    open_identity_2 open;  // the last one that the heap's image names
     uint64_t service_word; // the first word of what the heap's service root leads to; 0: there is none, or the heap has
                            // a log already
     const storage_file *image; // open; the log is as closed to others as it is (N4)
@@ -35,10 +38,13 @@ struct image_log {
 // make: follows check, but in a read-only open. The log that was answered is there, durably, and as closed to others as
 // the image, when it returns; failing, it leaves none that it made. Until
 // then no header names it. No header that a power cut may leave needs what was in its place.
+// name_open: in each writing open of a heap with a log, last. The log names that open, durably, when it returns; it is
+// taken beside an image that names `previous` or `open`.
 struct image_open_hook {
     void *context;
     ty_status (*check)(void *context, const image_log &log, bool created, uint64_t *log_identity);
     ty_status (*make)(void *context);
+    ty_status (*name_open)(void *context, const open_identity_2 &previous, const open_identity_2 &open);
 };
 
 // A heap with a log that is open read-only can be written to in memory until image_freeze, so that its log can be

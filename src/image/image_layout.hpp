@@ -1,5 +1,5 @@
-// The form of the files on disk, version 1. Fixed-width, little-endian, no padding. docs/design/image.md tells the
-// rules.
+// The form of the files on disk, version 2; what a name ends with is the version since which it is so. Fixed-width,
+// little-endian, no padding. docs/design/image.md tells the rules, and what the versions are.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ inline constexpr uint64_t page_bytes = 4096;
 // ---- Image: [header area][heap pages][page checksums]
 
 inline constexpr uint64_t image_magic_1 = 0x6d696e6579696154; // "Taiyenim"
-inline constexpr uint32_t image_version_1 = 1;
+inline constexpr uint32_t image_version_1 = 1;                // may be read, and is upgraded, if it was closed in order
+inline constexpr uint32_t image_version_2 = 2;
 inline constexpr uint64_t image_pages_offset_1 = uint64_t{2} << 20; // where page 0 of the heap is
 inline constexpr uint64_t image_slot_bytes_1 = page_bytes;          // header slots at 0 and at 4096
 inline constexpr uint32_t image_slot_count_1 = 2;
@@ -24,7 +25,21 @@ enum class image_state : uint32_t { closed = 1, open = 2 };
 inline constexpr uint64_t known_features_incompatible = 0;
 inline constexpr uint64_t known_features_read_only = 0;
 
-struct image_header_1 {
+// Each writing open of a heap has an identity of its own, once there is something to keep apart: I8. number: rises with
+// each. random: tells opens of copies apart.
+struct open_identity_2 {
+    uint64_t number;
+    uint64_t random;
+};
+constexpr bool operator==(const open_identity_2 &a, const open_identity_2 &b) {
+    return a.number == b.number && a.random == b.random;
+}
+
+// What counts up (epochs, header writes, opens, sequences, positions) never comes near this in a heap's life. A file
+// that says more is refused, so that no sum wraps.
+inline constexpr uint64_t counter_max_2 = uint64_t{1} << 62;
+
+struct image_header_2 {
     uint64_t magic;
     uint32_t version;
     uint32_t page_bytes;
@@ -52,14 +67,16 @@ struct image_header_1 {
     uint64_t log_identity; // 0 without one
     uint64_t log_session;
     uint64_t log_sequence;
-    uint8_t reserved[304];
+    open_identity_2 open; // that made what the image and its journal hold; version 1 has zeros here
+    uint8_t reserved[288];
     uint64_t checksum; // of all bytes before it
 };
-static_assert(sizeof(image_header_1) == 512);
-static_assert(offsetof(image_header_1, identity) == 40);
-static_assert(offsetof(image_header_1, epoch) == 104);
-static_assert(offsetof(image_header_1, log_identity) == 176);
-static_assert(offsetof(image_header_1, checksum) == 504);
+static_assert(sizeof(image_header_2) == 512);
+static_assert(offsetof(image_header_2, identity) == 40);
+static_assert(offsetof(image_header_2, epoch) == 104);
+static_assert(offsetof(image_header_2, log_identity) == 176);
+static_assert(offsetof(image_header_2, open) == 200);
+static_assert(offsetof(image_header_2, checksum) == 504);
 
 // One sector of the page checksums: 63 pages. 0: unknown, or never written. All zeros: a sector never written.
 inline constexpr uint64_t sums_per_sector_1 = 63;
@@ -80,18 +97,37 @@ constexpr uint64_t image_file_bytes(uint64_t limit_bytes) {
     return image_pages_offset_1 + limit_bytes + sums_table_bytes(limit_bytes);
 }
 
-// ---- Journal: [header page][batch][batch]...
+// ---- Journal: [header slot][header slot][batch][batch]...
 
 inline constexpr uint64_t journal_magic_1 = 0x726a6e6579696154; // "Taiyenjr"
-inline constexpr uint64_t journal_front_1 = page_bytes;         // where the first batch may start
+inline constexpr uint64_t journal_slot_bytes_2 = page_bytes;
+inline constexpr uint32_t journal_slot_count_2 = 2;
+inline constexpr uint64_t journal_front_2 = journal_slot_count_2 * journal_slot_bytes_2; // where a batch may start
 
+struct journal_header_2 {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t reserved_0;
+    uint8_t identity[16];
+    uint64_t number; // of header writes; the valid slot with the higher one counts
+    open_identity_2 open;
+    open_identity_2 previous; // the image may still name this one; number 0: it may not
+    uint64_t size_bytes;      // so long the file is durably: no acknowledged batch lies behind it
+    uint8_t reserved[40];
+    uint64_t checksum; // of all bytes before it
+};
+static_assert(sizeof(journal_header_2) == 128);
+static_assert(offsetof(journal_header_2, open) == 40);
+static_assert(offsetof(journal_header_2, checksum) == 120);
+
+// Of version 1, only to be known: an upgrade makes a journal anew.
 struct journal_header_1 {
     uint64_t magic;
     uint32_t version;
     uint32_t reserved_0;
     uint8_t identity[16];
     uint64_t reserved[3];
-    uint64_t checksum; // of all bytes before it
+    uint64_t checksum;
 };
 static_assert(sizeof(journal_header_1) == 64);
 

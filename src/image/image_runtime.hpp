@@ -10,6 +10,7 @@
 // I3: an epoch is acknowledged only after the flush that covers all its chunks has succeeded.
 // I4: a page leaves `dirty` and `in_flight` only when the epoch that holds it is durable.
 // I5: the heap is mapped privately (but an archive).
+// I8, I9, I10: journal.hpp.
 #pragma once
 
 #include "../heap/heap.hpp"
@@ -39,7 +40,9 @@ struct image : heap_image {
     os::fork_guard fork;
     void *upper; // the layer above's
 
-    header_state header; // written at open, by the applier, and at close
+    header_state header; // written at open, by the applier, when the open is named, and at close
+    journal_head head;   // the journal's: written likewise, and when a batch is finished
+    bool open_prepared;  // the journal names this open, and a log does
 
     os::mutex control{os::lock_rank::image};
     bool tracking; // from here: guarded by control
@@ -51,11 +54,12 @@ struct image : heap_image {
     os::condition changed; // anything guarded by work
     batch_writer writer;   // from here: guarded by work
     batch_list unapplied;
+    bool open_named; // I8: both headers of the image do, too; a journal without it takes no batch
     uint64_t durable_epoch;
     uint64_t durable_nonce;
     image_mark durable_mark;
     uint64_t journal_end; // of the newest complete batch
-    bool applying;
+    bool applying;        // or naming the open: the image's header is that thread's
     bool apply_wanted;
     ty_error apply_error; // status TY_OK: none
     ty_snapshot_stats stats;
@@ -103,6 +107,15 @@ void writer_abandon(image &im);
 // Takes over the outcome of the last batch into the dirty sets (I4). Under control.
 void settle_outcome(image &im);
 
+// ---- name_open.cpp: journal, log and image come to name the same open
+
+// I8. The calling thread owns the image's header. hook: of a heap with a log, else NULL.
+ty_status name_open(image &im, const image_open_hook *hook);
+// I3, I9: makes the batch that is written durable, and what the journal's header is to say of it.
+ty_status flush_batch(image &im);
+// Nothing that the journal holds is needed any more: it becomes as short as one that was just made.
+ty_status empty_journal(image &im);
+
 // ---- apply.cpp
 
 // Applies all complete batches now, in this thread.
@@ -121,14 +134,14 @@ heap_owner archive_owner(image &im);
 // ---- log_part.cpp: what the image keeps for a layer with a log
 
 // The header in memory becomes that of a heap with this log, of which nothing was read yet, or of none (0).
-void set_log(image_header_1 &header, uint64_t log_identity);
+void set_log(image_header_2 &header, uint64_t log_identity);
 // What the layer is told at an open of this image.
 image_log log_with(const image &im, const batch_list &batches);
 
 // ---- open.cpp, close.cpp
 
 // The header says that the heap is open. Before anything is built on that it is durable, where that matters.
-ty_status mark_open(image &im);
+ty_status mark_open(image &im, const image_open_hook *hook);
 
 heap_owner snapshot_owner(image &im);
 void image_teardown(image *im); // gives everything up, whatever is there; writes nothing

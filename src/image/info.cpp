@@ -18,7 +18,7 @@ uint64_t allocated_bytes(const storage_file &file) {
     return sum;
 }
 
-void take_header(const image_header_1 &header, ty_info *info) {
+void take_header(const image_header_2 &header, ty_info *info) {
     info->kind = ty_kind(header.kind);
     info->format_version = header.version;
     memcpy(info->identity, header.identity, sizeof info->identity);
@@ -33,8 +33,7 @@ void take_header(const image_header_1 &header, ty_info *info) {
 }
 
 // What an open would do. Problems of the journal are told, not returned: the image's parameters are still of use.
-void foretell(const storage_file &image, const image_header_1 &header, bool journal_missing, ty_status journal_status,
-              const journal_scan &scan, ty_info *info) {
+void foretell(ty_status journal_status, const journal_scan &scan, ty_info *info) {
     const char *text = "opens at once";
     info->found = info->closed ? TY_FOUND_CLOSED : TY_FOUND_DIED;
     if (journal_status) {
@@ -43,8 +42,6 @@ void foretell(const storage_file &image, const image_header_1 &header, bool jour
     }
     if (info->in_use) {
         text = "is open now; another open would be refused";
-    } else if (journal_missing && !(info->closed && header.epoch == header.durable_epoch)) {
-        text = "would be refused: its journal is missing";
     } else if (scan.batches.count) {
         info->found = info->closed     ? TY_FOUND_CLOSED_BATCHES
                       : scan.discarded ? TY_FOUND_DIED_WRITING
@@ -57,7 +54,6 @@ void foretell(const storage_file &image, const image_header_1 &header, bool jour
         text = info->kind == TY_ARCHIVE ? "opens, but its process died: the content may be a mixture"
                                         : "opens with the last snapshot; its process died without closing it";
     }
-    (void)image;
     snprintf(info->open_text, sizeof info->open_text, "%s", text);
 }
 
@@ -70,7 +66,7 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     storage_file image{&storage}, journal{&storage};
     if (ty_status status = image.open(path, 0))
         return status;
-    image_header_1 header;
+    image_header_2 header;
     bool repaired = false;
     ty_status status = read_header(image, &header, &repaired);
     if (status) {
@@ -80,18 +76,13 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     take_header(header, info);
     info->image_bytes = allocated_bytes(image);
     info->in_use = image.lock(false) == TY_E_BUSY;
-    journal_scan scan;
+    journal_contents contents;
+    const journal_scan &scan = contents.scan;
     char *journal_path = path_with(path, journal_suffix);
-    bool missing = false;
     if (journal_path && has_journal(info->kind)) {
-        status = journal.open(journal_path, 0);
-        missing = status == TY_E_NOT_FOUND;
-        if (missing)
-            status = TY_OK;
-        else if (!status && !(status = journal.get_size(&info->journal_bytes)) &&
-                 !(status = check_journal_header(journal, header.identity)))
-            status = scan_journal(journal, header.identity, {header.epoch, header.nonce, header.journal_next},
-                                  header.durable_epoch, header.limit_bytes / page_bytes, &scan);
+        status = read_journal(journal, journal_path, journal_use::look, header, &contents);
+        if (journal.is_open())
+            (void)journal.get_size(&info->journal_bytes); // what fails is told already
     }
     info->batches = scan.batches.count;
     info->batch_pages = scan.batches.pages();
@@ -102,8 +93,8 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     info->log_sequence = restored.mark.sequence;
     if (log)
         *log = restored;
-    foretell(image, header, missing, info->in_use ? TY_OK : status, scan, info);
-    scan.batches.clear();
+    foretell(info->in_use ? TY_OK : status, scan, info);
+    contents.scan.batches.clear();
     free(journal_path);
     journal.close();
     image.close();

@@ -49,13 +49,38 @@ struct batch_list {
     uint64_t pages() const;
 };
 
-ty_status write_journal_header(const storage_file &journal, const uint8_t identity[16]);
+// The journal's header, which binds it to its image.
+//
+// I8: an open acknowledges a batch, and applies one, only when both headers of the image durably name it, and the
+//     journal's header did before them.
+// I9: an acknowledged batch lies before the size that the journal's header durably says, and the file had that size
+//     durably before.
+// I10: a slot of the journal's header is overwritten only while the other one is durable, names an open that the image
+//      names, and says a size that the file has.
+struct journal_head {
+    journal_header_2 header{}; // as last written and flushed, or read
+    uint32_t next_slot = 0;    // where the next one goes (I10)
+    uint64_t sized_bytes = 0;  // so long the file was at its last successful flush
+};
 
-// Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH (of another heap).
-ty_status check_journal_header(const storage_file &journal, const uint8_t identity[16]);
+// The header of a journal that holds nothing, in both slots.
+ty_status write_first_header(const storage_file &journal, const image_header_2 &image, journal_head *head);
 
-// Whether the journal can hold nothing that was ever acknowledged: no batch starts at its front.
-ty_status journal_is_empty(const storage_file &journal, bool *empty);
+// Writes `next` with the next number, and flushes: then it is the head's. Any other write is flushed with it.
+ty_status write_journal_header(const storage_file &journal, journal_head &head, const journal_header_2 &next);
+
+// What a journal is to an image.
+enum class journal_fit {
+    fits,
+    superseded, // the image is congruent, and this one is older, or never held anything: of no consequence
+};
+// Reads the header. Errors: TY_E_FORMAT, TY_E_DAMAGED (also: cut short), TY_E_MISMATCH (of another heap, older or newer
+// than the image, or of a copy of the heap).
+ty_status read_journal_head(const storage_file &journal, const image_header_2 &image, journal_head *head,
+                            journal_fit *fit);
+
+// Whether the journal may hold what was acknowledged, of this heap (NULL: of any). What is no journal is refused.
+ty_status journal_was_used(const storage_file &journal, const uint8_t *identity, bool *used);
 
 // Where in the chain of epochs a reader stands.
 struct journal_position {
@@ -76,8 +101,20 @@ struct journal_scan {
 ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], journal_position from,
                        uint64_t durable_epoch, uint64_t page_limit, journal_scan *scan);
 
+// What stands in the journal's file beside an image.
+struct journal_contents {
+    journal_head head;
+    bool missing = false; // or of no consequence, and closed again: a writing open makes one
+    journal_scan scan;
+};
+
+// Opens it (locked, but to look at it), checks that it is the image's, and reads what it holds beyond the image.
+enum class journal_use { look, read, write };
+ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header_2 &image,
+                       journal_contents *contents);
+
 // What a layer with a log needs to know of the epoch that header and batches restore.
-image_log log_of(const image_header_1 &header, const batch_list &batches);
+image_log log_of(const image_header_2 &header, const batch_list &batches);
 
 // Reads a batch's pages from the journal piece by piece, checks each page once more, and hands it on.
 // Errors: TY_E_DAMAGED, TY_E_IO, and what the sink returns.

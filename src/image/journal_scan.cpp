@@ -25,9 +25,35 @@ struct candidate {
     uint64_t damage_offset = 0; // of the first thing that is wrong
 };
 
+bool header_is_whole(const chunk_header_1 &header) {
+    return header.magic == chunk_magic_1 && header.checksum == header_checksum(header);
+}
+
 bool header_is_sound(const chunk_header_1 &header) {
-    return header.magic == chunk_magic_1 && header.version == image_version_1 && header.count <= chunk_pages_1 &&
-           header.checksum == header_checksum(header);
+    return header_is_whole(header) && header.version == image_version_2 && header.count <= chunk_pages_1;
+}
+
+// A chunk that counts, or would, if this library knew its version: the chain must not seem to end there.
+bool is_other_version(const chunk_header_1 &header, const expectation &expected) {
+    return header.version != image_version_2 && header.epoch >= expected.epoch &&
+           !memcmp(header.identity, expected.identity, sizeof header.identity) && header_is_whole(header);
+}
+
+ty_status refuse_version(const storage_file &journal, const chunk_header_1 &header, uint64_t offset) {
+    return failure(TY_E_FORMAT, "read a snapshot of format version %u from the journal", header.version)
+        .at(journal.path, offset)
+        .remedy("open the heap with the version of the library that wrote it, and close it");
+}
+
+// A valid checksum only says that the bytes are as written. The epoch is the expected one.
+ty_status check_counters(const storage_file &journal, const chunk_header_1 &header, uint64_t offset) {
+    if (header.epoch <= counter_max_2 && header.attempt <= counter_max_2 && header.log_position <= counter_max_2 &&
+        header.log_sequence <= counter_max_2)
+        return TY_OK;
+    return failure(TY_E_DAMAGED, "restore epoch %llu: its numbers in the journal are impossible",
+                   (unsigned long long)header.epoch)
+        .at(journal.path, offset)
+        .remedy("restore image and journal from a copy");
 }
 
 // What a chunk's header is, in a batch that started with `first`.
@@ -80,8 +106,16 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
         }
         chunk_header_1 header;
         memcpy(&header, buffer.data(), sizeof header);
+        if (is_other_version(header, expected)) {
+            batch_destroy(b);
+            return refuse_version(journal, header, offset);
+        }
         if (index == 0 ? !begins(header, expected) : !continues(header, first, index))
             break;
+        if (ty_status status = check_counters(journal, header, offset)) {
+            batch_destroy(b);
+            return status;
+        }
         if (index == 0) {
             first = header;
             result->started = true;
@@ -132,6 +166,8 @@ ty_status find_contradiction(const storage_file &journal, uint64_t place, uint64
         for (uint64_t i = 0; i < readable; i += page_bytes) {
             chunk_header_1 header;
             memcpy(&header, buffer.data() + i, sizeof header);
+            if (is_other_version(header, expected))
+                return refuse_version(journal, header, at + i);
             if (!header_is_sound(header) || memcmp(header.identity, expected.identity, sizeof header.identity))
                 continue;
             bool other_line = header.epoch == expected.epoch && header.previous_nonce != expected.previous_nonce;
@@ -169,8 +205,8 @@ ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], 
         return status;
     for (journal_position at = from;;) {
         expectation expected{identity, at.epoch + 1, at.nonce, page_limit};
-        uint64_t places[2] = {at.next, journal_front_1};
-        int place_count = at.next == journal_front_1 ? 1 : 2;
+        uint64_t places[2] = {at.next, journal_front_2};
+        int place_count = at.next == journal_front_2 ? 1 : 2;
         candidate candidates[2];
         candidate *best = nullptr;
         ty_status status = TY_OK;

@@ -5,7 +5,7 @@
 
 namespace taiyen {
 
-void set_log(image_header_1 &header, uint64_t log_identity) {
+void set_log(image_header_2 &header, uint64_t log_identity) {
     header.kind = uint32_t(log_identity ? TY_TRANSACTIONAL : TY_SNAPSHOT);
     header.log_identity = log_identity;
     header.log_settled = log_identity != 0; // nothing stands in it yet
@@ -13,10 +13,12 @@ void set_log(image_header_1 &header, uint64_t log_identity) {
     set_mark(header, {0, 0, log_identity ? header.log_sequence : 0});
 }
 
-image_log log_of(const image_header_1 &header, const batch_list &batches) {
+image_log log_of(const image_header_2 &header, const batch_list &batches) {
     image_log log{};
     memcpy(log.heap_identity, header.identity, sizeof log.heap_identity);
     log.limit_bytes = header.limit_bytes;
+    log.version_1 = header.version == image_version_1;
+    log.open = header.open;
     log.log_identity = header.log_identity;
     log.mark = batches.last ? batches.last->mark : mark_of(header);
     log.closed = header.state == uint32_t(image_state::closed) && header.log_settled && !batches.last;
@@ -43,7 +45,7 @@ ty_status image_detach_log(ty_heap *heap) {
             im.changed.wait(im.work);
         im.applying = true; // the header is ours
     }
-    image_header_1 before = im.header.current;
+    image_header_2 before = im.header.current;
     set_log(im.header.current, 0);
     ty_status status = write_header_twice(im.backing, im.header);
     if (status) { // one slot may say so and be durable, and be believed: then the log is of no consequence to it

@@ -19,15 +19,15 @@ constexpr uint64_t journal_limit_default = uint64_t{1} << 30;
 struct opening {
     ty_open_options options{};
     ty_report report{};
-    journal_scan scan;
-    bool journal_missing = false;
-    bool made = false; // the heap's files, under their names
+    journal_contents journal;
+    bool upgraded = false; // from format version 1
+    bool made = false;     // the heap's files, under their names
     uint64_t started_ns = os::now_ns();
     const image_open_hook *hook = nullptr;
     uint64_t log_identity = 0; // that the header is to have
     uint64_t other_log = 0;    // that the older of the two headers names
     uint64_t service_word = 0; // of the heap as it is: see image_log
-    ~opening() { scan.batches.clear(); }
+    ~opening() { journal.scan.batches.clear(); }
 };
 
 image *image_create(const char *path, const ty_open_options &options) {
@@ -68,7 +68,7 @@ ty_status lock_image(image &im) {
     ty_status status = im.backing.lock(!im.read_only);
     if (status != TY_E_BUSY)
         return status;
-    image_header_1 header;
+    image_header_2 header;
     bool repaired = false;
     uint64_t owner = read_header(im.backing, &header, &repaired) ? 0 : header.owner_process;
     return failure(TY_E_BUSY, "open a heap that is open already (last opened by process %llu)",
@@ -77,29 +77,23 @@ ty_status lock_image(image &im) {
         .remedy("close it there first; a forked child of that process may hold it, too");
 }
 
-// Opens the journal and reads what it holds beyond the image.
-ty_status read_journal(image &im, opening &state) {
-    const image_header_1 &header = im.header.current;
-    bool congruent = header.state == uint32_t(image_state::closed) && header.epoch == header.durable_epoch;
-    ty_status status = im.journal.open(im.journal_path, im.read_only ? 0 : TY_OPEN_WRITE);
-    if (status == TY_E_NOT_FOUND) {
-        if (!congruent)
-            return failure(TY_E_MISMATCH,
-                           "open a heap without its journal: it may hold snapshots that the image does not")
-                .at(im.journal_path)
-                .remedy("put the journal back, or name it with journal_path");
-        state.journal_missing = true;
-        return TY_OK;
-    }
-    if (status || (status = im.journal.lock(!im.read_only)))
-        return status;
-    if ((status = check_journal_header(im.journal, header.identity)))
-        return status;
-    return scan_journal(im.journal, header.identity, {header.epoch, header.nonce, header.journal_next},
-                        header.durable_epoch, header.limit_bytes / page_bytes, &state.scan);
+// An archive heap that became a snapshot heap has a journal: then this image is older.
+ty_status check_no_journal(const image &im) {
+    storage_file journal{im.journal.storage};
+    ty_status status = journal.open(im.journal_path, 0);
+    if (status)
+        return status == TY_E_NOT_FOUND ? TY_OK : status;
+    bool used = false;
+    status = journal_was_used(journal, im.header.current.identity, &used);
+    journal.close();
+    if (status || !used)
+        return status == TY_E_FORMAT || status == TY_E_DAMAGED ? TY_OK : status; // nothing of this heap
+    return failure(TY_E_MISMATCH, "open an image that is older than its journal")
+        .at(im.journal_path)
+        .remedy("put the newest image back, or move the journal away");
 }
 
-ty_found judge_files(const image_header_1 &header, const journal_scan &scan) {
+ty_found judge_files(const image_header_2 &header, const journal_scan &scan) {
     if (header.state == uint32_t(image_state::closed))
         return scan.batches.count ? TY_FOUND_CLOSED_BATCHES : TY_FOUND_CLOSED;
     if (scan.discarded)
@@ -109,16 +103,16 @@ ty_found judge_files(const image_header_1 &header, const journal_scan &scan) {
 
 // An archive heap gets a journal. A crash in between leaves an archive heap and a journal that holds nothing.
 ty_status attach_journal(image &im, opening &state) {
-    image_header_1 &header = im.header.current;
+    image_header_2 &header = im.header.current;
     if (header.state != uint32_t(image_state::closed))
         return failure(TY_E_DAMAGED, "attach a journal to an archive heap that was not closed in order")
             .at(im.image_path)
             .remedy("open it as it is, check it, close it, and attach then");
     bool made = false;
-    if (ty_status status = create_journal(im, &made))
+    if (ty_status status = create_first_journal(im, &made))
         return status;
     header.kind = uint32_t(TY_SNAPSHOT);
-    header.journal_next = journal_front_1;
+    header.journal_next = journal_front_2;
     set_log(header, state.log_identity);
     if (ty_status status = write_header_twice(im.backing, im.header))
         return status;
@@ -135,8 +129,8 @@ ty_status copy_to_heap(void *context, const page_copy *copies, size_t count, con
 
 // Maps the image and puts the pages of batches that it does not hold yet over it.
 ty_status map_heap(image &im, opening &state) {
-    const image_header_1 &header = im.header.current;
-    bool restores = state.scan.batches.count != 0;
+    const image_header_2 &header = im.header.current;
+    bool restores = state.journal.scan.batches.count != 0;
     uint32_t flags = im.kind == TY_ARCHIVE && !im.read_only ? TY_MAP_SHARED : 0;
     if (!im.read_only || restores || im.kind == TY_TRANSACTIONAL) // its log is replayed: image_freeze protects it
         flags |= TY_MAP_WRITE;
@@ -145,7 +139,7 @@ ty_status map_heap(image &im, opening &state) {
         return status;
     im.base = static_cast<char *>(base);
     im.mapped_bytes = header.limit_bytes;
-    for (const batch *b = state.scan.batches.first; b; b = b->next)
+    for (const batch *b = state.journal.scan.batches.first; b; b = b->next)
         if (ty_status status = read_batch(im.journal, *b, {&im, copy_to_heap}))
             return status;
     if (im.read_only && restores && im.kind != TY_TRANSACTIONAL)
@@ -174,7 +168,7 @@ ty_status open_files(image &im, opening &state) {
         return status;
     if (ty_status status = lock_image(im))
         return status;
-    image_header_1 &header = im.header.current;
+    image_header_2 &header = im.header.current;
     if (ty_status status = read_header(im.backing, &header, &state.report.header_repaired, &state.other_log))
         return status;
     if ((header.features_read_only & ~known_features_read_only) && !im.read_only)
@@ -185,10 +179,12 @@ ty_status open_files(image &im, opening &state) {
     im.kind = ty_kind(header.kind);
     bool closed = header.state == uint32_t(image_state::closed);
     state.report.maybe_inconsistent = im.kind == TY_ARCHIVE && !closed;
-    if (has_journal(im.kind))
-        if (ty_status status = read_journal(im, state))
-            return status;
-    state.report.found = judge_files(header, state.scan);
+    journal_use use = im.read_only ? journal_use::read : journal_use::write;
+    if (ty_status status = has_journal(im.kind) ? read_journal(im.journal, im.journal_path, use, header, &state.journal)
+                                                : check_no_journal(im))
+        return status;
+    im.head = state.journal.head;
+    state.report.found = judge_files(header, state.journal.scan);
     state.report.image_epoch = header.epoch;
     return TY_OK;
 }
@@ -256,10 +252,10 @@ ty_status check_with_hook(const image &im, opening &state, image_log log) {
 
 // A heap with a log is opened by a layer that knows logs, once the heap's own files are known to be sound.
 ty_status ask_for_log(const image &im, opening &state) {
-    const image_header_1 &header = im.header.current;
+    const image_header_2 &header = im.header.current;
     state.log_identity = header.log_identity;
     if (state.hook)
-        return check_with_hook(im, state, log_with(im, state.scan.batches));
+        return check_with_hook(im, state, log_with(im, state.journal.scan.batches));
     if (header.kind != TY_TRANSACTIONAL)
         return TY_OK;
     return failure(TY_E_UNSUPPORTED, "open a heap that has a log as one that has none")
@@ -270,22 +266,24 @@ ty_status ask_for_log(const image &im, opening &state) {
 // A detach died between its two headers: the older one names a log still, and the newer one may not be durable. The
 // older one must not be what a power cut leaves when another log is in the place of the one that it names.
 ty_status finish_detach(image &im, const opening &state) {
-    if (ty_status status = settle_journal(im, state.scan.batches))
+    if (ty_status status = settle_journal(im, state.journal.scan.batches))
         return status;
     if (ty_status status = settle_image(im, false)) // the older one was read
         return status;
     return write_header_twice(im.backing, im.header);
 }
 
+bool detach_unfinished(const image &im, const opening &state) {
+    return state.hook && state.other_log && !im.header.current.log_identity && state.log_identity;
+}
+
 // The log that the header is to name. But for an unfinished detach, it is there before anything else is written: where
 // it was missing, a header that does not need it must not be torn before, as the other one may need it.
 ty_status make_log(image &im, const opening &state) {
-    if (!state.hook)
-        return TY_OK;
-    if (state.other_log && !im.header.current.log_identity && state.log_identity)
+    if (detach_unfinished(im, state))
         if (ty_status status = finish_detach(im, state))
             return status;
-    return state.hook->make(state.hook->context);
+    return state.hook ? state.hook->make(state.hook->context) : TY_OK;
 }
 
 // Whether the heap's pages lie in the image as they will when the open is done.
@@ -310,6 +308,38 @@ ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attach
     return ask_for_log(im, state);
 }
 
+// What the header is to say from now on: a log or none, and this version of the format.
+ty_status change_header(image &im, opening &state) {
+    image_header_2 &header = im.header.current;
+    state.upgraded = header.version != image_version_2;
+    if (!state.upgraded && header.log_identity == state.log_identity)
+        return TY_OK;
+    header.version = image_version_2;
+    if (header.log_identity != state.log_identity)
+        set_log(header, state.log_identity);
+    return write_header_twice(im.backing, im.header);
+}
+
+// A journal that is missing is made before anything else: the older header may need one, and the newer one is in doubt
+// while it is written again.
+ty_status settle_files(image &im, opening &state) {
+    bool made = false;
+    if (state.journal.missing)
+        if (ty_status status = create_journal(im, &made))
+            return status;
+    state.report.journal_recreated = state.journal.missing;
+    if (ty_status status = make_log(im, state)) {
+        if (made && !detach_unfinished(im, state)) // nothing else was written yet (I7)
+            im.journal.remove_quietly(im.journal_path);
+        return status;
+    }
+    if (ty_status status = settle_journal(im, state.journal.scan.batches))
+        return status;
+    if (ty_status status = settle_image(im, state.report.header_repaired))
+        return status;
+    return renew_batches(im, state.journal.scan.batches);
+}
+
 // Changes of the files that the open asks for, or that an earlier one left unfinished.
 ty_status change_files(image &im, opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
@@ -319,30 +349,16 @@ ty_status change_files(image &im, opening &state) {
     if (im.journal.is_open())
         if (ty_status status = im.journal.protect(im.backing)) // N4: the image's permissions may be others now
             return status;
-    if (ty_status status = make_log(im, state))
-        return status;
-    if (ty_status status = settle_journal(im, state.scan.batches))
-        return status;
-    if (ty_status status = settle_image(im, state.report.header_repaired))
-        return status;
-    if (ty_status status = renew_batches(im, state.scan.batches))
+    if (ty_status status = settle_files(im, state))
         return status;
     if (ty_status status = finish_clearing(im))
         return status;
     if (attaches)
         if (ty_status status = attach_journal(im, state))
             return status;
-    if (im.header.current.log_identity != state.log_identity) {
-        set_log(im.header.current, state.log_identity);
-        if (ty_status status = write_header_twice(im.backing, im.header))
-            return status;
-    }
+    if (ty_status status = change_header(im, state))
+        return status;
     im.kind = ty_kind(im.header.current.kind);
-    if (state.journal_missing) {
-        if (ty_status status = create_journal(im, &state.report.journal_recreated))
-            return status;
-        state.report.journal_recreated = true;
-    }
     if (limit_bytes > im.header.current.limit_bytes) {
         if (ty_status status = raise_files(im, limit_bytes))
             return status;
@@ -357,16 +373,16 @@ ty_status start_heap(image &im, opening &state) {
         return status;
     if (im.read_only)
         return TY_OK;
-    if (ty_status status = mark_open(im))
-        return status;
     if (!has_journal(im.kind))
-        return TY_OK;
-    if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
-        return status;
+        return mark_open(im, nullptr);
     uint64_t size = 0;
     if (ty_status status = im.journal.get_size(&size))
         return status;
     im.writer.allocated_end = size / page_bytes * page_bytes;
+    if (ty_status status = mark_open(im, state.hook))
+        return status;
+    if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
+        return status;
     return worker_start(im); // from here on the header is the applier's
 }
 
@@ -407,14 +423,15 @@ void fill_report(const image &im, opening &state) {
     report.duration_ns = os::now_ns() - state.started_ns;
     if (im.tracking)
         report.tracking = tracking_of(im.tracker.method());
-    int length =
-        snprintf(report.text, sizeof report.text, "%s; epoch %llu, %llu pages from %llu unapplied snapshots%s%s%s%s%s",
-                 found_text(report.found), (unsigned long long)report.epoch, (unsigned long long)report.pages_restored,
-                 (unsigned long long)report.batches_restored,
-                 report.maybe_inconsistent ? "; an archive heap that died: its content may be a mixture" : "",
-                 report.header_repaired ? "; one header of the image was damaged, the other served" : "",
-                 report.journal_recreated ? "; the journal was missing, and not needed" : "",
-                 report.attached ? "; a journal was attached" : "", report.raised ? "; the limit was raised" : "");
+    int length = snprintf(
+        report.text, sizeof report.text, "%s; epoch %llu, %llu pages from %llu unapplied snapshots%s%s%s%s%s%s",
+        found_text(report.found), (unsigned long long)report.epoch, (unsigned long long)report.pages_restored,
+        (unsigned long long)report.batches_restored,
+        report.maybe_inconsistent ? "; an archive heap that died: its content may be a mixture" : "",
+        report.header_repaired ? "; one header of the image was damaged, the other served" : "",
+        report.journal_recreated ? "; the journal was missing or old, and not needed" : "",
+        state.upgraded ? "; the files were upgraded from format version 1" : "",
+        report.attached ? "; a journal was attached" : "", report.raised ? "; the limit was raised" : "");
     if (length < 0)
         report.text[0] = '\0';
 }
@@ -445,32 +462,34 @@ ty_status open_or_create(image &im, opening &state) {
 }
 
 void take_over_batches(image &im, opening &state) {
-    const image_header_1 &header = im.header.current;
-    state.report.batches_restored = state.scan.batches.count;
-    state.report.pages_restored = state.scan.batches.pages();
-    state.report.batches_discarded = state.scan.discarded;
-    const batch *newest = state.scan.batches.last;
+    const image_header_2 &header = im.header.current;
+    state.report.batches_restored = state.journal.scan.batches.count;
+    state.report.pages_restored = state.journal.scan.batches.pages();
+    state.report.batches_discarded = state.journal.scan.discarded;
+    const batch *newest = state.journal.scan.batches.last;
     im.durable_epoch = newest ? newest->epoch : header.epoch;
     state.report.epoch = im.durable_epoch; // a raise goes on to an epoch of its own
     im.durable_nonce = newest ? newest->nonce : header.nonce;
     im.durable_mark = newest ? newest->mark : mark_of(header);
     im.journal_end = newest ? newest->end : header.journal_next;
-    im.unapplied = state.scan.batches;
+    im.unapplied = state.journal.scan.batches;
     im.apply_wanted = newest != nullptr;
-    state.scan.batches = {};
+    state.journal.scan.batches = {};
 }
 
 } // namespace
 
-ty_status mark_open(image &im) {
+ty_status mark_open(image &im, const image_open_hook *hook) {
     im.header.current.state = uint32_t(image_state::open);
     im.header.current.log_settled = 0;
     im.header.current.owner_process = os::process_id();
     if (ty_status status = write_header(im.backing, im.header))
         return status;
     // An archive's pages may reach the disk at any moment from now on: the mark must be there before them. So may the
-    // log's first commit, after which a missing log is a loss. A snapshot heap loses nothing but the report's accuracy.
-    return im.kind == TY_SNAPSHOT ? TY_OK : flush_image(im.backing, im.header);
+    // log's first commit, after which a missing log is a loss. A snapshot heap's first batch makes it durable (I8).
+    return im.kind == TY_SNAPSHOT        ? TY_OK
+           : im.kind == TY_TRANSACTIONAL ? name_open(im, hook)
+                                         : flush_image(im.backing, im.header);
 }
 
 heap_owner snapshot_owner(image &im) {

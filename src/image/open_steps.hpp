@@ -9,9 +9,11 @@ namespace taiyen {
 // TY_E_EXISTS: somebody else was faster. hook may be NULL.
 ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook);
 
-// create.cpp: makes a journal that holds nothing, in place of none or of one that holds nothing. Failing, it leaves
-// none that it made; *made: there was none.
+// create.cpp: makes a journal that holds nothing, in place of none or of one that is of no consequence: whole before it
+// has its name, which is durable when it returns. Failing, it leaves none that it made; *made: there was none.
 ty_status create_journal(image &im, bool *made);
+// The same where the image knows of none: refuses if there is one that may be needed.
+ty_status create_first_journal(image &im, bool *made);
 
 // raise.cpp: the file takes a larger limit; the heap's own tables follow later.
 ty_status raise_files(image &im, uint64_t limit_bytes);

@@ -5,7 +5,7 @@
 namespace taiyen {
 
 ty_status finish_clearing(image &im) {
-    image_header_1 &header = im.header.current;
+    image_header_2 &header = im.header.current;
     if (!header.clear_bytes)
         return TY_OK;
     ty_status status = im.backing.punch(header.clear_offset, header.clear_bytes);
@@ -26,7 +26,7 @@ ty_status finish_clearing(image &im) {
 }
 
 ty_status raise_files(image &im, uint64_t limit_bytes) {
-    image_header_1 &header = im.header.current;
+    image_header_2 &header = im.header.current;
     uint64_t table_bytes = sums_table_bytes(header.limit_bytes);
     // Behind the heap's pages, and behind the old table: a small raise of a large heap would have them overlap.
     uint64_t new_table = image_pages_offset_1 + limit_bytes;

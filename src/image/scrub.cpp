@@ -16,7 +16,7 @@ constexpr uint64_t piece_pages = 256;
 
 class scrubber {
 public:
-    scrubber(const storage_file &image, const image_header_1 &header, ty_progress_callback *progress,
+    scrubber(const storage_file &image, const image_header_2 &header, ty_progress_callback *progress,
              ty_problem_callback *problem, void *context)
         : image_(image), header_(header), progress_(progress), problem_(problem), context_(context) {}
     ~scrubber() { pending_.destroy(); }
@@ -104,7 +104,7 @@ private:
     }
 
     const storage_file &image_;
-    const image_header_1 &header_;
+    const image_header_2 &header_;
     ty_progress_callback *progress_;
     ty_problem_callback *problem_;
     void *context_;
@@ -114,15 +114,9 @@ private:
     io_buffer buffer_;
 };
 
-ty_status scan_for_scrub(storage_file &journal, const char *journal_path, const image_header_1 &header,
-                         journal_scan *scan, scrubber &scrub) {
-    ty_status status = journal.open(journal_path, 0);
-    bool congruent = header.state == uint32_t(image_state::closed) && header.epoch == header.durable_epoch;
-    if (status == TY_E_NOT_FOUND && congruent)
-        return TY_OK;
-    if (!status && !(status = check_journal_header(journal, header.identity)))
-        status = scan_journal(journal, header.identity, {header.epoch, header.nonce, header.journal_next},
-                              header.durable_epoch, header.limit_bytes / page_bytes, scan);
+ty_status scan_for_scrub(storage_file &journal, const char *journal_path, const image_header_2 &header,
+                         journal_contents *contents, scrubber &scrub) {
+    ty_status status = read_journal(journal, journal_path, journal_use::look, header, contents);
     if (status == TY_E_MEMORY)
         return status;
     if (status)
@@ -134,20 +128,20 @@ ty_status scrub_files(storage_file &image, storage_file &journal, const char *jo
                       ty_progress_callback *progress, ty_problem_callback *problem, void *context) {
     if (ty_status status = image.lock(false))
         return status;
-    image_header_1 header;
+    image_header_2 header;
     bool repaired = false;
     if (ty_status status = read_header(image, &header, &repaired))
         return status;
     scrubber scrub(image, header, progress, problem, context);
     if (repaired)
         scrub.report("one of the image's two headers is damaged; the other one serves, and the next snapshot mends it");
-    journal_scan scan;
+    journal_contents contents;
     ty_status status = TY_OK;
     if (has_journal(ty_kind(header.kind)))
-        status = scan_for_scrub(journal, journal_path, header, &scan, scrub);
-    if (!status && !(status = scrub.start(scan)))
+        status = scan_for_scrub(journal, journal_path, header, &contents, scrub);
+    if (!status && !(status = scrub.start(contents.scan)))
         status = scrub.run();
-    scan.batches.clear();
+    contents.scan.batches.clear();
     if (status)
         return status;
     if (scrub.problems())

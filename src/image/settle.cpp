@@ -16,12 +16,12 @@ bool known_durable(const image &im, const batch_list &batches) {
 
 // Where no batch is: in front of all, if there is room, else behind.
 uint64_t place_beside(const batch_list &batches) {
-    uint64_t lowest = UINT64_MAX, highest = journal_front_1;
+    uint64_t lowest = UINT64_MAX, highest = journal_front_2;
     for (const batch *b = batches.first; b; b = b->next) {
         lowest = std::min(lowest, b->start);
         highest = std::max(highest, b->end);
     }
-    return batches.bytes() <= lowest - journal_front_1 ? journal_front_1 : highest;
+    return batches.bytes() <= lowest - journal_front_2 ? journal_front_2 : highest;
 }
 
 ty_status copy_in_journal(const storage_file &journal, uint64_t from, uint64_t to, uint64_t bytes, io_buffer &buffer) {
@@ -63,6 +63,12 @@ ty_status renew_batches(image &im, batch_list &batches) {
             return status;
     if ((status = im.journal.flush()))
         return status;
+    if (to > im.head.header.size_bytes) { // I9
+        journal_header_2 next = im.head.header;
+        next.size_bytes = im.head.sized_bytes = to;
+        if ((status = write_journal_header(im.journal, im.head, next)))
+            return status;
+    }
     to = place;
     for (batch *b = batches.first; b; b = b->next) {
         for (size_t i = 0; i < b->copies.count; ++i)
@@ -80,7 +86,7 @@ ty_status renew_batches(image &im, batch_list &batches) {
 // died, stays in doubt whatever is flushed: so it is written again, to its own slot, while the other one is still as it
 // was.
 ty_status settle_image(image &im, bool other_slot_damaged) {
-    image_header_1 &header = im.header.current;
+    image_header_2 &header = im.header.current;
     bool opened_before = header.number > image_slot_count_1;
     if (other_slot_damaged) {
         im.header.in_doubt = true; // the only one there is: the next write, to the other slot, flushes first

@@ -36,7 +36,7 @@ uint64_t with_check(uint64_t log, uint32_t number) {
 
 } // namespace
 
-ring_geometry geometry_of(const log_header_1 &header) {
+ring_geometry geometry_of(const log_header_2 &header) {
     uint64_t part = header.ring_bytes / frames_in_ring_min_1 / header.block_bytes * header.block_bytes;
     uint32_t most = part < frame_bytes_max_1 ? static_cast<uint32_t>(part) : frame_bytes_max_1;
     return {header.block_bytes, most, header.ring_offset, header.ring_bytes};

@@ -13,7 +13,7 @@ struct ring_geometry {
     uint64_t bytes;
 };
 
-ring_geometry geometry_of(const log_header_1 &header);
+ring_geometry geometry_of(const log_header_2 &header);
 
 // Bytes of the ring that a frame takes.
 inline uint64_t frame_bytes(const ring_geometry &ring, uint32_t payload_bytes) {

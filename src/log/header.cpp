@@ -1,4 +1,4 @@
-// The header of a log: made once, checked at every open.
+// The header of a log: checked at every open, and written by each that writes.
 #include "frame.hpp"
 
 #include <cstring>
@@ -6,12 +6,12 @@
 namespace taiyen {
 namespace {
 
-uint64_t header_checksum(const log_header_1 &header) {
-    return checksum(&header, offsetof(log_header_1, checksum));
+uint64_t header_checksum(const log_header_2 &header) {
+    return checksum(&header, offsetof(log_header_2, checksum));
 }
 
 uint64_t header_blocks(uint32_t block_bytes) {
-    return (sizeof(log_header_1) + block_bytes - 1) / block_bytes * block_bytes;
+    return (sizeof(log_header_2) + block_bytes - 1) / block_bytes * block_bytes;
 }
 
 bool is_power_of_two(uint64_t n) {
@@ -19,24 +19,36 @@ bool is_power_of_two(uint64_t n) {
 }
 
 // A valid checksum only says that the bytes are as written, not that a sane program wrote them.
-bool geometry_possible(const log_header_1 &header) {
+bool geometry_possible(const log_header_2 &header) {
     uint64_t block = header.block_bytes;
     return is_power_of_two(block) && block >= log_block_bytes_min_1 && block <= log_block_bytes_max_1 &&
-           header.ring_offset == header_blocks(header.block_bytes) && header.ring_bytes % block == 0 &&
-           header.ring_bytes >= log_ring_bytes_min_1 && header.ring_bytes <= INT64_MAX - header.ring_offset &&
-           header.log_identity != 0;
+           header.ring_offset == log_slot_count_2 * header_blocks(header.block_bytes) &&
+           header.ring_bytes % block == 0 && header.ring_bytes >= log_ring_bytes_min_1 &&
+           header.ring_bytes <= INT64_MAX - header.ring_offset && header.log_identity != 0;
 }
 
-ty_status check_header(const log_header_1 &header, const ty_log_sink &sink, const char *name) {
+bool is_valid(const log_header_2 &header) {
+    return header.magic == log_magic_1 && header.version == log_version_2 && !header.features_incompatible &&
+           header.checksum == header_checksum(header) && geometry_possible(header);
+}
+
+// No slot is valid; the first one tells why.
+ty_status refuse_unreadable(const log_header_2 &header, const char *name) {
     if (header.magic != log_magic_1)
         return failure(TY_E_FORMAT, "read the log: it is not a log of Taiyen").at(name, 0).remedy("check the path");
-    if (header.version != log_version_1 || header.features_incompatible)
+    if (header.version != log_version_2 || header.features_incompatible)
         return failure(TY_E_FORMAT, "read the log: it is of version %u, features %llx", header.version,
                        (unsigned long long)header.features_incompatible)
             .at(name, 0)
             .remedy("use the version of the library that made it, or a newer one");
-    if (header.checksum != header_checksum(header) || !geometry_possible(header))
-        return failure(TY_E_DAMAGED, "read the log: its header is damaged")
+    return failure(TY_E_DAMAGED, "read the log: its header is damaged")
+        .at(name, 0)
+        .remedy("restore the heap's files from a backup");
+}
+
+ty_status check_header(const log_header_2 &header, const ty_log_sink &sink, const char *name) {
+    if (header.number > log_counter_max_2 || header.open.number > log_counter_max_2)
+        return failure(TY_E_DAMAGED, "read the log: its header's numbers are impossible")
             .at(name, 0)
             .remedy("restore the heap's files from a backup");
     if (header.ring_offset + header.ring_bytes > sink.size_bytes)
@@ -51,7 +63,63 @@ ty_status check_header(const log_header_1 &header, const ty_log_sink &sink, cons
     return TY_OK;
 }
 
-ty_status check_identity(const log_header_1 &header, const log_identity &identity, const char *name) {
+// What the two slots hold.
+struct header_slots {
+    log_header_2 slots[log_slot_count_2]{};
+    bool valid[log_slot_count_2]{};
+    uint32_t newest = log_slot_count_2; // that many: none is valid
+    uint64_t distance = 0;              // from the first to the second
+
+    bool any() const { return newest != log_slot_count_2; }
+};
+
+ty_status read_slot(const ty_log_sink &sink, uint64_t offset, io_buffer &buffer, log_header_2 *header) {
+    uint64_t bytes = header_blocks(sink.block_bytes);
+    *header = {};
+    if (offset + bytes > sink.size_bytes)
+        return TY_OK;
+    if (ty_status status = sink.read(sink.context, offset, buffer.data(), bytes))
+        return status;
+    memcpy(header, buffer.data(), sizeof *header);
+    return TY_OK;
+}
+
+// Where the second slot is, the first one says; where that is torn, the second one, wherever it is.
+ty_status read_slots(const ty_log_sink &sink, header_slots *found) {
+    io_buffer buffer;
+    if (ty_status status = buffer.create(log_block_bytes_max_1))
+        return status;
+    if (ty_status status = read_slot(sink, 0, buffer, &found->slots[0]))
+        return status;
+    found->valid[0] = is_valid(found->slots[0]);
+    const uint32_t known = found->valid[0] ? found->slots[0].block_bytes : 0;
+    if (known % sink.block_bytes) // a sink that cannot read it
+        return (found->newest = 0, TY_OK);
+    for (uint32_t block = known ? known : sink.block_bytes; block <= log_block_bytes_max_1; block *= 2) {
+        log_header_2 &second = found->slots[1];
+        if (ty_status status = read_slot(sink, header_blocks(block), buffer, &second))
+            return status;
+        found->valid[1] = is_valid(second) && second.block_bytes == block;
+        found->distance = header_blocks(block);
+        if (known || found->valid[1])
+            break;
+    }
+    for (uint32_t i = 0; i < log_slot_count_2; ++i)
+        if (found->valid[i] && (!found->any() || found->slots[i].number > found->slots[found->newest].number))
+            found->newest = i;
+    return TY_OK;
+}
+
+ty_status write_slot(const ty_log_sink &sink, uint64_t offset, log_header_2 header) {
+    io_buffer buffer;
+    if (ty_status status = buffer.create(log_block_bytes_max_1))
+        return status;
+    header.checksum = header_checksum(header);
+    memcpy(buffer.data(), &header, sizeof header);
+    return sink.write(sink.context, offset, buffer.data(), header_blocks(header.block_bytes));
+}
+
+ty_status check_identity(const log_header_2 &header, const log_identity &identity, const char *name) {
     const bool same_heap = !memcmp(header.heap_identity, identity.heap, sizeof identity.heap);
     if (same_heap && header.log_identity == identity.log)
         return TY_OK;
@@ -62,42 +130,57 @@ ty_status check_identity(const log_header_1 &header, const log_identity &identit
 
 } // namespace
 
-ty_status log_format(const ty_log_sink &sink, const log_identity &identity) {
-    io_buffer buffer;
-    if (ty_status status = buffer.create(log_block_bytes_max_1))
-        return status;
-    log_header_1 header{};
+ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open) {
+    log_header_2 header{};
     header.magic = log_magic_1;
-    header.version = log_version_1;
+    header.version = log_version_2;
     header.block_bytes = sink.block_bytes;
     memcpy(header.heap_identity, identity.heap, sizeof identity.heap);
     header.log_identity = identity.log;
-    header.ring_offset = header_blocks(sink.block_bytes);
+    header.ring_offset = log_slot_count_2 * header_blocks(sink.block_bytes);
     header.ring_bytes = (sink.size_bytes - header.ring_offset) / sink.block_bytes * sink.block_bytes;
     header.created_unix_s = os::unix_time_s();
-    header.checksum = header_checksum(header);
-    memcpy(buffer.data(), &header, sizeof header);
-    return sink.write(sink.context, 0, buffer.data(), header.ring_offset);
+    header.number = 1;
+    header.open = open;
+    for (uint32_t i = log_slot_count_2; i-- > 0;) // the first one last: without it there is no log
+        if (ty_status status = write_slot(sink, i * header_blocks(sink.block_bytes), header))
+            return status;
+    return TY_OK;
 }
 
-ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_1 *found) {
+ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_2 *found) {
     if (!is_power_of_two(sink.block_bytes) || sink.block_bytes < log_block_bytes_min_1 ||
         sink.block_bytes > log_block_bytes_max_1 || sink.size_bytes < header_blocks(sink.block_bytes))
         return failure(TY_E_DAMAGED, "read the log: %llu bytes in blocks of %u hold none",
                        (unsigned long long)sink.size_bytes, sink.block_bytes)
             .at(name);
-    io_buffer buffer;
-    if (ty_status status = buffer.create(log_block_bytes_max_1))
+    header_slots there;
+    if (ty_status status = read_slots(sink, &there))
         return status;
-    if (ty_status status = sink.read(sink.context, 0, buffer.data(), header_blocks(sink.block_bytes)))
-        return status;
-    log_header_1 header;
-    memcpy(&header, buffer.data(), sizeof header);
-    if (ty_status status = check_header(header, sink, name))
-        return status;
+    const log_header_2 &header = there.slots[there.any() ? there.newest : 0];
     if (found)
         *found = header;
+    if (!there.any())
+        return refuse_unreadable(header, name);
+    if (ty_status status = check_header(header, sink, name))
+        return status;
     return identity ? check_identity(header, *identity, name) : TY_OK;
+}
+
+ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_identity &identity,
+                        const log_open_2 &previous, const log_open_2 &open) {
+    log_header_2 header;
+    if (ty_status status = log_check(sink, name, &identity, &header))
+        return status;
+    header_slots there;
+    if (ty_status status = read_slots(sink, &there))
+        return status;
+    const uint32_t other = 1 - there.newest;
+    const bool other_would_do = there.valid[other] && names_open(there.slots[other], previous);
+    header.number += 1;
+    header.open = open;
+    header.previous = previous;
+    return write_slot(sink, (other_would_do ? there.newest : other) * there.distance, header); // L7
 }
 
 } // namespace taiyen

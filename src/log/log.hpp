@@ -41,10 +41,18 @@ struct log_identity {
 };
 
 // Writes the header of a log that holds nothing; durable when it returns.
-ty_status log_format(const ty_log_sink &sink, const log_identity &identity);
-// Reads it. Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH (of another heap, or another log of this one). identity
-// NULL: any. found may be NULL.
-ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_1 *found);
+ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open = {});
+// Reads it. Errors: TY_E_FORMAT (also: of another version; found tells which), TY_E_DAMAGED, TY_E_MISMATCH (of another
+// heap, or another log of this one). identity NULL: any. found may be NULL.
+ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_2 *found);
+// The log names `open` from now on, durably when it returns, and until the next time also `previous`, the one that it
+// names now.
+// L7: a header is overwritten only while the other one is durable and names `previous`.
+ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_identity &identity,
+                        const log_open_2 &previous, const log_open_2 &open);
+inline bool names_open(const log_header_2 &header, const log_open_2 &open) {
+    return header.open == open || (header.previous.number && header.previous == open);
+}
 
 // ---- Reading
 

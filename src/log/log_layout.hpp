@@ -1,4 +1,5 @@
-// The form of a log, version 1. Fixed-width, little-endian, no padding. docs/design/log.md tells the rules.
+// The form of a log, version 2; what a name ends with is the version since which it is so. Fixed-width, little-endian,
+// no padding. docs/design/log.md tells the rules.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +8,29 @@
 namespace taiyen {
 
 inline constexpr uint64_t log_magic_1 = 0x676c6e6579696154; // "Taiyenlg"
-inline constexpr uint32_t log_version_1 = 1;
+inline constexpr uint32_t log_version_1 = 1;                // one header alone
+inline constexpr uint32_t log_version_2 = 2;
 
 inline constexpr uint32_t log_block_bytes_min_1 = 64;
 inline constexpr uint32_t log_block_bytes_max_1 = 65536;
 inline constexpr uint64_t log_ring_bytes_min_1 = uint64_t{8} * log_block_bytes_max_1;
 
-// At offset 0 of the sink, in blocks of its own; written when the log is made, and never again.
-struct log_header_1 {
+// An open of what the log belongs to: number rises with each, random tells those of copies apart.
+struct log_open_2 {
+    uint64_t number;
+    uint64_t random;
+};
+constexpr bool operator==(const log_open_2 &a, const log_open_2 &b) {
+    return a.number == b.number && a.random == b.random;
+}
+
+// What counts up never comes near this. A log that says more is refused, so that no sum wraps.
+inline constexpr uint64_t log_counter_max_2 = uint64_t{1} << 62;
+
+// Two slots, each in blocks of its own: at offset 0 of the sink, and behind that. The valid one with the higher number
+// counts. Written when the log is made, and once for each open.
+inline constexpr uint32_t log_slot_count_2 = 2;
+struct log_header_2 {
     uint64_t magic;
     uint32_t version;
     uint32_t block_bytes;
@@ -24,10 +40,13 @@ struct log_header_1 {
     uint64_t ring_offset;  // a multiple of block_bytes
     uint64_t ring_bytes;   // likewise
     uint64_t created_unix_s;
-    uint64_t reserved[6];
+    uint64_t number; // of header writes
+    log_open_2 open;
+    log_open_2 previous; // the heap's image may still name this one; number 0: none
+    uint64_t reserved;
     uint64_t checksum; // of all bytes before it
 };
-static_assert(sizeof(log_header_1) == 128);
+static_assert(sizeof(log_header_2) == 128);
 
 // What a write of the log starts with, at the start of a block; the payload follows without a gap. The position where
 // the frame before it ended, the session and the log's identity are not stored: they are in the checksum (frame.hpp),

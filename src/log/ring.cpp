@@ -568,7 +568,7 @@ ty_status read_repeated(log *l, const log_options &options) {
 }
 
 ty_status set_up(log *l, const log_options &options) {
-    log_header_1 header;
+    log_header_2 header;
     if (ty_status status = log_check(*options.sink, options.name, &options.identity, &header))
         return status;
     l->sink = options.sink;

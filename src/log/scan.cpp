@@ -271,7 +271,7 @@ ty_status scanner::run(log_mark from) {
 
 ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, log_mark from,
                    const log_reader &reader, log_contents *contents) {
-    log_header_1 header;
+    log_header_2 header;
     if (ty_status status = log_check(sink, name, &identity, &header))
         return status;
     const ring_geometry ring = geometry_of(header);

@@ -11,7 +11,7 @@ constexpr uint64_t log_bytes_default = uint64_t{256} << 20;
 constexpr const char *sink_name = "(the program's log)";
 
 // The transactions of a log from its beginning. A ring that was written round does not read from there: used.
-bool holds_nothing(const ty_log_sink &sink, const char *name, const log_header_1 &header) {
+bool holds_nothing(const ty_log_sink &sink, const char *name, const log_header_2 &header) {
     log_identity identity{};
     memcpy(identity.heap, header.heap_identity, sizeof identity.heap);
     identity.log = header.log_identity;
@@ -26,7 +26,7 @@ ty_status refuse_stray(const log_place &place, const char *what) {
 }
 
 // The file under another name, then under its own.
-ty_status make_file(log_place &place, const log_identity &identity) {
+ty_status make_file(log_place &place, const log_identity &identity, const log_open_2 &open) {
     const ty_open_options &options = *place.options;
     const ty_storage &storage = *options.storage;
     char *creation_path = path_with(place.path, creation_suffix);
@@ -36,7 +36,7 @@ ty_status make_file(log_place &place, const log_identity &identity) {
     ty_log_sink *sink = nullptr;
     ty_status status =
         file_sink_make(creation_path, bytes / TY_STORAGE_BLOCK * TY_STORAGE_BLOCK, storage, place.image, &sink);
-    if (!status && !(status = log_format(*sink, identity)))
+    if (!status && !(status = log_format(*sink, identity, open)))
         status = storage.rename(storage.context, creation_path, place.path);
     if (status && sink) {
         ty_error error;
@@ -88,32 +88,71 @@ ty_status place_check(log_place &place, const log_identity &identity) {
     ty_status status = place_open(place, true);
     if (status)
         return status == TY_E_NOT_FOUND ? TY_OK : status;
-    log_header_1 header;
+    log_header_2 header{};
     status = log_check(*place.sink, place.path, nullptr, &header);
+    bool ours = !memcmp(header.heap_identity, identity.heap, sizeof identity.heap);
+    if (status == TY_E_FORMAT && header.magic == log_magic_1 && header.version == log_version_1 && ours)
+        return TY_OK; // this heap's own, which is upgraded or had a log before
     if (status == TY_E_FORMAT)
         return refuse_stray(place, "a file that is not a log");
     if (status)
         return status;
-    if (!memcmp(header.heap_identity, identity.heap, sizeof identity.heap))
+    if (ours)
         return TY_OK;
     return holds_nothing(*place.sink, place.path, header) ? TY_OK : refuse_stray(place, "a log of another heap");
 }
 
-ty_status place_make(log_place &place, const log_identity &identity) {
+ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open) {
     if (place.options->log)
-        return log_format(*place.sink, identity);
+        return log_format(*place.sink, identity, open);
     sink_destroy(place.own);
     place.sink = place.own = nullptr;
-    return make_file(place, identity);
+    return make_file(place, identity, open);
 }
 
 bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity) {
-    log_header_1 header;
+    log_header_2 header;
     if (log_check(*place.sink, place.path, nullptr, &header) ||
         memcmp(header.heap_identity, heap.heap, sizeof heap.heap) || !holds_nothing(*place.sink, place.path, header))
         return false;
     *log_identity = header.log_identity;
     return true;
+}
+
+ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older) {
+    *older = false;
+    if (names_open(header, open_of(told.open)))
+        return TY_OK;
+    constexpr const char *restore = "put the files of the heap's last open back, or restore all of them from copies "
+                                    "made together";
+    if (header.open.number > told.open.number)
+        return failure(TY_E_MISMATCH, "open an image that is older than its log")
+            .at(place.path, 0)
+            .remedy("%s", restore);
+    if (header.open.number == told.open.number)
+        return failure(TY_E_MISMATCH, "use the log of another copy of this heap")
+            .at(place.path, 0)
+            .remedy("%s", restore);
+    *older = told.closed;
+    if (told.closed)
+        return TY_OK;
+    return failure(TY_E_MISMATCH, "use a log that is older than its image")
+        .at(place.path, 0)
+        .remedy("put the log of the heap's last open back, name it with log_path, or restore all files of the heap "
+                "from copies made together");
+}
+
+ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
+                          const log_open_2 &open) {
+    log_header_2 header;
+    if (ty_status status = log_check(*place.sink, place.path, &identity, &header))
+        return status;
+    // One that no open named yet may have been made by one that died before its name was durable.
+    const ty_storage &storage = *place.options->storage;
+    if (header.number == 1 && !place.options->log)
+        if (ty_status status = storage.flush_directory(storage.context, place.path))
+            return status;
+    return log_name_open(*place.sink, place.path, identity, previous, open);
 }
 
 } // namespace taiyen

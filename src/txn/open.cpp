@@ -25,6 +25,7 @@ struct opening {
     uint64_t started_ns = os::now_ns();
     log_place place{};
     log_identity identity{};
+    log_open_2 named{}; // by the heap's image
     log_mark from{};
     replay_plan plan{};
     bool attached = false;
@@ -69,20 +70,36 @@ void replace_log(opening &state, bool missing, uint64_t other, uint64_t *log_ide
         state.identity.log = *log_identity = other;
 }
 
+// A heap of format version 1 was closed in order: its log holds nothing that counts.
+ty_status find_old_log(opening &state, const image_log &told, uint64_t *log_identity) {
+    state.from = {0, 0, told.mark.sequence};
+    state.plan.contents.end = state.plan.contents.tail = state.from;
+    if (!state.read_only())
+        if (ty_status status = place_check(state.place, state.identity))
+            return status;
+    replace_log(state, true, 0, log_identity);
+    return TY_OK;
+}
+
 // The log of a heap that has one: what stands in it is known, or the open is refused.
 ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity) {
+    if (told.version_1)
+        return find_old_log(state, told, log_identity);
     ty_status status = place_open(state.place, !state.read_only());
-    bool missing = status == TY_E_NOT_FOUND;
+    bool missing = status == TY_E_NOT_FOUND, older = false;
+    log_header_2 header;
     if (!status)
-        status = log_check(*state.place.sink, state.place.path, &state.identity, nullptr);
+        status = log_check(*state.place.sink, state.place.path, &state.identity, &header);
     uint64_t other = 0;
     bool unused = status == TY_E_MISMATCH && told.closed && place_is_unused(state.place, state.identity, &other);
     if (missing && !told.closed)
         return refuse_missing(state);
-    if (missing || unused) {
+    if (!status)
+        status = place_check_open(state.place, header, told, &older);
+    if (missing || unused || (!status && older)) {
         state.from = {0, 0, told.mark.sequence};
         state.plan.contents.end = state.plan.contents.tail = state.from;
-        replace_log(state, missing, other, log_identity);
+        replace_log(state, !unused, other, log_identity);
         return TY_OK;
     }
     if (status)
@@ -96,6 +113,7 @@ ty_status check_log(void *context, const image_log &told, bool created, uint64_t
     memcpy(state.identity.heap, told.heap_identity, sizeof state.identity.heap);
     state.identity.log = told.log_identity;
     state.place.image = told.image;
+    state.named = open_of(told.open);
     state.from = mark_of(told.mark);
     state.plan.contents.end = state.plan.contents.tail = state.from;
     if (told.log_identity)
@@ -117,10 +135,15 @@ ty_status make_log(void *context) {
     auto &state = *static_cast<opening *>(context);
     if (!state.makes)
         return sink_protect(state.place.own, *state.place.image);
-    if (ty_status status = place_make(state.place, state.identity))
+    if (ty_status status = place_make(state.place, state.identity, state.named))
         return status;
     state.made = !state.options.log;
     return TY_OK;
+}
+
+ty_status name_open(void *context, const open_identity_2 &previous, const open_identity_2 &open) {
+    auto &state = *static_cast<opening *>(context);
+    return place_name_open(state.place, state.identity, open_of(previous), open_of(open));
 }
 
 txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
@@ -237,7 +260,7 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     snprintf(report.text + length, sizeof report.text - length, "; %llu transactions replayed from the log%s%s%s",
              (unsigned long long)contents.records, state.attached ? ", which was attached" : "",
              state.detaches ? ", which was detached" : "",
-             state.recreated ? "; the log was missing, and not needed" : "");
+             state.recreated ? "; the log was missing or old, and not needed" : "");
 }
 
 // Whether the log that was made is of no heap, for certain.
@@ -310,7 +333,7 @@ ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **h
         state.options.storage = ty_storage_default();
     if (ty_status status = place_create(state.place, path, state.options))
         return status;
-    image_open_hook hook{&state, check_log, make_log};
+    image_open_hook hook{&state, check_log, make_log, name_open};
     ty_report told{};
     ty_heap *opened = nullptr;
     ty_status status = image_open(path, state.options, &hook, &opened, &told);

@@ -28,7 +28,13 @@ ty_status place_open(log_place &place, bool writable);
 ty_status place_check(log_place &place, const log_identity &identity);
 // Makes a log that holds nothing, after place_check or where place_open found nothing: whole before it has its name.
 // Failing, it leaves none.
-ty_status place_make(log_place &place, const log_identity &identity);
+ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open);
+// Whether the log is of the open that the heap's image names. Else the open is refused, unless the heap was closed in
+// order and the log is older: then it is of no consequence.
+ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older);
+// The log names this open before the heap's image does (I8), and before a commit of it is acknowledged.
+ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
+                          const log_open_2 &open);
 // Whether what is open is another log of the heap that holds nothing: one that an open was about to give it.
 bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity);
 
@@ -51,6 +57,9 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, log_
 ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from,
                      replay_plan &plan);
 
+inline log_open_2 open_of(const open_identity_2 &open) {
+    return {open.number, open.random};
+}
 inline log_mark mark_of(const image_mark &mark) {
     return {mark.position, mark.session, mark.sequence};
 }

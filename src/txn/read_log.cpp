@@ -95,7 +95,7 @@ struct entry_teller {
     }
 };
 
-void take_header(const log_header_1 &header, ty_log_info *info) {
+void take_header(const log_header_2 &header, ty_log_info *info) {
     info->format_version = header.version;
     memcpy(info->heap_identity, header.heap_identity, sizeof info->heap_identity);
     info->log_identity = header.log_identity;
@@ -147,7 +147,7 @@ ty_status txn_log_read(const char *heap_path, const char *log_path, const ty_sto
     log_place place{};
     if (ty_status status = place_create(place, heap_path, options))
         return status;
-    log_header_1 header;
+    log_header_2 header;
     ty_status status = place_open(place, false);
     if (!status && !(status = log_check(*place.sink, place.path, nullptr, &header))) {
         take_header(header, info);

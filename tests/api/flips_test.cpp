@@ -89,18 +89,18 @@ protected:
 TEST_F(flipped_bits, in_one_header_slot_are_repaired_from_the_other) {
     uint64_t noticed = 0;
     for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)
-        for (uint64_t byte = 0; byte < sizeof(image_header_1); ++byte) {
+        for (uint64_t byte = 0; byte < sizeof(image_header_2); ++byte) {
             header_repaired_ = false;
             const ty_status status = with_flip(path_, slot * image_slot_bytes_1 + byte);
             noticed += status != TY_OK || header_repaired_;
             if (HasFailure())
                 return;
         }
-    EXPECT_EQ(noticed, image_slot_count_1 * sizeof(image_header_1)) << "flips of the header that nobody noticed";
+    EXPECT_EQ(noticed, image_slot_count_1 * sizeof(image_header_2)) << "flips of the header that nobody noticed";
 }
 
 TEST_F(flipped_bits, in_both_header_slots_are_refused) {
-    for (uint64_t byte = 0; byte < sizeof(image_header_1); ++byte) {
+    for (uint64_t byte = 0; byte < sizeof(image_header_2); ++byte) {
         SCOPED_TRACE(byte);
         flip_bit(path_, byte, bit_of(byte));
         flip_bit(path_, image_slot_bytes_1 + byte, bit_of(byte));
@@ -112,9 +112,11 @@ TEST_F(flipped_bits, in_both_header_slots_are_refused) {
     }
 }
 
-TEST_F(flipped_bits, in_the_journal_header_are_refused) {
-    for (uint64_t byte = 0; byte < sizeof(journal_header_1); ++byte) {
+TEST_F(flipped_bits, in_both_journal_headers_are_refused) {
+    for (uint64_t byte = 0; byte < sizeof(journal_header_2); ++byte) {
+        flip_bit(journal_, journal_slot_bytes_2 + byte, bit_of(byte));
         EXPECT_NE(with_flip(journal_, byte), TY_OK) << byte;
+        flip_bit(journal_, journal_slot_bytes_2 + byte, bit_of(byte));
         if (HasFailure())
             return;
     }
@@ -125,13 +127,13 @@ TEST_F(flipped_bits, in_the_journal_header_are_refused) {
 TEST_F(flipped_bits, in_the_page_lists_are_refused_or_cost_the_newest_snapshot_alone) {
     const uint64_t size = fs::file_size(journal_);
     uint64_t chunks = 0, flips = 0, noticed = 0, newest = 0;
-    for (uint64_t page = journal_front_1; page + page_bytes <= size; page += page_bytes) {
+    for (uint64_t page = journal_front_2; page + page_bytes <= size; page += page_bytes) {
         chunk_header_1 header;
         memcpy(&header, read_bytes(journal_, page, sizeof header).data(), sizeof header);
         if (header.magic == chunk_magic_1)
             newest = std::max(newest, header.epoch);
     }
-    for (uint64_t page = journal_front_1; page + page_bytes <= size; page += page_bytes) {
+    for (uint64_t page = journal_front_2; page + page_bytes <= size; page += page_bytes) {
         chunk_header_1 header;
         memcpy(&header, read_bytes(journal_, page, sizeof header).data(), sizeof header);
         if (header.magic != chunk_magic_1)
@@ -151,7 +153,7 @@ TEST_F(flipped_bits, in_the_page_lists_are_refused_or_cost_the_newest_snapshot_a
 
 TEST_F(flipped_bits, in_pages_of_the_journal_give_a_whole_snapshot_or_a_refusal) {
     const uint64_t size = fs::file_size(journal_);
-    for (uint64_t byte = journal_front_1; byte < size; byte += 61 * 7) {
+    for (uint64_t byte = journal_front_2; byte < size; byte += 61 * 7) {
         with_flip(journal_, byte);
         if (HasFailure())
             return;

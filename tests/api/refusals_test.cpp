@@ -134,7 +134,7 @@ TEST_F(bad_files, a_journal_that_is_missing_and_needed) {
 
 TEST_F(bad_files, a_journal_that_is_something_else) {
     make_heap(heap_path(), 1, 1);
-    write_text(journal_path(), std::string(4096, 'j'));
+    write_text(journal_path(), std::string(8192, 'j')); // both of its headers
     expect_refused(TY_E_FORMAT, "atlas.ty-journal");
 }
 

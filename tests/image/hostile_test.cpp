@@ -8,42 +8,49 @@ namespace {
 
 struct impossible {
     const char *what;
-    void (*change)(image_header_1 &header);
+    void (*change)(image_header_2 &header);
     ty_status expected;
 };
 
 constexpr impossible cases[] = {
-    {"a later version", [](image_header_1 &h) { h.version = 2; }, TY_E_FORMAT},
-    {"an unknown feature", [](image_header_1 &h) { h.features_incompatible = 1; }, TY_E_FORMAT},
-    {"an unknown feature that allows reading", [](image_header_1 &h) { h.features_read_only = 1; }, TY_E_FORMAT},
-    {"page size", [](image_header_1 &h) { h.page_bytes = 8192; }, TY_E_DAMAGED},
-    {"kind", [](image_header_1 &h) { h.kind = 9; }, TY_E_DAMAGED},
-    {"kind that the enumeration cannot hold", [](image_header_1 &h) { h.kind = 0xffffff00; }, TY_E_DAMAGED},
-    {"state", [](image_header_1 &h) { h.state = 0; }, TY_E_DAMAGED},
-    {"no limit", [](image_header_1 &h) { h.limit_bytes = 0; }, TY_E_DAMAGED},
-    {"limit that wraps", [](image_header_1 &h) { h.limit_bytes = -(uint64_t{64} << 20); }, TY_E_DAMAGED},
-    {"larger limit than the file", [](image_header_1 &h) { h.limit_bytes *= 2; }, TY_E_DAMAGED},
-    {"no base", [](image_header_1 &h) { h.base = 0; }, TY_E_DAMAGED},
-    {"base in the kernel's half", [](image_header_1 &h) { h.base = uint64_t{1} << 63; }, TY_E_DAMAGED},
-    {"base whose end wraps to zero", [](image_header_1 &h) { h.base = -h.limit_bytes; }, TY_E_DAMAGED},
-    {"sums within the pages", [](image_header_1 &h) { h.sums_offset -= page_bytes; }, TY_E_DAMAGED},
-    {"sums far away", [](image_header_1 &h) { h.sums_offset = -page_bytes; }, TY_E_DAMAGED},
-    {"journal position out of line", [](image_header_1 &h) { h.journal_next += 1; }, TY_E_DAMAGED},
-    {"journal position whose end wraps", [](image_header_1 &h) { h.journal_next = -page_bytes; }, TY_E_DAMAGED},
-    {"epoch never acknowledged", [](image_header_1 &h) { h.epoch = h.durable_epoch + 1; }, TY_E_DAMAGED},
-    {"clearing the header", [](image_header_1 &h) { h.clear_bytes = page_bytes; }, TY_E_DAMAGED},
+    {"a later version", [](image_header_2 &h) { h.version = 3; }, TY_E_FORMAT},
+    {"an unknown feature", [](image_header_2 &h) { h.features_incompatible = 1; }, TY_E_FORMAT},
+    {"an unknown feature that allows reading", [](image_header_2 &h) { h.features_read_only = 1; }, TY_E_FORMAT},
+    {"page size", [](image_header_2 &h) { h.page_bytes = 8192; }, TY_E_DAMAGED},
+    {"kind", [](image_header_2 &h) { h.kind = 9; }, TY_E_DAMAGED},
+    {"kind that the enumeration cannot hold", [](image_header_2 &h) { h.kind = 0xffffff00; }, TY_E_DAMAGED},
+    {"state", [](image_header_2 &h) { h.state = 0; }, TY_E_DAMAGED},
+    {"no limit", [](image_header_2 &h) { h.limit_bytes = 0; }, TY_E_DAMAGED},
+    {"limit that wraps", [](image_header_2 &h) { h.limit_bytes = -(uint64_t{64} << 20); }, TY_E_DAMAGED},
+    {"larger limit than the file", [](image_header_2 &h) { h.limit_bytes *= 2; }, TY_E_DAMAGED},
+    {"no base", [](image_header_2 &h) { h.base = 0; }, TY_E_DAMAGED},
+    {"base in the kernel's half", [](image_header_2 &h) { h.base = uint64_t{1} << 63; }, TY_E_DAMAGED},
+    {"base whose end wraps to zero", [](image_header_2 &h) { h.base = -h.limit_bytes; }, TY_E_DAMAGED},
+    {"sums within the pages", [](image_header_2 &h) { h.sums_offset -= page_bytes; }, TY_E_DAMAGED},
+    {"sums far away", [](image_header_2 &h) { h.sums_offset = -page_bytes; }, TY_E_DAMAGED},
+    {"journal position out of line", [](image_header_2 &h) { h.journal_next += 1; }, TY_E_DAMAGED},
+    {"journal position whose end wraps", [](image_header_2 &h) { h.journal_next = -page_bytes; }, TY_E_DAMAGED},
+    {"number near the end of numbers", [](image_header_2 &h) { h.number = UINT64_MAX - 1; }, TY_E_DAMAGED},
+    {"epoch near the end of numbers", [](image_header_2 &h) { h.epoch = h.durable_epoch = UINT64_MAX; }, TY_E_DAMAGED},
+    {"durable epoch beyond counting", [](image_header_2 &h) { h.durable_epoch = counter_max_2 + 1; }, TY_E_DAMAGED},
+    {"opens beyond counting", [](image_header_2 &h) { h.open.number = counter_max_2 + 1; }, TY_E_DAMAGED},
+    {"position in the log beyond counting", [](image_header_2 &h) { h.log_position = counter_max_2 + 4096; },
+     TY_E_DAMAGED},
+    {"sequence beyond counting", [](image_header_2 &h) { h.log_sequence = UINT64_MAX; }, TY_E_DAMAGED},
+    {"epoch never acknowledged", [](image_header_2 &h) { h.epoch = h.durable_epoch + 1; }, TY_E_DAMAGED},
+    {"clearing the header", [](image_header_2 &h) { h.clear_bytes = page_bytes; }, TY_E_DAMAGED},
     {"clearing more than there is",
-     [](image_header_1 &h) {
+     [](image_header_2 &h) {
          h.clear_offset = image_pages_offset_1;
          h.clear_bytes = h.sums_offset + page_bytes; // sums_offset - clear_bytes wraps
      },
      TY_E_DAMAGED},
 };
 
-image_header_1 read_slot(const disk &files, uint32_t slot) {
+image_header_2 read_slot(const disk &files, uint32_t slot) {
     char page[page_bytes];
     EXPECT_TRUE(files.read(heap_path, slot * image_slot_bytes_1, page));
-    image_header_1 header;
+    image_header_2 header;
     memcpy(&header, page, sizeof header);
     return header;
 }
@@ -59,7 +66,7 @@ TEST(hostile_test, impossible_fields_of_the_header_are_refused) {
         SCOPED_TRACE(each.what);
         disk changed(files.cut(os::sim_cut::keep_all));
         for (uint32_t slot = 0; slot < image_slot_count_1; ++slot) {
-            image_header_1 header = read_slot(files, slot);
+            image_header_2 header = read_slot(files, slot);
             each.change(header);
             header.checksum = header_checksum(header);
             changed.patch(heap_path, slot * image_slot_bytes_1, &header, sizeof header);

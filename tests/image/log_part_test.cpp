@@ -38,7 +38,8 @@ struct layer {
                 [](void *context) {
                     static_cast<layer *>(context)->made += 1;
                     return TY_OK;
-                }};
+                },
+                [](void *, const open_identity_2 &, const open_identity_2 &) { return TY_OK; }};
     }
 };
 

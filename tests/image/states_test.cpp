@@ -45,7 +45,7 @@ protected:
 
     // Where the first chunk of an epoch stands in the journal.
     static uint64_t chunk_of(const disk &files, uint64_t epoch) {
-        for (uint64_t at = journal_front_1; at < 4 << 20; at += page_bytes) {
+        for (uint64_t at = journal_front_2; at < 4 << 20; at += page_bytes) {
             chunk_header_1 header; // a whole page
             if (!files.read(journal_path, at, &header))
                 break;
@@ -107,7 +107,7 @@ TEST_F(states_test, died_while_writing_a_batch) {
     ASSERT_LT(before_flush + 1, after);
     ASSERT_OK(ty_discard(heap));
     // The first chunk is there, the last is not.
-    os::sim_disk *copy = os::sim_power_cut(files.get(), after - 2, os::sim_cut::keep_all, 1);
+    os::sim_disk *copy = os::sim_power_cut(files.get(), before_flush, os::sim_cut::keep_all, 1);
     expect_found(copy, TY_FOUND_DIED_WRITING, last);
     EXPECT_EQ(1u, report.batches_discarded);
 }

@@ -150,7 +150,7 @@ private:
     // One frame after the other until the next one lies there.
     void fill(uint64_t left) {
         sink.let_all_pass();
-        log_header_1 header;
+        log_header_2 header;
         ASSERT_OK(log_check(*memory.sink(), log_path, nullptr, &header));
         const uint64_t end = header.ring_bytes - left;
         for (uint64_t at = header.block_bytes; at < end; at = start.position) { // behind the session's start
@@ -369,7 +369,7 @@ TEST(flight_test, damage_is_told_from_a_crash) {
         ASSERT_OK(log_wait(l.get(), model.size()));
         ends.push_back(log_mark_now(l.get()).position);
     }
-    log_header_1 header;
+    log_header_2 header;
     ASSERT_OK(log_check(*in.sink(), log_path, nullptr, &header));
     for (size_t frame = 0; frame < model.size(); ++frame) {
         uint64_t end = frame == 0 ? 64 : ends[frame + 1]; // of frame 0 the session's start

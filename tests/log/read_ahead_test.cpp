@@ -120,7 +120,7 @@ TEST_F(read_ahead_test, gives_all_or_tells_where_one_read_fails) {
 
 // Where the reader goes elsewhere, it gets what is there, and not what was read ahead for another place.
 TEST_F(read_ahead_test, gives_what_is_at_a_place) {
-    log_header_1 header;
+    log_header_2 header;
     ASSERT_OK(log_check(sink.table(), log_path, &test_identity, &header));
     const ring_geometry ring = geometry_of(header);
     ring_view view(sink.table(), ring, true);

@@ -10,7 +10,7 @@ namespace taiyen::test {
 class ring_guard {
 public:
     explicit ring_guard(const ty_log_sink *below) : table_(*below), below_(below) {
-        log_header_1 header;
+        log_header_2 header;
         EXPECT_OK(log_check(*below, log_path, nullptr, &header));
         ring_ = geometry_of(header);
         table_.context = this;

@@ -1,0 +1,270 @@
+// The journal's header: which image, and which open of it, the journal belongs to.
+#include "checksum.hpp"
+#include "headers.hpp"
+#include "journal.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+enum class slot_content { nothing, foreign, version_1, other_version, damaged, valid };
+
+struct slot {
+    slot_content content = slot_content::nothing;
+    journal_header_2 header{};
+};
+
+slot judge_slot(const char *page) {
+    slot result;
+    memcpy(&result.header, page, sizeof result.header);
+    const journal_header_2 &header = result.header;
+    static constexpr journal_header_2 zeros{};
+    journal_header_1 old;
+    memcpy(&old, page, sizeof old);
+    if (header.magic != journal_magic_1)
+        result.content = memcmp(&header, &zeros, sizeof zeros) ? slot_content::foreign : slot_content::nothing;
+    else if (header.version == image_version_1)
+        result.content = old.checksum == header_checksum(old) ? slot_content::version_1 : slot_content::damaged;
+    else if (header.version != image_version_2)
+        result.content = slot_content::other_version;
+    else
+        result.content = header.checksum == header_checksum(header) ? slot_content::valid : slot_content::damaged;
+    return result;
+}
+
+// Reads as much of the slots as there is.
+ty_status read_slots(const storage_file &journal, uint64_t file_bytes, slot slots[journal_slot_count_2]) {
+    io_buffer buffer;
+    if (ty_status status = buffer.create(journal_front_2))
+        return status;
+    uint64_t bytes = file_bytes < journal_front_2 ? file_bytes / page_bytes * page_bytes : journal_front_2;
+    if (bytes)
+        if (ty_status status = journal.read(0, buffer.data(), bytes))
+            return status;
+    for (uint32_t i = 0; (i + 1) * journal_slot_bytes_2 <= bytes; ++i)
+        slots[i] = judge_slot(buffer.data() + i * journal_slot_bytes_2);
+    return TY_OK;
+}
+
+// The newest valid slot; journal_slot_count_2: there is none.
+uint32_t newest_slot(const slot slots[journal_slot_count_2]) {
+    uint32_t best = journal_slot_count_2;
+    for (uint32_t i = 0; i < journal_slot_count_2; ++i)
+        if (slots[i].content == slot_content::valid &&
+            (best == journal_slot_count_2 || slots[i].header.number > slots[best].header.number))
+            best = i;
+    return best;
+}
+
+bool names_open(const journal_header_2 &header, const open_identity_2 &open) {
+    return header.open == open || (header.previous.number && header.previous == open);
+}
+
+const char *remedy_for(const image_header_2 &image, const char *otherwise) {
+    return is_congruent(image) ? "the heap was closed in order and does not need it: move it away, and open again"
+                               : otherwise;
+}
+constexpr const char *restore_both = "put the journal of the heap's last open back, name it with journal_path, or "
+                                     "restore all files of the heap from copies made together";
+
+// No slot is valid: why?
+ty_status refuse_unreadable(const storage_file &journal, const image_header_2 &image,
+                            const slot slots[journal_slot_count_2]) {
+    for (uint32_t i = 0; i < journal_slot_count_2; ++i)
+        if (slots[i].content == slot_content::other_version)
+            return failure(TY_E_FORMAT, "use a journal of format version %u, which this library does not know",
+                           slots[i].header.version)
+                .at(journal.path, 0)
+                .remedy("use another version of the library");
+    if (slots[0].content == slot_content::foreign && slots[1].content != slot_content::damaged)
+        return failure(TY_E_FORMAT, "use a file that is not a Taiyen journal")
+            .at(journal.path, 0)
+            .remedy("check the path");
+    return failure(TY_E_DAMAGED, "use a journal with a damaged header")
+        .at(journal.path, 0)
+        .remedy("%s", remedy_for(image, restore_both));
+}
+
+ty_status refuse_other_heap(const storage_file &journal) {
+    return failure(TY_E_MISMATCH, "use the journal of another heap")
+        .at(journal.path, 0)
+        .remedy("put the journal that belongs to the image in its place");
+}
+
+ty_status refuse_older(const storage_file &journal) {
+    return failure(TY_E_MISMATCH, "use a journal that is older than its image")
+        .at(journal.path, 0)
+        .remedy("%s", restore_both);
+}
+
+// I8. The image is not what the journal's last open left.
+ty_status refuse_other_open(const storage_file &journal, const image_header_2 &image, const journal_header_2 &header) {
+    if (header.open.number < image.open.number)
+        return refuse_older(journal);
+    if (header.open.number > image.open.number)
+        return failure(TY_E_MISMATCH, "use an image that is older than its journal")
+            .at(journal.path, 0)
+            .remedy("put the newest image back, or restore all files of the heap from copies made together");
+    return failure(TY_E_MISMATCH, "use the journal of another copy of this heap")
+        .at(journal.path, 0)
+        .remedy("%s", restore_both);
+}
+
+ty_status refuse_cut(const storage_file &journal, const image_header_2 &image, uint64_t bytes, uint64_t wanted) {
+    return failure(TY_E_DAMAGED, "use a journal that was cut short: it has %llu bytes of %llu",
+                   (unsigned long long)bytes, (unsigned long long)wanted)
+        .at(journal.path, bytes)
+        .remedy("%s", remedy_for(image, restore_both));
+}
+
+ty_status check_numbers(const storage_file &journal, const journal_header_2 &header) {
+    if (header.number <= counter_max_2 && header.open.number <= counter_max_2 && header.size_bytes <= INT64_MAX)
+        return TY_OK;
+    return failure(TY_E_DAMAGED, "use the journal's header: its numbers are impossible")
+        .at(journal.path, 0)
+        .remedy("%s", restore_both);
+}
+
+// A valid header of this version.
+ty_status check_header(const storage_file &journal, const image_header_2 &image, const journal_header_2 &header,
+                       uint64_t file_bytes, journal_fit *fit) {
+    if (memcmp(header.identity, image.identity, sizeof header.identity))
+        return refuse_other_heap(journal);
+    if (ty_status status = check_numbers(journal, header))
+        return status;
+    if (!names_open(header, image.open)) {
+        *fit = journal_fit::superseded;
+        return is_congruent(image) && header.open.number < image.open.number
+                   ? TY_OK
+                   : refuse_other_open(journal, image, header);
+    }
+    uint64_t wanted = header.size_bytes > journal_front_2 ? header.size_bytes : journal_front_2; // I9
+    if (file_bytes >= wanted)
+        return TY_OK;
+    *fit = journal_fit::superseded;
+    return is_congruent(image) ? TY_OK : refuse_cut(journal, image, file_bytes, wanted);
+}
+
+} // namespace
+
+ty_status write_first_header(const storage_file &journal, const image_header_2 &image, journal_head *head) {
+    io_buffer buffer;
+    if (ty_status status = buffer.create(journal_front_2))
+        return status;
+    journal_header_2 header{};
+    header.magic = journal_magic_1;
+    header.version = image_version_2;
+    memcpy(header.identity, image.identity, sizeof header.identity);
+    header.number = 1;
+    header.open = image.open;
+    header.size_bytes = journal_front_2;
+    header.checksum = header_checksum(header);
+    for (uint32_t i = 0; i < journal_slot_count_2; ++i)
+        memcpy(buffer.data() + i * journal_slot_bytes_2, &header, sizeof header);
+    *head = {header, 0, journal_front_2};
+    return journal.write(0, buffer.data(), buffer.bytes());
+}
+
+ty_status write_journal_header(const storage_file &journal, journal_head &head, const journal_header_2 &next) {
+    io_buffer buffer;
+    if (ty_status status = buffer.create(journal_slot_bytes_2))
+        return status;
+    journal_header_2 header = next;
+    header.number = head.header.number + 1;
+    header.checksum = header_checksum(header);
+    memcpy(buffer.data(), &header, sizeof header);
+    if (ty_status status = journal.write(head.next_slot * journal_slot_bytes_2, buffer.data(), buffer.bytes()))
+        return status;
+    if (ty_status status = journal.flush())
+        return status;
+    head.header = header;
+    head.next_slot = 1 - head.next_slot;
+    return TY_OK;
+}
+
+ty_status read_journal_head(const storage_file &journal, const image_header_2 &image, journal_head *head,
+                            journal_fit *fit) {
+    *fit = journal_fit::fits;
+    uint64_t file_bytes = 0;
+    if (ty_status status = journal.get_size(&file_bytes))
+        return status;
+    if (file_bytes == 0 && is_congruent(image)) {
+        *fit = journal_fit::superseded;
+        return TY_OK;
+    }
+    if (file_bytes < page_bytes)
+        return refuse_cut(journal, image, file_bytes, journal_front_2);
+    slot slots[journal_slot_count_2];
+    if (ty_status status = read_slots(journal, file_bytes, slots))
+        return status;
+    uint32_t best = newest_slot(slots);
+    if (best == journal_slot_count_2) {
+        if (slots[0].content != slot_content::version_1)
+            return refuse_unreadable(journal, image, slots);
+        if (memcmp(slots[0].header.identity, image.identity, sizeof image.identity))
+            return refuse_other_heap(journal);
+        *fit = journal_fit::superseded;
+        return is_congruent(image) ? TY_OK : refuse_older(journal);
+    }
+    // What was read may be in doubt: it can be overwritten while the other one would do. Where that would not, this one
+    // is durable: the image was written, or the file cut, after its flush.
+    const slot &other = slots[1 - best];
+    bool other_would_do = other.content == slot_content::valid && names_open(other.header, image.open) &&
+                          other.header.size_bytes <= file_bytes;
+    head->header = slots[best].header;
+    head->next_slot = other_would_do ? best : 1 - best;
+    head->sized_bytes = head->header.size_bytes;
+    return check_header(journal, image, head->header, file_bytes, fit);
+}
+
+ty_status journal_was_used(const storage_file &journal, const uint8_t *identity, bool *used) {
+    *used = false;
+    uint64_t file_bytes = 0;
+    if (ty_status status = journal.get_size(&file_bytes); status || file_bytes == 0)
+        return status;
+    slot slots[journal_slot_count_2];
+    if (ty_status status = read_slots(journal, file_bytes, slots))
+        return status;
+    uint32_t best = newest_slot(slots);
+    bool version_1 = best == journal_slot_count_2 && slots[0].content == slot_content::version_1;
+    if (best == journal_slot_count_2 && !version_1) {
+        bool untouched = slots[0].content == slot_content::nothing && slots[1].content == slot_content::nothing;
+        return untouched ? TY_OK : refuse_unreadable(journal, image_header_2{}, slots);
+    }
+    const journal_header_2 &header = slots[version_1 ? 0 : best].header;
+    bool ours = !identity || !memcmp(header.identity, identity, sizeof header.identity);
+    // A heap's first batch makes its journal longer, and changes the header. One of version 1 was cut to its header
+    // when the heap was closed.
+    *used = ours && (version_1 ? file_bytes > page_bytes : header.number > 1);
+    return TY_OK;
+}
+
+ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header_2 &image,
+                       journal_contents *contents) {
+    ty_status status = journal.open(path, use == journal_use::write ? TY_OPEN_WRITE : 0);
+    if (status == TY_E_NOT_FOUND && is_congruent(image)) {
+        contents->missing = true;
+        return TY_OK;
+    }
+    if (status == TY_E_NOT_FOUND)
+        return failure(TY_E_MISMATCH, "open a heap without its journal: it may hold snapshots that the image does not")
+            .at(path)
+            .remedy("put the journal back, or name it with journal_path");
+    if (!status && use != journal_use::look)
+        status = journal.lock(use == journal_use::write);
+    if (status)
+        return status;
+    journal_fit fit = journal_fit::fits;
+    if ((status = read_journal_head(journal, image, &contents->head, &fit)))
+        return status;
+    if (fit == journal_fit::superseded) {
+        contents->missing = true;
+        journal.close();
+        return TY_OK;
+    }
+    return scan_journal(journal, image.identity, {image.epoch, image.nonce, image.journal_next}, image.durable_epoch,
+                        image.limit_bytes / page_bytes, &contents->scan);
+}
+
+} // namespace taiyen

@@ -1,0 +1,92 @@
+// Which open of the heap its files belong to. docs/design/image.md, "Files that belong together".
+//
+//   journal {open, previous} --flush--> log {open, previous} --> image, both headers --flush--> journal {open}
+//
+// At each step the image names an open that journal and log accept; behind the last one, the one before is accepted no
+// more. That step is flushed with a batch: until there is one, an older image and this journal are the right content.
+#include "image_runtime.hpp"
+
+#include <algorithm>
+
+namespace taiyen {
+namespace {
+
+open_identity_2 next_open(const image &im) {
+    open_identity_2 next{};
+    next.number = std::max(im.header.current.open.number, im.head.header.open.number) + 1;
+    os::random_bytes(&next.random, sizeof next.random);
+    return next;
+}
+
+// A journal that was never used may have been made by an open that died before its name was durable.
+ty_status settle_name(const image &im) {
+    if (im.head.header.number > 1)
+        return TY_OK;
+    return im.journal.storage->flush_directory(im.journal.storage->context, im.journal.path);
+}
+
+ty_status prepare_open(image &im, const image_open_hook *hook) {
+    if (ty_status status = flush_image(im.backing, im.header)) // both of its headers name the open before
+        return status;
+    if (ty_status status = settle_name(im))
+        return status;
+    journal_header_2 next = im.head.header;
+    next.previous = im.header.current.open;
+    next.open = next_open(im);
+    uint64_t sized_bytes = im.writer.allocated_end;
+    if (ty_status status = write_journal_header(im.journal, im.head, next))
+        return status;
+    im.head.sized_bytes = sized_bytes;
+    if (hook)
+        if (ty_status status = hook->name_open(hook->context, im.head.header.previous, im.head.header.open))
+            return status;
+    im.open_prepared = true;
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status name_open(image &im, const image_open_hook *hook) {
+    if (!im.open_prepared)
+        if (ty_status status = prepare_open(im, hook))
+            return status;
+    im.header.current.open = im.head.header.open;
+    if (ty_status status = write_header_twice(im.backing, im.header))
+        return status;
+    os::lock_guard guard(im.work);
+    im.open_named = true;
+    im.changed.notify_all();
+    return TY_OK;
+}
+
+ty_status flush_batch(image &im) {
+    const uint64_t end = im.writer.allocated_end;
+    journal_header_2 next = im.head.header;
+    if (end <= next.size_bytes && next.previous.number == 0)
+        return im.journal.flush();
+    if (end > im.head.sized_bytes) { // I9: a header that a power cut leaves must not tell of bytes that it takes
+        if (ty_status status = im.journal.flush())
+            return status;
+        im.head.sized_bytes = end;
+    }
+    next.previous = {};
+    next.size_bytes = std::max(end, next.size_bytes);
+    return write_journal_header(im.journal, im.head, next);
+}
+
+ty_status empty_journal(image &im) {
+    journal_header_2 next = im.head.header;
+    if (next.size_bytes > journal_front_2 || (im.open_named && next.previous.number)) {
+        next.size_bytes = journal_front_2;
+        if (im.open_named)
+            next.previous = {};
+        if (ty_status status = write_journal_header(im.journal, im.head, next))
+            return status;
+    }
+    if (ty_status status = im.journal.set_size(journal_front_2))
+        return status;
+    im.writer.allocated_end = im.head.sized_bytes = journal_front_2;
+    return TY_OK;
+}
+
+} // namespace taiyen
