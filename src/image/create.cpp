@@ -75,8 +75,6 @@ ty_status format_heap(image &im, const ty_open_options &options) {
     return im.kind == TY_ARCHIVE ? im.backing.write_back(im.base, im.mapped_bytes) : write_formatted_pages(im);
 }
 
-} // namespace
-
 // Whole, a file gets its name (I6).
 ty_status name_file(const storage_file &file, const char *creation_path, const char *path) {
     const ty_storage *storage = file.storage;
