@@ -104,8 +104,7 @@ ty_status create_journal(image &im, bool *made) {
         return TY_E_MEMORY;
     ty_status status = im.journal.open_for_creation(creation_path, &im.backing);
     if (!status) {
-        if (!(status = write_first_header(im.journal, im.header.current, &im.head)) &&
-            !(status = im.journal.flush()))
+        if (!(status = write_first_header(im.journal, im.header.current, &im.head)) && !(status = im.journal.flush()))
             status = name_file(im.journal, creation_path, im.journal_path);
         if (status)
             im.journal.remove_quietly(creation_path);

@@ -234,9 +234,10 @@ ty_status journal_was_used(const storage_file &journal, const uint8_t *identity,
     }
     const journal_header_2 &header = slots[version_1 ? 0 : best].header;
     bool ours = !identity || !memcmp(header.identity, identity, sizeof header.identity);
-    // A heap's first batch makes its journal longer, and changes the header. One of version 1 was cut to its header
-    // when the heap was closed.
-    *used = ours && (version_1 ? file_bytes > page_bytes : header.number > 1);
+    // The first batch changes the header, as closing does. A creation that failed may leave one that names an open, and
+    // took no batch: the heap had nothing. One of version 1 was cut to its header when the heap was closed.
+    uint64_t writes_before = !identity && header.previous.number ? 2 : 1;
+    *used = ours && (version_1 ? file_bytes > page_bytes : header.number > writes_before);
     return TY_OK;
 }
 

@@ -396,6 +396,36 @@ TEST_P(belonging, a_lost_image_is_not_made_anew) {
     EXPECT_NE(nullptr, strstr(ty_error_text(), journal_path)) << ty_error_text();
 }
 
+// What a creation that failed leaves after a power cut, while it removes its files, is no heap's.
+TEST_P(belonging, a_creation_that_failed_can_be_done_again) {
+    constexpr uint64_t removals = 8; // the last events
+    uint64_t failures = 0;
+    bool fired = true;
+    for (uint64_t failed = 0; fired; ++failed) {
+        disk files;
+        ty_heap *heap = nullptr;
+        ty_open_options o = with_log(files, GetParam());
+        os::sim_set_fault(files.get(), {os::sim_op_any, failed, false, TY_E_IO});
+        ty_status status = ty_open(heap_path, &o, &heap, nullptr);
+        fired = os::sim_operation_count(files.get(), os::sim_op_any) > failed;
+        failures += status != TY_OK;
+        const uint64_t last = os::sim_event_count(files.get());
+        for (uint64_t event = last > removals ? last - removals : 0; status && event <= last; ++event) {
+            SCOPED_TRACE(testing::Message()
+                         << "operation " << failed << " fails, cut " << last - event << " from the end");
+            disk cut(os::sim_power_cut(files.get(), event, os::sim_cut::keep_all, event));
+            o = with_log(cut, GetParam());
+            ASSERT_OK(ty_open(heap_path, &o, &heap, nullptr));
+            ASSERT_OK(ty_discard(heap));
+        }
+        if (!status) {
+            os::sim_set_fault(files.get(), {});
+            ASSERT_OK(ty_discard(heap));
+        }
+    }
+    EXPECT_GT(failures, 20u);
+}
+
 // A chunk of a version that this library does not know, where one that counts would be: refused, not taken for the end.
 TEST_P(belonging, a_snapshot_of_another_version) {
     disk files;

@@ -144,7 +144,7 @@ TEST(sidecars, root_leaves_them_to_the_images_owner) {
 TEST(sidecars, a_leftover_of_a_creation_is_not_used) {
     temporary_folder folder;
     std::string path = folder.file("a.ty");
-    for (const char *suffix : {"-creating", "-log-creating"}) {
+    for (const char *suffix : {"-creating", "-journal-creating", "-log-creating"}) {
         FILE *left = fopen((path + suffix).c_str(), "w");
         ASSERT_NE(left, nullptr);
         fputs("left", left);
@@ -156,7 +156,8 @@ TEST(sidecars, a_leftover_of_a_creation_is_not_used) {
     umask(mask);
     ASSERT_OK(status);
     EXPECT_EQ(stat_of(path).st_mode & 0777, 0600u);
-    EXPECT_EQ(stat_of(path + "-log").st_mode & 0777, 0600u);
+    for (const char *suffix : sidecars)
+        EXPECT_EQ(stat_of(path + suffix).st_mode & 0777, 0600u) << suffix;
     EXPECT_EQ(names_in(folder.file("")).size(), 3u);
 }
 
@@ -201,6 +202,22 @@ TEST(sidecars, a_refused_open_leaves_no_new_file) {
     ASSERT_OK(open_and_close(path, TY_SNAPSHOT));
 }
 
+// A heap closed in order whose journal and log are gone gets new ones: both, or none if one can't be made.
+TEST(sidecars, a_log_that_cannot_be_made_anew_leaves_no_journal) {
+    temporary_folder folder;
+    std::string path = folder.file("a.ty");
+    ASSERT_OK(open_and_close(path, TY_TRANSACTIONAL));
+    for (const char *suffix : sidecars)
+        ASSERT_EQ(unlink((path + suffix).c_str()), 0);
+    // The folder in the way of the new log's name is not a file that an open could replace.
+    ASSERT_TRUE(std::filesystem::create_directory(path + "-log-creating"));
+    std::set<std::string> before = names_in(folder.file(""));
+    EXPECT_NE(open_and_close(path, TY_TRANSACTIONAL), TY_OK);
+    EXPECT_EQ(names_in(folder.file("")), before);
+    ASSERT_TRUE(std::filesystem::remove(path + "-log-creating"));
+    EXPECT_OK(open_and_close(path, TY_TRANSACTIONAL));
+}
+
 // The image's name fits in a folder, and those of the other files or of their creation do not.
 TEST(sidecars, long_names) {
     for (ty_kind kind : {TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL})
@@ -209,7 +226,7 @@ TEST(sidecars, long_names) {
             temporary_folder folder;
             std::string path = folder.file(std::string(length, 'x').c_str());
             ty_status status = open_and_close(path, kind);
-            size_t longest = length + strlen(kind == TY_TRANSACTIONAL ? "-log-creating" : "-creating");
+            size_t longest = length + strlen(kind == TY_ARCHIVE ? "-creating" : "-journal-creating");
             if (longest <= 255) {
                 EXPECT_OK(status);
             } else {
