@@ -4,6 +4,7 @@
 #include "heap_fixture.hpp"
 #include "src/heap/gate.hpp"
 #include "src/os/syscalls.hpp"
+#include "tests/thread_end.hpp"
 #include <atomic>
 #include <functional>
 #include <sys/wait.h>
@@ -185,7 +186,7 @@ TEST_F(gate, nobody_is_cancelled_who_waits_for_it) {
         while (!standing)
             os::give_way();
         allocated = heap_alloc(first.heap, 20);
-        pthread_testcancel();
+        end_if_cancelled();
         ADD_FAILURE() << "cancellation was asked for";
     });
     while (count_threads(first.heap) != 2)
@@ -205,11 +206,11 @@ TEST_F(gate, nobody_is_cancelled_in_a_callback) {
     std::thread other([&] {
         while_standing(first.heap, [&] {
             pthread_cancel(pthread_self());
-            pthread_testcancel();
+            end_if_cancelled();
             called = true;
         });
         ended = true;
-        pthread_testcancel();
+        end_if_cancelled();
         ADD_FAILURE() << "cancellation was asked for";
     });
     other.join();

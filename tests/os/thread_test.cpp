@@ -1,6 +1,7 @@
 // Goal: locks exclude, conditions wake, threads take no signals but their own faults, ranks are enforced.
 // Method: small uses of each; a wrong order of locks must end a process in builds that check.
 #include "src/os/thread.hpp"
+#include "tests/thread_end.hpp"
 
 #include <csignal>
 #include <cstring>
@@ -149,7 +150,7 @@ TEST(thread, a_wait_is_no_cancellation_point) {
                 shared_state.changed.wait(shared_state.lock);
             shared_state.turn = 2;
         }
-        pthread_testcancel();
+        taiyen::test::end_if_cancelled();
         return nullptr;
     };
     ASSERT_EQ(pthread_create(&waiting, nullptr, wait, &state), 0);

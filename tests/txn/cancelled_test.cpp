@@ -2,6 +2,7 @@
 // cancellation point.
 // Method: threads that snapshot or commit in a loop are cancelled at some moment, and the next one goes on; the loop's
 // own point is where they end.
+#include "tests/thread_end.hpp"
 #include "tests/txn/support.hpp"
 
 #include <atomic>
@@ -51,7 +52,7 @@ void *repeat(void *context) {
     for (;;) {
         files.failed += !files.once();
         files.rounds++;
-        pthread_testcancel();
+        end_if_cancelled();
     }
     return nullptr;
 }
