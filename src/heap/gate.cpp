@@ -65,7 +65,7 @@ void heap_pause(ty_heap *heap) {
     heap->gate_lock.unlock();
 }
 
-void heap_resume(ty_heap *heap) {
+[[gnu::cold]] void heap_resume(ty_heap *heap) {
     heap->gate_lock.lock();
     heap->shut = false;
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)

@@ -55,7 +55,7 @@ ty_open_options with_defaults(const ty_open_options &given) {
     if (!options.storage)
         options.storage = ty_storage_default();
     if (!options.staging_bytes)
-        options.staging_bytes = os::machine().memory_bytes / 4;
+        options.staging_bytes = std::min(os::machine().memory_bytes, os::reserve_advised_max()) / 4;
     if (!options.journal_limit_bytes)
         options.journal_limit_bytes = journal_limit_default;
     if (options.limit_bytes)
@@ -211,6 +211,7 @@ ty_status start_memory(image &im, const opening &state) {
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
         return status;
     heap_set_image(im.heap, &im);
+    leave_unused_out_of_dumps(im);
     if (ty_status status = prepare_memory(im))
         return status;
     return im.read_only || !has_journal(im.kind) ? TY_OK : start_tracking(im, state.options.tracking);
@@ -470,6 +471,11 @@ ty_status mark_open(image &im) {
 heap_owner snapshot_owner(image &im) {
     heap_owner owner{};
     owner.context = &im;
+    owner.create_table = create_table_aside;
+    owner.provide = [](void *, void *address, size_t bytes) {
+        os::dump(address, bytes, true);
+        return TY_OK;
+    };
     // Free pages lose their private copies; what shows then is what the image holds, which nobody needs either.
     owner.give_back = [](void *, void *address, size_t bytes) {
         (void)os::decommit(address, bytes);
@@ -490,7 +496,8 @@ ty_status image_open(const char *path, const ty_open_options &given, const image
     if (!status) {
         take_over_batches(*im, state);
         if (!(status = start_heap(*im, state)))
-            status = raise_heap(*im);
+            if (!(status = raise_heap(*im)))
+                leave_unused_out_of_dumps(*im);
     }
     if (status) {
         ty_error error = keep_error();

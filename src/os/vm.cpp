@@ -187,6 +187,10 @@ void split_huge_page(void *page) {
     wish(page, page_bytes, cold);
 }
 
+void dump(void *address, size_t bytes, bool dumped) {
+    wish(address, bytes, dumped ? MADV_DODUMP : MADV_DONTDUMP);
+}
+
 void advise_random(void *address, size_t bytes) {
     wish(address, bytes, MADV_RANDOM);
 }

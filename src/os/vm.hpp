@@ -72,6 +72,10 @@ void populate(void *address, size_t bytes);
 // Expected: TY_E_MEMORY.
 ty_status replace_with_memory(void *address, size_t bytes);
 
+// Whether a core file has these pages; without this it does, and of a file's private mapping also what was never
+// touched. A wish.
+void dump(void *address, size_t bytes, bool dumped);
+
 // Tells that a file mapping will be touched in random order, so that nothing is read ahead. A wish: ignored where
 // the kernel cannot.
 void advise_random(void *address, size_t bytes);
