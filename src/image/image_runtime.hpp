@@ -10,10 +10,13 @@
 // I3: an epoch is acknowledged only after the flush that covers all its chunks has succeeded.
 // I4: a page leaves `dirty` and `in_flight` only when the epoch that holds it is durable.
 // I5: the heap is mapped privately (but an archive).
+// I14: a private copy is given back only while the image durably holds what is in the page: nobody writes to the page,
+//     it is neither dirty nor in a batch that is being written, and no batch waits to be applied.
 #pragma once
 
 #include "../heap/heap.hpp"
 #include "batch_writer.hpp"
+#include "give_back.hpp"
 #include "headers.hpp"
 #include "image.hpp"
 #include "journal.hpp"
@@ -46,6 +49,7 @@ struct image : heap_image {
     os::tracker tracker;
     os::page_set dirty;     // written, and neither durable nor in the batch that is being written
     os::page_set in_flight; // in the batch that is being written
+    private_copies copies;
 
     os::mutex work{os::lock_rank::journal};
     os::condition changed; // anything guarded by work
@@ -102,6 +106,9 @@ void writer_abandon(image &im);
 
 // Takes over the outcome of the last batch into the dirty sets (I4). Under control.
 void settle_outcome(image &im);
+
+// Collects what was written since the last time into the dirty set. Under control, paused.
+ty_status collect_dirty(image &im);
 
 // ---- apply.cpp
 

@@ -21,7 +21,9 @@ struct opening {
     ty_report report{};
     journal_scan scan;
     bool journal_missing = false;
-    bool made = false; // the heap's files, under their names
+    bool made = false;            // the heap's files, under their names
+    uint64_t applied_batches = 0; // before the heap was mapped
+    uint64_t applied_pages = 0;
     uint64_t started_ns = os::now_ns();
     const image_open_hook *hook = nullptr;
     uint64_t log_identity = 0; // that the header is to have
@@ -45,6 +47,7 @@ image *image_create(const char *path, const ty_open_options &options) {
     im->read_only = options.mode == TY_OPEN_READ_ONLY;
     im->background = options.background;
     im->journal_limit_bytes = options.journal_limit_bytes;
+    im->copies.bound_bytes = options.memory_bytes;
     if (im->image_path && im->journal_path)
         return im;
     image_teardown(im);
@@ -55,10 +58,13 @@ ty_open_options with_defaults(const ty_open_options &given) {
     ty_open_options options = given;
     if (!options.storage)
         options.storage = ty_storage_default();
-    if (!options.staging_bytes)
-        options.staging_bytes = os::machine().memory_bytes / 4;
-    if (!options.journal_limit_bytes)
-        options.journal_limit_bytes = journal_limit_default;
+    if (!options.staging_bytes || !options.journal_limit_bytes) {
+        uint64_t memory = memory_for(options.memory_bytes);
+        if (!options.staging_bytes)
+            options.staging_bytes = memory / 4;
+        if (!options.journal_limit_bytes) // an open after a crash has it in memory
+            options.journal_limit_bytes = std::min(journal_limit_default, memory / 4);
+    }
     if (options.limit_bytes)
         options.limit_bytes = (options.limit_bytes + heap_granule_bytes - 1) / heap_granule_bytes * heap_granule_bytes;
     return options;
@@ -157,7 +163,7 @@ ty_status map_heap(image &im, opening &state) {
 // cache besides; and on a file system in memory that is full, it would be a SIGBUS. Everywhere else reading ahead pays,
 // unless memory cannot hold the heap: then it pushes out pages in use.
 ty_status prepare_memory(image &im) {
-    if (heap_used_bytes(im.heap) > os::machine().memory_bytes / 4)
+    if (heap_used_bytes(im.heap) > memory_for(0) / 4)
         os::advise_random(im.base, im.mapped_bytes);
     if (im.read_only || im.kind == TY_ARCHIVE)
         return TY_OK;
@@ -288,6 +294,17 @@ ty_status make_log(image &im, const opening &state) {
     return state.hook->make(state.hook->context);
 }
 
+// What the open believes is durable, and the image's pages lie where they will.
+ty_status settle_files_for(image &im, opening &state) {
+    if (ty_status status = settle_journal(im, state.scan.batches))
+        return status;
+    if (ty_status status = settle_image(im, state.report.header_repaired))
+        return status;
+    if (ty_status status = renew_batches(im, state.scan.batches))
+        return status;
+    return finish_clearing(im);
+}
+
 // Whether the heap's pages lie in the image as they will when the open is done.
 bool pages_stay(const image &im, uint64_t limit_bytes) {
     return im.read_only || (limit_bytes == im.header.current.limit_bytes && im.header.current.clear_bytes == 0);
@@ -310,10 +327,37 @@ ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attach
     return ask_for_log(im, state);
 }
 
+// Batches that hold more than may be private memory are applied before the heap is mapped. What the files hold stays
+// the same, so this is no change that a refusal must not make (I7).
+ty_status apply_what_exceeds(image &im, opening &state, uint64_t limit_bytes) {
+    batch_list &batches = state.scan.batches;
+    if (batches.pages() * page_bytes <= copies_allowed(state.options.memory_bytes))
+        return TY_OK;
+    if (im.read_only)
+        return batches.pages() * page_bytes <= memory_for(0) / 2
+                   ? TY_OK
+                   : failure(TY_E_MEMORY, "read %llu pages of snapshots that the image does not hold yet",
+                             (unsigned long long)batches.pages())
+                         .at(im.image_path)
+                         .remedy("open it for writing once: that applies them");
+    if (ty_status status = probe_address(im, limit_bytes))
+        return status;
+    if (ty_status status = settle_files_for(im, state))
+        return status;
+    state.applied_batches = batches.count;
+    state.applied_pages = batches.pages();
+    im.durable_epoch = batches.last->epoch;
+    im.unapplied = batches;
+    batches = {};
+    return apply_batches(im);
+}
+
 // Changes of the files that the open asks for, or that an earlier one left unfinished.
 ty_status change_files(image &im, opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
     bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind);
+    if (ty_status status = apply_what_exceeds(im, state, limit_bytes))
+        return status;
     if (ty_status status = check_all(im, state, limit_bytes, attaches); status || im.read_only)
         return status;
     if (im.journal.is_open())
@@ -321,13 +365,7 @@ ty_status change_files(image &im, opening &state) {
             return status;
     if (ty_status status = make_log(im, state))
         return status;
-    if (ty_status status = settle_journal(im, state.scan.batches))
-        return status;
-    if (ty_status status = settle_image(im, state.report.header_repaired))
-        return status;
-    if (ty_status status = renew_batches(im, state.scan.batches))
-        return status;
-    if (ty_status status = finish_clearing(im))
+    if (ty_status status = settle_files_for(im, state))
         return status;
     if (attaches)
         if (ty_status status = attach_journal(im, state))
@@ -446,8 +484,8 @@ ty_status open_or_create(image &im, opening &state) {
 
 void take_over_batches(image &im, opening &state) {
     const image_header_1 &header = im.header.current;
-    state.report.batches_restored = state.scan.batches.count;
-    state.report.pages_restored = state.scan.batches.pages();
+    state.report.batches_restored = state.scan.batches.count + state.applied_batches;
+    state.report.pages_restored = state.scan.batches.pages() + state.applied_pages;
     state.report.batches_discarded = state.scan.discarded;
     const batch *newest = state.scan.batches.last;
     im.durable_epoch = newest ? newest->epoch : header.epoch;
