@@ -93,11 +93,15 @@ void mutex::unlock() {
 }
 
 void condition::wait(mutex &m) {
+    if (ranks_checked) { // before the wait, not after it: the lock is taken again, below no lock that is still held
+        note_unlocked(m.rank_);
+        note_locked(m.rank_);
+    }
     uint32_t seen = changes_.load(std::memory_order_relaxed); // it changes after what it tells of, under the lock
     waiting_.fetch_add(1, std::memory_order_relaxed);
     m.unlock();
     wait_on(changes_, seen);
-    m.lock(); // no lock of a higher rank may be held
+    m.lock();
     waiting_.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -48,6 +48,7 @@ public:
     void unlock();
 
 private:
+    friend class condition; // which checks the rank before it waits
     void lock_slowly();
 
     std::atomic<uint32_t> word_{0}; // 0: free, 1: held, 2: held, and somebody may sleep

@@ -286,3 +286,19 @@ TEST_F(cpp_containers, a_pmr_container_in_another_process) {
 }
 
 } // namespace
+
+TEST(cpp_allocators, align_no_bytes_too) {
+    for (ty_class_table table : {TY_CLASSES_LINE, TY_CLASSES_PACKED}) {
+        taiyen::heap_options options;
+        options.classes = table;
+        taiyen::heap heap = taiyen::heap::create(options).value();
+        taiyen::allocator<long double> numbers(heap.view());
+        for (size_t i = 0; i < 5; i++) {
+            EXPECT_EQ(reinterpret_cast<uintptr_t>(numbers.allocate(0)) % 16, 0u);
+            EXPECT_EQ(reinterpret_cast<uintptr_t>(heap.resource()->allocate(0, 16)) % 16, 0u);
+            for (size_t size : {0u, 16u, 48u, 65536u, 70'000u})
+                EXPECT_EQ(reinterpret_cast<uintptr_t>(ty_alloc(heap.get(), size)) % 16, 0u) << size;
+        }
+        EXPECT_EQ(ty_heap_destroy(heap.release()), TY_OK);
+    }
+}
