@@ -70,12 +70,24 @@ ty_status check_ours(const char *operation, ty_file *file, uint64_t offset = UIN
                 "and open heaps after calls such as closefrom");
 }
 
+// Size and number of names; with fstat where the kernel or a sandbox has no statx.
+ty_status get_status(const char *operation, const ty_file *file, struct statx *status) {
+    if (sys::statx(file->fd, STATX_NLINK | STATX_SIZE, status) == 0)
+        return TY_OK;
+    struct stat whole;
+    if (sys::fstat(file->fd, &whole) != 0)
+        return file_failure(operation, file->path(), UINT64_MAX, errno);
+    status->stx_nlink = static_cast<uint32_t>(whole.st_nlink);
+    status->stx_size = static_cast<uint64_t>(whole.st_size);
+    return TY_OK;
+}
+
 // N3. Names that were changed are names; a file that lost its last one is gone when it is closed.
 ty_status check_named(const char *operation, const ty_file *file) {
-    struct stat status;
-    if (sys::fstat(file->fd, &status) != 0)
-        return file_failure(operation, file->path(), UINT64_MAX, errno);
-    if (status.st_nlink != 0 || !file->links_counted)
+    struct statx status;
+    if (ty_status failed = get_status(operation, file, &status))
+        return failed;
+    if (status.stx_nlink != 0 || !file->links_counted)
         return TY_OK;
     return failure(TY_E_IO, "%s: the file was removed while the heap is open", operation)
         .at(file->path())
@@ -266,13 +278,14 @@ ty_status direct_write_durable(void *context, ty_file *file, uint64_t offset, co
 }
 
 ty_status direct_get_size(void *, ty_file *file, uint64_t *size_bytes) {
-    if (ty_status ours = check_ours("find the size of the file", file))
-        return ours;
-    struct stat status;
-    if (sys::fstat(file->fd, &status) != 0)
-        return file_failure("find the size of the file", file->path(), UINT64_MAX, errno);
-    *size_bytes = static_cast<uint64_t>(status.st_size);
-    return TY_OK;
+    constexpr const char *operation = "find the size of the file";
+    if (ty_status status = check_ours(operation, file))
+        return status;
+    struct statx found;
+    ty_status status = get_status(operation, file, &found);
+    if (status == TY_OK)
+        *size_bytes = found.stx_size;
+    return status;
 }
 
 ty_status direct_set_size(void *, ty_file *file, uint64_t size_bytes) {
