@@ -130,7 +130,9 @@ typedef struct ty_area {
  * Other threads' allocations on this heap wait meanwhile: the callback must not allocate or free on this heap. It may
  * look at it, and use other heaps; but not one that another thread looks at in whose callback this heap is allocated
  * on: these two would wait for each other. It is not cancelled (pthread_cancel) before the call is over, and it may
- * fork and wait for other threads, new ones too, that do not allocate on this heap. The part of the heap that was never
+ * fork and wait for other threads, new ones too, that do not allocate on this heap. It must not end its thread, nor
+ * leave by longjmp; what it throws in C++ ends the walk, and comes out of this call with nothing left locked. So it is
+ * for each callback that a call is given. The part of the heap that was never
  * used is one last free area. O(areas + blocks). */
 typedef bool ty_block_callback(const ty_block *block, void *context);
 typedef bool ty_area_callback(const ty_area *area, void *context);

@@ -20,7 +20,7 @@ extern "C" {
 
 typedef struct ty_log_sink {
     size_t struct_size;   /* sizeof(ty_log_sink) */
-    void *context;        /* handed to every function */
+    void *context;        /* handed to every function; none may throw */
     uint32_t block_bytes; /* smallest unit that a power cut cannot tear into a neighbour: a power of two, 64 to 65536 */
     uint64_t size_bytes;  /* fixed; a multiple of block_bytes */
     /* Expected: TY_E_IO, TY_E_DAMAGED. */

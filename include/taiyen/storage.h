@@ -9,7 +9,8 @@
  *
  * Contract: every function returns a ty_status and sets the error detail on failure (implementations outside the
  * library may use ty_error_set). Reads and writes are whole or an error. Offsets and sizes of read and write, and
- * buffers, are multiples of TY_STORAGE_BLOCK. Functions may be called from any thread, on one file at the same time.
+ * buffers, are multiples of TY_STORAGE_BLOCK. Functions may be called from any thread, on one file at the same time,
+ * and must not throw.
  */
 #ifndef TAIYEN_STORAGE_H
 #define TAIYEN_STORAGE_H

@@ -129,7 +129,8 @@ TY_API TY_CHECKED ty_status ty_publish(ty_txn *txn, void *const *blocks, size_t 
 
 /* A procedure does to the heap what its arguments say, by plain stores, and returns TY_OK. The same arguments on the
  * same heap content have the same effect. It must not allocate, free, or begin a transaction; but one that undo calls
- * (undo.h) may record, allocate, free and resize as said there, and return what was agreed on. */
+ * (undo.h) may record, allocate, free and resize as said there, and return what was agreed on. One that throws has
+ * failed with TY_E_UNSUPPORTED. */
 typedef ty_status ty_procedure(ty_heap *heap, const void *arguments, size_t bytes, void *context);
 
 /* Registers a procedure for the process under an id that is stable for ever (it stands in logs and undo buffers),

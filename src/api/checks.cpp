@@ -1,5 +1,6 @@
 // The functions of checks.h. Apart from those of heap.h, so that a program without checks is linked without them.
 #include "arguments.hpp"
+#include "callbacks.hpp"
 
 #include "../heap/heap.hpp"
 
@@ -28,5 +29,6 @@ ty_status ty_each_site(ty_heap *heap, ty_site_callback *callback, void *context)
         return status;
     if (!callback)
         return check_pointer(nullptr, call, "the callback");
-    return heap_each_site(heap, callback, context);
+    guarded<ty_site_callback> guard(callback, context);
+    return guard.end(heap_each_site(heap, guard.callback(), &guard));
 }

@@ -1,6 +1,7 @@
 // The functions of heap.h that look at a heap.
 #include "../heap/heap.hpp"
 #include "arguments.hpp"
+#include "callbacks.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;
@@ -17,7 +18,8 @@ ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *contex
         return status;
     if (!callback)
         return check_pointer(nullptr, call, "the callback");
-    return heap_each_block(heap, callback, context);
+    guarded<ty_block_callback> guard(callback, context);
+    return guard.end(heap_each_block(heap, guard.callback(), &guard));
 }
 
 ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *context) {
@@ -26,13 +28,15 @@ ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *context)
         return status;
     if (!callback)
         return check_pointer(nullptr, call, "the callback");
-    return heap_each_area(heap, callback, context);
+    guarded<ty_area_callback> guard(callback, context);
+    return guard.end(heap_each_area(heap, guard.callback(), &guard));
 }
 
 ty_status ty_heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context) {
     if (ty_status status = check_heap(heap, "verify a heap"))
         return status;
-    return heap_verify(heap, callback, context);
+    guarded<ty_problem_callback> guard(callback, context);
+    return guard.end(heap_verify(heap, guard.callback(), &guard));
 }
 
 ty_status ty_heap_get_stats(ty_heap *heap, ty_heap_stats *stats) {
@@ -55,7 +59,8 @@ ty_status ty_each_class(ty_heap *heap, ty_class_callback *callback, void *contex
         return status;
     if (!callback)
         return check_pointer(nullptr, call, "the callback");
-    return heap_each_class(heap, callback, context);
+    guarded<ty_class_callback> guard(callback, context);
+    return guard.end(heap_each_class(heap, guard.callback(), &guard));
 }
 
 ty_status ty_each_thread(ty_heap *heap, ty_thread_callback *callback, void *context) {
@@ -64,5 +69,6 @@ ty_status ty_each_thread(ty_heap *heap, ty_thread_callback *callback, void *cont
         return status;
     if (!callback)
         return check_pointer(nullptr, call, "the callback");
-    return heap_each_thread(heap, callback, context);
+    guarded<ty_thread_callback> guard(callback, context);
+    return guard.end(heap_each_thread(heap, guard.callback(), &guard));
 }

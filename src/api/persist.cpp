@@ -1,6 +1,7 @@
 // The functions of persist.h, and those of txn.h and log.h that are about files.
 #include "../txn/txn.hpp"
 #include "arguments.hpp"
+#include "callbacks.hpp"
 #include "ending.hpp"
 #include <taiyen/taiyen.h>
 
@@ -23,6 +24,22 @@ ty_status check_in_files(ty_heap *heap, const char *call) {
 const char *name_of(ty_kind kind) {
     return kind == TY_VOLATILE ? "a volatile" : "an archive";
 }
+
+// Two callbacks with one context.
+struct scrub_guards {
+    guarded<ty_progress_callback> progress;
+    guarded<ty_problem_callback> problem;
+
+    static bool progressed(uint64_t done_bytes, uint64_t total_bytes, void *self) {
+        auto &guards = *static_cast<scrub_guards *>(self);
+        return !guards.problem.any() && guards.progress.callback()(done_bytes, total_bytes, &guards.progress);
+    }
+    static void found(const char *text, void *self) {
+        auto &guards = *static_cast<scrub_guards *>(self);
+        if (!guards.progress.any())
+            guards.problem.callback()(text, &guards.problem);
+    }
+};
 
 ty_status check_snapshot_heap(ty_heap *heap, const char *call) {
     if (ty_status status = check_heap(heap, call))
@@ -270,7 +287,10 @@ ty_status ty_scrub(const char *path, const ty_storage *storage, ty_progress_call
         return status;
     if (ty_status status = choose_storage(storage, call, &used))
         return status;
-    return image_scrub(path, *used, progress, problem, context);
+    scrub_guards guards{{progress, context}, {problem, context}};
+    ty_status status =
+        image_scrub(path, *used, progress ? guards.progressed : nullptr, problem ? guards.found : nullptr, &guards);
+    return guards.progress.end(guards.problem.end(status));
 }
 
 ty_status ty_log_read(const char *heap_path, const char *log_path, const ty_storage *storage, ty_log_info *info,
@@ -292,8 +312,9 @@ ty_status ty_log_read(const char *heap_path, const char *log_path, const ty_stor
             return status;
     ty_log_info known{};
     known.struct_size = sizeof known;
-    ty_status status = txn_log_read(heap_path, log_path, *used, &known, callback, context);
+    guarded<ty_log_entry_callback> guard(callback, context);
+    ty_status status = txn_log_read(heap_path, log_path, *used, &known, guard.callback(), &guard);
     if (info && !status)
         copy_output(&known, sizeof known, info);
-    return status;
+    return guard.end(status);
 }

@@ -1,5 +1,6 @@
 // The roots of any kind of heap.
 #include "arguments.hpp"
+#include "callbacks.hpp"
 #include "plain.hpp"
 #include <taiyen/taiyen.h>
 
@@ -35,5 +36,6 @@ ty_status ty_each_root(ty_heap *heap, ty_root_callback *callback, void *context)
         return status;
     if (!callback)
         return check_pointer(nullptr, call, "the callback");
-    return heap_each_root(heap, callback, context);
+    guarded<ty_root_callback> guard(callback, context);
+    return guard.end(heap_each_root(heap, guard.callback(), &guard));
 }

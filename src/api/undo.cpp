@@ -1,6 +1,7 @@
 // The functions of undo.h.
 #include "../undo/undo.hpp"
 #include "arguments.hpp"
+#include "callbacks.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;
@@ -118,7 +119,8 @@ ty_status ty_undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *
         return status;
     if (!callback)
         return check_pointer(nullptr, call, "the callback");
-    return undo_history(heap, callback, context);
+    guarded<ty_undo_step_callback> guard(callback, context);
+    return guard.end(undo_history(heap, guard.callback(), &guard));
 }
 
 ty_status ty_get_undo_stats(ty_heap *heap, ty_undo_stats *stats) {

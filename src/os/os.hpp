@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cache_lines.hpp"
+#include "caught.hpp"
 #include "checksum.hpp"
 #include "environment.hpp"
 #include "failure.hpp"

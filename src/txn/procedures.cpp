@@ -87,7 +87,14 @@ ty_status procedure_run(ty_heap *heap, uint64_t id, const void *arguments, size_
                        static_cast<unsigned long long>(id))
             .remedy("call ty_register_procedure before the heap is opened");
     os::not_cancelable whole; // amid a rollback, a replay or an undo
-    return found.procedure(heap, arguments, bytes, found.context);
+    os::caught caught;
+    ty_status status = TY_OK;
+    auto procedure = [&] { status = found.procedure(heap, arguments, bytes, found.context); };
+    if (!caught.run(procedure)) // Y6
+        return failure(TY_E_UNSUPPORTED, "run the procedure %llu \"%s\": it threw an exception",
+                       static_cast<unsigned long long>(id), found.name)
+            .remedy("have it catch what it may throw, and return a status");
+    return status;
 }
 
 } // namespace taiyen

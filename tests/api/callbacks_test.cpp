@@ -1,0 +1,155 @@
+// Goal: an exception that a program's callback throws comes out of the call of C that called back, and nothing of a
+// heap is locked after it (Y6). A procedure that throws fails, as one that returns a failure does. Method: each call
+// that calls back, with a callback that throws at once; then another thread uses the heap.
+#include "fixture.hpp"
+
+#include <stdexcept>
+#include <thread>
+
+using namespace api_test;
+
+namespace {
+
+constexpr const char *what = "from the callback";
+
+template <class Result, class... Arguments>
+Result throws(Arguments...) {
+    throw std::runtime_error(what);
+}
+
+struct case_of_call {
+    const char *name;
+    std::function<ty_status(ty_heap *heap, const std::string &path)> call;
+};
+
+std::ostream &operator<<(std::ostream &out, const case_of_call &c) {
+    return out << c.name;
+}
+
+// Allocating, freeing and pausing wait for whoever has the heap paused or locked.
+void use_in_another_thread(ty_heap *heap) {
+    std::thread other([heap] {
+        if (ty_heap_kind(heap) == TY_TRANSACTIONAL) {
+            ty_txn *txn = nullptr;
+            ASSERT_EQ(ty_begin(heap, nullptr, &txn), TY_OK) << ty_error_text();
+            EXPECT_NE(ty_txn_alloc(txn, 100), nullptr) << ty_error_text();
+            EXPECT_EQ(ty_commit(txn), TY_OK) << ty_error_text();
+            return;
+        }
+        void *block = ty_alloc(heap, 100'000);
+        EXPECT_NE(block, nullptr);
+        EXPECT_EQ(ty_free(block), TY_OK);
+        EXPECT_EQ(ty_heap_verify(heap, nullptr, nullptr), TY_OK);
+        if (ty_heap_kind(heap) != TY_VOLATILE) {
+            EXPECT_EQ(ty_snapshot(heap), TY_OK);
+        }
+    });
+    other.join();
+}
+
+void expect_it_thrown(const std::function<ty_status()> &call) {
+    try {
+        ty_status status = call();
+        ADD_FAILURE() << "it returned " << ty_status_name(status);
+    } catch (const std::runtime_error &error) {
+        EXPECT_STREQ(error.what(), what);
+    }
+}
+
+const case_of_call calls[] = {
+    {"each_block", [](ty_heap *heap, auto &) { return ty_each_block(heap, throws<bool>, nullptr); }},
+    {"each_area", [](ty_heap *heap, auto &) { return ty_each_area(heap, throws<bool>, nullptr); }},
+    {"each_class", [](ty_heap *heap, auto &) { return ty_each_class(heap, throws<bool>, nullptr); }},
+    {"each_thread", [](ty_heap *heap, auto &) { return ty_each_thread(heap, throws<bool>, nullptr); }},
+    {"each_root", [](ty_heap *heap, auto &) { return ty_each_root(heap, throws<bool>, nullptr); }},
+    {"undo_history", [](ty_heap *heap, auto &) { return ty_undo_history(heap, throws<bool>, nullptr); }},
+};
+
+class callbacks : public testing::TestWithParam<case_of_call> {};
+
+} // namespace
+
+TEST_P(callbacks, that_throw_leave_nothing_locked) {
+    folder files;
+    const std::string path = files.path("a.ty");
+    ty_open_options options = small_options();
+    ty_heap *heap = nullptr;
+    ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    ty_undo_options undo = TY_UNDO_OPTIONS_INIT;
+    ASSERT_EQ(ty_undo_attach(heap, &undo), TY_OK) << ty_error_text();
+    ASSERT_EQ(ty_undo_begin(heap, "a step"), TY_OK) << ty_error_text();
+    void *block = ty_undo_alloc(heap, 100);
+    ASSERT_EQ(ty_undo_end(heap), TY_OK) << ty_error_text();
+    ASSERT_EQ(ty_root_set(heap, "a", block), TY_OK);
+    for (int i = 0; i < 2; ++i)
+        expect_it_thrown([&] { return GetParam().call(heap, path); });
+    use_in_another_thread(heap);
+    EXPECT_EQ(ty_undo(heap), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_close(heap), TY_OK) << ty_error_text();
+}
+
+INSTANTIATE_TEST_SUITE_P(calls, callbacks, testing::ValuesIn(calls), [](const auto &c) { return c.param.name; });
+
+TEST(callbacks_of_files, that_throw_leave_no_lock_and_no_descriptor) {
+    folder files;
+    const std::string path = files.path("a.ty");
+    ty_open_options options = small_options();
+    options.kind = TY_TRANSACTIONAL;
+    ty_heap *heap = nullptr;
+    ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    ASSERT_EQ(ty_close(heap), TY_OK) << ty_error_text();
+    auto descriptors = [] {
+        namespace fs = std::filesystem;
+        return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+    };
+    const auto before = descriptors();
+    expect_it_thrown([&] { return ty_scrub(path.c_str(), nullptr, throws<bool>, nullptr, nullptr); });
+    EXPECT_EQ(descriptors(), before);
+    flip_bit(path, 5, 1); // one of the two headers
+    expect_it_thrown([&] { return ty_scrub(path.c_str(), nullptr, nullptr, throws<void>, nullptr); });
+    EXPECT_EQ(descriptors(), before);
+    flip_bit(path, 5, 1);
+    ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    ty_txn *txn = nullptr;
+    ASSERT_EQ(ty_begin(heap, nullptr, &txn), TY_OK) << ty_error_text();
+    ASSERT_NE(ty_txn_alloc(txn, 100), nullptr);
+    ASSERT_EQ(ty_commit(txn), TY_OK) << ty_error_text();
+    ASSERT_EQ(ty_discard(heap), TY_OK);
+    expect_it_thrown([&] { return ty_log_read(path.c_str(), nullptr, nullptr, nullptr, throws<bool>, nullptr); });
+    EXPECT_EQ(descriptors(), before);
+    ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_close(heap), TY_OK) << ty_error_text();
+}
+
+TEST(callbacks_of_files, that_throw_in_a_rollback_make_it_fail_and_end) {
+    folder files;
+    ty_open_options options = small_options();
+    options.kind = TY_TRANSACTIONAL;
+    constexpr uint64_t id = 0xca11bac;
+    ASSERT_EQ(ty_register_procedure(id, "it throws", throws<ty_status>, nullptr), TY_OK) << ty_error_text();
+    ty_heap *heap = nullptr;
+    ASSERT_EQ(ty_open(files.path("a.ty").c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    ty_txn_options declared = TY_TXN_OPTIONS_INIT;
+    declared.stores = TY_STORES_DECLARED;
+    ty_txn *txn = nullptr;
+    ASSERT_EQ(ty_begin(heap, &declared, &txn), TY_OK) << ty_error_text();
+    ASSERT_EQ(ty_on_rollback_procedure(txn, id, nullptr, 0), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_rollback(txn), TY_E_DAMAGED);
+    EXPECT_EQ(ty_current_txn(heap), nullptr);
+    ASSERT_EQ(ty_rebuild(&heap, nullptr, nullptr), TY_OK) << ty_error_text();
+    use_in_another_thread(heap);
+    EXPECT_EQ(ty_close(heap), TY_OK) << ty_error_text();
+}
+
+TEST(callbacks_of_checks, that_throw_leave_nothing_locked) {
+    ty_heap *heap = nullptr;
+    ASSERT_EQ(ty_heap_create(nullptr, &heap), TY_OK);
+    ty_check_options checks = TY_CHECK_OPTIONS_INIT;
+    checks.checks = TY_CHECK_SITES;
+    ASSERT_EQ(ty_heap_start_checks(heap, &checks), TY_OK) << ty_error_text();
+    void *block = ty_alloc(heap, 100);
+    expect_it_thrown([&] { return ty_each_site(heap, throws<bool>, nullptr); });
+    use_in_another_thread(heap);
+    EXPECT_EQ(ty_free(block), TY_OK);
+    EXPECT_EQ(ty_heap_destroy(heap), TY_OK);
+}
