@@ -139,9 +139,10 @@ typedef bool ty_area_callback(const ty_area *area, void *context);
 TY_API ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
 TY_API ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
 
-/* Checks every structure of the heap top-down; calls back with a text for each thing that is wrong (callback may be
- * NULL). TY_OK: sound; TY_E_DAMAGED: not. Allocations on the heap wait meanwhile: for the callback holds what is said
- * of ty_each_block. O(touched pages + free runs). */
+/* Checks every structure of the heap top-down: header, roots (also one that leads to no live block, since its block was
+ * freed), areas, bitmaps, the tree of free pages; calls back with a text for each thing that is wrong, and where
+ * (callback may be NULL). TY_OK: sound; TY_E_DAMAGED: not. Allocations on the heap wait meanwhile: for the callback
+ * holds what is said of ty_each_block. O(touched pages + free runs). */
 typedef void ty_problem_callback(const char *problem, void *context);
 TY_API TY_CHECKED ty_status ty_heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context);
 

@@ -292,10 +292,13 @@ typedef struct ty_snapshot_stats {
 /* Writes *stats. Errors: TY_E_ARGUMENT (a volatile heap), TY_E_FORKED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
 
-/* Checks the page checksums of a heap's image, and its journal, against what is on disk. Calls back with progress
- * (done and total bytes; return false to stop) and with each problem: what, where, and which part of the heap.
- * Either callback may be NULL. Needs read permission; refuses a heap that is open for writing (TY_E_BUSY). Changes
- * nothing. TY_OK: all sound; TY_E_DAMAGED: problems were reported; TY_E_BUSY: also when stopped. */
+/* Checks what is on disk: both headers of the image; each page that the image must hold against its checksum, also
+ * where the file has a hole; the checksums themselves; the journal's headers and batches. Pages of archive heaps have
+ * no checksums: they are read, and no more. A header that a crash tore is told of, although the other one serves and
+ * the next open mends it. Calls back with progress (done and total bytes; return false to stop) and with each problem:
+ * what, where, and which part of the heap. Either callback may be NULL. Needs read permission; refuses a heap that is
+ * open for writing (TY_E_BUSY). Changes nothing. TY_OK: all sound; TY_E_DAMAGED: problems were reported; TY_E_BUSY:
+ * also when stopped. */
 typedef bool ty_progress_callback(uint64_t done_bytes, uint64_t total_bytes, void *context);
 TY_API TY_CHECKED ty_status ty_scrub(const char *path, const ty_storage *storage, ty_progress_callback *progress,
                                      ty_problem_callback *problem, void *context);

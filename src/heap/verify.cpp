@@ -33,6 +33,8 @@ private:
     bool check_node(uint32_t page);
     void check_above_top();
     void check_roots();
+    void check_root(uint32_t number, const root_record &root);
+    bool leads_to_block(uint64_t offset) const;
 
     ty_heap *heap_;
     ty_problem_callback *callback_;
@@ -60,6 +62,12 @@ unsigned long long figure(uint64_t value) {
     return value;
 }
 
+template <class T>
+bool all_zero(const T &fields) {
+    static constexpr T zeros{};
+    return memcmp(&fields, &zeros, sizeof zeros) == 0;
+}
+
 void verification::check_header() {
     const heap_header &header = *heap_->header;
     if (header.magic != heap_magic || header.layout_version != heap_layout_version || header.page_bytes != page_bytes ||
@@ -77,6 +85,17 @@ void verification::check_header() {
             header.classes[i].pages != heap_->classes[i].pages)
             problem("header: size class %u was changed", i);
     }
+    for (uint32_t i = heap_->class_count; i < size_class_count_max; i++) {
+        if (!all_zero(header.classes[i]))
+            problem("header: size class %u is set, but there are %u", i, heap_->class_count);
+    }
+    if (header.class_table > TY_CLASSES_PACKED)
+        problem("header: the kind of its size classes is unknown: %u", header.class_table);
+    if (header.zero != 0 || !all_zero(header.zero_to_classes) || !all_zero(header.zero_to_end))
+        problem("header: fields are set that it has not");
+    if (header.service_root != 0 && !leads_to_block(header.service_root))
+        problem("header: the service root leads to %#llx, where no block is",
+                figure(uintptr_t(heap_->base) + header.service_root));
     if (header.top_page != top_of(heap_))
         problem("H7: the header's top is page %llu, in use are pages up to %llu", figure(header.top_page),
                 figure(top_of(heap_)));
@@ -167,7 +186,13 @@ void verification::check_run(page_run area) {
 
 void verification::check_free(page_run area) {
     uint64_t last = uint64_t{area.first} + area.count - 1;
+    const page_descriptor &head = heap_->descriptors[area.first];
     const page_descriptor &tail = heap_->descriptors[last];
+    if (head.size_class != 0 || head.zero != 0)
+        problem("H3: the descriptor of the free run at page %u has fields set that free runs have not", area.first);
+    if (area.count > 1 && (tail.size_class != 0 || tail.zero != 0 || tail.left != 0 || tail.right != 0))
+        problem("H2: the descriptor of page %llu, the last of the free run at page %u, has fields set that it has not",
+                figure(last), area.first);
     if (area.count > 1 && (tail.kind != page_free_tail || tail.length != area.count))
         problem("H2: the free run at page %u has %u pages, but its last page says kind %u, length %u", area.first,
                 area.count, tail.kind, tail.length);
@@ -181,9 +206,8 @@ void verification::check_free(page_run area) {
 }
 
 void verification::check_inside(uint64_t from, uint64_t end) {
-    static constexpr page_descriptor none{};
     for (uint64_t page = from; page < end; page++) {
-        if (memcmp(&heap_->descriptors[page], &none, sizeof none) != 0)
+        if (!all_zero(heap_->descriptors[page]))
             return problem("H6: the descriptor of page %llu, inside a run, is not zero", figure(page));
     }
 }
@@ -250,17 +274,55 @@ void verification::check_above_top() {
     }
 }
 
+// Whether the offset is that of a byte in a live block.
+bool verification::leads_to_block(uint64_t offset) const {
+    uint64_t page = offset / page_bytes;
+    if (page < first_user_page || page >= top_of(heap_))
+        return false;
+    uint64_t head = head_before(heap_, page);
+    page_run area;
+    if (head < first_user_page || !area_at_head(heap_, head, &area) || page >= head + area.count)
+        return false;
+    if (kind_at(heap_, head) != page_span)
+        return kind_at(heap_, head) == page_run_head;
+    const class_info &info = heap_->classes[heap_->descriptors[head].size_class];
+    uint64_t block = (offset - head * page_bytes) / info.block_bytes;
+    return block < info.blocks &&
+           (bitmap_of(heap_, head)[block / 64].load(std::memory_order_relaxed) >> block % 64 & 1) != 0;
+}
+
+void verification::check_root(uint32_t number, const root_record &root) {
+    const char *end = static_cast<const char *>(memchr(root.name, 0, sizeof root.name));
+    if (end == nullptr)
+        return problem("roots: the name of root %u does not end", number);
+    if (end == root.name) {
+        if (!all_zero(root))
+            problem("roots: root %u has no name, but is set", number);
+        return;
+    }
+    for (const char *rest = end; rest < root.name + sizeof root.name; rest++) {
+        if (*rest != 0)
+            return problem("roots: root %u has bytes behind the end of its name", number);
+    }
+    if (root.offset >= heap_->limit_bytes)
+        problem("roots: root %u leads out of the heap", number);
+    else if (!leads_to_block(root.offset))
+        problem("roots: root %u, \"%s\", leads to %#llx, where no block is", number, root.name,
+                figure(uintptr_t(heap_->base) + root.offset));
+}
+
 void verification::check_roots() {
     const heap_roots &roots = *reinterpret_cast<const heap_roots *>(heap_->base + page_bytes);
     for (uint32_t i = 0; i < root_count_max; i++) {
-        const root_record &root = roots.roots[i];
-        if (root.name[0] == 0)
-            continue;
-        if (memchr(root.name, 0, sizeof root.name) == nullptr)
-            problem("roots: the name of root %u does not end", i);
-        if (root.offset >= heap_->limit_bytes)
-            problem("roots: root %u leads out of the heap", i);
+        check_root(i, roots.roots[i]);
+        for (uint32_t k = 0; k < i; k++) {
+            if (roots.roots[i].name[0] != 0 &&
+                strncmp(roots.roots[i].name, roots.roots[k].name, sizeof roots.roots[i].name) == 0)
+                problem("roots: roots %u and %u have the same name", k, i);
+        }
     }
+    if (!all_zero(roots.zero))
+        problem("roots: bytes behind the last one are set");
 }
 
 ty_status verification::run() {

@@ -49,6 +49,22 @@ ty_status holds_data(const image &im, const free_ranges::range &range, bool *hol
     return status == TY_E_NOT_FOUND ? TY_OK : status;
 }
 
+// Checksums that a dead process, or a failed close, may have left half-written are whole again, durably, before a
+// header says that the heap was closed: scrub then takes a damaged one for damage.
+ty_status settle_sums(image &im) {
+    if (!im.sums_in_doubt)
+        return TY_OK;
+    page_sums sums;
+    if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
+        return status;
+    if (ty_status status = sums.write_again(im.header.current.limit_bytes / page_bytes))
+        return status;
+    if (ty_status status = flush_image(im.backing, im.header))
+        return status;
+    im.sums_in_doubt = false;
+    return TY_OK;
+}
+
 // Checksums first become unknown, durably; then the pages may read as zeros.
 ty_status punch_free_pages(image &im) {
     free_ranges free_pages;
@@ -68,6 +84,7 @@ ty_status punch_free_pages(image &im) {
         if (!holds)
             continue;
         free_pages.items[kept++] = free_pages.items[i];
+        im.sums_in_doubt = true;
         if (ty_status status = sums.clear_range(free_pages.items[i].first, free_pages.items[i].count))
             return status;
     }
@@ -76,6 +93,7 @@ ty_status punch_free_pages(image &im) {
     ty_status status = sums.write();
     if (status || (status = flush_image(im.backing, im.header)))
         return status;
+    im.sums_in_doubt = false;
     for (size_t i = 0; i < kept; ++i) {
         const free_ranges::range &range = free_pages.items[i];
         status = im.backing.punch(image_pages_offset_1 + range.first * page_bytes, range.count * page_bytes);
@@ -121,6 +139,8 @@ ty_status settle_files(image &im) {
         return TY_OK;
     }
     ty_status status = apply_batches(im);
+    if (!status)
+        status = settle_sums(im);
     if (!status)
         status = punch_free_pages(im);
     if (!status)
@@ -168,7 +188,7 @@ ty_status image_discard(ty_heap *heap) {
     worker_stop(*im);
     // Closed in order, as far as the disk plays along: a header that says otherwise costs the next open the reading of
     // the journal, and nothing else. An archive heap's memory may be on the disk half-way.
-    if (im->kind != TY_ARCHIVE)
+    if (im->kind != TY_ARCHIVE && settle_sums(*im) == TY_OK)
         (void)mark_closed(*im, false);
     return teardown_after(im, TY_OK);
 }

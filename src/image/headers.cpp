@@ -2,6 +2,7 @@
 
 #include "checksum.hpp"
 
+#include <cstdio>
 #include <cstring>
 
 namespace taiyen {
@@ -57,6 +58,12 @@ const char *wrong_field(const image_header_2 &header) {
         return "place in the journal";
     if (header.epoch > header.durable_epoch)
         return "epoch";
+    if (header.classes > TY_CLASSES_PACKED)
+        return "table of size classes";
+    if (header.log_settled > 1)
+        return "mark of the log's end";
+    if (header.open.number == 0)
+        return "number of opens";
     if (header.clear_offset % page_bytes || header.clear_bytes % page_bytes ||
         (header.clear_bytes && (header.clear_offset < image_pages_offset_1 ||
                                 header.clear_bytes > header.sums_offset - image_pages_offset_1 ||
@@ -88,7 +95,79 @@ ty_status check_header(const storage_file &image, const image_header_2 &header, 
     return TY_OK;
 }
 
+struct header_slots {
+    image_header_2 headers[image_slot_count_1];
+    slot_content contents[image_slot_count_1];
+};
+
+ty_status read_slots(const storage_file &image, header_slots *found) {
+    io_buffer buffer;
+    if (ty_status status = buffer.create(image_slot_count_1 * image_slot_bytes_1))
+        return status;
+    if (ty_status status = image.read(0, buffer.data(), buffer.bytes()))
+        return status;
+    for (uint32_t i = 0; i < image_slot_count_1; ++i) {
+        image_header_2 &header = found->headers[i];
+        memcpy(&header, buffer.data() + i * image_slot_bytes_1, sizeof header);
+        found->contents[i] = judge_slot(header);
+        if (found->contents[i] == slot_content::valid && header.version == image_version_1) {
+            header.open = {1, checksum(header.identity, sizeof header.identity)};
+            header.journal_next = journal_front_2; // of a journal that is made anew
+        }
+    }
+    return TY_OK;
+}
+
+bool reserved_set(const image_header_2 &header) {
+    static constexpr uint8_t zeros[sizeof header.reserved] = {};
+    return memcmp(header.reserved, zeros, sizeof zeros) != 0;
+}
+
+// What all headers of a heap say alike.
+const char *contradiction_of(const image_header_2 &a, const image_header_2 &b) {
+    return memcmp(a.identity, b.identity, sizeof a.identity) ? "identity"
+           : a.base != b.base                                ? "base"
+           : a.classes != b.classes                          ? "table of size classes"
+           : a.created_unix_s != b.created_unix_s            ? "time of creation"
+                                                             : nullptr;
+}
+
 } // namespace
+
+ty_status scrub_headers(const storage_file &image, void (*problem)(void *context, const char *text), void *context) {
+    header_slots found;
+    if (ty_status status = read_slots(image, &found))
+        return status;
+    char text[256];
+    for (uint32_t i = 0; i < image_slot_count_1; ++i) {
+        const image_header_2 &header = found.headers[i];
+        const unsigned long long offset = i * image_slot_bytes_1;
+        const char *field = nullptr;
+        if (found.contents[i] != slot_content::valid)
+            snprintf(text, sizeof text,
+                     "one of the image's two headers is damaged, at offset %llu; the other one serves, and the next "
+                     "snapshot mends it",
+                     offset);
+        else if ((field = wrong_field(header)))
+            snprintf(text, sizeof text, "the image's header at offset %llu: its %s is impossible", offset, field);
+        else if (header.number % image_slot_count_1 != i)
+            snprintf(text, sizeof text, "the image's header at offset %llu: its number is of the other slot", offset);
+        else if (header.features_incompatible & ~known_features_incompatible)
+            snprintf(text, sizeof text, "the image's header at offset %llu: its features are unknown", offset);
+        else if (reserved_set(header) && !header.features_compatible)
+            snprintf(text, sizeof text, "the image's header at offset %llu: fields are set that it has not", offset);
+        else
+            continue;
+        problem(context, text);
+    }
+    const bool both = found.contents[0] == slot_content::valid && found.contents[1] == slot_content::valid;
+    if (const char *field = both ? contradiction_of(found.headers[0], found.headers[1]) : nullptr) {
+        snprintf(text, sizeof text, "the image's two headers, at offsets 0 and %llu, contradict each other: the %s",
+                 (unsigned long long)image_slot_bytes_1, field);
+        problem(context, text);
+    }
+    return TY_OK;
+}
 
 ty_status read_header(const storage_file &image, image_header_2 *header, bool *repaired, uint64_t *other_log) {
     uint64_t file_bytes = 0;
@@ -98,25 +177,14 @@ ty_status read_header(const storage_file &image, image_header_2 *header, bool *r
         return failure(TY_E_FORMAT, "open a file that is too short for a heap")
             .at(image.path)
             .remedy("check the path; if the file was cut, restore it from a copy");
-    io_buffer buffer;
-    if (ty_status status = buffer.create(image_slot_count_1 * image_slot_bytes_1))
+    header_slots found;
+    if (ty_status status = read_slots(image, &found))
         return status;
-    if (ty_status status = image.read(0, buffer.data(), buffer.bytes()))
-        return status;
-
-    slot_content contents[image_slot_count_1];
-    image_header_2 slots[image_slot_count_1];
+    const auto &[slots, contents] = found;
     int best = -1;
-    for (uint32_t i = 0; i < image_slot_count_1; ++i) {
-        memcpy(&slots[i], buffer.data() + i * image_slot_bytes_1, sizeof slots[i]);
-        contents[i] = judge_slot(slots[i]);
-        if (contents[i] == slot_content::valid && slots[i].version == image_version_1) {
-            slots[i].open = {1, checksum(slots[i].identity, sizeof slots[i].identity)};
-            slots[i].journal_next = journal_front_2; // of a journal that is made anew
-        }
+    for (uint32_t i = 0; i < image_slot_count_1; ++i)
         if (contents[i] == slot_content::valid && (best < 0 || slots[i].number > slots[best].number))
             best = int(i);
-    }
     if (best < 0) {
         if (contents[0] == slot_content::foreign && contents[1] == slot_content::foreign)
             return failure(TY_E_FORMAT, "open a file that is not a Taiyen heap")

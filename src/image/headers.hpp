@@ -41,6 +41,9 @@ inline bool is_congruent(const image_header_2 &header) {
 // TY_E_DAMAGED, TY_E_IO.
 ty_status read_header(const storage_file &image, image_header_2 *header, bool *repaired, uint64_t *other_log = nullptr);
 
+// Tells of each slot that is damaged or says what cannot be, and of what they contradict each other in.
+ty_status scrub_headers(const storage_file &image, void (*problem)(void *context, const char *text), void *context);
+
 // Flushes the image. After a failure, a header that was in doubt counts as not written.
 ty_status flush_image(const storage_file &image, header_state &state);
 

@@ -61,6 +61,7 @@ struct journal_head {
     journal_header_2 header{}; // as last written and flushed, or read
     uint32_t next_slot = 0;    // where the next one goes (I10)
     uint64_t sized_bytes = 0;  // so long the file was at its last successful flush
+    bool other_slot_damaged = false;
 };
 
 // The header of a journal that holds nothing, in both slots.

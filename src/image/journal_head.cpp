@@ -162,7 +162,7 @@ ty_status write_first_header(const storage_file &journal, const image_header_2 &
     header.checksum = header_checksum(header);
     for (uint32_t i = 0; i < journal_slot_count_2; ++i)
         memcpy(buffer.data() + i * journal_slot_bytes_2, &header, sizeof header);
-    *head = {header, 0, journal_front_2};
+    *head = {header, 0, journal_front_2, false};
     return journal.write(0, buffer.data(), buffer.bytes());
 }
 
@@ -215,6 +215,7 @@ ty_status read_journal_head(const storage_file &journal, const image_header_2 &i
     head->header = slots[best].header;
     head->next_slot = other_would_do ? best : 1 - best;
     head->sized_bytes = head->header.size_bytes;
+    head->other_slot_damaged = other.content != slot_content::valid;
     return check_header(journal, image, head->header, file_bytes, fit);
 }
 

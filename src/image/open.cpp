@@ -184,6 +184,7 @@ ty_status open_files(image &im, opening &state) {
                                                 : check_no_journal(im))
         return status;
     im.head = state.journal.head;
+    im.sums_in_doubt = !closed;
     state.report.found = judge_files(header, state.journal.scan);
     state.report.image_epoch = header.epoch;
     return TY_OK;

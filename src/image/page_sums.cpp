@@ -2,6 +2,7 @@
 
 #include "checksum.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace taiyen {
@@ -14,6 +15,10 @@ bool all_zero(const sums_sector_1 &sector) {
         if (sum)
             return false;
     return sector.checksum == 0;
+}
+
+bool sector_damaged(const sums_sector_1 &sector, uint64_t number) {
+    return !all_zero(sector) && sector.checksum != sector_checksum(sector, number);
 }
 
 } // namespace
@@ -33,9 +38,13 @@ ty_status page_sums::load(uint64_t block) {
     if (ty_status status = image_->read(table_offset_ + block * page_bytes, buffer_.data(), page_bytes))
         return status;
     auto *sectors = reinterpret_cast<sums_sector_1 *>(buffer_.data());
-    for (uint64_t i = 0; i < sectors_per_block; ++i)
-        if (!all_zero(sectors[i]) && sectors[i].checksum != sector_checksum(sectors[i], block * sectors_per_block + i))
-            memset(&sectors[i], 0, sizeof sectors[i]);
+    damaged_ = 0;
+    for (uint64_t i = 0; i < sectors_per_block; ++i) {
+        if (!sector_damaged(sectors[i], block * sectors_per_block + i))
+            continue;
+        memset(&sectors[i], 0, sizeof sectors[i]);
+        damaged_ |= uint64_t{1} << i;
+    }
     block_ = block;
     return TY_OK;
 }
@@ -60,26 +69,48 @@ ty_status page_sums::set(uint64_t page, uint64_t sum) {
     return TY_OK;
 }
 
+ty_status page_sums::is_damaged(uint64_t page, bool *damaged) {
+    if (ty_status status = load(page / sums_per_block_1))
+        return status;
+    *damaged = damaged_ >> (page / sums_per_sector_1 % sectors_per_block) & 1;
+    return TY_OK;
+}
+
+ty_status page_sums::next_block(uint64_t block, uint64_t *found) const {
+    uint64_t start = 0, end = 0;
+    ty_status status = image_->next_data(table_offset_ + block * page_bytes, &start, &end);
+    if (status && status != TY_E_NOT_FOUND)
+        return status;
+    *found = status ? UINT64_MAX : std::max(block, (start - table_offset_) / page_bytes);
+    return TY_OK;
+}
+
+ty_status page_sums::write_again(uint64_t page_count) {
+    const uint64_t blocks = (page_count + sums_per_block_1 - 1) / sums_per_block_1;
+    for (uint64_t block = 0; block < blocks; ++block) {
+        ty_status status = next_block(block, &block);
+        if (status || block >= blocks)
+            return status;
+        if ((status = load(block)))
+            return status;
+        changed_ = true;
+        if ((status = write()))
+            return status;
+    }
+    return TY_OK;
+}
+
 ty_status page_sums::clear_range(uint64_t first, uint64_t count) {
     for (uint64_t page = first, end = first + count; page < end;) {
-        uint64_t block = page / sums_per_block_1;
-        uint64_t block_end = (block + 1) * sums_per_block_1 < end ? (block + 1) * sums_per_block_1 : end;
-        uint64_t data_start = 0, data_end = 0;
-        ty_status status = image_->next_data(table_offset_ + block * page_bytes, &data_start, &data_end);
-        if (status == TY_E_NOT_FOUND)
-            return TY_OK;
-        if (status)
+        uint64_t block = 0;
+        if (ty_status status = next_block(page / sums_per_block_1, &block))
             return status;
-        uint64_t data_block = (data_start - table_offset_) / page_bytes;
-        if (data_block > block) { // holes up to there
-            page = data_block * sums_per_block_1;
-            continue;
-        }
-        for (; page < block_end; ++page) {
-            uint64_t sum = 0;
-            if ((status = get(page, &sum)) || (sum && (status = set(page, 0))))
+        if (block >= (end + sums_per_block_1 - 1) / sums_per_block_1)
+            return TY_OK;
+        page = std::max(page, block * sums_per_block_1);
+        for (uint64_t block_end = std::min((block + 1) * sums_per_block_1, end); page < block_end; ++page)
+            if (ty_status status = set(page, 0))
                 return status;
-        }
     }
     return TY_OK;
 }

@@ -6,6 +6,7 @@
 #include "page_sums.hpp"
 #include "paths.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -35,12 +36,14 @@ public:
         return buffer_.create(piece_pages * page_bytes);
     }
 
-    // All stretches of the image that hold data.
+    // All stretches of the image: those that hold data, and the holes between them.
     ty_status run() {
         uint64_t total = 0;
         if (ty_status status = each_piece(&total, nullptr))
             return status;
-        return each_piece(nullptr, &total);
+        if (ty_status status = each_piece(nullptr, &total))
+            return status;
+        return header_.state == uint32_t(image_state::closed) ? check_sums() : TY_OK;
     }
 
     void report(const char *text) {
@@ -50,23 +53,24 @@ public:
     }
 
 private:
+    uint64_t end_of_pages() const { return image_pages_offset_1 + header_.limit_bytes; }
+
     // Either adds up the bytes, or checks them.
     ty_status each_piece(uint64_t *sum, const uint64_t *total) {
-        uint64_t end_of_pages = image_pages_offset_1 + header_.limit_bytes;
         uint64_t done = 0, start = 0, end = 0;
-        for (uint64_t at = image_pages_offset_1; at < end_of_pages;) {
+        for (uint64_t at = image_pages_offset_1; at < end_of_pages();) {
             ty_status status = image_.next_data(at, &start, &end);
-            if (status == TY_E_NOT_FOUND)
-                return TY_OK;
-            if (status)
+            if (status && status != TY_E_NOT_FOUND)
                 return status;
-            start = start / page_bytes * page_bytes;
-            at = start > at ? start : at;
-            end = end < end_of_pages ? (end + page_bytes - 1) / page_bytes * page_bytes : end_of_pages;
+            start = status ? end_of_pages() : std::min(start / page_bytes * page_bytes, end_of_pages());
+            if (total && start > at && (status = check_hole(page_at(at), page_at(start))))
+                return status;
+            at = std::max(start, at);
+            end = std::min((end + page_bytes - 1) / page_bytes * page_bytes, end_of_pages());
             if (sum)
                 *sum += end > at ? end - at : 0;
             while (total && at < end) {
-                uint64_t bytes = end - at < piece_pages * page_bytes ? end - at : piece_pages * page_bytes;
+                uint64_t bytes = std::min(end - at, piece_pages * page_bytes);
                 if ((status = check_piece(at, bytes)))
                     return status;
                 at += bytes;
@@ -74,13 +78,94 @@ private:
                 if (progress_ && !progress_(done, *total, context_))
                     return failure(TY_E_BUSY, "scrub: stopped by the caller").at(image_.path);
             }
-            at = end > at ? end : at;
+            at = std::max(end, at);
         }
         return TY_OK;
     }
 
+    static uint64_t page_at(uint64_t offset) { return (offset - image_pages_offset_1) / page_bytes; }
+    static uint64_t offset_of(uint64_t page) { return image_pages_offset_1 + page * page_bytes; }
+
+    // Pages [first, end) have no data: none of them may have been written, but with zeros.
+    ty_status check_hole(uint64_t first, uint64_t end) {
+        static constexpr char zeros[page_bytes] = {};
+        const uint64_t zero_sum = checksum(zeros, page_bytes);
+        uint64_t missing = first; // from there to `page`
+        for (uint64_t page = first; page < end; ++page) {
+            uint64_t expected = 0;
+            if (page == first || page % sums_per_block_1 == 0) { // what was never written has no checksums either
+                uint64_t block = 0;
+                if (ty_status status = sums_.next_block(page / sums_per_block_1, &block))
+                    return status;
+                if (block > page / sums_per_block_1) {
+                    report_missing(missing, page);
+                    missing = page = block < end / sums_per_block_1 + 1 ? std::min(block * sums_per_block_1, end) : end;
+                    if (page == end)
+                        return TY_OK;
+                }
+            }
+            if (ty_status status = sums_.get(page, &expected))
+                return status;
+            if (expected && expected != zero_sum && !pending_.contains(page))
+                continue;
+            report_missing(missing, page);
+            missing = page + 1;
+        }
+        report_missing(missing, end);
+        return TY_OK;
+    }
+
+    // The checksums themselves. Where a process died, those that it was writing may be torn: the next open's close
+    // writes them again.
+    ty_status check_sums() {
+        const uint64_t pages = header_.limit_bytes / page_bytes;
+        const uint64_t blocks = (pages + sums_per_block_1 - 1) / sums_per_block_1;
+        for (uint64_t block = 0; block < blocks; ++block) {
+            ty_status status = sums_.next_block(block, &block);
+            if (status || block >= blocks)
+                return status;
+            const uint64_t first = block * sums_per_block_1, end = std::min(first + sums_per_block_1, pages);
+            bool torn = false; // by an apply that goes on
+            for (uint64_t page = first; page < end; ++page)
+                torn = torn || pending_.contains(page);
+            for (uint64_t page = first; page < end && !torn; page += sums_per_sector_1)
+                if ((status = check_sector(page, std::min(page + sums_per_sector_1, end))))
+                    return status;
+        }
+        return TY_OK;
+    }
+
+    ty_status check_sector(uint64_t first, uint64_t end) {
+        bool damaged = false;
+        ty_status status = sums_.is_damaged(first, &damaged);
+        if (status || !damaged)
+            return status;
+        char text[512];
+        snprintf(
+            text, sizeof text,
+            "%s: the checksums of pages %llu to %llu, at offset %llu, are damaged: what these pages hold cannot be "
+            "checked",
+            image_.path, (unsigned long long)first, (unsigned long long)(end - 1),
+            (unsigned long long)(header_.sums_offset + first / sums_per_sector_1 * sums_sector_bytes_1));
+        report(text);
+        return TY_OK;
+    }
+
+    void report_missing(uint64_t first, uint64_t end) {
+        if (first == end)
+            return;
+        char text[512];
+        snprintf(text, sizeof text,
+                 "%s: pages %llu to %llu at offset %llu are missing: the file has a hole where they were written "
+                 "(addresses %#llx to %#llx of the heap)",
+                 image_.path, (unsigned long long)first, (unsigned long long)(end - 1),
+                 (unsigned long long)offset_of(first), (unsigned long long)(header_.base + first * page_bytes),
+                 (unsigned long long)(header_.base + end * page_bytes));
+        report(text);
+    }
+
     ty_status check_piece(uint64_t offset, uint64_t bytes) {
-        uint64_t first = (offset - image_pages_offset_1) / page_bytes;
+        uint64_t first = page_at(offset);
         if (image_.read(offset, buffer_.data(), bytes)) {
             report(ty_error_text()); // which part cannot be read is a finding like any other
             return TY_OK;
@@ -121,6 +206,8 @@ ty_status scan_for_scrub(storage_file &journal, const char *journal_path, const 
         return status;
     if (status)
         scrub.report(ty_error_text());
+    else if (!contents->missing && contents->head.other_slot_damaged)
+        scrub.report("one of the journal's two headers is damaged; the other one serves, and the next open mends it");
     return TY_OK;
 }
 
@@ -133,8 +220,9 @@ ty_status scrub_files(storage_file &image, storage_file &journal, const char *jo
     if (ty_status status = read_header(image, &header, &repaired))
         return status;
     scrubber scrub(image, header, progress, problem, context);
-    if (repaired)
-        scrub.report("one of the image's two headers is damaged; the other one serves, and the next snapshot mends it");
+    if (ty_status status = scrub_headers(
+            image, [](void *self, const char *text) { static_cast<scrubber *>(self)->report(text); }, &scrub))
+        return status;
     journal_contents contents;
     ty_status status = TY_OK;
     if (has_journal(ty_kind(header.kind)))

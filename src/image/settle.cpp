@@ -38,9 +38,15 @@ ty_status copy_in_journal(const storage_file &journal, uint64_t from, uint64_t t
 
 } // namespace
 
-// I3 for the newest epoch.
+// I3 for the newest epoch. A header that a power cut tore is written again: the other one was durable then.
 ty_status settle_journal(image &im, const batch_list &batches) {
-    return known_durable(im, batches) ? TY_OK : im.journal.flush();
+    if (!known_durable(im, batches))
+        if (ty_status status = im.journal.flush())
+            return status;
+    if (!im.head.other_slot_damaged)
+        return TY_OK;
+    im.head.other_slot_damaged = false;
+    return write_journal_header(im.journal, im.head, im.head.header);
 }
 
 ty_status renew_batches(image &im, batch_list &batches) {

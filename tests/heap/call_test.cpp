@@ -242,7 +242,7 @@ TEST(heap_call, areas_tile_the_heap) {
 
 TEST(heap_call, roots) {
     memory_heap memory(TY_CLASSES_LINE);
-    char *block = allocate(memory.heap, 10);
+    char *block = allocate(memory.heap, 100);
     EXPECT_EQ(heap_root(memory.heap, "a"), nullptr);
     EXPECT_EQ(heap_root_set(memory.heap, "", block), TY_E_ARGUMENT);
     EXPECT_EQ(heap_root_set(memory.heap, std::string(48, 'x').c_str(), block), TY_E_ARGUMENT);

@@ -5,6 +5,9 @@
 #include "heap_fixture.hpp"
 #include "src/heap/heap_layout.hpp"
 
+#include <type_traits>
+#include <utility>
+
 namespace taiyen::test {
 namespace {
 
@@ -160,6 +163,114 @@ TEST(heap_verify, names_the_header_and_roots) {
     reinterpret_cast<heap_roots *>(memory.base + page_bytes)->roots[0].offset = small_limit;
     expect_named(memory, "roots: root 0 leads out of the heap");
     EXPECT_EQ(heap_root(memory.heap, "a"), nullptr);
+}
+
+// Every field of every structure that no invariant has a test of above: what is planted in it, and what verify says.
+TEST(heap_verify, names_each_field_that_must_be_zero) {
+    used_heap memory;
+    heap_header &header = header_of(memory);
+    page_descriptor *pages = descriptors_of(memory);
+    auto &roots = *reinterpret_cast<heap_roots *>(memory.base + page_bytes);
+    const size_t free = memory.find(page_free, 3), run = memory.find(page_run_head, 3), span = memory.find(page_span);
+    const size_t tail = free + pages[free].length - 1, top = memory.top();
+    struct {
+        void *field;
+        size_t bytes;
+        const char *words;
+    } const fields[] = {
+        {&header.zero, sizeof header.zero, "header: fields"},
+        {header.zero_to_classes, sizeof header.zero_to_classes, "header: fields"},
+        {header.zero_to_end, sizeof header.zero_to_end, "header: fields"},
+        {&header.classes[header.class_count], sizeof header.classes[0], "header: size class"},
+        {&header.classes[size_class_count_max - 1], sizeof header.classes[0], "header: size class"},
+        {&header.service_root, sizeof header.service_root, "header: the service root leads to"},
+        {&pages[free].size_class, 1, "H3: the descriptor of the free run at page"},
+        {&pages[free].zero, 2, "H3: the descriptor of the free run at page"},
+        {&pages[tail].size_class, 1, "H2: the descriptor of page"},
+        {&pages[tail].zero, 2, "H2: the descriptor of page"},
+        {&pages[tail].left, 4, "H2: the descriptor of page"},
+        {&pages[tail].right, 4, "H2: the descriptor of page"},
+        {&pages[free + 1], sizeof pages[0], "H6: the descriptor of page"},
+        {&pages[run].size_class, 1, "H6: the descriptor of the run"},
+        {&pages[run].zero, 2, "H6: the descriptor of the run"},
+        {&pages[run].left, 4, "H6: the descriptor of the run"},
+        {&pages[run].right, 4, "H6: the descriptor of the run"},
+        {&pages[span].zero, 2, "H4: the descriptor of page"},
+        {&pages[span].length, 4, "H4: the descriptor of page"},
+        {&pages[span].left, 4, "H4: the descriptor of page"},
+        {&pages[span].right, 4, "H4: the descriptor of page"},
+        {&pages[top], sizeof pages[0], "H6: the descriptor of page"},
+        {bitmap_words(memory, free), page_bitmap_bytes_v1, "H5: page"},
+        {bitmap_words(memory, top), page_bitmap_bytes_v1, "H5: page"},
+        {&roots.roots[5].offset, sizeof roots.roots[5].offset, "roots: root 5 has no name"},
+        {roots.roots[5].name + 1, sizeof roots.roots[5].name - 1, "roots: root 5 has no name"},
+        {roots.zero, sizeof roots.zero, "roots: bytes behind the last one"},
+    };
+    for (const auto &one : fields) {
+        auto *bytes = static_cast<uint8_t *>(one.field);
+        for (size_t at : {size_t{0}, one.bytes - 1}) {
+            SCOPED_TRACE(std::string(one.words) + ", byte " + std::to_string(at));
+            const uint8_t before = std::exchange(bytes[at], uint8_t{1});
+            expect_named(memory, one.words);
+            bytes[at] = before;
+            ASSERT_EQ(problems_of(memory.heap), "");
+        }
+    }
+}
+
+TEST(heap_verify, names_fields_of_the_header_that_say_something_else) {
+    used_heap memory;
+    heap_header &header = header_of(memory);
+    auto change = [&memory](auto &field, uint64_t value, const char *words) {
+        const auto before = field;
+        field = static_cast<std::remove_reference_t<decltype(field)>>(value);
+        expect_named(memory, words);
+        field = before;
+        ASSERT_EQ(problems_of(memory.heap), "");
+    };
+    change(header.magic, 0, "header: magic");
+    change(header.layout_version, 2, "header: magic");
+    change(header.page_bytes, 512, "header: magic");
+    change(header.limit_bytes, header.limit_bytes * 2, "header: magic");
+    change(header.descriptors_offset, 0, "header: the places of the tables");
+    change(header.bitmaps_offset, 0, "header: the places of the tables");
+    change(header.heads_offset, 0, "header: the places of the tables");
+    change(header.class_table, 9, "header: the kind of its size classes");
+    change(header.class_count, header.class_count - 1, "header: the table of size classes");
+    change(header.classes[2].pages, 16, "header: size class 2");
+    change(header.tree_root, UINT32_MAX, "H3:");
+    change(header.tree_root, 0, "H3:");
+}
+
+TEST(heap_verify, names_roots_that_lead_nowhere) {
+    used_heap memory;
+    auto &roots = *reinterpret_cast<heap_roots *>(memory.base + page_bytes);
+    char *block = memory.blocks[0], *last = memory.blocks.back();
+    const uint64_t inside = static_cast<uint64_t>(block - memory.base);
+    ASSERT_EQ(heap_root_set(memory.heap, "good", block), TY_OK);
+    ASSERT_EQ(heap_root_set(memory.heap, "inside", last + heap_usable_size(last) - 1), TY_OK);
+    ASSERT_EQ(problems_of(memory.heap), "");
+    root_record &root = roots.roots[0];
+    ASSERT_STREQ(root.name, "good");
+    const uint64_t free = memory.find(page_free, 3), tables = header_of(memory).descriptors_offset;
+    for (uint64_t offset : {uint64_t{0}, uint64_t{page_bytes}, free * page_bytes, (free + 1) * page_bytes,
+                            memory.top() * page_bytes, tables, uint64_t{small_limit - 1}}) {
+        root.offset = offset;
+        expect_named(memory, "roots: root 0, \"good\", leads to");
+    }
+    root.offset = UINT64_MAX;
+    expect_named(memory, "roots: root 0 leads out of the heap");
+    root.offset = inside;
+    ASSERT_EQ(problems_of(memory.heap), "");
+    ASSERT_EQ(heap_free(block), TY_OK); // the program forgot its root
+    expect_named(memory, "roots: root 0, \"good\", leads to");
+    root.offset = static_cast<uint64_t>(last - memory.base);
+    ASSERT_EQ(problems_of(memory.heap), "");
+    root.name[40] = 'x';
+    expect_named(memory, "roots: root 0 has bytes behind the end of its name");
+    root.name[40] = 0;
+    std::memcpy(root.name, roots.roots[1].name, sizeof root.name);
+    expect_named(memory, "roots: roots 0 and 1 have the same name");
 }
 
 bool ignore_block(const ty_block *, void *) {

@@ -334,7 +334,19 @@ private:
             return;
         ASSERT_OK(below(2) != 0 ? ty_free(block) : ty_txn_free(txn_, block));
         forget(block);
+        remove_roots_to(block);
         ASSERT_EQ(ty_txn_free(txn_, block), TY_E_ARGUMENT);
+    }
+
+    // A root that leads to no block is a finding of verify.
+    void remove_roots_to(char *block) {
+        for (auto at = now_.roots.begin(); at != now_.roots.end();) {
+            const bool dangles = at->second == block;
+            if (dangles) {
+                ASSERT_OK(ty_txn_root_set(txn_, at->first.c_str(), nullptr));
+            }
+            at = dangles ? now_.roots.erase(at) : std::next(at);
+        }
     }
 
     void forget(char *block) {
@@ -368,6 +380,8 @@ private:
         if (moved == nullptr)
             return block; // refused: not in place
         forget(block);
+        if (moved != block)
+            remove_roots_to(block);
         size_t pages = size == 0 ? 1 : (size + 4095) / 4096;
         if (heap_.is_run(moved) && pages * 4096 < ty_usable_size(moved)) // it is as large as before until the commit
             shrunk_[moved] = pages * 4096;
