@@ -62,6 +62,10 @@ check-asan check-tsan: check-%:
 	$(call build_preset,$*)
 	@ctest --preset $* --parallel $(JOBS) --no-tests=error
 
+larger: packages_for := test
+larger: build ## Heaps of 8 GB in a control group of 512 MB, of each kind, killed and opened again, with speeds (needs root)
+	@for kind in archive snapshot transactional; do $(BIN)/larger_than_memory $$kind 8192 512 build || exit 1; done
+
 crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), failing disks, the canaries, CRASH_KILLS real kills, and the model of undo with UNDO_OPERATIONS
 	@for seed in $(CRASH_SEEDS); do for mode in snapshot transactional; do \
 	  $(BIN)/taiyen-crash $$mode --states $(CRASH_STATES) --seed $$seed || exit 1; done; done

@@ -98,8 +98,10 @@ typedef struct ty_open_options {
     ty_tracking tracking;
     ty_background background;
     size_t staging_bytes;       /* memory for copies of dirty pages, so that the pause does not wait for the disk; where
-                                   more is dirty, it waits for room. 0: a quarter of the machine's memory */
-    size_t journal_limit_bytes; /* when unapplied batches exceed it, a snapshot applies first. 0: 1 GiB */
+                                   more is dirty, it waits for room. 0: a quarter of the memory that the
+                                   machine or the control group has, or of memory_bytes */
+    size_t journal_limit_bytes; /* when unapplied batches exceed it, a snapshot applies first. 0: 1 GiB, or a
+                                   quarter of that memory if it is less */
     /* For transactional heaps: */
     const char *log_path;          /* NULL: the image's path + "-log"; may be on another device */
     size_t log_bytes;              /* of a new log, 0: 256 MiB. Fixed from then on */
@@ -111,11 +113,16 @@ typedef struct ty_open_options {
     size_t snapshot_dirty_bytes;   /* a snapshot is taken when so much is dirty; looked at after each commit, but not
                                       within 10 ms, or 50 times what looking took. 0: by the log's filling alone */
     uint32_t snapshot_interval_ms; /* and when something was committed and the last one is older. 0: never by time */
+    /* For heaps with a journal: */
+    size_t memory_bytes; /* of private copies of pages that the heap keeps when the image holds them already; those that
+                            are more are given back in snapshots, a part in each. 0: as many as the machine's memory, or
+                            the control group's, has room for. What was written since the last snapshot, and the copies
+                            of it in staging memory, must have room besides */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
         sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_LINE, NULL, NULL,             \
-            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0              \
+            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0           \
     }
 
 /* In what state an open found the files. */
@@ -178,7 +185,8 @@ TY_API ty_status ty_discard(ty_heap *heap);
 /* Makes all of the heap durable, atomically, as a new epoch; returns when it is. With nothing changed it does nothing.
  * Errors: TY_E_SPACE, TY_E_IO: the previous snapshot stays restorable, the heap stays usable, nothing is lost, and it
  * can be tried again; TY_E_FORKED; TY_E_PERMISSION (read-only).
- * Externally serialised against writers of the heap's blocks; otherwise thread-safe (snapshots queue up). */
+ * Externally serialised against writers of the heap's blocks, until it returns: of a heap that memory cannot hold,
+ * private copies go at its end. Otherwise thread-safe (snapshots queue up). */
 TY_API TY_CHECKED ty_status ty_snapshot(ty_heap *heap);
 
 /* The same in two steps: start returns when the pages are collected (writers may go on), with the epoch that it will
@@ -234,10 +242,11 @@ TY_API TY_CHECKED ty_status ty_dirty_bitmap(ty_heap *heap, uint64_t first, uint6
  * Call it when the writing has ended and before the next snapshot (or, of a transaction, before its commit); a read in
  * flight while a snapshot collects is in that snapshot in part, so wait for it first or call this after it: then the
  * next one has it. In a transaction also ty_declare the bytes, before the writing begins: the log is told by that, the
- * snapshots by this. Memory that is pinned must not be given back: no ty_heap_purge meanwhile, and no free of its
- * block. Costs a store to each page; what the bytes are is not changed. Any kind of heap that lives in files. Errors:
- * TY_E_ARGUMENT (a volatile heap; not in the heap's blocks), TY_E_PERMISSION (read-only), TY_E_FORKED. Thread-safe,
- * also beside stores of other threads to the same bytes. */
+ * snapshots by this. Memory that is pinned must not be given back: no ty_heap_purge meanwhile, no free of its block,
+ * and, where memory cannot hold the heap (ty_open_options.memory_bytes), no snapshot. Costs a store to each page; what
+ * the bytes are is not changed. Any kind of heap that lives in files. Errors: TY_E_ARGUMENT (a volatile heap; not in
+ * the heap's blocks), TY_E_PERMISSION (read-only), TY_E_FORKED. Thread-safe, also beside stores of other threads to the
+ * same bytes. */
 TY_API TY_CHECKED ty_status ty_mark_written(ty_heap *heap, const void *address, size_t bytes);
 
 /* What the files of a persistent heap say. Filled without opening the heap. */
@@ -288,6 +297,7 @@ typedef struct ty_snapshot_stats {
     uint64_t last_bytes;      /* written before it was durable */
     uint64_t unapplied_batches;
     uint64_t unapplied_bytes;
+    uint64_t pages_given_back; /* private copies that went since the image holds the pages: memory_bytes */
 } ty_snapshot_stats;
 /* Writes *stats. Errors: TY_E_ARGUMENT (a volatile heap), TY_E_FORKED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);

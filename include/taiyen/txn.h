@@ -23,6 +23,9 @@
  * ways, which mix: declared before (ty_declare); in a block allocated by the same transaction; reported as a classic
  * entry (ty_log_data); or found by itself, in automatic transactions. What is not known is not in the log: a crash
  * takes it back in part. ty_open_options.check_stores reports such stores.
+ * While a snapshot collects (the pause of persist.h), nobody may store into the heap outside of transactions, reserved
+ * blocks aside (ty_reserve). A transactional heap takes snapshots by itself, so such a store may meet one at any time;
+ * where memory cannot hold the heap (ty_open_options.memory_bytes), it may then be lost at once, not only by a crash.
  * On a transactional heap, ty_alloc, ty_free, ty_resize and ty_root_set take part in the calling thread's transaction
  * as their ty_txn_ forms do, and outside of one they are refused with TY_E_ARGUMENT. Containers with the heap's
  * allocator (std::map, std::vector) store into their older nodes, too, which nobody declares: they need automatic
@@ -228,7 +231,7 @@ typedef struct ty_txn_stats {
     uint64_t used_log_bytes;   /* of the ring, now */
     uint64_t size_log_bytes;   /* of the ring */
     uint64_t forced_snapshots; /* because the log was full, an entry too large, or a log write failed */
-    uint64_t timed_snapshots;  /* by the threshold of dirty pages, of used log, or by time */
+    uint64_t timed_snapshots;  /* by the threshold of dirty pages, of used log, by time, or for want of memory */
     uint64_t snapshot_pages;   /* written by all of these */
     uint64_t sequence;         /* of the last committed transaction */
     uint64_t stable_sequence;

@@ -168,7 +168,10 @@ ty_status ty_snapshot(ty_heap *heap) {
     uint64_t epoch = 0;
     if (ty_status status = txn_snapshot_start(heap, &epoch))
         return status;
-    return txn_snapshot_wait(heap, epoch);
+    if (ty_status status = txn_snapshot_wait(heap, epoch))
+        return status;
+    txn_ease(heap);
+    return TY_OK;
 }
 
 ty_status ty_snapshot_start(ty_heap *heap, uint64_t *epoch) {

@@ -210,6 +210,7 @@ void image_teardown(image *im) {
         im->tracker.stop();
     im->dirty.destroy();
     im->in_flight.destroy();
+    copies_stop(*im);
     im->writer.ring.destroy();
     batch_destroy(im->writer.target);
     im->unapplied.clear();

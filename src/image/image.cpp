@@ -61,6 +61,17 @@ void *image_upper(ty_heap *heap) {
     return im ? im->upper : nullptr;
 }
 
+uint64_t image_copies_allowed(ty_heap *heap) {
+    return copies_allowed(image_of(heap)->copies.bound_bytes);
+}
+
+void image_set_restless(ty_heap *heap, void (*restless)(void *context, os::page_set &pages), void *context) {
+    image &im = *image_of(heap);
+    os::lock_guard guard(im.control);
+    im.copies.restless = restless;
+    im.copies.restless_context = context;
+}
+
 const char *image_path(ty_heap *heap) {
     return image_of(heap)->image_path;
 }
@@ -94,17 +105,6 @@ ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
 }
 
 namespace {
-
-// Whether the page shows the file once its private copy is gone; fresh memory would show zeros.
-bool shows_file(const image &im, uint64_t page) {
-    const char *address = im.base + page * page_bytes;
-    for (size_t i = 0; i < im.fresh_count; ++i) {
-        const char *start = static_cast<const char *>(im.fresh[i].address);
-        if (address >= start && address < start + im.fresh[i].bytes)
-            return false;
-    }
-    return true;
-}
 
 // Gives private copies in [first, first + count) back that the image holds unchanged. Under control; nobody writes to
 // these pages. Does nothing while a batch holds what is not in the image yet.

@@ -81,6 +81,14 @@ ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_c
                       ty_problem_callback *problem, void *context);
 // Refuses what a forked child, or a reader, may not do; of a heap without an image, nothing.
 ty_status image_check_writer(ty_heap *heap, const char *operation);
+// After a snapshot is durable, nobody writes to the heap: where memory is short, private copies of what the image holds
+// are given back. Nothing but a comparison for a heap that fits.
+ty_status image_ease(ty_heap *heap);
+// How many bytes of private memory the heap may have before anybody need look at what there is.
+uint64_t image_copies_allowed(ty_heap *heap);
+// Adds the pages to which others may write even while a snapshot collects: blocks that a layer above has handed out
+// before they are anybody's. Called within a pause, under what the layer holds when it starts a snapshot.
+void image_set_restless(ty_heap *heap, void (*restless)(void *context, os::page_set &pages), void *context);
 // What a layer above keeps with the heap; NULL at first.
 // Whether the heap's files are still what was opened, and names lead to them (N3). Thread-safe.
 ty_status image_check_files(ty_heap *heap);

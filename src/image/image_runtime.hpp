@@ -11,10 +11,13 @@
 // I4: a page leaves `dirty` and `in_flight` only when the epoch that holds it is durable.
 // I5: the heap is mapped privately (but an archive).
 // I8, I9, I10: journal.hpp.
+// I14: a private copy is given back only while the image durably holds what is in the page: nobody writes to the page,
+//     it is neither dirty nor in a batch that is being written, and no batch waits to be applied.
 #pragma once
 
 #include "../heap/heap.hpp"
 #include "batch_writer.hpp"
+#include "give_back.hpp"
 #include "headers.hpp"
 #include "image.hpp"
 #include "journal.hpp"
@@ -50,6 +53,7 @@ struct image : heap_image {
     os::tracker tracker;
     os::page_set dirty;     // written, and neither durable nor in the batch that is being written
     os::page_set in_flight; // in the batch that is being written
+    private_copies copies;
 
     os::mutex work{os::lock_rank::journal};
     os::condition changed; // anything guarded by work
@@ -108,6 +112,9 @@ void writer_abandon(image &im);
 // Takes over the outcome of the last batch into the dirty sets (I4). Under control.
 void settle_outcome(image &im);
 
+// Collects what was written since the last time into the dirty set. Under control, paused.
+ty_status collect_dirty(image &im);
+
 // ---- name_open.cpp: journal, log and image come to name the same open
 
 // I8. The calling thread owns the image's header. hook: of a heap with a log, else NULL.
@@ -140,9 +147,6 @@ void set_log(image_header_2 &header, uint64_t log_identity);
 image_log log_with(const image &im, const batch_list &batches);
 
 // ---- open.cpp, close.cpp
-
-// The header says that the heap is open. Before anything is built on that it is durable, where that matters.
-ty_status mark_open(image &im, const image_open_hook *hook);
 
 heap_owner snapshot_owner(image &im);
 void image_teardown(image *im); // gives everything up, whatever is there; writes nothing

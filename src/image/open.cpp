@@ -15,21 +15,6 @@ namespace {
 
 constexpr uint64_t journal_limit_default = uint64_t{1} << 30;
 
-// What an open learns on its way, for the report.
-struct opening {
-    ty_open_options options{};
-    ty_report report{};
-    journal_contents journal;
-    bool upgraded = false; // from format version 1
-    bool made = false;     // the heap's files, under their names
-    uint64_t started_ns = os::now_ns();
-    const image_open_hook *hook = nullptr;
-    uint64_t log_identity = 0; // that the header is to have
-    uint64_t other_log = 0;    // that the older of the two headers names
-    uint64_t service_word = 0; // of the heap as it is: see image_log
-    ~opening() { journal.scan.batches.clear(); }
-};
-
 image *image_create(const char *path, const ty_open_options &options) {
     void *memory = calloc(1, sizeof(image));
     if (!memory) {
@@ -45,6 +30,7 @@ image *image_create(const char *path, const ty_open_options &options) {
     im->read_only = options.mode == TY_OPEN_READ_ONLY;
     im->background = options.background;
     im->journal_limit_bytes = options.journal_limit_bytes;
+    im->copies.bound_bytes = options.memory_bytes;
     if (im->image_path && im->journal_path)
         return im;
     image_teardown(im);
@@ -55,10 +41,13 @@ ty_open_options with_defaults(const ty_open_options &given) {
     ty_open_options options = given;
     if (!options.storage)
         options.storage = ty_storage_default();
-    if (!options.staging_bytes)
-        options.staging_bytes = os::machine().memory_bytes / 4;
-    if (!options.journal_limit_bytes)
-        options.journal_limit_bytes = journal_limit_default;
+    if (!options.staging_bytes || !options.journal_limit_bytes) {
+        uint64_t memory = memory_for(options.memory_bytes);
+        if (!options.staging_bytes)
+            options.staging_bytes = memory / 4;
+        if (!options.journal_limit_bytes) // an open after a crash has it in memory
+            options.journal_limit_bytes = std::min(journal_limit_default, memory / 4);
+    }
     if (options.limit_bytes)
         options.limit_bytes = (options.limit_bytes + heap_granule_bytes - 1) / heap_granule_bytes * heap_granule_bytes;
     return options;
@@ -120,48 +109,6 @@ ty_status attach_journal(image &im, opening &state) {
     return TY_OK;
 }
 
-ty_status copy_to_heap(void *context, const page_copy *copies, size_t count, const char *bytes) {
-    const image &im = *static_cast<image *>(context);
-    for (size_t i = 0; i < count; ++i)
-        memcpy(im.base + copies[i].page * page_bytes, bytes + i * page_bytes, page_bytes);
-    return TY_OK;
-}
-
-// Maps the image and puts the pages of batches that it does not hold yet over it.
-ty_status map_heap(image &im, opening &state) {
-    const image_header_2 &header = im.header.current;
-    bool restores = state.journal.scan.batches.count != 0;
-    uint32_t flags = im.kind == TY_ARCHIVE && !im.read_only ? TY_MAP_SHARED : 0;
-    if (!im.read_only || restores || im.kind == TY_TRANSACTIONAL) // its log is replayed: image_freeze protects it
-        flags |= TY_MAP_WRITE;
-    void *base = reinterpret_cast<void *>(header.base);
-    if (ty_status status = im.backing.map(base, header.limit_bytes, image_pages_offset_1, flags))
-        return status;
-    im.base = static_cast<char *>(base);
-    im.mapped_bytes = header.limit_bytes;
-    for (const batch *b = state.journal.scan.batches.first; b; b = b->next)
-        if (ty_status status = read_batch(im.journal, *b, {&im, copy_to_heap}))
-            return status;
-    if (im.read_only && restores && im.kind != TY_TRANSACTIONAL)
-        return os::protect(im.base, im.mapped_bytes, false);
-    return TY_OK;
-}
-
-// Pages never used become anonymous memory: a first touch costs a page of zeros, and not a page of the kernel's file
-// cache besides; and on a file system in memory that is full, it would be a SIGBUS. Everywhere else reading ahead pays,
-// unless memory cannot hold the heap: then it pushes out pages in use.
-ty_status prepare_memory(image &im) {
-    if (heap_used_bytes(im.heap) > os::machine().memory_bytes / 4)
-        os::advise_random(im.base, im.mapped_bytes);
-    if (im.read_only || im.kind == TY_ARCHIVE)
-        return TY_OK;
-    im.fresh_count = heap_unused(im.heap, im.mapped_bytes, im.fresh);
-    for (size_t i = 0; i < im.fresh_count; ++i)
-        if (ty_status status = os::replace_with_memory(im.fresh[i].address, im.fresh[i].bytes))
-            return status;
-    return TY_OK;
-}
-
 // The files of an existing heap, from its name to its memory.
 ty_status open_files(image &im, opening &state) {
     if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_OPEN_WRITE))
@@ -188,61 +135,6 @@ ty_status open_files(image &im, opening &state) {
     state.report.found = judge_files(header, state.journal.scan);
     state.report.image_epoch = header.epoch;
     return TY_OK;
-}
-
-// The heap's memory holds what is committed; what is written from now on is dirty.
-ty_status start_tracking(image &im, ty_tracking tracking) {
-    uint64_t page_count = im.mapped_bytes / page_bytes;
-    if (ty_status status = im.dirty.create(page_count))
-        return status;
-    if (ty_status status = im.in_flight.create(page_count))
-        return status;
-    if (ty_status status = im.tracker.start(im.base, page_count, method_of(tracking), used_parts(im).ranges()))
-        return status;
-    im.tracking = true;
-    return TY_OK;
-}
-
-// What is mapped becomes a heap. Of one that is mapped privately nothing reaches the files (I5).
-ty_status start_memory(image &im, const opening &state) {
-    heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : snapshot_owner(im);
-    bool writable = !im.read_only || im.kind == TY_TRANSACTIONAL; // until image_freeze
-    if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
-        return status;
-    heap_set_image(im.heap, &im);
-    if (ty_status status = prepare_memory(im))
-        return status;
-    return im.read_only || !has_journal(im.kind) ? TY_OK : start_tracking(im, state.options.tracking);
-}
-
-ty_status take_memory(image &im, opening &state) {
-    if (ty_status status = map_heap(im, state))
-        return status;
-    return start_memory(im, state);
-}
-
-// Whether the heap could be mapped: asked before the files are changed for it (I7).
-ty_status probe_address(const image &im, uint64_t limit_bytes) {
-    void *reserved = nullptr;
-    if (ty_status status = os::reserve(im.header.current.base, limit_bytes, page_bytes, &reserved))
-        return status;
-    return os::release(reserved, limit_bytes);
-}
-
-// Whether the heap would be taken as it is: asked likewise.
-ty_status probe_heap(image &im, opening &state) {
-    if (ty_status status = map_heap(im, state))
-        return status;
-    ty_heap *heap = nullptr;
-    if (ty_status status = heap_attach(im.base, im.mapped_bytes, heap_owner{}, false, &heap))
-        return status;
-    const void *service = heap_service_root(heap);
-    if (service && uintptr_t(service) % sizeof state.service_word == 0)
-        memcpy(&state.service_word, service, sizeof state.service_word);
-    heap_detach(heap);
-    void *base = im.base;
-    im.base = nullptr;
-    return im.backing.unmap(base, im.mapped_bytes);
 }
 
 ty_status check_with_hook(const image &im, opening &state, image_log log) {
@@ -294,15 +186,15 @@ bool pages_stay(const image &im, uint64_t limit_bytes) {
 
 // Whether all that the files will be changed for is there: asked before (I7). A heap has its memory already, if that
 // can be: the reading of a log works on it.
-ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches) {
+ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches, bool applies) {
     bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.kind != TY_TRANSACTIONAL;
-    if (has_journal(im.kind) && pages_stay(im, limit_bytes) && !may_take_log) {
+    if (has_journal(im.kind) && pages_stay(im, limit_bytes) && !may_take_log && !applies) {
         if (ty_status status = take_memory(im, state))
             return status;
     } else if (!im.read_only) {
         if (ty_status status = probe_address(im, limit_bytes))
             return status;
-        if (attaches || may_take_log || limit_bytes > im.header.current.limit_bytes)
+        if (attaches || may_take_log || applies || limit_bytes > im.header.current.limit_bytes)
             if (ty_status status = probe_heap(im, state))
                 return status;
     }
@@ -345,7 +237,11 @@ ty_status settle_files(image &im, opening &state) {
 ty_status change_files(image &im, opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
     bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind);
-    if (ty_status status = check_all(im, state, limit_bytes, attaches); status || im.read_only)
+    bool applies = exceeds_memory(state) && !im.read_only;
+    if (im.read_only)
+        if (ty_status status = check_fits_reader(im, state))
+            return status;
+    if (ty_status status = check_all(im, state, limit_bytes, attaches, applies); status || im.read_only)
         return status;
     if (im.journal.is_open())
         if (ty_status status = im.journal.protect(im.backing)) // N4: the image's permissions may be others now
@@ -360,6 +256,9 @@ ty_status change_files(image &im, opening &state) {
     if (ty_status status = change_header(im, state))
         return status;
     im.kind = ty_kind(im.header.current.kind);
+    if (applies)
+        if (ty_status status = apply_early(im, state))
+            return status;
     if (limit_bytes > im.header.current.limit_bytes) {
         if (ty_status status = raise_files(im, limit_bytes))
             return status;
@@ -374,14 +273,10 @@ ty_status start_heap(image &im, opening &state) {
         return status;
     if (im.read_only)
         return TY_OK;
+    if (ty_status status = begin_open(im, state))
+        return status;
     if (!has_journal(im.kind))
-        return mark_open(im, nullptr);
-    uint64_t size = 0;
-    if (ty_status status = im.journal.get_size(&size))
-        return status;
-    im.writer.allocated_end = size / page_bytes * page_bytes;
-    if (ty_status status = mark_open(im, state.hook))
-        return status;
+        return TY_OK;
     if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
         return status;
     return worker_start(im); // from here on the header is the applier's
@@ -464,8 +359,8 @@ ty_status open_or_create(image &im, opening &state) {
 
 void take_over_batches(image &im, opening &state) {
     const image_header_2 &header = im.header.current;
-    state.report.batches_restored = state.journal.scan.batches.count;
-    state.report.pages_restored = state.journal.scan.batches.pages();
+    state.report.batches_restored = state.journal.scan.batches.count + state.applied_batches;
+    state.report.pages_restored = state.journal.scan.batches.pages() + state.applied_pages;
     state.report.batches_discarded = state.journal.scan.discarded;
     const batch *newest = state.journal.scan.batches.last;
     im.durable_epoch = newest ? newest->epoch : header.epoch;
@@ -478,8 +373,7 @@ void take_over_batches(image &im, opening &state) {
     state.journal.scan.batches = {};
 }
 
-} // namespace
-
+// Before anything is built on that, it is durable where that matters.
 ty_status mark_open(image &im, const image_open_hook *hook) {
     im.header.current.state = uint32_t(image_state::open);
     im.header.current.log_settled = 0;
@@ -491,6 +385,21 @@ ty_status mark_open(image &im, const image_open_hook *hook) {
     return im.kind == TY_SNAPSHOT        ? TY_OK
            : im.kind == TY_TRANSACTIONAL ? name_open(im, hook)
                                          : flush_image(im.backing, im.header);
+}
+
+} // namespace
+
+ty_status begin_open(image &im, opening &state) {
+    if (state.begun)
+        return TY_OK;
+    if (has_journal(im.kind)) {
+        uint64_t size = 0;
+        if (ty_status status = im.journal.get_size(&size))
+            return status;
+        im.writer.allocated_end = size / page_bytes * page_bytes;
+    }
+    state.begun = true;
+    return mark_open(im, state.hook);
 }
 
 heap_owner snapshot_owner(image &im) {

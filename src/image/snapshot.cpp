@@ -51,16 +51,16 @@ void finish_in_flight(image &im) {
 }
 
 void move_to_flight(image &im, const page_list &list) {
+    copies_note(im, list.pages, list.count);
     for (uint64_t i = 0; i < list.count; ++i) {
         im.dirty.erase(list.pages[i]);
         im.in_flight.insert(list.pages[i]);
     }
 }
 
-// Collects what was written since the last time into the dirty set, and lists what a batch should hold. Under control,
-// paused.
+// Collects, and lists what a batch should hold. Under control, paused.
 ty_status collect(image &im, uint64_t limit, page_list *list) {
-    if (ty_status status = im.tracker.collect(used_parts(im).ranges(), im.dirty))
+    if (ty_status status = collect_dirty(im))
         return status;
     return select_pages(im.heap, im.dirty, limit, list);
 }
@@ -92,6 +92,10 @@ ty_status keep_journal_bounded(image &im) {
 }
 
 } // namespace
+
+ty_status collect_dirty(image &im) {
+    return im.tracker.collect(used_parts(im).ranges(), im.dirty);
+}
 
 void settle_outcome(image &im) {
     batch_outcome outcome;
@@ -127,10 +131,13 @@ ty_status image_snapshot_start(ty_heap *heap, const image_mark *given, uint64_t 
     settle_outcome(im);
     if (ty_status status = keep_journal_bounded(im))
         return status;
+    bool pressed = copies_pressed(im);
     image_mark mark = given ? *given : im.durable_mark; // no batch is under way
     page_list list;
     heap_pause(heap);
     ty_status status = collect(im, UINT64_MAX, &list);
+    if (!status && pressed)
+        copies_give_back(im, list.count);
     bool anything = list.count || im.writer.open || memcmp(&mark, &im.durable_mark, sizeof mark);
     if (!status && anything)
         status = write_batch(im, list, &mark, started_ns, epoch);
@@ -145,6 +152,22 @@ ty_status image_snapshot_start(ty_heap *heap, const image_mark *given, uint64_t 
     else
         im.stats.last_pause_ns = pause_ns;
     return TY_OK;
+}
+
+ty_status image_ease(ty_heap *heap) {
+    image &im = *image_of(heap);
+    if (im.read_only || !has_journal(im.kind) || im.fork.forked())
+        return TY_OK;
+    os::lock_guard guard(im.control);
+    settle_outcome(im);
+    if (!copies_pressed(im))
+        return TY_OK;
+    heap_pause(heap);
+    ty_status status = collect_dirty(im);
+    if (!status)
+        copies_give_back(im, 0);
+    heap_resume(heap);
+    return status;
 }
 
 ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch) {

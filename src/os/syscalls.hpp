@@ -36,6 +36,7 @@ enum class call : uint8_t {
     mmap,
     munmap,
     mprotect,
+    mremap,
     madvise,
     msync,
     open,
@@ -103,6 +104,10 @@ inline int munmap(void *address, size_t bytes) {
 }
 inline int mprotect(void *address, size_t bytes, int protection) {
     return refused(call::mprotect) ? -1 : direct::mprotect(address, bytes, protection);
+}
+// The mapping takes the place of whatever is mapped at `to`.
+inline void *mremap(void *from, size_t bytes, void *to) {
+    return refused(call::mremap) ? MAP_FAILED : ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 }
 inline int madvise(void *address, size_t bytes, int advice) {
     return refused(call::madvise) ? -1 : direct::madvise(address, bytes, advice);

@@ -1,5 +1,6 @@
 #include "tracker.hpp"
 
+#include "fault_handler.hpp"
 #include "tracker_methods.hpp"
 
 namespace taiyen::os {
@@ -103,6 +104,36 @@ ty_status tracker::unwritten_copies(uint64_t first, uint64_t count, uint64_t *pa
         kernel_tracker::find_unwritten_copies(pagemap_, base_, first, count, pages, capacity, found, next);
     for (size_t i = 0; i < *found; i++)
         copies_.erase(pages[i]); // the caller may drop them
+    return status;
+}
+
+void tracker::forget_copies(uint64_t first, uint64_t count) {
+    if (method_ != tracker_method::kernel)
+        return;
+    for (uint64_t page = copies_.next(first); page < first + count; page = copies_.next(page + 1))
+        copies_.erase(page);
+}
+
+ty_status tracker::track_again(uint64_t first, uint64_t count) {
+    if (method_ != tracker_method::kernel)
+        return TY_OK;
+    forget_copies(first, count);
+    return kernel_tracker::track_again(userfault_, base_ + first * page_bytes, count);
+}
+
+ty_status tracker::needs_protection(uint64_t first, uint64_t count, bool *needs) const {
+    faults::watch *guard = nullptr;
+    faults::watch *forbidden = nullptr; // takes access away from single pages
+    const char *start = base_ + first * page_bytes;
+    const size_t bytes = count * page_bytes;
+    ty_status status = faults::find(faults::layer::forbidden, start, bytes, &forbidden);
+    if (status != TY_OK || forbidden != nullptr)
+        return TY_E_ARGUMENT;
+    *needs = method_ == tracker_method::signal; // all of the range is protected then
+    if (*needs)
+        return TY_OK;
+    status = faults::find(faults::layer::guard, start, bytes, &guard);
+    *needs = guard != nullptr;
     return status;
 }
 

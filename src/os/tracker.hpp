@@ -61,6 +61,15 @@ public:
     ty_status unwritten_copies(uint64_t first, uint64_t count, uint64_t *pages, size_t capacity, size_t *found,
                                uint64_t *next);
 
+    // The private copies of these pages were given back.
+    void forget_copies(uint64_t first, uint64_t count);
+    // What is mapped at [first, first + count) is mapped anew, privately, by an untracked mapping: it is tracked from
+    // now on. What it holds of private copies may be reported once. Nobody writes there meanwhile.
+    ty_status track_again(uint64_t first, uint64_t count);
+    // Whether a new mapping in the range is to be read-only, since a signal tells of writes to it. TY_E_ARGUMENT: not
+    // all of it is alike.
+    ty_status needs_protection(uint64_t first, uint64_t count, bool *needs) const;
+
 private:
     ty_status start_method(tracker_method method, page_ranges where);
     ty_status start_kernel();

@@ -34,17 +34,23 @@ int open_userfault() {
 }
 
 ty_status register_range(int userfault, char *base, uint64_t page_count) {
-    uffdio_api api{};
-    api.api = UFFD_API;
-    api.features = kernel::userfault_wp_async | kernel::userfault_wp_unpopulated;
-    if (sys::ioctl(userfault, UFFDIO_API, &api) != 0)
-        return refused("userfaultfd lacks asynchronous write-protection", errno);
     uffdio_register range{};
     range.range.start = reinterpret_cast<uintptr_t>(base);
     range.range.len = page_count * page_bytes;
     range.mode = UFFDIO_REGISTER_MODE_WP;
     if (sys::ioctl(userfault, UFFDIO_REGISTER, &range) != 0)
         return refused("userfaultfd does not take the range", errno);
+    // A huge page has one mark for 512 pages: they would all be reported. Where there are none, the call fails.
+    sys::madvise(base, page_count * page_bytes, MADV_NOHUGEPAGE);
+    return TY_OK;
+}
+
+ty_status choose_asynchronous(int userfault) {
+    uffdio_api api{};
+    api.api = UFFD_API;
+    api.features = kernel::userfault_wp_async | kernel::userfault_wp_unpopulated;
+    if (sys::ioctl(userfault, UFFDIO_API, &api) != 0)
+        return refused("userfaultfd lacks asynchronous write-protection", errno);
     return TY_OK;
 }
 
@@ -202,7 +208,9 @@ ty_status start(char *base, uint64_t page_count, handles *made) {
     int userfault = open_userfault();
     if (userfault < 0)
         return refused("userfaultfd is refused", errno);
-    ty_status status = register_range(userfault, base, page_count);
+    ty_status status = choose_asynchronous(userfault);
+    if (status == TY_OK)
+        status = register_range(userfault, base, page_count);
     int pagemap = -1;
     off_t mark = 0;
     if (status == TY_OK) {
@@ -210,9 +218,6 @@ ty_status start(char *base, uint64_t page_count, handles *made) {
         if (pagemap < 0 || (mark = mark_descriptor(pagemap)) == 0)
             status = refused("/proc/self/pagemap cannot be read", errno);
     }
-    // A huge page has one mark for 512 pages: they would all be reported. Where there are none, the call fails.
-    if (status == TY_OK)
-        sys::madvise(base, page_count * page_bytes, MADV_NOHUGEPAGE);
     // What was written before now is not to be reported.
     if (status == TY_OK && find_written(pagemap, base, page_count, after::protect, nullptr, nullptr) != TY_OK)
         status = refused("PAGEMAP_SCAN is refused", errno);
@@ -224,6 +229,10 @@ ty_status start(char *base, uint64_t page_count, handles *made) {
         sys::close(pagemap);
     sys::close(userfault);
     return status;
+}
+
+ty_status track_again(int userfault, char *base, uint64_t page_count) {
+    return register_range(userfault, base, page_count);
 }
 
 // Closing ends the registration and takes all protection away.

@@ -178,6 +178,10 @@ ty_status replace_with_memory(void *address, size_t bytes) {
     return got == address ? TY_OK : memory_failure("map memory at", address, bytes);
 }
 
+ty_status move_mapping(void *from, void *to, size_t bytes) {
+    return sys::mremap(from, bytes, to) == to ? TY_OK : memory_failure("move a mapping of", to, bytes);
+}
+
 void advise_huge(void *address, size_t bytes) {
     uintptr_t start = align_up(reinterpret_cast<uintptr_t>(address), huge_page_bytes);
     uintptr_t end = (reinterpret_cast<uintptr_t>(address) + bytes) & ~(huge_page_bytes - 1);

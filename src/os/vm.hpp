@@ -72,6 +72,10 @@ void populate(void *address, size_t bytes);
 // Expected: TY_E_MEMORY.
 ty_status replace_with_memory(void *address, size_t bytes);
 
+// The mapping at `from`, whole, with its pages, takes the place of whatever is mapped at `to`; for other threads that
+// happens at once. After a failure both may be as they were, or nothing is at `to`. Expected: TY_E_MEMORY.
+ty_status move_mapping(void *from, void *to, size_t bytes);
+
 // Tells that a file mapping will be touched in random order, so that nothing is read ahead. A wish: ignored where
 // the kernel cannot.
 void advise_random(void *address, size_t bytes);

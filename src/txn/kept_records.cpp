@@ -1,12 +1,14 @@
 #include "kept_records.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace taiyen {
 
 // In small pages: a guest whose host takes free memory back waits for huge ones longer than for all else (os.md).
 void kept_records::create() {
-    whole_ = memory_.create(most_bytes) == TY_OK;
+    limit_ = std::min<size_t>(most_bytes, os::usable_memory_bytes() / 16);
+    whole_ = memory_.create(limit_) == TY_OK;
 }
 
 void kept_records::destroy() {
@@ -19,7 +21,7 @@ void kept_records::add(uint64_t position, const uint8_t *bytes, size_t size) {
     size_t wanted = sizeof(record_head) + padded(size);
     if (!whole_)
         return;
-    if (wanted > most_bytes - size_ || memory_.provide(size_ + wanted) != TY_OK) {
+    if (wanted > limit_ - size_ || memory_.provide(size_ + wanted) != TY_OK) {
         destroy();
         return;
     }

@@ -8,7 +8,7 @@ namespace taiyen {
 
 class kept_records {
 public:
-    // Of longer logs nothing is kept. Four times what a log has by default; tests lower it.
+    // Of longer logs nothing is kept. Nor of one that takes a sixteenth of memory. Tests lower it.
     static inline size_t most_bytes = size_t{256} << 20;
 
     // Without memory nothing is kept either.
@@ -41,6 +41,7 @@ private:
     static size_t padded(size_t size) { return (size + 7) & ~size_t{7}; }
 
     area memory_;
+    size_t limit_;
     size_t size_;
     bool whole_;
 };

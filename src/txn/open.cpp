@@ -163,6 +163,7 @@ txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
     rt->stray_store = options.stray_store;
     rt->stray_store_context = options.stray_store_context;
     rt->snapshot_dirty_bytes = options.snapshot_dirty_bytes;
+    rt->memory_bytes = options.memory_bytes;
     rt->snapshot_interval_ms = options.snapshot_interval_ms;
     image_set_upper(heap, rt);
     transactional_calls.store(&calls_of_transactions, std::memory_order_relaxed);
@@ -180,6 +181,7 @@ ty_status restore(opening &state, txn_runtime &rt) {
         return status;
     if (ty_status status = transaction_create(rt))
         return status;
+    image_set_restless(rt.heap, reservations_add_pages, &rt);
     if (ty_status status = reservations_recover(rt))
         return status;
     uint64_t started_ns = os::now_ns();
@@ -318,8 +320,10 @@ void runtime_destroy(txn_runtime &rt) {
     transaction_destroy(rt);
     reservations_destroy(rt);
     rt.fork.stop();
-    if (rt.heap)
+    if (rt.heap) {
         image_set_upper(rt.heap, nullptr);
+        image_set_restless(rt.heap, nullptr, nullptr);
+    }
     transactional_heaps.fetch_sub(1, std::memory_order_relaxed);
     rt.~txn_runtime();
     os::unmap_memory(&rt, sizeof rt);

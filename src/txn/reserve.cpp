@@ -255,6 +255,19 @@ void reservations_unlock(txn_runtime &rt) {
     rt.reserved->lock.unlock();
 }
 
+// X20: any thread may fill a reserved block at any moment.
+void reservations_add_pages(void *runtime, os::page_set &pages) {
+    const reservations &r = *static_cast<txn_runtime *>(runtime)->reserved;
+    constexpr uint64_t words_per_page = os::page_bytes / 8;
+    for (const reservation *entry = r.entries.begin(); entry != r.entries.end(); ++entry) {
+        if (entry->word == 0)
+            continue;
+        uint64_t first = entry->word / words_per_page;
+        uint64_t last = (entry->word + (entry->words ? entry->words : 1) - 1) / words_per_page;
+        pages.insert_range(first, last + 1 - first);
+    }
+}
+
 void *txn_reserve(ty_heap *heap, size_t size) {
     txn_runtime *rt = runtime_of(heap);
     if (check_writable(rt, "reserve a block") != TY_OK)

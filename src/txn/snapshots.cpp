@@ -4,6 +4,7 @@
 // `lock` is taken behind the gate, before everything else. Who starts a snapshot holds both: so marks are in the order
 // of epochs. Who mends the log, or takes a snapshot in place of a log write, holds `lock` until the log goes on: nobody
 // else can let it go on meanwhile with an older mark.
+#include "memory_need.hpp"
 #include "transaction.hpp"
 
 #include <cstdlib>
@@ -65,10 +66,12 @@ struct snapshot_service {
 
     uint32_t commits; // from here: by gate. Since the log's filling was looked at
     uint64_t record_bytes;
+    memory_need memory;
 
     std::atomic<uint64_t> due_log_bytes; // when so much of the ring is in use
 
     std::atomic<uint64_t> dirty_due_ns; // when the dirty pages are counted again,
+    std::atomic<bool> memory_short;     // seen after a commit
     std::atomic<bool> uncounted;        // if there are commits since the last time; only with snapshot_dirty_bytes
     work_error snapshot_error;          // of one that nobody asked for, until it or a later one is durable
     work_error free_error;              // of blocks that were left for later, until it is told
@@ -165,6 +168,7 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
     reservations_unlock(rt);
     if (status)
         return status;
+    s.memory.collected();
     s.pending = true;
     s.pending_epoch = *epoch;
     s.pending_mark = mark;
@@ -212,6 +216,13 @@ ty_status wait_for(txn_runtime &rt, uint64_t epoch) {
     return TY_OK;
 }
 
+// With the gate held: once a snapshot is durable, memory that it needed can go. A failure leaves it in use.
+void ease(txn_runtime &rt) {
+    reservations_lock(rt);
+    (void)image_ease(rt.heap);
+    reservations_unlock(rt);
+}
+
 // One that nobody asked for. gate_held: by a commit.
 ty_status take_timed(txn_runtime &rt, bool gate_held) {
     snapshot_service &s = *rt.snapshots;
@@ -235,6 +246,14 @@ ty_status take_timed(txn_runtime &rt, bool gate_held) {
         rt.gate.unlock_shared();
     if (!status && epoch)
         status = wait_for(rt, epoch);
+    if (!status && epoch && !s.stopping.load(std::memory_order_relaxed)) {
+        if (!gate_held)
+            rt.gate.lock_shared();
+        if (!s.stopping.load(std::memory_order_relaxed))
+            ease(rt);
+        if (!gate_held)
+            rt.gate.unlock_shared();
+    }
     os::lock_guard guard(s.lock);
     if (status) {
         s.snapshot_error.keep(epoch ? epoch : image_epoch(rt.heap) + 1);
@@ -285,7 +304,8 @@ bool dirty_enough(txn_runtime &rt, snapshot_service &s) {
 
 bool is_due(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
-    return much_is_logged(rt) || old_enough(rt, s) || dirty_enough(rt, s) || retry_due(s);
+    return s.memory_short.exchange(false, std::memory_order_relaxed) || much_is_logged(rt) || old_enough(rt, s) ||
+           dirty_enough(rt, s) || retry_due(s);
 }
 
 // How long it is until then, and not longer than `most`.
@@ -356,6 +376,7 @@ ty_status snapshots_create(txn_runtime &rt) {
         s->started_ns = os::now_ns();
         s->started_sequence = log_last(rt.log);
         set_due_log_bytes(rt, 0);
+        s->memory.start(rt.heap, rt.memory_bytes);
     }
     s->stopping.store(false, std::memory_order_relaxed);
     if (!rt.threads)
@@ -402,7 +423,12 @@ void snapshots_after_commit(txn_runtime &rt) {
         s.commits = 0;
         s.record_bytes = rt.stats.record_bytes;
     }
-    if (rt.threads) {
+    memory_answer memory = look ? s.memory.look() : memory_answer::enough;
+    if (memory != memory_answer::enough) {
+        s.memory_short.store(true, std::memory_order_release);
+        tell = true;
+    }
+    if (rt.threads && memory != memory_answer::now) {
         if (tell || (look && much_is_logged(rt)))
             wake(s);
     } else if (look ? is_due(rt) : dirty_enough(rt, s)) {
@@ -504,6 +530,16 @@ ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch) {
     if (!rt || !rt->log || rt->txn_forked())
         return image_snapshot_wait(heap, epoch);
     return wait_for(*rt, epoch);
+}
+
+void txn_ease(ty_heap *heap) {
+    txn_runtime *rt = runtime_of(heap);
+    if (!rt || !rt->log || rt->txn_forked()) {
+        (void)image_ease(heap);
+    } else if (!txn_current(heap)) {
+        gate_as_reader gate(*rt);
+        ease(*rt);
+    }
 }
 
 ty_status txn_work(ty_heap *heap) {

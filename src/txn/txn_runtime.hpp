@@ -26,6 +26,7 @@ struct txn_runtime {
     void (*stray_store)(const ty_stray_store *store, void *context);
     void *stray_store_context;
     uint64_t snapshot_dirty_bytes;
+    uint64_t memory_bytes;
     uint32_t snapshot_interval_ms;
 
     std::atomic<ty_store_mode> stores; // what the default is
@@ -69,6 +70,8 @@ ty_status reservations_recover(txn_runtime &rt);
 // Nobody reserves or cancels in between: for a snapshot.
 void reservations_lock(txn_runtime &rt);
 void reservations_unlock(txn_runtime &rt);
+// Adds the pages of blocks that are reserved now. Under the lock above.
+void reservations_add_pages(void *runtime, os::page_set &pages);
 
 // ---- snapshots.cpp
 ty_status snapshots_create(txn_runtime &rt); // starts the thread, if any

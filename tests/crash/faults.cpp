@@ -50,6 +50,7 @@ finding run_faulted_workload(uint64_t seed, trace &on) {
     choice.what = phase::create;
     choice.staging_bytes = random.one_in(3) ? uint64_t{64} << 10 : 0;
     choice.journal_limit_bytes = random.one_in(3) ? uint64_t{512} << 10 : 0;
+    choice.memory_bytes = choose_memory(random);
     session live(on);
     live.tolerate(true);
     if (random.one_in(6)) { // already while it is created

@@ -28,6 +28,7 @@ struct open_choice {
     uint64_t limit_bytes = uint64_t{64} << 20;
     uint64_t staging_bytes = 0;
     uint64_t journal_limit_bytes = 0;
+    uint64_t memory_bytes = 0;
     phase what = phase::open;
 };
 

@@ -10,6 +10,7 @@ namespace {
 open_choice choose(const trace &from, const cut &at, dice &random) {
     open_choice choice;
     choice.what = phase::restore;
+    choice.memory_bytes = choose_memory(random);
     phase cut_in = from.phase_at(at.event);
     bool exists = from.points[from.possible_at(at.event).first].exists;
     if (!exists) {
@@ -26,6 +27,7 @@ open_choice choose(const trace &from, const cut &at, dice &random) {
 // The heap must not only be right but also good for more: changes, snapshots, apply, close and open.
 void go_on(session &on, dice &random) {
     open_choice choice;
+    choice.memory_bytes = choose_memory(random);
     if (on.report().kind == TY_ARCHIVE) {
         on.change(random, random.below(6));
         on.snapshot();

@@ -108,6 +108,7 @@ open_choice first_choice(dice &random) {
     choice.what = phase::create;
     choice.staging_bytes = random.one_in(3) ? uint64_t{64} << 10 : 0;
     choice.journal_limit_bytes = random.one_in(3) ? uint64_t{512} << 10 : 0;
+    choice.memory_bytes = choose_memory(random);
     return choice;
 }
 
@@ -137,6 +138,7 @@ finding run_txn_workload(uint64_t seed, trace &on) {
 open_choice choose(const trace &from, const cut &at, dice &random) {
     open_choice choice;
     choice.what = phase::restore;
+    choice.memory_bytes = choose_memory(random);
     phase cut_in = from.phase_at(at.event);
     bool exists = from.points[from.possible_at(at.event).first].exists;
     bool changing = cut_in == phase::attach || cut_in == phase::detach || cut_in == phase::create;
@@ -154,6 +156,7 @@ open_choice choose(const trace &from, const cut &at, dice &random) {
 // The heap must not only be right but also good for more, and what is committed now must be found.
 void go_on(txn_session &on, dice &random) {
     open_choice choice;
+    choice.memory_bytes = choose_memory(random);
     for (uint64_t steps = 1 + random.below(4); steps > 0 && !on.failed(); --steps) {
         random_txn_step(on, random, choice);
     }

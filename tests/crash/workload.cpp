@@ -48,6 +48,10 @@ undo_choice choose_undo(dice &random) {
     return choice;
 }
 
+uint64_t choose_memory(dice &random) {
+    return random.one_in(2) ? uint64_t{16} << 10 << random.below(6) : 0;
+}
+
 void random_step(session &on, dice &random, open_choice &choice) {
     on.change(random, random.below(12));
     on.undo_step(random);
@@ -91,6 +95,7 @@ finding run_workload(uint64_t seed, trace &on) {
     choice.what = phase::create;
     choice.staging_bytes = random.one_in(3) ? uint64_t{64} << 10 : 0;
     choice.journal_limit_bytes = random.one_in(3) ? uint64_t{512} << 10 : 0;
+    choice.memory_bytes = choose_memory(random);
     bool wrong_history = on.undo.wrong_history;
     on.undo = choose_undo(random);
     on.undo.wrong_history = wrong_history;

@@ -12,6 +12,8 @@ trace start_trace();
 
 // Decides about undo on a new disk.
 undo_choice choose_undo(dice &random);
+// So little in half of the cases that snapshots give private copies back, and opens apply first.
+uint64_t choose_memory(dice &random);
 
 // Runs the workload on the trace; the finding is sound unless the library failed without any power cut.
 finding run_workload(uint64_t seed, trace &on);

@@ -336,6 +336,122 @@ TEST(log_part_test, a_raise_keeps_the_mark) {
     expect_agreement(files, 3);
 }
 
+// ---- Batches that memory has no room for are applied while the heap is opened
+
+// A heap with a log, of which three batches wait in the journal, and options with which they are too many.
+struct too_many_batches {
+    disk files;
+    layer above;
+    ty_open_options options;
+
+    explicit too_many_batches(ty_kind kind = TY_TRANSACTIONAL) : options(options_of(files, TY_KIND_DEFAULT)) {
+        ty_heap *heap = nullptr;
+        above.answer = kind == TY_TRANSACTIONAL ? some_log : 0;
+        EXPECT_OK(open_with(files, above, &heap, nullptr, kind));
+        for (uint64_t n = 1; n <= 3; ++n)
+            EXPECT_OK(change_and_mark(heap, n));
+        EXPECT_OK(image_discard(heap));
+        options.memory_bytes = 4096;
+        above.keep = true;
+    }
+    std::string pages() const { return files.read_file(heap_path).substr(image_slot_count_1 * 4096); }
+};
+
+TEST(log_part_test, a_refusal_changes_nothing_where_batches_exceed_memory) {
+    too_many_batches is;
+    is.above.refusal = TY_E_DAMAGED;
+    const std::string image = is.files.read_file(heap_path), journal = is.files.read_file(journal_path);
+    for (size_t limit : {size_t{0}, 2 * small_limit}) {
+        is.options.limit_bytes = limit;
+        image_open_hook hook = is.above.hook();
+        ty_heap *heap = nullptr;
+        uint64_t events = os::sim_event_count(is.files.get());
+        EXPECT_EQ(TY_E_DAMAGED, image_open(heap_path, is.options, &hook, &heap, nullptr));
+        EXPECT_EQ(events, os::sim_event_count(is.files.get())) << "written to, if with the same bytes"; // I7
+        EXPECT_TRUE(image == is.files.read_file(heap_path)) << "the image was changed";
+        EXPECT_TRUE(journal == is.files.read_file(journal_path)) << "the journal was changed";
+    }
+    expect_agreement(is.files, 3);
+}
+
+// I8: all files name the open before a page of the image is changed.
+TEST(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
+    too_many_batches is;
+    struct watching {
+        too_many_batches &is;
+        const std::string before;
+        int named;
+    } watcher{is, is.pages(), 0};
+    image_open_hook hook{&watcher,
+                         [](void *, const image_log &told, bool, uint64_t *) {
+                             expect_mark(mark_number(3), told.mark);
+                             EXPECT_EQ(nullptr, told.heap);
+                             return TY_OK;
+                         },
+                         [](void *) { return TY_OK; },
+                         [](void *context, const open_identity_2 &previous, const open_identity_2 &open) {
+                             auto &self = *static_cast<watching *>(context);
+                             self.named += 1;
+                             EXPECT_GT(open.number, previous.number);
+                             EXPECT_TRUE(self.before == self.is.pages());
+                             return TY_OK;
+                         }};
+    ty_heap *heap = nullptr;
+    ty_report report{};
+    ASSERT_OK(image_open(heap_path, is.options, &hook, &heap, &report));
+    EXPECT_EQ(1, watcher.named);
+    EXPECT_FALSE(watcher.before == is.pages());
+    EXPECT_EQ(3u, report.batches_restored);
+    EXPECT_EQ(TY_FOUND_CLOSED_BATCHES, report.found);
+    EXPECT_EQ(3u, count_of(heap));
+    ASSERT_OK(change_and_mark(heap, 4));
+    ASSERT_OK(image_discard(heap));
+    expect_agreement(is.files, 4);
+}
+
+// The log is attached, or the limit raised, by the same open.
+TEST(log_part_test, what_exceeds_memory_is_applied_before_a_log_is_attached_and_before_a_raise) {
+    for (bool raises : {false, true}) {
+        too_many_batches is(TY_SNAPSHOT);
+        is.options.kind = TY_TRANSACTIONAL;
+        is.options.limit_bytes = raises ? 2 * small_limit : 0;
+        is.above.keep = false;
+        is.above.answer = some_log;
+        image_open_hook hook = is.above.hook();
+        ty_heap *heap = nullptr;
+        ty_report report{};
+        ASSERT_OK(image_open(heap_path, is.options, &hook, &heap, &report));
+        EXPECT_EQ(TY_TRANSACTIONAL, image_kind(heap));
+        EXPECT_EQ(raises, report.raised);
+        EXPECT_EQ(3u, count_of(heap));
+        ASSERT_OK(change_and_mark(heap, 4));
+        ASSERT_OK(image_discard(heap));
+        expect_agreement(is.files, 4);
+    }
+}
+
+TEST(log_part_test, power_may_fail_while_what_exceeds_memory_is_applied) {
+    for (size_t limit : {size_t{0}, 2 * small_limit}) {
+        too_many_batches is;
+        is.options.limit_bytes = limit;
+        uint64_t first = os::sim_event_count(is.files.get());
+        image_open_hook hook = is.above.hook();
+        ty_heap *heap = nullptr;
+        ASSERT_OK(image_open(heap_path, is.options, &hook, &heap, nullptr));
+        uint64_t last = os::sim_event_count(is.files.get());
+        ASSERT_OK(image_discard(heap));
+        for (uint64_t event = first; event <= last; ++event)
+            for (os::sim_cut how :
+                 {os::sim_cut::keep_all, os::sim_cut::drop_all, os::sim_cut::random, os::sim_cut::trash}) {
+                SCOPED_TRACE(testing::Message() << "event " << event << ", cut " << int(how));
+                disk copy(os::sim_power_cut(is.files.get(), event, how, event));
+                expect_agreement(copy, 3);
+                if (HasFailure())
+                    return;
+            }
+    }
+}
+
 // What a log's replay needs of a heap that is open for reading only.
 TEST(log_part_test, read_only_can_be_written_until_it_is_frozen) {
     disk files;

@@ -299,6 +299,24 @@ ty_status use_memory() {
     return done ? released : status;
 }
 
+ty_status use_move() {
+    void *from = nullptr, *to = nullptr;
+    if (ty_status status = map_memory(1 << 20, memory_hint::none, &from))
+        return status;
+    ty_status status = map_memory(1 << 20, memory_hint::none, &to);
+    if (status == TY_OK) {
+        *static_cast<char *>(from) = 7;
+        status = move_mapping(from, to, 1 << 20);
+        EXPECT_EQ(*static_cast<char *>(to), status == TY_OK ? 7 : 0);
+    }
+    for (void *memory : {from, to}) {
+        unmap_memory(memory, memory != nullptr ? 1 << 20 : 0);
+        if (memory != nullptr)
+            ::munmap(memory, 1 << 20);
+    }
+    return status;
+}
+
 void *do_nothing(void *) {
     return nullptr;
 }
@@ -368,6 +386,7 @@ TEST(system_call_fault, guard) {
 
 TEST(system_call_fault, memory) {
     fail_each_call("memory", use_memory, ENOMEM);
+    fail_each_call("move_mapping", use_move, ENOMEM);
 }
 
 TEST(system_call_fault, threads_and_guards) {

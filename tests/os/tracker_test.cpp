@@ -286,6 +286,35 @@ TEST_P(tracking, a_terabyte_costs_what_is_written) {
     EXPECT_LT(page_table_kb() - before, 16u << 10); // three tables a page; marking every hole would be 2 GB
 }
 
+// A part of the range becomes a mapping of the file, with a private copy in it: the rest is tracked as before, writes
+// to the part are found, and reads of it are not.
+TEST_P(tracking, what_is_mapped_anew_is_tracked_again) {
+    begin(1024);
+    if (memory->fd < 0)
+        GTEST_SKIP() << "there is no file";
+    START_OR_SKIP();
+    for (uint64_t page : {5, 200, 300})
+        memory->touch(page);
+    collect();
+    bool read_only = false;
+    ASSERT_EQ(dirty.needs_protection(192, 64, &read_only), TY_OK);
+    EXPECT_EQ(read_only, GetParam().method == tracker_method::signal);
+    const size_t bytes = 64 * page_bytes;
+    void *beside =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, memory->fd, static_cast<off_t>(192 * page_bytes));
+    ASSERT_NE(beside, MAP_FAILED);
+    static_cast<char *>(beside)[8 * page_bytes] = memory->at(200);
+    ASSERT_EQ(protect(beside, bytes, !read_only), TY_OK);
+    ASSERT_EQ(move_mapping(beside, memory->base + 192 * page_bytes, bytes), TY_OK) << ty_error_text();
+    ASSERT_EQ(dirty.track_again(192, 64), TY_OK) << ty_error_text();
+    EXPECT_EQ(memory->at(200), 1);
+    collect(); // the copy may be reported
+    memory->read(210);
+    memory->touch(220);
+    memory->touch(300);
+    EXPECT_EQ(collect(), (std::set<uint64_t>{220, 300}));
+}
+
 TEST_P(tracking, copies_that_were_not_written_since_are_listed_and_can_be_dropped) {
     if (finds_pages_of_zeros())
         GTEST_SKIP() << "what is dropped shows zeros: a change of content";

@@ -1,0 +1,33 @@
+// Batches that would not fit in memory as private copies are applied in the open, before the heap is mapped.
+#include "open_steps.hpp"
+
+namespace taiyen {
+
+bool exceeds_memory(const opening &state) {
+    return state.journal.scan.batches.pages() * page_bytes > copies_allowed(state.options.memory_bytes);
+}
+
+ty_status check_fits_reader(const image &im, const opening &state) {
+    const uint64_t pages = state.journal.scan.batches.pages();
+    if (pages * page_bytes <= memory_for(0) / 2)
+        return TY_OK;
+    return failure(TY_E_MEMORY, "read %llu pages of snapshots that the image does not hold yet",
+                   (unsigned long long)pages)
+        .at(im.image_path)
+        .remedy("open it for writing once: that applies them");
+}
+
+// An open that fails from here on leaves what a process leaves that dies after its open: the same heap.
+ty_status apply_early(image &im, opening &state) {
+    batch_list &batches = state.journal.scan.batches;
+    if (ty_status status = begin_open(im, state))
+        return status;
+    state.applied_batches = batches.count;
+    state.applied_pages = batches.pages();
+    im.durable_epoch = batches.last->epoch;
+    im.unapplied = batches;
+    batches = {};
+    return apply_batches(im); // I8
+}
+
+} // namespace taiyen

@@ -1,0 +1,284 @@
+// Which private copies go when memory is short, and how. The heap is paused meanwhile.
+#include "image_runtime.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t gap_pages = 16;     // given back along with their neighbours, for fewer calls
+constexpr uint64_t visits_a_page = 16; // pages looked at for one that goes
+constexpr uint64_t pieces_max = 4096;  // of anonymous memory: each may be a mapping of its own
+constexpr int put_back_attempts = 16;
+
+// Pages that must keep their copies (I14).
+struct kept_pages {
+    const image &im;
+    os::page_set restless;
+
+    explicit kept_pages(const image &of) : im(of) {}
+    ~kept_pages() { restless.destroy(); }
+    kept_pages(const kept_pages &) = delete;
+    kept_pages &operator=(const kept_pages &) = delete;
+
+    ty_status find() {
+        if (ty_status status = restless.create(im.dirty.page_count()))
+            return status;
+        if (im.copies.restless)
+            im.copies.restless(im.copies.restless_context, restless);
+        return TY_OK;
+    }
+    bool has(uint64_t page) const {
+        return im.dirty.contains(page) || im.in_flight.contains(page) || restless.contains(page);
+    }
+};
+
+struct pages {
+    uint64_t first;
+    uint64_t end;
+    uint64_t count() const { return end - first; }
+};
+
+char *address_of(const image &im, uint64_t page) {
+    return im.base + page * page_bytes;
+}
+
+// The copies in a range go, and are no longer noted. Returns how many there were.
+uint64_t forget(image &im, pages gone) {
+    private_copies &copies = im.copies;
+    uint64_t before = copies.pages.count();
+    for (uint64_t page = copies.pages.next(gone.first); page < gone.end; page = copies.pages.next(page + 1))
+        copies.pages.erase(page);
+    im.tracker.forget_copies(gone.first, gone.count());
+    return before - copies.pages.count();
+}
+
+// A row of pages from `first` on that show the file and need not be kept.
+pages row_from(const image &im, const kept_pages &kept, uint64_t first, uint64_t most) {
+    pages row{first, first + 1};
+    for (uint64_t page = first + 1, end = im.dirty.page_count(); page < end && row.count() < most; ++page) {
+        if (kept.has(page) || !shows_file(im, page))
+            break;
+        if (im.copies.pages.contains(page))
+            row.end = page + 1;
+        else if (page - row.end >= gap_pages)
+            break;
+    }
+    return row;
+}
+
+// The piece of anonymous memory that holds the page.
+pages piece_around(const image &im, uint64_t page) {
+    uint64_t used = heap_used_bytes(im.heap) / page_bytes;
+    uint64_t size = private_copies::piece_pages_min;
+    while (used / size > pieces_max)
+        size *= 2;
+    pages piece{page / size * size, page / size * size + size};
+    for (size_t i = 0; i < im.fresh_count; ++i) {
+        uint64_t first = uint64_t(static_cast<const char *>(im.fresh[i].address) - im.base) / page_bytes;
+        uint64_t end = first + im.fresh[i].bytes / page_bytes;
+        if (page >= first && page < end)
+            piece = {std::max(piece.first, first), std::min(piece.end, end)};
+    }
+    return piece;
+}
+
+// Whether putting the piece on the file is worth the copies of what is kept of it; never where others may write.
+bool worth_filing(const image &im, const kept_pages &kept, pages piece) {
+    uint64_t stay = 0, go = 0;
+    for (uint64_t page = piece.first; page < piece.end; ++page) {
+        if (kept.restless.contains(page))
+            return false;
+        if (kept.has(page))
+            ++stay;
+        else
+            go += im.copies.pages.contains(page);
+    }
+    return go > stay;
+}
+
+// A mapping of the file in another place that shows the same as the piece does. NULL: there is none.
+char *map_beside(const image &im, const kept_pages &kept, pages piece, bool read_only) {
+    const size_t bytes = piece.count() * page_bytes;
+    void *place = nullptr;
+    if (os::reserve(0, bytes, page_bytes, &place) || os::release(place, bytes) ||
+        im.backing.map(place, bytes, image_pages_offset_1 + piece.first * page_bytes, TY_MAP_WRITE))
+        return nullptr;
+    char *beside = static_cast<char *>(place);
+    for (uint64_t page = piece.first; page < piece.end; ++page)
+        if (kept.has(page))
+            memcpy(beside + (page - piece.first) * page_bytes, address_of(im, page), page_bytes);
+    if (!read_only || !os::protect(place, bytes, false))
+        return beside;
+    (void)im.backing.unmap(place, bytes);
+    return nullptr;
+}
+
+// The storage's own record of the mapping that was moved away goes, too, unless somebody took the place meanwhile.
+void forget_place(const image &im, char *place, size_t bytes) {
+    void *reserved = nullptr;
+    if (!os::reserve(reinterpret_cast<uintptr_t>(place), bytes, page_bytes, &reserved))
+        (void)im.backing.unmap(place, bytes);
+}
+
+// Moving failed, and left nothing there, perhaps. What was there is beside it.
+void put_back(const image &im, pages piece, const char *beside) {
+    const size_t bytes = piece.count() * page_bytes;
+    for (int attempt = 0; attempt < put_back_attempts; ++attempt)
+        if (!os::replace_with_memory(address_of(im, piece.first), bytes)) {
+            memcpy(address_of(im, piece.first), beside, bytes);
+            return;
+        }
+}
+
+// A piece of anonymous memory becomes a mapping of the file, without the copies that need not be kept. *moved: copies
+// of kept pages lie in it, which the tracker reports once more.
+bool file_piece(image &im, const kept_pages &kept, pages piece, bool *moved) {
+    bool read_only = false;
+    if (!worth_filing(im, kept, piece) || im.tracker.needs_protection(piece.first, piece.count(), &read_only))
+        return false;
+    const size_t bytes = piece.count() * page_bytes;
+    char *beside = map_beside(im, kept, piece, read_only);
+    if (!beside)
+        return false;
+    bool failed = os::move_mapping(beside, address_of(im, piece.first), bytes) != TY_OK;
+    if (failed) {
+        put_back(im, piece, beside);
+        (void)im.backing.unmap(beside, bytes);
+    } else {
+        forget_place(im, beside, bytes);
+        im.copies.filed.insert_range(piece.first, piece.count());
+        os::advise_random(address_of(im, piece.first), bytes);
+    }
+    // Where the kernel refuses, the next collect tells.
+    for (int attempt = 0; attempt < put_back_attempts && im.tracker.track_again(piece.first, piece.count());
+         ++attempt) {
+    }
+    *moved = true;
+    return !failed;
+}
+
+// One stretch of copies from `page` on; returns where to go on.
+uint64_t give_back_from(image &im, const kept_pages &kept, uint64_t page, uint64_t most, uint64_t *gone, bool *moved) {
+    if (!shows_file(im, page)) {
+        pages piece = piece_around(im, page);
+        if (!file_piece(im, kept, piece, moved))
+            return piece.end;
+        for (uint64_t next = im.copies.pages.next(piece.first); next < piece.end; next = im.copies.pages.next(next + 1))
+            if (!kept.has(next)) {
+                im.copies.pages.erase(next);
+                *gone += 1;
+            }
+        return piece.end;
+    }
+    pages row = row_from(im, kept, page, most);
+    if (!os::decommit(address_of(im, row.first), row.count() * page_bytes))
+        *gone += forget(im, row);
+    return row.end;
+}
+
+// How many copies are too many. In bytes: what is noted, and what is left of memory.
+uint64_t excess_pages(image &im, uint64_t written) {
+    private_copies &copies = im.copies;
+    if (copies.bound_bytes) {
+        uint64_t bound = copies.bound_bytes / page_bytes, there = copies.pages.count() + written;
+        return there > bound ? there - bound / 4 * 3 : 0;
+    }
+    // The next snapshot will need as much as this one, and its staging memory.
+    os::memory_room room = copies.memory.now();
+    uint64_t needed = room.limit / 4 + std::max(written, copies.last_pages) * page_bytes * 3 / 2;
+    return room.available < needed ? (needed - room.available) / page_bytes + room.limit / 16 / page_bytes : 0;
+}
+
+// A heap has at most as many copies as pages in use.
+void start_noting(image &im) {
+    private_copies &copies = im.copies;
+    uint64_t page_count = im.dirty.page_count();
+    if (copies.pages.create(page_count) || copies.filed.create(page_count)) {
+        copies.pages.destroy();
+        return; // without memory for this there is none to save
+    }
+    if (!copies.bound_bytes)
+        copies.memory.start();
+    copies.pages.insert_range(0, std::min<uint64_t>(heap_used_bytes(im.heap) / page_bytes, page_count));
+    os::advise_random(im.base, im.mapped_bytes);
+    copies.noted = true;
+}
+
+} // namespace
+
+uint64_t memory_for(uint64_t bound_bytes) {
+    uint64_t memory = os::usable_memory_bytes();
+    return bound_bytes ? std::min(memory, bound_bytes) : memory;
+}
+
+uint64_t copies_allowed(uint64_t bound_bytes) {
+    return bound_bytes ? bound_bytes : memory_for(0) / 4;
+}
+
+void copies_stop(image &im) {
+    im.copies.pages.destroy();
+    im.copies.filed.destroy();
+}
+
+bool shows_file(const image &im, uint64_t page) {
+    const char *address = address_of(im, page);
+    for (size_t i = 0; i < im.fresh_count; ++i) {
+        const char *start = static_cast<const char *>(im.fresh[i].address);
+        if (address >= start && address < start + im.fresh[i].bytes)
+            return im.copies.noted && im.copies.filed.contains(page);
+    }
+    return true;
+}
+
+bool copies_pressed(image &im) {
+    private_copies &copies = im.copies;
+    if (heap_used_bytes(im.heap) <= copies_allowed(copies.bound_bytes))
+        return false;
+    if (!copies.noted)
+        start_noting(im);
+    if (!copies.noted || !excess_pages(im, copies.last_pages))
+        return false;
+    (void)apply_batches(im); // if it fails nothing is given back, and whoever waits for it is told
+    return true;
+}
+
+void copies_give_back(image &im, uint64_t written) {
+    private_copies &copies = im.copies;
+    {
+        os::lock_guard guard(im.work);
+        if (im.unapplied.first) // I14
+            return;
+    }
+    uint64_t wanted = std::min(excess_pages(im, written), std::max(private_copies::least_a_pause, 2 * written));
+    kept_pages kept(im);
+    if (!wanted || kept.find())
+        return;
+    uint64_t gone = 0, visits = wanted * visits_a_page;
+    bool moved = false, wrapped = false;
+    for (uint64_t page = copies.pages.next(copies.hand); gone < wanted && visits; --visits) {
+        if (page >= copies.pages.page_count()) {
+            if (wrapped)
+                break;
+            wrapped = true;
+            page = copies.pages.next(0);
+            continue;
+        }
+        copies.hand = kept.has(page) ? page + 1 : give_back_from(im, kept, page, wanted - gone, &gone, &moved);
+        page = copies.pages.next(copies.hand);
+    }
+    if (moved)
+        (void)collect_dirty(im); // what was moved is dirty already
+    os::lock_guard guard(im.work);
+    im.stats.pages_given_back += gone;
+}
+
+void copies_note(image &im, const uint64_t *list, uint64_t count) {
+    im.copies.last_pages = count;
+    if (im.copies.noted)
+        for (uint64_t i = 0; i < count; ++i)
+            im.copies.pages.insert(list[i]);
+}
+
+} // namespace taiyen
