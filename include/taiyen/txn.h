@@ -192,8 +192,9 @@ TY_API TY_CHECKED ty_status ty_rebuild(ty_heap **heap, const ty_open_options *op
 /* A read section: between the two calls no transaction is under way, so what was committed is seen whole. Sections of
  * many threads run side by side; a ty_begin waits for them, and they for the transaction under way. Not within this
  * thread's own transaction (TY_E_ARGUMENT). Sections of one thread nest; it may have some open on 16 heaps
- * (TY_E_MEMORY). Errors besides: TY_E_ARGUMENT (not a transactional heap, or read-only), TY_E_FORKED. Thread-safe; an
- * end is for the thread that began the section, and else does nothing. */
+ * (TY_E_MEMORY). Begin one before ty_each_block, not in its callback: it would wait for a transaction that waits for
+ * the walk. Errors besides: TY_E_ARGUMENT (not a transactional heap, or read-only), TY_E_FORKED. Thread-safe; an end is
+ * for the thread that began the section, and else does nothing. */
 TY_API TY_CHECKED ty_status ty_read_begin(ty_heap *heap);
 TY_API void ty_read_end(ty_heap *heap);
 
@@ -240,7 +241,7 @@ typedef struct ty_txn_stats {
     uint64_t replay_ns;
     uint64_t reserved_blocks; /* now */
 } ty_txn_stats;
-/* Writes *stats. Waits for the transaction under way, unless it is the calling thread's.
+/* Writes *stats; what a transaction that is under way has done counts in part. Waits for no transaction.
  * Errors: TY_E_ARGUMENT (not a transactional heap, or read-only), TY_E_FORKED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_get_txn_stats(ty_heap *heap, ty_txn_stats *stats);
 

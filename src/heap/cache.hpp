@@ -60,19 +60,20 @@ inline void enter(thread_cache *cache) {
         enter_slowly(cache);
 }
 
-// Work on a heap by a thread that may have no cache. Without one it holds the gate's lock meanwhile.
+// Work on a heap by a thread that may have no cache. Without one it holds the gate's lock meanwhile. What only looks
+// may do so in a pause in which its thread is called back, too.
 class [[nodiscard]] operation {
 public:
-    explicit operation(ty_heap *heap) : operation(heap, cache_of) {}
-    operation(ty_heap *heap, thread_cache *find(ty_heap *)); // cache_of or cache_to_free
+    explicit operation(ty_heap *heap, pause_to what = pause_to::change) : operation(heap, cache_of, what) {}
+    operation(ty_heap *heap, thread_cache *find(ty_heap *), pause_to what = pause_to::change);
     ~operation();
     operation(const operation &) = delete;
     operation &operator=(const operation &) = delete;
     thread_cache *cache() const { return cache_; }
 
 private:
-    ty_heap *heap_;
-    thread_cache *cache_;
+    ty_heap *heap_; // NULL: nothing is entered
+    thread_cache *cache_ = nullptr;
 };
 
 // heap_pause and heap_resume for the time of a scope.

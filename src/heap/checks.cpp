@@ -408,7 +408,7 @@ size_t checked_usable_size(ty_heap *heap, const void *block) {
 }
 
 bool checked_block_at(ty_heap *heap, const void *address, ty_block *block) {
-    operation work(heap);
+    operation work(heap, pause_to::look);
     check_record record = record_at(heap, address);
     uint64_t offset = offset_in(heap, address);
     if (record.real == 0 || record.freed || offset - record.user >= record.user_bytes)

@@ -28,9 +28,10 @@ void enter_slowly(thread_cache *cache) {
     }
 }
 
-operation::operation(ty_heap *heap, thread_cache *find(ty_heap *)) : heap_(heap), cache_(nullptr) {
-    if (!heap->writable)
+operation::operation(ty_heap *heap, thread_cache *find(ty_heap *), pause_to what) : heap_(nullptr) {
+    if (!heap->writable || (what == pause_to::look && pauses_called_back_in(heap) != 0))
         return; // nobody changes it
+    heap_ = heap;
     cache_ = find(heap);
     if (cache_ != nullptr)
         enter(cache_);
@@ -41,7 +42,7 @@ operation::operation(ty_heap *heap, thread_cache *find(ty_heap *)) : heap_(heap)
 operation::~operation() {
     if (cache_ != nullptr)
         leave(cache_);
-    else if (heap_->writable)
+    else if (heap_ != nullptr)
         heap_->gate_lock.unlock();
 }
 

@@ -131,7 +131,7 @@ size_t heap_usable_size(const void *address) {
     }
     if (is_checked(heap, address)) [[unlikely]]
         return heap->checks->calls->usable_size(heap, address);
-    operation work(heap);
+    operation work(heap, pause_to::look);
     return find_start("look at", heap, address, &block) == TY_OK ? block.bytes : 0;
 }
 
@@ -141,7 +141,7 @@ ty_status heap_block_at(ty_heap *heap, const char *verb, const void *address, si
     if (checks_all(heap))
         return unsupported_by_checks(verb, heap);
     live_block block;
-    operation work(heap);
+    operation work(heap, pause_to::look);
     if (ty_status status = find_start(verb, heap, address, &block); status != TY_OK)
         return status;
     *bytes = block.bytes;
@@ -185,7 +185,7 @@ ty_heap *heap_of(const void *address) {
 
 bool heap_find_block(ty_heap *heap, const void *address, ty_block *place) {
     live_block block{};
-    operation work(heap);
+    operation work(heap, pause_to::look);
     ty_status status = find_block(heap, address, &block);
     uint64_t offset = offset_in(heap, address);
     if (offset - block.offset >= block.bytes) // damaged tables, or behind the last block of a span
@@ -202,7 +202,7 @@ ty_status heap_block_of(const void *address, ty_block *found) {
         if (heap->checks->calls->block_at(heap, address, found))
             return TY_OK;
     } else if (heap != nullptr) {
-        operation work(heap);
+        operation work(heap, pause_to::look);
         status = find_block(heap, address, &block);
     }
     if (status == TY_E_NOT_FOUND)

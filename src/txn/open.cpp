@@ -188,9 +188,9 @@ ty_status restore(opening &state, txn_runtime &rt) {
     if (ty_status status = replay_run(rt, state.place, state.identity, state.from, state.plan))
         return status;
     state.replay_ns = os::now_ns() - started_ns;
-    rt.stats.replay_ns = state.replay_ns;
-    rt.stats.replayed_transactions = state.plan.contents.records;
-    rt.stats.replayed_bytes = state.plan.contents.record_bytes;
+    rt.figures.replay_ns.add(state.replay_ns);
+    rt.figures.replayed_transactions.add(state.plan.contents.records);
+    rt.figures.replayed_bytes.add(state.plan.contents.record_bytes);
     return TY_OK;
 }
 

@@ -46,8 +46,8 @@ struct reservations {
     txn_array<reservation> entries;
     uint32_t first_free;
     txn_array<uint64_t *> free_places;
-    list_block *last; // of the list; NULL: there is none
-    uint64_t count;   // of reserved and published blocks
+    list_block *last;            // of the list; NULL: there is none
+    std::atomic<uint64_t> count; // of reserved and published blocks; read without lock
 };
 
 namespace {
@@ -436,9 +436,8 @@ ty_status reserved_free(txn_runtime &rt, void *block) {
     return heap_free(block);
 }
 
-uint64_t reserved_count(txn_runtime &rt) {
-    os::lock_guard guard(rt.reserved->lock);
-    return rt.reserved->count;
+uint64_t reserved_count(const txn_runtime &rt) {
+    return rt.reserved->count.load(std::memory_order_relaxed);
 }
 
 } // namespace taiyen

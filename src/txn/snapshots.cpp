@@ -418,10 +418,10 @@ void snapshots_after_commit(txn_runtime &rt) {
     bool tell = rt.snapshot_dirty_bytes != 0 && !s.uncounted.load(std::memory_order_relaxed);
     if (tell)
         s.uncounted.store(true, std::memory_order_release);
-    bool look = ++s.commits >= look_after_commits || rt.stats.record_bytes - s.record_bytes >= look_after_bytes;
+    bool look = ++s.commits >= look_after_commits || rt.figures.record_bytes.get() - s.record_bytes >= look_after_bytes;
     if (look) {
         s.commits = 0;
-        s.record_bytes = rt.stats.record_bytes;
+        s.record_bytes = rt.figures.record_bytes.get();
     }
     memory_answer memory = look ? s.memory.look() : memory_answer::enough;
     if (memory != memory_answer::enough) {

@@ -91,7 +91,7 @@ ty_status append_in_place(ty_txn *txn, const record_part &part, size_t bound, ui
     *sequence = log_append_end(log, bytes);
     if (bytes == 0)
         *sequence = 0;
-    txn->rt->stats.record_bytes += bytes;
+    txn->rt->figures.record_bytes.add(bytes);
     return TY_OK;
 }
 
@@ -111,7 +111,7 @@ ty_status append_encoded(ty_txn *txn, const record_part &part, size_t bound, uin
     if (bytes != 0 && (status = log_append_begin(log, bytes, &place)) == TY_OK) {
         memcpy(place, record, bytes);
         *sequence = log_append_end(log, bytes);
-        txn->rt->stats.record_bytes += bytes;
+        txn->rt->figures.record_bytes.add(bytes);
     }
     if (bound > kept_bytes)
         txn->encoded.trim(kept_bytes);
@@ -154,7 +154,7 @@ ty_status append_words(ty_txn *txn, uint64_t *sequence) {
         return status;
     size_t bytes = record_encode_words(txn->changed, place);
     *sequence = log_append_end(log, bytes);
-    txn->rt->stats.record_bytes += bytes;
+    txn->rt->figures.record_bytes.add(bytes);
     return TY_OK;
 }
 
@@ -181,8 +181,8 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
         status = commit_by_snapshot(txn, &done->sequence);
     }
     if (status == TY_OK && done->sequence != 0) {
-        txn->rt->stats.transactions++;
-        txn->rt->stats.entries += entries;
+        txn->rt->figures.transactions.add(1);
+        txn->rt->figures.entries.add(entries);
     }
     return status;
 }
@@ -402,7 +402,7 @@ ty_status txn_rollback(ty_txn *txn) {
     if (txn->automatic)
         automatic_rollback(*txn->rt);
     ty_status blocks = blocks_rollback(txn);
-    txn->rt->stats.rollbacks++;
+    txn->rt->figures.rollbacks.add(1);
     finish(txn);
     return memory != TY_OK ? memory : blocks;
 }
@@ -436,14 +436,16 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");
     if (ty_status status = refuse_forked(*rt, "get transaction statistics")) // others may have held the locks
         return status;
-    bool own = rt->txn->owner.load(std::memory_order_relaxed) == this_thread();
-    if (!own)
-        rt->gate.lock_shared();
-    *stats = rt->stats;
-    if (!own)
-        rt->gate.unlock_shared();
-    log_figures figures = log_get_figures(rt->log);
+    *stats = {};
     stats->struct_size = sizeof *stats;
+    stats->transactions = rt->figures.transactions.get();
+    stats->rollbacks = rt->figures.rollbacks.get();
+    stats->entries = rt->figures.entries.get();
+    stats->record_bytes = rt->figures.record_bytes.get();
+    stats->replayed_transactions = rt->figures.replayed_transactions.get();
+    stats->replayed_bytes = rt->figures.replayed_bytes.get();
+    stats->replay_ns = rt->figures.replay_ns.get();
+    log_figures figures = log_get_figures(rt->log);
     stats->log_bytes = figures.bytes;
     stats->log_frames = figures.frames;
     stats->used_log_bytes = figures.used_bytes;

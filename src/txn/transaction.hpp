@@ -170,7 +170,7 @@ void reserved_show(txn_runtime &rt, uint64_t word);
 // TY_E_MEMORY.
 ty_status reserved_leave(txn_runtime &rt, uint64_t word);
 ty_status reserved_free(txn_runtime &rt, void *block); // gives it back
-uint64_t reserved_count(txn_runtime &rt);
+uint64_t reserved_count(const txn_runtime &rt);
 // Whether the block is reserved, published by the transaction, or one of the library's own. Under the lock, so not in
 // the handler of a fault, which goes by guarded_page::reserved.
 bool reserved_any(const txn_runtime &rt, uint64_t word);

@@ -11,6 +11,25 @@
 
 namespace taiyen {
 
+// Written with the transactions' gate, and read by whoever asks.
+struct txn_figures {
+    class figure {
+    public:
+        void add(uint64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
+        uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+    private:
+        std::atomic<uint64_t> value_;
+    };
+    figure transactions;
+    figure rollbacks;
+    figure entries;
+    figure record_bytes;
+    figure replayed_transactions;
+    figure replayed_bytes;
+    figure replay_ns;
+};
+
 struct txn_runtime {
     // Set at open, then constant.
     ty_heap *heap;
@@ -32,8 +51,8 @@ struct txn_runtime {
     std::atomic<ty_store_mode> stores; // what the default is
 
     txn_gate gate;
-    ty_txn *txn;        // the one transaction, its memory kept from one to the next (transaction.cpp)
-    ty_txn_stats stats; // by gate, but stable_sequence and log figures, which are asked for
+    ty_txn *txn; // the one transaction, its memory kept from one to the next (transaction.cpp)
+    txn_figures figures;
 
     struct reservations *reserved;      // reserve.cpp
     struct object_locks *objects;       // readers.cpp

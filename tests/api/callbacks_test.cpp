@@ -3,6 +3,7 @@
 // that calls back, with a callback that throws at once; then another thread uses the heap.
 #include "fixture.hpp"
 
+#include <atomic>
 #include <stdexcept>
 #include <thread>
 
@@ -89,6 +90,79 @@ TEST_P(callbacks, that_throw_leave_nothing_locked) {
 }
 
 INSTANTIATE_TEST_SUITE_P(calls, callbacks, testing::ValuesIn(calls), [](const auto &c) { return c.param.name; });
+
+class callbacks_in : public testing::TestWithParam<ty_kind> {};
+
+// Each call that changes nothing, by the thread that is called back: also while another one has a transaction under
+// way, which cannot end before the walk does.
+TEST_P(callbacks_in, a_walk_may_look_at_the_heap) {
+    folder files;
+    const bool transactions = GetParam() == TY_TRANSACTIONAL;
+    ty_open_options options = small_options();
+    options.kind = GetParam();
+    ty_heap *heap = nullptr;
+    ASSERT_EQ(ty_open(files.path("a.ty").c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    ty_txn *txn = nullptr;
+    EXPECT_TRUE(!transactions || ty_begin(heap, nullptr, &txn) == TY_OK) << ty_error_text();
+    EXPECT_NE(transactions ? ty_txn_alloc(txn, 5000) : ty_alloc(heap, 5000), nullptr) << ty_error_text();
+    EXPECT_TRUE(!transactions || ty_commit(txn) == TY_OK) << ty_error_text();
+    const auto look = [](const ty_block *block, void *context) {
+        auto *of = static_cast<ty_heap *>(context);
+        ty_block found;
+        EXPECT_EQ(ty_block_of(block->address, &found), TY_OK) << ty_error_text();
+        EXPECT_EQ(ty_usable_size(block->address), block->size_bytes);
+        EXPECT_EQ(ty_heap_of(block->address), of);
+        EXPECT_EQ(ty_heap_verify(of, nullptr, nullptr), TY_OK) << ty_error_text();
+        EXPECT_EQ(ty_root(of, "none"), nullptr);
+        EXPECT_EQ(ty_current_txn(of), nullptr);
+        EXPECT_EQ(ty_heap_epoch(of), 0u);
+        ty_heap_stats stats{};
+        stats.struct_size = sizeof stats;
+        EXPECT_EQ(ty_heap_get_stats(of, &stats), TY_OK) << ty_error_text();
+        uint64_t dirty = 0;
+        EXPECT_EQ(ty_dirty_count(of, &dirty), ty_heap_kind(of) == TY_ARCHIVE ? TY_E_UNSUPPORTED : TY_OK);
+        ty_snapshot_stats snapshots{};
+        snapshots.struct_size = sizeof snapshots;
+        EXPECT_EQ(ty_get_snapshot_stats(of, &snapshots), TY_OK) << ty_error_text();
+        if (ty_heap_kind(of) == TY_TRANSACTIONAL) {
+            ty_txn_stats txns{};
+            txns.struct_size = sizeof txns;
+            EXPECT_EQ(ty_get_txn_stats(of, &txns), TY_OK) << ty_error_text();
+            EXPECT_EQ(txns.transactions, 1u);
+        }
+        return true;
+    };
+    EXPECT_EQ(ty_each_block(heap, look, heap), TY_OK);
+    struct walk {
+        ty_heap *heap;
+        std::atomic<bool> begun{false};
+        std::thread other;
+    } walk{heap, {}, {}};
+    const auto look_beside = [](const ty_block *, void *context) {
+        auto &self = *static_cast<struct walk *>(context);
+        self.other = std::thread([&self] {
+            ty_txn *waits = nullptr;
+            EXPECT_EQ(ty_begin(self.heap, nullptr, &waits), TY_OK) << ty_error_text();
+            self.begun = true;
+            EXPECT_NE(ty_txn_alloc(waits, 5000), nullptr) << ty_error_text(); // for the walk
+            EXPECT_EQ(ty_commit(waits), TY_OK) << ty_error_text();
+        });
+        while (!self.begun)
+            std::this_thread::yield();
+        ty_txn_stats txns{};
+        txns.struct_size = sizeof txns;
+        EXPECT_EQ(ty_get_txn_stats(self.heap, &txns), TY_OK) << ty_error_text();
+        return false;
+    };
+    if (transactions) {
+        EXPECT_EQ(ty_each_block(heap, look_beside, &walk), TY_OK);
+        walk.other.join();
+    }
+    EXPECT_EQ(ty_close(heap), TY_OK) << ty_error_text();
+}
+
+INSTANTIATE_TEST_SUITE_P(kinds, callbacks_in, testing::Values(TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL),
+                         [](const auto &kind) { return std::to_string(kind.param); });
 
 TEST(callbacks_of_files, that_throw_leave_no_lock_and_no_descriptor) {
     folder files;
