@@ -152,4 +152,32 @@ TEST(faults_test, open_and_close) {
     EXPECT_GT(closing_failures, 5u);
 }
 
+// The kernel takes what a failed flush covered for clean: the next flush succeeds, and covers nothing of it.
+TEST(faults_test, an_archive_takes_no_snapshot_after_a_flush_that_failed) {
+    uint64_t failures = 0;
+    for (uint64_t after = 0; after < 6; ++after) {
+        SCOPED_TRACE(after);
+        disk files;
+        ty_open_options options = files.options();
+        options.kind = TY_ARCHIVE;
+        ty_heap *heap = nullptr;
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        scribbler s(after);
+        s.change(heap, 50);
+        ASSERT_OK(ty_snapshot(heap));
+        s.change(heap, 50);
+        os::sim_set_fault(files.get(), {os::sim_op_flush | os::sim_op_map, after, false, TY_E_IO});
+        const ty_status failed = ty_snapshot(heap);
+        os::sim_set_fault(files.get(), {});
+        if (failed) {
+            failures += 1;
+            EXPECT_EQ(TY_E_IO, ty_snapshot(heap)) << "a flush is believed after one that failed";
+            EXPECT_EQ(TY_E_IO, ty_close(heap));
+        }
+        expect_sound(heap); // and can be copied
+        ASSERT_OK(ty_discard(heap));
+    }
+    EXPECT_GE(failures, 3u); // pages, and header
+}
+
 } // namespace
