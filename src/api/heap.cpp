@@ -16,7 +16,7 @@ const char *ty_version(void) {
     return TAIYEN_TEXT(TY_VERSION_MAJOR) "." TAIYEN_TEXT(TY_VERSION_MINOR) "." TAIYEN_TEXT(TY_VERSION_PATCH);
 }
 
-ty_status ty_heap_create(const ty_heap_options *options, ty_heap **heap) {
+[[gnu::cold]] ty_status ty_heap_create(const ty_heap_options *options, ty_heap **heap) {
     constexpr const char *call = "create a volatile heap";
     ty_heap_options known = TY_HEAP_OPTIONS_INIT;
     if (ty_status status = check_pointer(heap, call, "the place for the heap"))
@@ -30,7 +30,7 @@ ty_status ty_heap_create(const ty_heap_options *options, ty_heap **heap) {
     return volatile_create(known, heap);
 }
 
-ty_status ty_heap_destroy(ty_heap *heap) {
+[[gnu::cold]] ty_status ty_heap_destroy(ty_heap *heap) {
     if (!heap)
         return TY_OK;
     if (ty_status status = check_heap(heap, "destroy a heap"))

@@ -1,23 +1,8 @@
 #include "volatile.hpp"
 
-#include <cerrno>
-
 namespace taiyen {
 
 namespace {
-
-ty_status provide(void *, void *address, size_t bytes) {
-    return os::commit(address, bytes);
-}
-
-// Pages whose memory the kernel does not take back are merely kept: nothing is lost, and nobody is told, by errno
-// either.
-bool give_back(void *, void *address, size_t bytes) {
-    int kept = errno;
-    ty_status status = os::decommit(address, bytes);
-    errno = kept;
-    return status == TY_OK;
-}
 
 size_t span_bytes(size_t limit_bytes) {
     const size_t wanted = limit_bytes ? limit_bytes : heap_limit_default;
@@ -25,7 +10,7 @@ size_t span_bytes(size_t limit_bytes) {
 }
 
 ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty_heap **heap) {
-    const heap_owner owner{nullptr, provide, give_back, true, true};
+    const heap_owner owner = reserved_owner();
     if (ty_status status = heap_format(base, bytes, classes, owner))
         return status;
     return heap_attach(base, bytes, owner, true, heap);

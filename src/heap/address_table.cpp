@@ -2,7 +2,7 @@
 
 namespace taiyen {
 
-std::atomic<uint16_t> granule_slots[granule_count];
+std::atomic<std::atomic<uint16_t> *> granule_slots[granule_count / piece_granules];
 std::atomic<ty_heap *> heap_slots[slot_count];
 constinit size_t slots_end = 1;
 constinit os::mutex caches_lock{os::lock_rank::caches};
@@ -21,25 +21,40 @@ granule_range granules_of(const ty_heap *heap, uint64_t from_byte, uint64_t limi
     return {(base >> granule_shift) + from, (base >> granule_shift) + end};
 }
 
-ty_status enter_granules(const ty_heap *heap, granule_range range) {
+// Its place in the table, which is made if there is none yet; NULL with the error detail set.
+[[gnu::cold, gnu::noinline]] std::atomic<uint16_t> *slot_place(size_t granule) {
+    std::atomic<std::atomic<uint16_t> *> &piece = granule_slots[granule / piece_granules];
+    if (piece.load(std::memory_order_relaxed) == nullptr) {
+        void *memory;
+        if (os::map_memory(page_bytes, os::memory_hint::none, &memory) != TY_OK)
+            return nullptr;
+        piece.store(static_cast<std::atomic<uint16_t> *>(memory), std::memory_order_release);
+    }
+    return piece.load(std::memory_order_relaxed) + granule % piece_granules;
+}
+
+[[gnu::cold]] ty_status enter_granules(const ty_heap *heap, granule_range range) {
     if (range.end > granule_count)
         return failure(TY_E_ARGUMENT, "use a heap at %p: it lies beyond the user address space",
                        static_cast<void *>(heap->base))
             .remedy("place it below 2^%u", address_bits);
     for (size_t granule = range.first; granule < range.end; granule++) {
-        if (granule_slots[granule].load(std::memory_order_relaxed) != 0)
+        const std::atomic<uint16_t> *slot = slot_place(granule);
+        if (slot == nullptr)
+            return TY_E_MEMORY;
+        if (slot->load(std::memory_order_relaxed) != 0)
             return failure(TY_E_ADDRESS, "use a heap at %p: another heap has part of its address range",
                            static_cast<void *>(heap->base))
                 .remedy("place heaps so that each has its own multiples of 64 MiB");
     }
     for (size_t granule = range.first; granule < range.end; granule++)
-        granule_slots[granule].store(heap->slot, std::memory_order_release);
+        slot_place(granule)->store(heap->slot, std::memory_order_release);
     return TY_OK;
 }
 
 } // namespace
 
-ty_status address_table_add(ty_heap *heap) {
+[[gnu::cold]] ty_status address_table_add(ty_heap *heap) {
     size_t slot = 1;
     while (slot < slot_count && heap_slots[slot].load(std::memory_order_relaxed) != nullptr)
         slot++;
@@ -58,10 +73,10 @@ ty_status address_table_extend(ty_heap *heap, uint64_t limit_bytes) {
     return enter_granules(heap, granules_of(heap, heap->limit_bytes, limit_bytes));
 }
 
-void address_table_remove(ty_heap *heap) {
+[[gnu::cold]] void address_table_remove(ty_heap *heap) {
     granule_range range = granules_of(heap, 0, heap->limit_bytes);
     for (size_t granule = range.first; granule < range.end; granule++)
-        granule_slots[granule].store(0, std::memory_order_release);
+        slot_place(granule)->store(0, std::memory_order_release);
     heap_slots[heap->slot].store(nullptr, std::memory_order_release);
 }
 

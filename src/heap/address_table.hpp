@@ -1,5 +1,5 @@
-// From an address to its heap: one 16-bit slot number for each granule of the user address space, and the heaps by
-// slot.
+// From an address to its heap: one 16-bit slot number for each granule of the user address space, in pieces that are
+// made when a heap lies there, and the heaps by slot.
 #pragma once
 
 #include "heap_runtime.hpp"
@@ -12,7 +12,8 @@ inline constexpr size_t granule_count = size_t{1} << (address_bits - granule_shi
 inline constexpr size_t slot_count = size_t{1} << 16; // slot 0: no heap
 static_assert(size_t{1} << granule_shift == heap_granule_bytes);
 
-extern std::atomic<uint16_t> granule_slots[granule_count];
+inline constexpr size_t piece_granules = page_bytes / sizeof(uint16_t);
+extern std::atomic<std::atomic<uint16_t> *> granule_slots[granule_count / piece_granules]; // NULL: no heap in the piece
 extern std::atomic<ty_heap *> heap_slots[slot_count];
 extern size_t slots_end; // slots from here on were never used: a fork looks at those below only
 // Guards the tables against writers, slots_end, and the lists of threads' caches.
@@ -20,8 +21,9 @@ extern os::mutex caches_lock;
 
 // The slot of the heap whose granules the address lies in, if any: the caller checks the heap's span.
 inline uint16_t slot_of(const void *address) {
-    uintptr_t granule = reinterpret_cast<uintptr_t>(address) >> granule_shift;
-    return granule_slots[granule & (granule_count - 1)].load(std::memory_order_relaxed);
+    uintptr_t granule = (reinterpret_cast<uintptr_t>(address) >> granule_shift) & (granule_count - 1);
+    const std::atomic<uint16_t> *piece = granule_slots[granule / piece_granules].load(std::memory_order_acquire);
+    return piece != nullptr ? piece[granule % piece_granules].load(std::memory_order_relaxed) : uint16_t{0};
 }
 
 // Enters the heap's span into the tables and sets its slot. Under caches_lock.

@@ -43,7 +43,7 @@ ty_status bad_header(const void *base, const char *what) {
 }
 
 // A request takes the smallest class that holds it.
-void set_classes(ty_heap *heap) {
+[[gnu::cold]] void set_classes(ty_heap *heap) {
     const heap_header &header = *heap->header;
     heap->class_count = header.class_count;
     heap->small_max = header.classes[header.class_count - 1].block_bytes;
@@ -58,7 +58,7 @@ void set_classes(ty_heap *heap) {
     heap->class_of[0] = heap->class_of[16 / 8]; // a block of no bytes is aligned as any object is
 }
 
-void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &owner, bool writable) {
+[[gnu::cold]] void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &owner, bool writable) {
     heap->base = static_cast<char *>(base);
     heap->header = static_cast<heap_header *>(base);
     heap->owner = owner;
@@ -68,7 +68,8 @@ void fill_in(ty_heap *heap, void *base, size_t limit_bytes, const heap_owner &ow
     heap->barrier = os::process_barrier_available();
     heap->top.store(heap->header->top_page, std::memory_order_relaxed);
     heap->provided = heap->header->top_page == first_user_page ? 0 : heap->header->top_page;
-    heap->described = heap->provided;
+    heap->described.store(heap->provided, std::memory_order_relaxed);
+    heap->asked.pages = heap->provided;
     heap->huge_places = heap->provided == 0 ? 0 : UINT64_MAX; // of memory that is there already nothing is known
     heap->soft_pages = heap->hard_pages = UINT64_MAX;
     heap->sweep_next = first_user_page;
@@ -86,18 +87,9 @@ ty_status enter_tables(ty_heap *heap) {
     return address_table_add(heap);
 }
 
-constexpr size_t volatile_tables = 4;
-struct volatile_table_bytes {
-    size_t bytes[volatile_tables];
-
-    volatile_table_bytes(uint64_t pages, bool memory)
-        : bytes{pages * sizeof(span_state), pages * page_bitmap_bytes_v1, pages * sizeof(uint32_t),
-                memory ? memory_bits_bytes(pages) : 0} {}
-};
-
 } // namespace
 
-ty_status check_place(const void *base, size_t limit_bytes) {
+[[gnu::cold]] ty_status check_place(const void *base, size_t limit_bytes) {
     if (reinterpret_cast<uintptr_t>(base) % heap_granule_bytes != 0)
         return failure(TY_E_ARGUMENT, "use a heap at %p", base).remedy("its base must be a multiple of 64 MiB");
     if (limit_bytes < heap_limit_min || limit_bytes > heap_limit_max || limit_bytes % page_bytes != 0)
@@ -106,7 +98,7 @@ ty_status check_place(const void *base, size_t limit_bytes) {
     return TY_OK;
 }
 
-void set_tables(ty_heap *heap, size_t limit_bytes) {
+[[gnu::cold]] void set_tables(ty_heap *heap, size_t limit_bytes) {
     table_places places(limit_bytes);
     heap->limit_bytes = limit_bytes;
     heap->first_table_page = places.first_table_page();
@@ -115,39 +107,35 @@ void set_tables(ty_heap *heap, size_t limit_bytes) {
     heap->heads = reinterpret_cast<uint64_t *>(heap->base + places.heads_offset);
 }
 
-[[gnu::cold]] ty_status map_states(ty_heap *heap, uint64_t pages) {
-    void *tables[volatile_tables] = {};
-    const volatile_table_bytes sizes(pages, heap->owner.give_back != nullptr);
-    for (size_t i = 0; i < volatile_tables; i++) {
-        if (sizes.bytes[i] == 0)
-            continue;
-        ty_status status = os::map_memory(sizes.bytes[i], os::memory_hint::none, &tables[i]);
-        if (status == TY_OK)
-            continue;
-        while (i-- > 0)
-            os::unmap_memory(tables[i], sizes.bytes[i]);
-        return status;
-    }
-    heap->states = static_cast<span_state *>(tables[0]);
-    heap->remote_bits = static_cast<std::atomic<uint64_t> *>(tables[1]);
-    heap->span_numbers = static_cast<std::atomic<uint32_t> *>(tables[2]);
-    heap->memory.touched = static_cast<std::atomic<uint64_t> *>(tables[3]);
-    if (tables[3] != nullptr)
-        heap->memory.small_pages = heap->memory.touched + touched_bytes(pages) / sizeof(uint64_t);
-    heap->page_count = pages;
-    return TY_OK;
+void point_at_volatile_tables(ty_heap *heap) {
+    const os::space *tables = heap->tables.spaces;
+    heap->states = tables[table_states].as<span_state>();
+    heap->remote_bits = tables[table_remote].as<std::atomic<uint64_t>>();
+    heap->span_numbers = tables[table_numbers].as<std::atomic<uint32_t>>();
+    heap->memory.touched = tables[table_touched].as<std::atomic<uint64_t>>();
+    heap->memory.small_pages = tables[table_small_pages].as<std::atomic<uint64_t>>();
 }
 
-void unmap_states(ty_heap *heap) {
-    if (heap->states == nullptr)
-        return;
-    void *const tables[volatile_tables] = {heap->states, static_cast<void *>(heap->remote_bits),
-                                           static_cast<void *>(heap->span_numbers),
-                                           static_cast<void *>(heap->memory.touched)};
-    const volatile_table_bytes sizes(heap->page_count, heap->memory.touched != nullptr);
-    for (size_t i = 0; i < volatile_tables; i++)
-        os::unmap_memory(tables[i], sizes.bytes[i]);
-    heap->states = nullptr;
+[[gnu::cold]] ty_status make_volatile_tables(ty_heap *heap, uint64_t pages) {
+    const uint32_t wanted = heap->owner.give_back != nullptr ? table_stacks : table_touched;
+    ty_status status = TY_OK;
+    for (uint32_t i = 0; i < wanted && status == TY_OK; i++) {
+        os::space *table = &heap->tables.spaces[i];
+        const size_t bytes = volatile_table_bytes(i, pages);
+        status = heap->owner.create_table != nullptr ? heap->owner.create_table(table, bytes)
+                                                     : table->create_reserved(bytes);
+    }
+    if (status == TY_OK)
+        status = provide_volatile(heap, heap->described.load(std::memory_order_relaxed));
+    if (status != TY_OK)
+        drop_tables(heap->tables);
+    point_at_volatile_tables(heap);
+    return status;
+}
+
+[[gnu::cold]] void drop_tables(volatile_tables &tables) {
+    for (os::space &each : tables.spaces)
+        each.destroy();
 }
 
 [[gnu::cold]] ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, const heap_owner &owner) {
@@ -186,11 +174,11 @@ void unmap_states(ty_heap *heap) {
         return status;
     ty_heap *heap = new (memory) ty_heap{};
     fill_in(heap, base, limit_bytes, owner, writable);
-    ty_status status = writable ? map_states(heap, limit_bytes / page_bytes) : TY_OK;
+    ty_status status = writable ? make_volatile_tables(heap, limit_bytes / page_bytes) : TY_OK;
     if (status == TY_OK)
         status = enter_tables(heap);
     if (status != TY_OK) {
-        unmap_states(heap);
+        drop_tables(heap->tables);
         os::unmap_memory(memory, sizeof(ty_heap));
         return status;
     }
@@ -211,7 +199,7 @@ void heap_finish_checks(ty_heap *heap) {
         heap->checks->calls->finish(heap);
 }
 
-void heap_detach(ty_heap *heap) {
+[[gnu::cold]] void heap_detach(ty_heap *heap) {
     {
         os::lock_guard guard(caches_lock);
         for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
@@ -223,7 +211,7 @@ void heap_detach(ty_heap *heap) {
         heap->checks->calls->stop(heap);
     if (heap->held != nullptr)
         heap->held->stop(heap);
-    unmap_states(heap);
+    drop_tables(heap->tables);
     heap->mover.stop();
     os::retire_memory(heap, sizeof(ty_heap));
 }

@@ -7,14 +7,9 @@ namespace taiyen {
 
 ty_status check_place(const void *base, size_t limit_bytes);
 void set_tables(ty_heap *heap, size_t limit_bytes); // where they stand for this limit
-ty_status map_states(ty_heap *heap, uint64_t pages);
-void unmap_states(ty_heap *heap);
-constexpr size_t touched_bytes(uint64_t pages) {
-    return (pages + 63) / 64 * 8;
-}
-// And behind them a bit a huge page: page_memory.
-constexpr size_t memory_bits_bytes(uint64_t pages) {
-    return touched_bytes(pages) + touched_bytes(pages / huge_page_pages + 1);
-}
+// The volatile tables, for a limit of so many pages, of a heap that has none. On failure it has none.
+ty_status make_volatile_tables(ty_heap *heap, uint64_t pages);
+void drop_tables(volatile_tables &tables);
+void point_at_volatile_tables(ty_heap *heap);
 
 } // namespace taiyen

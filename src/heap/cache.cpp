@@ -16,30 +16,30 @@ thread_local bool gave_up;                     // this thread's caches, when it 
 bool hooks_installed;                          // guarded by caches_lock, as is the key
 pthread_key_t thread_ends;
 
-size_t cache_bytes(const ty_heap *heap) {
-    return heap->held != nullptr ? heap->held->cache_bytes(heap) : sizeof(thread_cache);
+thread_cache *map_cache(const ty_heap *heap) {
+    if (heap->held != nullptr)
+        return heap->held->map(heap);
+    void *memory;
+    if (os::map_memory(sizeof(thread_cache), os::memory_hint::none, &memory) != TY_OK)
+        return nullptr;
+    return new (memory) thread_cache; // without {}: that would touch all of it
 }
 
-ty_status map_cache(const ty_heap *heap, void **memory) {
-    if (heap->held == nullptr)
-        return os::map_memory(sizeof(thread_cache), os::memory_hint::none, memory);
-    size_t bytes = cache_bytes(heap);
-    if (ty_status status = os::reserve(0, bytes, heap->cache_alignment, memory); status != TY_OK)
-        return status;
-    ty_status status = os::commit(*memory, bytes);
-    if (status != TY_OK)
-        os::unmap_memory(*memory, bytes);
-    return status;
+[[gnu::cold]] void unmap_cache(thread_cache *cache) {
+    if (cache->heap->held != nullptr)
+        cache->heap->held->unmap(cache);
+    else
+        os::unmap_memory(cache, sizeof(thread_cache));
 }
 
-void unlink_from_heap(thread_cache *cache) {
+[[gnu::cold]] void unlink_from_heap(thread_cache *cache) {
     thread_cache **link = &cache->heap->caches;
     while (*link != cache)
         link = &(*link)->next_in_heap;
     *link = cache->next_in_heap;
 }
 
-void unlink_from_thread(thread_cache *cache) {
+[[gnu::cold]] void unlink_from_thread(thread_cache *cache) {
     if (cache->table == nullptr)
         return; // it rests
     thread_cache **link = &cache->table->first;
@@ -57,7 +57,7 @@ void unlink_from_thread(thread_cache *cache) {
 // A cache whose thread has ended: its spans lose their owner. It stays for the next thread, as making one costs more
 // than all else at a thread's start; and another thread may be about to queue a span there (R2). Under the gate's lock
 // or in a fork's child.
-void retire_cache(thread_cache *cache) {
+[[gnu::cold]] void retire_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
     if (heap->held != nullptr)
         heap->held->shut(cache);
@@ -69,7 +69,7 @@ void retire_cache(thread_cache *cache) {
 }
 
 // R5. Under the gate's lock.
-void rest_cache(thread_cache *cache) {
+[[gnu::cold]] void rest_cache(thread_cache *cache) {
     ty_heap *heap = cache->heap;
     heap->held->rest(cache);
     free_kept_runs(cache);
@@ -80,7 +80,7 @@ void rest_cache(thread_cache *cache) {
 }
 
 // NULL: none rests. Under the gate's lock.
-thread_cache *take_resting(ty_heap *heap) {
+[[gnu::cold]] thread_cache *take_resting(ty_heap *heap) {
     thread_cache *cache = heap->resting_caches;
     if (cache != nullptr) {
         heap->resting_caches = cache->next_resting;
@@ -204,8 +204,9 @@ bool find_cache(const void *address) {
     own_table->recent_bytes.store(0, std::memory_order_relaxed);
     own_table->recent.store(cache, std::memory_order_relaxed);
     own_table->recent_base.store(base, std::memory_order_relaxed);
-    own_table->recent_bytes.store(cache->heap->limit_bytes, std::memory_order_relaxed);
-    return reinterpret_cast<uintptr_t>(address) - base < cache->heap->limit_bytes;
+    uint64_t bytes = described_bytes(cache->heap);
+    own_table->recent_bytes.store(bytes, std::memory_order_relaxed);
+    return reinterpret_cast<uintptr_t>(address) - base < bytes;
 }
 
 static void link_to_heap(thread_cache *cache) {
@@ -214,7 +215,7 @@ static void link_to_heap(thread_cache *cache) {
 }
 
 // One that is among the heap's. Under the gate's lock.
-static thread_cache *idle_or_new_cache(ty_heap *heap) {
+[[gnu::cold, gnu::noinline]] static thread_cache *idle_or_new_cache(ty_heap *heap) {
     if (thread_cache *resting = take_resting(heap))
         return resting;
     if (thread_cache *idle = heap->idle_caches) {
@@ -222,10 +223,9 @@ static thread_cache *idle_or_new_cache(ty_heap *heap) {
         link_to_heap(idle);
         return idle;
     }
-    void *memory;
-    if (map_cache(heap, &memory) != TY_OK)
+    thread_cache *cache = map_cache(heap);
+    if (cache == nullptr)
         return nullptr;
-    thread_cache *cache = new (memory) thread_cache; // without {}: that would touch all of it
     cache->heap = heap;
     for (uint32_t c = 0; c < heap->class_count; c++)
         cache->classes[c].freed = &cache->freed[c].bottom;
@@ -304,16 +304,16 @@ void drop_caches(ty_heap *heap) {
     while (thread_cache *cache = heap->caches) {
         unlink_from_heap(cache);
         unlink_from_thread(cache);
-        os::unmap_memory(cache, cache_bytes(heap));
+        unmap_cache(cache);
     }
     while (thread_cache *cache = heap->idle_caches) {
         heap->idle_caches = cache->next_in_heap;
-        os::unmap_memory(cache, cache_bytes(heap));
+        unmap_cache(cache);
     }
 }
 
 // In a forked child only the forking thread is left: the caches of the others give up what they own.
-void keep_only_cache(ty_heap *heap, const thread_table *table) {
+[[gnu::cold]] void keep_only_cache(ty_heap *heap, const thread_table *table) {
     new (&heap->gate_lock) os::mutex(os::lock_rank::gate); // a thread that is no more may have held it
     new (&heap->gate_changed) os::condition;
     heap->pauses = pauses_called_back_in(heap) + 1; // those of threads that are no more are over; and the fork's
@@ -331,7 +331,7 @@ void keep_only_cache(ty_heap *heap, const thread_table *table) {
     }
 }
 
-ty_status install_hooks() {
+[[gnu::cold]] ty_status install_hooks() {
     if (hooks_installed)
         return TY_OK;
     int error = pthread_key_create(&thread_ends, end_thread);

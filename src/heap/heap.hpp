@@ -28,7 +28,26 @@ struct heap_owner {
     bool movable = false;
     // Such memory may be in huge pages: pages of blocks are, where the heap is not small.
     bool huge = false;
+    // Where the volatile tables are to lie. NULL: in reserved address space.
+    ty_status (*create_table)(os::space *table, size_t bytes) = nullptr;
+    // The span is mapped piece by piece: called when there is another one.
+    void (*mapped)(os::page_mover *mover, void *address, size_t bytes) = nullptr;
+    // Of such a span: how much the process may map, of which a piece is a small share.
+    size_t (*most_mapped)() = nullptr;
 };
+
+// A create_table: only what is used is mapped.
+inline ty_status create_table_aside(os::space *table, size_t bytes) {
+    return table->create_aside(bytes);
+}
+
+// Of volatile heaps: a span of reserved address space, and one that is set aside (os/space.hpp).
+ty_status commit_pages(void *, void *address, size_t bytes);
+bool decommit_pages(void *, void *address, size_t bytes);
+inline heap_owner reserved_owner() {
+    return {nullptr, commit_pages, decommit_pages, true, true};
+}
+heap_owner aside_owner();
 
 // Makes an empty heap in [base, base + limit_bytes), which reads as zeros, and touches nothing but its first
 // heap_header_pages pages.

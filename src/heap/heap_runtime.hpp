@@ -105,7 +105,8 @@ enum class held_free { held, wrong, elsewhere };
 // What the allocator knows of held blocks: through a table, so that a program whose heaps hold nothing is linked
 // without them. The calls work on a cache whose thread is the caller or stands still.
 struct held_calls {
-    size_t (*cache_bytes)(const ty_heap *heap); // of a thread_cache and its stacks, whole pages
+    thread_cache *(*map)(const ty_heap *heap); // with its stacks; NULL with the error detail set
+    void (*unmap)(thread_cache *cache);
     void (*make)(thread_cache *cache);
     void (*start)(thread_cache *cache); // the calling thread gets it
     void (*rest)(thread_cache *cache);  // its thread ends, and it keeps what it has
@@ -150,7 +151,8 @@ struct alignas(freed_blocks) thread_cache {
     std::atomic<uint32_t> busy{0}; // 1 while its thread works on the heap
     std::atomic<uint32_t> gate{0}; // written under the heap's gate lock
     ty_heap *heap = nullptr;
-    // What held.hpp wants of the heap at once: its base and limit, and its page_stacks.
+    // What held.hpp wants of the heap at once: its base, how far its tables tell of it (less than they do by now,
+    // maybe: who finds an address beyond looks again), and its page_stacks.
     uintptr_t base = 0;
     uint64_t bytes = 0;
     std::atomic<held_stack *> *page_stacks = nullptr;
@@ -164,6 +166,7 @@ struct alignas(freed_blocks) thread_cache {
     held_stack held[size_class_count_max + 1];    // the last one, of no class, stays empty
     uint32_t held_filled[size_class_count_max]{}; // taken from the truth since the stack let go; 0: it never did
     uint32_t enlarged = 0;                        // so many stacks have room for more than at first
+    os::space memory;                             // where it lies, if its thread holds blocks
     uint64_t trimmed = 0;                         // when they last were made as at first
     freed_blocks freed[size_class_count_max];     // by class; not touched before a block is freed
     // Blocks of other threads' spans that this one freed, to be handed to them together; if threads hold blocks.
@@ -209,6 +212,28 @@ struct page_memory {
     std::atomic<bool> zeros{false}; // free pages whose bit is clear read as zeros
 };
 
+// The tables of the volatile side, one entry a page of the limit (states: a known span). They are mapped as far as
+// `described` says. Those of a heap that has none of a kind are empty.
+enum volatile_table : uint32_t {
+    table_states,
+    table_remote,
+    table_numbers,
+    table_touched,
+    table_small_pages,
+    table_stacks,
+    table_count
+};
+struct volatile_tables {
+    os::space spaces[table_count];
+};
+
+// What the owner was asked for since the attach, and is not asked for again: bytes of the tables in the span, from the
+// start of each on (descriptors, bitmaps, head bits); and pages, from the base on.
+struct asked_parts {
+    uint64_t bytes[3];
+    uint64_t pages;
+};
+
 struct alignas(64) class_spans {
     os::mutex lock{os::lock_rank::span_class};
     span_bins shared{}; // known spans without owner that have free blocks
@@ -234,7 +259,6 @@ struct ty_heap {
     taiyen::heap_header *header;
     uint64_t limit_bytes;
     uint64_t first_table_page;
-    size_t page_count; // that the volatile tables have room for
     taiyen::heap_owner owner;
     taiyen::os::page_mover mover; // used if the owner's pages are movable
     uint32_t class_count;
@@ -254,8 +278,12 @@ struct ty_heap {
     bool beyond_soft; // and told, or about to be
     ty_limit_callback *limit_reached;
     void *limit_context;
-    uint64_t provided;  // pages that may be touched; at least top
-    uint64_t described; // pages whose entries in the tables may be touched; at least provided
+    uint64_t provided; // pages that may be touched; at least top
+    // Pages whose entries in the tables, the volatile ones too, may be touched; at least provided. It only rises, and
+    // may be read without the lock.
+    std::atomic<uint64_t> described;
+    taiyen::asked_parts asked;
+    taiyen::volatile_tables tables; // changes when the heap is paused
     // Bit i: a huge page was asked for at place i from base; of 64 and on nothing is known. Who has a run may read it.
     std::atomic<uint64_t> huge_places;
     uint64_t sweep_next;        // spans below it are known
@@ -296,6 +324,9 @@ inline uint64_t top_of(const ty_heap *heap) {
 // Without the lock a head may become that of a kept run (K1).
 inline uint8_t kind_of(const page_descriptor &page) {
     return __atomic_load_n(&page.kind, __ATOMIC_RELAXED);
+}
+inline uint64_t described_bytes(const ty_heap *heap) {
+    return heap->described.load(std::memory_order_acquire) * page_bytes;
 }
 inline char *page_address(const ty_heap *heap, uint64_t page) {
     return heap->base + page * page_bytes;

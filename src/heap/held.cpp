@@ -2,9 +2,11 @@
 
 #include "parcels.hpp"
 #include "pointer.hpp"
+#include "provide.hpp"
 
 #include <bit>
 #include <cstring>
+#include <new>
 
 namespace taiyen {
 namespace {
@@ -121,6 +123,16 @@ size_t places_for(const ty_heap *heap, uint32_t classes, stack_bounds bounds) {
     return places;
 }
 
+// Of a thread_cache and its stacks, and with those that have room for more.
+struct held_bytes {
+    size_t first, most;
+};
+held_bytes held_cache_bytes(const ty_heap *heap) {
+    size_t first = places_for(heap, heap->class_count, bounds_first) + 1;
+    size_t most = first + places_for(heap, heap->class_count, bounds_more);
+    return {sizeof(thread_cache) + first * sizeof(char *), sizeof(thread_cache) + most * sizeof(char *)};
+}
+
 void move_stack(held_stack &held, char **place, size_t most) {
     size_t count = count_of(held);
     memcpy(place + 1, held.bottom + 1, count * sizeof *place);
@@ -147,7 +159,7 @@ bool enlarge(thread_cache *cache, uint32_t size_class) {
     uint32_t block_bytes = heap->classes[size_class].block_bytes;
     uint32_t most = held_max(block_bytes, bounds_more);
     if (block_bytes > more_for_blocks_of || held.end - held.bottom > most || cache->enlarged == enlarged_max ||
-        !one_more_enlarged(cache))
+        cache->memory.provide(held_cache_bytes(heap).most) != TY_OK || !one_more_enlarged(cache))
         return false;
     char **place = reinterpret_cast<char **>(cache + 1) + places_for(heap, heap->class_count, bounds_first) + 1;
     move_stack(held, place + places_for(heap, size_class, bounds_more), most);
@@ -259,10 +271,24 @@ void let_go_all(thread_cache *cache, uint32_t size_class) {
     let_go(cache, size_class, count_of(cache->held[size_class]));
 }
 
-size_t held_cache_bytes(const ty_heap *heap) {
-    size_t places =
-        places_for(heap, heap->class_count, bounds_first) + 1 + places_for(heap, heap->class_count, bounds_more);
-    return table_places::whole_pages(sizeof(thread_cache) + places * sizeof(char *));
+// What larger stacks need is mapped when one is made.
+thread_cache *map_cache(const ty_heap *heap) {
+    os::space memory{};
+    ty_status status = memory.create_aside(held_cache_bytes(heap).most, heap->cache_alignment);
+    if (status == TY_OK)
+        status = memory.provide(held_cache_bytes(heap).first);
+    if (status != TY_OK) {
+        memory.destroy();
+        return nullptr;
+    }
+    thread_cache *cache = new (memory.as<void>()) thread_cache; // without {}: that would touch all of it
+    cache->memory = memory;
+    return cache;
+}
+
+void unmap_cache(thread_cache *cache) {
+    os::space memory = cache->memory;
+    memory.destroy();
 }
 
 void make_stacks(thread_cache *cache) {
@@ -276,7 +302,7 @@ void make_stacks(thread_cache *cache) {
     }
     cache->held[size_class_count_max] = {place + 1, place + 1, 0, 0, place};
     cache->base = reinterpret_cast<uintptr_t>(heap->base);
-    cache->bytes = heap->limit_bytes;
+    cache->bytes = described_bytes(heap);
     cache->page_stacks = heap->page_stacks;
 }
 
@@ -293,11 +319,11 @@ void end(const thread_cache *cache) {
 
 void stop(ty_heap *heap) {
     holding_heap.store(nullptr);
-    os::unmap_memory(static_cast<void *>(heap->page_stacks), heap->page_count * sizeof *heap->page_stacks);
+    heap->page_stacks = nullptr; // its table goes with the others
 }
 
-constexpr held_calls calls = {held_cache_bytes, make_stacks, start,   send_all,   shut_inbox, end, take,
-                              hold_freed,       is_last,     deliver, let_go_all, trim,       stop};
+constexpr held_calls calls = {map_cache, unmap_cache, make_stacks, start,   send_all,   shut_inbox, end,
+                              take,      hold_freed,  is_last,     deliver, let_go_all, trim,       stop};
 
 } // namespace
 
@@ -320,9 +346,20 @@ void put_on_stacks(thread_cache *cache, char *const *blocks, uint64_t count) {
     }
 }
 
+// Whether the tables tell of an address. They may have grown since the cache was told how far they do.
+static bool look_up(thread_cache *cache, const void *block) {
+    uint64_t offset = reinterpret_cast<uintptr_t>(block) - cache->base;
+    if (offset < cache->bytes) [[likely]]
+        return true;
+    if (cache->heap == nullptr)
+        return false; // one that holds nothing
+    cache->bytes = described_bytes(cache->heap);
+    return offset < cache->bytes;
+}
+
 ty_status free_held_slowly(void *block) {
     thread_cache *cache = holding_cache;
-    if (reinterpret_cast<uintptr_t>(block) - cache->base < cache->bytes && try_enter(cache, gate_holds)) {
+    if (look_up(cache, block) && try_enter(cache, gate_holds)) {
         bool held = hold_freed(cache, block) == held_free::held;
         leave(cache);
         if (held)
@@ -348,7 +385,7 @@ static size_t usable_size(const thread_cache *cache, const void *block) {
 
 size_t held_usable_size(const void *block) {
     thread_cache *cache = holding_cache;
-    if (reinterpret_cast<uintptr_t>(block) - cache->base >= cache->bytes || !try_enter(cache, gate_holds)) [[unlikely]]
+    if (!look_up(cache, block) || !try_enter(cache, gate_holds)) [[unlikely]]
         return 0;
     size_t bytes = usable_size(cache, block);
     leave(cache);
@@ -380,20 +417,25 @@ constinit thread_local thread_cache *holding_cache = &holds_nothing;
 uint8_t held_class_of[small_bytes_max / 8 + 1];
 
 ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
-    void *table;
-    size_t bytes = heap->page_count * sizeof *heap->page_stacks;
-    if (ty_status status = os::map_memory(bytes, os::memory_hint::none, &table); status != TY_OK)
+    os::space stacks{};
+    if (ty_status status = stacks.create_aside(volatile_table_bytes(table_stacks, heap->limit_bytes / page_bytes));
+        status != TY_OK)
         return status;
+    ty_status status =
+        stacks.provide(volatile_table_bytes(table_stacks, heap->described.load(std::memory_order_relaxed)));
     ty_heap *other = nullptr;
-    if (!holding_heap.compare_exchange_strong(other, heap)) {
-        os::unmap_memory(table, bytes);
-        return failure(TY_E_BUSY, "hold blocks of the heap at %p: another heap's are held",
-                       static_cast<void *>(heap->base))
-            .remedy("one heap in a process can be the one of malloc");
+    if (status == TY_OK && !holding_heap.compare_exchange_strong(other, heap))
+        status = failure(TY_E_BUSY, "hold blocks of the heap at %p: another heap's are held",
+                         static_cast<void *>(heap->base))
+                     .remedy("one heap in a process can be the one of malloc");
+    if (status != TY_OK) {
+        stacks.destroy();
+        return status;
     }
-    heap->page_stacks = static_cast<std::atomic<held_stack *> *>(table);
+    heap->tables.spaces[table_stacks] = stacks;
+    heap->page_stacks = stacks.as<std::atomic<held_stack *>>();
     heap->wrong_free = wrong_free;
-    heap->cache_alignment = std::bit_ceil(held_cache_bytes(heap));
+    heap->cache_alignment = std::bit_ceil(held_cache_bytes(heap).most);
     heap->held = &calls;
     uint32_t words = 3;
     for (; words < heap->small_max / 8; words += 2)

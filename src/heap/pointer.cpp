@@ -63,6 +63,16 @@ const char *describe_place(ty_heap *heap, uint64_t offset) {
 
 } // namespace
 
+ty_heap *heap_at(const void *address) {
+    uintptr_t value = reinterpret_cast<uintptr_t>(address);
+    if (value >> address_bits != 0)
+        return nullptr;
+    ty_heap *heap = heap_slots[slot_of(address)].load(std::memory_order_acquire);
+    if (heap == nullptr || value - reinterpret_cast<uintptr_t>(heap->base) >= heap->limit_bytes)
+        return nullptr;
+    return heap;
+}
+
 ty_status find_block(ty_heap *heap, const void *address, live_block *block) {
     uint64_t offset = offset_in(heap, address);
     uint64_t page = offset / page_bytes;

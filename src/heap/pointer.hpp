@@ -9,15 +9,7 @@ namespace taiyen {
 ty_status not_a_block(const char *verb, const ty_heap *heap, const void *address);
 
 // The heap whose span the address lies in; NULL if none does.
-inline ty_heap *heap_at(const void *address) {
-    uintptr_t value = reinterpret_cast<uintptr_t>(address);
-    if (value >> address_bits != 0)
-        return nullptr;
-    ty_heap *heap = heap_slots[slot_of(address)].load(std::memory_order_acquire);
-    if (heap == nullptr || value - reinterpret_cast<uintptr_t>(heap->base) >= heap->limit_bytes)
-        return nullptr;
-    return heap;
-}
+ty_heap *heap_at(const void *address);
 
 inline uint64_t offset_in(const ty_heap *heap, const void *address) {
     return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(heap->base);

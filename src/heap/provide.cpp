@@ -10,33 +10,36 @@ constexpr uint64_t small_heap_pages = 3072;
 constexpr uint64_t long_piece_pages = huge_page_pages / 8;
 constexpr uint64_t small_heap_pages_for_long = 1024;
 
+// Where the address space is limited, a step is this share of the limit at most: the rest is for others.
+constexpr unsigned step_shift = 6;
+
 bool stays_small(uint64_t end, uint64_t piece) {
     if (piece >= huge_page_pages)
         return false;
     return end <= (piece < long_piece_pages ? small_heap_pages : small_heap_pages_for_long);
 }
 
-ty_status ask(const heap_owner &owner, char *from, char *to) {
+[[gnu::cold]] ty_status ask(const heap_owner &owner, char *from, char *to) {
     if (owner.provide == nullptr || from >= to)
         return TY_OK;
     return owner.provide(owner.context, from, static_cast<size_t>(to - from));
 }
 
-// The pages of a table that hold entries [from, end) and none before: those are usable already. From 0, all.
-ty_status ask_table(const ty_heap *heap, uint64_t offset, uint64_t bits_per_entry, uint64_t from, uint64_t end) {
-    uint64_t start = table_places::whole_pages((from * bits_per_entry + 7) / 8);
-    uint64_t stop = table_places::whole_pages((end * bits_per_entry + 7) / 8);
-    return ask(heap->owner, heap->base + offset + start, heap->base + offset + stop);
-}
-
-ty_status ask_tables(const ty_heap *heap, uint64_t limit_bytes, uint64_t from, uint64_t end) {
+// The pages of the tables that hold entries below end. What was asked for is not asked for again.
+[[gnu::cold]] ty_status ask_tables(const ty_heap *heap, uint64_t limit_bytes, uint64_t end, asked_parts *asked) {
     const table_places tables(limit_bytes);
-    ty_status status = ask_table(heap, tables.descriptors_offset, page_descriptor_bytes_v1 * 8, from, end);
-    if (status == TY_OK)
-        status = ask_table(heap, tables.bitmaps_offset, page_bitmap_bytes_v1 * 8, from, end);
-    if (status == TY_OK)
-        status = ask_table(heap, tables.heads_offset, 1, from, end);
-    return status;
+    const uint64_t offsets[] = {tables.descriptors_offset, tables.bitmaps_offset, tables.heads_offset};
+    static constexpr uint16_t bits[] = {page_descriptor_bytes_v1 * 8, page_bitmap_bytes_v1 * 8, 1};
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t stop = table_places::whole_pages((end * bits[i] + 7) / 8);
+        if (stop <= asked->bytes[i])
+            continue;
+        char *start = heap->base + offsets[i];
+        if (ty_status status = ask(heap->owner, start + asked->bytes[i], start + stop); status != TY_OK)
+            return status;
+        asked->bytes[i] = stop;
+    }
+    return TY_OK;
 }
 
 // A heap with many live blocks spends more time on missed address translations than on anything else: huge pages halve
@@ -52,19 +55,28 @@ void advise_huge(ty_heap *heap, uint64_t from, uint64_t end) {
     heap->huge_places.store(places, std::memory_order_relaxed);
 }
 
-// Pages below end, and entries of pages below described.
+// Pages below end, and entries of pages below described. Pages come first: where there are none, no entries are made
+// for them.
 [[gnu::cold]] ty_status provide_to(ty_heap *heap, uint64_t end, uint64_t described) {
-    uint64_t from = heap->provided;
-    uint64_t first = from < first_user_page ? first_user_page : from;
-    if (end > heap->described) {
-        if (ty_status status = ask_tables(heap, heap->limit_bytes, heap->described, described); status != TY_OK)
+    uint64_t first = heap->asked.pages < first_user_page ? first_user_page : heap->asked.pages;
+    if (first < end) {
+        char *address = page_address(heap, first);
+        const size_t bytes = (end - first) * page_bytes;
+        if (ty_status status = ask(heap->owner, address, address + bytes); status != TY_OK)
             return status;
-        heap->described = described;
-    }
-    if (ty_status status = ask(heap->owner, page_address(heap, first), page_address(heap, end)); status != TY_OK)
-        return status;
-    if (first < end)
+        heap->asked.pages = end;
+        if (heap->owner.mapped != nullptr)
+            heap->owner.mapped(&heap->mover, address, bytes);
         advise_huge(heap, first, end);
+    }
+    if (end > heap->described.load(std::memory_order_relaxed)) {
+        ty_status status = ask_tables(heap, heap->limit_bytes, described, &heap->asked);
+        if (status == TY_OK)
+            status = provide_volatile(heap, described);
+        if (status != TY_OK)
+            return status;
+        heap->described.store(described, std::memory_order_release);
+    }
     heap->provided = end;
     return TY_OK;
 }
@@ -81,19 +93,42 @@ ty_status provide_pages(ty_heap *heap, uint64_t end) {
         step = huge_page_pages / 2;
     if (end > small_heap_pages)
         step = provide_step_max;
+    if (heap->owner.most_mapped != nullptr) {
+        const uint64_t share = heap->owner.most_mapped() / page_bytes >> step_shift;
+        step = step < share ? step : share;
+    }
     uint64_t wanted = end + step;
     if (!small)
         wanted = (wanted + huge_page_pages - 1) / huge_page_pages * huge_page_pages; // so that huge pages fit
     if (wanted > heap->first_table_page)
         wanted = heap->first_table_page;
     uint64_t all = heap->limit_bytes / page_bytes;
-    if (provide_to(heap, wanted, wanted + wanted / 2 < all ? wanted + wanted / 2 : all) == TY_OK)
+    if (provide_to(heap, wanted, wanted + wanted / 16 < all ? wanted + wanted / 16 : all) == TY_OK)
         return TY_OK;
     return provide_to(heap, end, end); // there may still be room for just what is needed
 }
 
-ty_status provide_tables(ty_heap *heap, uint64_t limit_bytes) {
-    return ask_tables(heap, limit_bytes, 0, heap->described);
+[[gnu::cold]] uint64_t volatile_table_bytes(uint32_t table, uint64_t pages) {
+    static constexpr uint16_t bits[table_count] = {
+        sizeof(span_state) * 8, page_bitmap_bytes_v1 * 8, sizeof(uint32_t) * 8, 1, 1, sizeof(held_stack *) * 8};
+    if (table == table_small_pages)
+        pages = pages / huge_page_pages;
+    return ((pages + 1) * bits[table] + 63) / 64 * 8; // one more: number 0 is no span's
+}
+
+[[gnu::cold]] ty_status provide_volatile(ty_heap *heap, uint64_t described) {
+    for (uint32_t i = 0; i < table_count; i++) {
+        os::space &table = heap->tables.spaces[i];
+        if (table.most() == 0)
+            continue;
+        if (ty_status status = table.provide(volatile_table_bytes(i, described)); status != TY_OK)
+            return status;
+    }
+    return TY_OK;
+}
+
+ty_status provide_tables(const ty_heap *heap, uint64_t limit_bytes, asked_parts *asked) {
+    return ask_tables(heap, limit_bytes, heap->described.load(std::memory_order_relaxed), asked);
 }
 
 ty_status provide_header(void *base, const heap_owner &owner) {

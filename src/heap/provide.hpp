@@ -14,7 +14,11 @@ inline constexpr uint64_t provide_step_max = (uint64_t{16} << 20) / page_bytes;
 ty_status provide_pages(ty_heap *heap, uint64_t end);
 
 // Makes the tables of another limit usable, as far as those of this one are. Under pages_lock, or paused.
-ty_status provide_tables(ty_heap *heap, uint64_t limit_bytes);
+ty_status provide_tables(const ty_heap *heap, uint64_t limit_bytes, asked_parts *asked);
+
+// The volatile tables: how many bytes so many pages need, and making them usable.
+uint64_t volatile_table_bytes(uint32_t table, uint64_t pages);
+ty_status provide_volatile(ty_heap *heap, uint64_t described);
 
 // The pages of the header.
 ty_status provide_header(void *base, const heap_owner &owner);

@@ -57,42 +57,31 @@ void forget_spans(ty_heap *heap) {
 }
 
 // The volatile tables, for more pages, and the address table. On failure as before.
-ty_status swap_states(ty_heap *heap, size_t limit_bytes) {
-    span_state *states = heap->states;
-    std::atomic<uint64_t> *remote = heap->remote_bits;
-    std::atomic<uint32_t> *span_numbers = heap->span_numbers;
-    std::atomic<uint64_t> *touched = heap->memory.touched;
-    std::atomic<uint64_t> *small_pages = heap->memory.small_pages;
-    size_t pages = heap->page_count;
-    if (ty_status status = map_states(heap, limit_bytes / page_bytes); status != TY_OK)
-        return status;
-    ty_status status;
-    {
+ty_status swap_tables(ty_heap *heap, size_t limit_bytes) {
+    volatile_tables before = heap->tables;
+    heap->tables = {};
+    ty_status status = make_volatile_tables(heap, limit_bytes / page_bytes);
+    if (status == TY_OK) {
         os::lock_guard guard(caches_lock);
         status = address_table_extend(heap, limit_bytes);
     }
-    if (status == TY_OK) {
-        os::unmap_memory(states, pages * sizeof(span_state));
-        os::unmap_memory(static_cast<void *>(remote), pages * page_bitmap_bytes_v1);
-        os::unmap_memory(static_cast<void *>(span_numbers), pages * sizeof(uint32_t));
-        if (touched != nullptr)
-            memcpy(static_cast<void *>(heap->memory.touched), static_cast<void *>(touched), touched_bytes(pages));
-        os::unmap_memory(static_cast<void *>(touched), memory_bits_bytes(pages));
-        return TY_OK;
+    if (status != TY_OK) {
+        drop_tables(heap->tables);
+        heap->tables = before;
+        point_at_volatile_tables(heap);
+        return status;
     }
-    unmap_states(heap);
-    heap->states = states;
-    heap->remote_bits = remote;
-    heap->span_numbers = span_numbers;
-    heap->memory.touched = touched;
-    heap->memory.small_pages = small_pages;
-    heap->page_count = pages;
-    return status;
+    const os::space &touched = before.spaces[table_touched];
+    if (touched.provided() != 0)
+        memcpy(heap->tables.spaces[table_touched].as<char>(), touched.as<char>(), touched.provided());
+    drop_tables(before);
+    return TY_OK;
 }
 
 // All that can fail comes first; then the tables move.
 ty_status move_tables(ty_heap *heap, size_t limit_bytes) {
-    if (ty_status status = provide_tables(heap, limit_bytes); status != TY_OK)
+    asked_parts asked{{}, heap->asked.pages};
+    if (ty_status status = provide_tables(heap, limit_bytes, &asked); status != TY_OK)
         return status;
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
         settle_cache(cache, give_up::all);
@@ -100,13 +89,14 @@ ty_status move_tables(ty_heap *heap, size_t limit_bytes) {
     void *copy;
     if (ty_status status = os::map_memory(bytes.all(), os::memory_hint::none, &copy); status != TY_OK)
         return status;
-    ty_status status = swap_states(heap, limit_bytes);
+    ty_status status = swap_tables(heap, limit_bytes);
     if (status != TY_OK) {
         os::unmap_memory(copy, bytes.all());
         return status;
     }
     lift_tables(heap, static_cast<char *>(copy), bytes);
     set_tables(heap, limit_bytes);
+    heap->asked = asked;
     put_tables(heap, static_cast<const char *>(copy), bytes);
     write_header(heap);
     forget_spans(heap);

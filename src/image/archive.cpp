@@ -7,6 +7,7 @@ namespace {
 // A store into a hole of a full disk would be a SIGBUS: so blocks come first.
 ty_status provide_blocks(void *context, void *address, size_t bytes) {
     image &im = *static_cast<image *>(context);
+    os::dump(address, bytes, true);
     uint64_t offset = image_pages_offset_1 + uint64_t(static_cast<char *>(address) - im.base);
     ty_status status = im.backing.allocate(offset, bytes);
     return status == TY_E_UNSUPPORTED ? TY_OK : status; // a storage that cannot has said so in its documentation
@@ -26,7 +27,7 @@ ty_status check_believable(const image &im) {
 } // namespace
 
 heap_owner archive_owner(image &im) {
-    return {&im, provide_blocks, nullptr};
+    return {&im, provide_blocks, nullptr, false, false, create_table_aside};
 }
 
 ty_status archive_snapshot(image &im, uint64_t *epoch) {

@@ -9,6 +9,8 @@ namespace {
 
 constexpr uint32_t prefetch_pages = 2; // so far ahead
 constexpr size_t prefetch_bytes = 256; // and so much: measured, 150 to 115 ms for 100,000 scattered pages
+constexpr size_t slots_min = 2;        // one is filled while the other is written
+constexpr size_t staging_step_bytes = size_t{15} << 20; // beyond what is needed at once
 // Disk blocks are allocated in steps, each a part of what there is: with each the journal's header is written (I9).
 constexpr uint64_t journal_step_bytes = uint64_t{1} << 20;
 constexpr uint64_t journal_step_part = 8;
@@ -175,31 +177,41 @@ ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
 
 ty_status staging::create(size_t bytes) {
     size_t count = bytes / staging_slot_bytes;
-    count = count < 2 ? 2 : count; // one is filled while the other is written
+    count = count < slots_min ? slots_min : count;
     count = count < none ? count : none - 1;
     slot_count = static_cast<uint32_t>(count);
     slots = static_cast<staging_slot *>(calloc(count, sizeof *slots));
     if (!slots)
         return failure(TY_E_MEMORY, "make a table of %zu staging slots", count);
-    void *mapped = nullptr;
-    if (ty_status status = os::map_memory(count * staging_slot_bytes, os::memory_hint::huge, &mapped))
+    if (ty_status status = memory.create_aside(count * staging_slot_bytes, os::huge_page_bytes))
         return status;
-    memory = static_cast<char *>(mapped);
-    return TY_OK;
+    return memory.provide(slots_min * staging_slot_bytes);
 }
 
 void staging::destroy() {
-    if (memory)
-        os::unmap_memory(memory, slot_count * staging_slot_bytes);
+    memory.destroy();
     free(slots);
     *this = {};
+}
+
+// In steps, so that it is rare; less where there is not so much.
+bool staging::has_memory(uint32_t slot) {
+    size_t needed = (size_t{slot} + 1) * staging_slot_bytes;
+    size_t before = memory.provided();
+    if (needed <= before)
+        return true;
+    size_t roomy = std::min(needed + staging_step_bytes, size_t{slot_count} * staging_slot_bytes);
+    if (memory.provide(roomy) != TY_OK && memory.provide(needed) != TY_OK)
+        return false;
+    os::advise_huge(memory.as<char>() + before, memory.provided() - before);
+    return true;
 }
 
 uint32_t staging::take_empty() {
     uint32_t slot = empty;
     if (slot != none)
         empty = slots[slot].next;
-    else if (touched < slot_count)
+    else if (touched < slot_count && has_memory(touched))
         slot = touched++;
     else
         return none;

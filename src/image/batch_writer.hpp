@@ -38,7 +38,7 @@ struct staging {
         uint32_t last = none; // valid if there is a first
     };
 
-    char *memory = nullptr;
+    os::space memory{}; // of as many slots as were ever needed
     staging_slot *slots = nullptr;
     uint32_t slot_count = 0;
     uint32_t touched = 0;     // slots that may be in memory; those behind were not used since memory was given back
@@ -53,9 +53,10 @@ struct staging {
 
     ty_status create(size_t bytes);
     void destroy();
-    char *slot_memory(size_t slot) const { return memory + slot * staging_slot_bytes; }
+    char *slot_memory(size_t slot) const { return memory.as<char>() + slot * staging_slot_bytes; }
     // An empty one; none: all are in use.
     uint32_t take_empty();
+    bool has_memory(uint32_t slot); // false: there is no more
     void put_empty(uint32_t slot);
     void put(line &to, uint32_t slot);
     uint32_t take(line &from); // there is one

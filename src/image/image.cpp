@@ -169,4 +169,11 @@ ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size
     return give_back_copies(*im, first, bytes / page_bytes, released_bytes);
 }
 
+void leave_unused_out_of_dumps(const image &im) {
+    heap_stretch unused[heap_unused_max];
+    size_t count = heap_unused(im.heap, im.mapped_bytes, unused);
+    for (size_t i = 0; i < count; ++i)
+        os::dump(unused[i].address, unused[i].bytes, false);
+}
+
 } // namespace taiyen

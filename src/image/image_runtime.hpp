@@ -138,6 +138,8 @@ void worker_stop(image &im);
 
 ty_status archive_snapshot(image &im, uint64_t *epoch);
 heap_owner archive_owner(image &im);
+// A core file has what is used of the heap, not its whole limit. What is used later is told by the owner's provide.
+void leave_unused_out_of_dumps(const image &im);
 
 // ---- log_part.cpp: what the image keeps for a layer with a log
 

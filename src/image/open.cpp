@@ -42,7 +42,7 @@ ty_open_options with_defaults(const ty_open_options &given) {
     if (!options.storage)
         options.storage = ty_storage_default();
     if (!options.staging_bytes || !options.journal_limit_bytes) {
-        uint64_t memory = memory_for(options.memory_bytes);
+        uint64_t memory = std::min<uint64_t>(memory_for(options.memory_bytes), os::reserve_advised_max());
         if (!options.staging_bytes)
             options.staging_bytes = memory / 4;
         if (!options.journal_limit_bytes) // an open after a crash has it in memory
@@ -405,6 +405,11 @@ ty_status begin_open(image &im, opening &state) {
 heap_owner snapshot_owner(image &im) {
     heap_owner owner{};
     owner.context = &im;
+    owner.create_table = create_table_aside;
+    owner.provide = [](void *, void *address, size_t bytes) {
+        os::dump(address, bytes, true);
+        return TY_OK;
+    };
     // Free pages lose their private copies; what shows then is what the image holds, which nobody needs either.
     owner.give_back = [](void *, void *address, size_t bytes) {
         (void)os::decommit(address, bytes);
@@ -425,7 +430,8 @@ ty_status image_open(const char *path, const ty_open_options &given, const image
     if (!status) {
         take_over_batches(*im, state);
         if (!(status = start_heap(*im, state)))
-            status = raise_heap(*im);
+            if (!(status = raise_heap(*im)))
+                leave_unused_out_of_dumps(*im);
     }
     if (status) {
         ty_error error = keep_error();

@@ -114,6 +114,7 @@ ty_status start_memory(image &im, const opening &state) {
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
         return status;
     heap_set_image(im.heap, &im);
+    leave_unused_out_of_dumps(im);
     if (ty_status status = prepare_memory(im))
         return status;
     return im.read_only || !has_journal(im.kind) ? TY_OK : start_tracking(im, state.options.tracking);

@@ -19,15 +19,28 @@ constinit os::mutex making{os::lock_rank::registry};
 constinit std::atomic<ty_heap *> any_heap{nullptr}; // checked or not
 constinit unsigned checks;                          // of it; by `making`
 
-// Where the first limit is too much, for whatever reason, the largest power of two that is not.
+// Where mappings count, as for ulimit -v or mlockall, only what is used counts.
+ty_heap *make_heap_aside() {
+    void *base = os::set_aside(limit_wanted, heap_granule_bytes);
+    ty_heap *heap;
+    if (base == nullptr || heap_format(base, limit_wanted, TY_CLASSES_PACKED, aside_owner()) != TY_OK ||
+        heap_attach(base, limit_wanted, aside_owner(), true, &heap) != TY_OK)
+        return nullptr;
+    return heap;
+}
+
+// Where address space cannot be set aside it is reserved; and where the first limit is too much then, for whatever
+// reason, the largest power of two that is not.
 ty_heap *make_heap() {
+    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    options.classes = TY_CLASSES_PACKED;
+    ty_heap *heap = make_heap_aside();
+    if (heap != nullptr)
+        return heap;
     size_t limit = limit_wanted;
     while (limit > os::reserve_advised_max() && limit > heap_granule_bytes)
         limit /= 2;
-    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
-    options.classes = TY_CLASSES_PACKED;
     for (; limit >= heap_granule_bytes; limit /= 2) {
-        ty_heap *heap;
         options.limit_bytes = limit;
         if (ty_heap_create(&options, &heap) == TY_OK)
             return heap;

@@ -147,7 +147,7 @@ private:
 
 } // namespace
 
-failure::failure(ty_status status, const char *operation, ...) : error_() {
+[[gnu::cold]] failure::failure(ty_status status, const char *operation, ...) : error_() {
     errno_kept kept;
     error_.status = status;
     error_.offset = UINT64_MAX;

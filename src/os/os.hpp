@@ -11,6 +11,7 @@
 #include "numa.hpp"
 #include "page_mover.hpp"
 #include "page_set.hpp"
+#include "space.hpp"
 #include "stack.hpp"
 #include "standard_error.hpp"
 #include "storage_file.hpp"

@@ -124,6 +124,20 @@ void page_mover::stop() {
     return -1;
 }
 
+// Moves need both ends registered, and mappings are one where both are or neither is. What the kernel refuses here is
+// copied instead of moved.
+[[gnu::cold]] void page_mover::cover(void *address, size_t bytes) {
+    lock_guard guard(lock_);
+    if (fd_ < 0 || process_ != process_id())
+        return; // whoever opens one registers all that is mapped
+    uffdio_register range{};
+    range.range = {reinterpret_cast<uintptr_t>(address), bytes};
+    range.mode = UFFDIO_REGISTER_MODE_WP;
+    int kept = errno;
+    static_cast<void>(sys::ioctl(fd_, UFFDIO_REGISTER, &range));
+    errno = kept;
+}
+
 // Returns how many bytes, from the first on, are at their new place. The kernel moves from one mapping to one mapping
 // at a time; where such meet within the bytes, which is between huge pages, it refuses them as wrong arguments.
 [[gnu::cold]] size_t page_mover::move_entries(int fd, char *from, char *to, size_t bytes) {

@@ -27,6 +27,8 @@ public:
     // bytes from the first on are there now; the rest is where it was. Nothing is copied. Pages of a huge page cost a
     // split of it, once (350 µs). Thread-safe.
     size_t hand_over(void *from, void *to, size_t bytes);
+    // Pages of the range were mapped just now, where nothing was.
+    void cover(void *address, size_t bytes);
     // The kernel moves nothing here, and never will.
     bool refuses() const { return refused_.load(std::memory_order_relaxed); }
 

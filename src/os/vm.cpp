@@ -152,12 +152,18 @@ uintptr_t find_free(size_t bytes, size_t alignment, zone_end from, address_zone 
     return map_aligned(bytes, alignment < page_bytes ? page_bytes : alignment, PROT_NONE, reserved);
 }
 
+size_t address_space_max() {
+    static_assert(RLIM_INFINITY == SIZE_MAX);
+    struct rlimit limit;
+    return sys::getrlimit(RLIMIT_AS, &limit) == 0 ? limit.rlim_cur : SIZE_MAX;
+}
+
 size_t reserve_advised_max() {
     constexpr uint64_t strict = 2;
-    size_t most = SIZE_MAX;
     struct rlimit limit;
-    if (sys::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        most = limit.rlim_cur / 2;
+    size_t most = address_space_max();
+    if (most != SIZE_MAX)
+        most /= 2;
     if (sys::getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur < most / 2)
         most = limit.rlim_cur * 2;
     uint64_t overcommit = 0;
@@ -192,6 +198,10 @@ void advise_huge(void *address, size_t bytes) {
 void split_huge_page(void *page) {
     constexpr int cold = 20; // MADV_COLD, Linux 5.4
     wish(page, page_bytes, cold);
+}
+
+void dump(void *address, size_t bytes, bool dumped) {
+    wish(address, bytes, dumped ? MADV_DODUMP : MADV_DONTDUMP);
 }
 
 void advise_random(void *address, size_t bytes) {

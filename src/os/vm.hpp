@@ -32,6 +32,9 @@ uintptr_t find_free(size_t bytes, size_t alignment, zone_end from, address_zone 
 // Expected: TY_E_ADDRESS (taken; the detail says by what), TY_E_MEMORY.
 ty_status reserve(uintptr_t address, size_t bytes, size_t alignment, void **reserved);
 
+// What the process may map in all (RLIMIT_AS). SIZE_MAX: as much as there is.
+size_t address_space_max();
+
 // The most address space that one reservation should take, so that it starves nobody: half of what RLIMIT_AS allows the
 // process, and what has tables of a bearable size, in writable memory, where RLIMIT_DATA or the kernel
 // (vm.overcommit_memory 2) counts what is mapped and not what is used. SIZE_MAX: nothing bounds it.
@@ -75,6 +78,10 @@ ty_status replace_with_memory(void *address, size_t bytes);
 // The mapping at `from`, whole, with its pages, takes the place of whatever is mapped at `to`; for other threads that
 // happens at once. After a failure both may be as they were, or nothing is at `to`. Expected: TY_E_MEMORY.
 ty_status move_mapping(void *from, void *to, size_t bytes);
+
+// Whether a core file has these pages; without this it does, and of a file's private mapping also what was never
+// touched. A wish.
+void dump(void *address, size_t bytes, bool dumped);
 
 // Tells that a file mapping will be touched in random order, so that nothing is read ahead. A wish: ignored where
 // the kernel cannot.

@@ -1,5 +1,5 @@
-// Memory that grows in place: address space is reserved once, its pages are provided as they are needed and given back
-// on request. What lies in it never moves.
+// Memory that grows in place: its pages are provided as they are needed and given back on request. What lies in it
+// never moves.
 #pragma once
 
 #include "../os/os.hpp"
@@ -8,12 +8,12 @@ namespace taiyen {
 
 class area {
 public:
-    ty_status create(size_t most_bytes);
-    void destroy(); // also of what was never created
+    ty_status create(size_t most_bytes) { return memory_.create_aside(most_bytes); }
+    void destroy() { memory_.destroy(); } // also of what was never created
 
     // Makes the first so many bytes usable. Expected: TY_E_MEMORY.
     ty_status provide(size_t bytes) {
-        if (bytes <= provided_) [[likely]]
+        if (bytes <= memory_.provided()) [[likely]]
             return TY_OK;
         return grow(bytes);
     }
@@ -22,19 +22,17 @@ public:
 
     template <class T>
     T *as() const {
-        return reinterpret_cast<T *>(memory_);
+        return memory_.as<T>();
     }
     template <class T>
     size_t room() const { // elements that are provided
-        return provided_ / sizeof(T);
+        return memory_.provided() / sizeof(T);
     }
 
 private:
     ty_status grow(size_t bytes);
 
-    char *memory_;
-    size_t provided_;
-    size_t reserved_;
+    os::space memory_;
 };
 
 } // namespace taiyen
