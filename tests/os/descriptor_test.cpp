@@ -221,21 +221,29 @@ TEST(descriptor, looking_for_data_leaves_the_mark) {
     disk.close(disk.context, file);
 }
 
+// Also where the kernel or a sandbox has no statx.
 TEST(descriptor, nothing_is_durable_in_a_file_without_a_name) {
-    temporary_folder folder;
-    std::string path = folder.file("a.ty"), moved = folder.file("b.ty");
-    ty_file *file = make(path);
-    EXPECT_EQ(disk.flush(disk.context, file), TY_OK);
-    ASSERT_EQ(rename(path.c_str(), moved.c_str()), 0);
-    EXPECT_EQ(disk.flush(disk.context, file), TY_OK) << "another name is a name";
-    EXPECT_EQ(disk.check(disk.context, file), TY_OK);
-    ASSERT_EQ(unlink(moved.c_str()), 0);
-    EXPECT_EQ(disk.flush(disk.context, file), TY_E_IO);
-    EXPECT_NE(strstr(ty_error_text(), "removed"), nullptr) << ty_error_text();
-    EXPECT_EQ(disk.write_durable(disk.context, file, 0, buffer, block), TY_E_IO);
-    EXPECT_EQ(disk.check(disk.context, file), TY_E_IO);
-    EXPECT_EQ(disk.read(disk.context, file, 0, buffer, block), TY_OK);
-    disk.close(disk.context, file);
+    for (sys::fault_hook hook : {sys::fault_hook(nullptr), sys::fault_hook([](sys::call which) {
+                                     return which == sys::call::statx ? ENOSYS : 0;
+                                 })}) {
+        SCOPED_TRACE(hook ? "without statx" : "with it");
+        temporary_folder folder;
+        std::string path = folder.file("a.ty"), moved = folder.file("b.ty");
+        ty_file *file = make(path);
+        sys::hook = hook;
+        EXPECT_EQ(disk.flush(disk.context, file), TY_OK);
+        ASSERT_EQ(rename(path.c_str(), moved.c_str()), 0);
+        EXPECT_EQ(disk.flush(disk.context, file), TY_OK) << "another name is a name";
+        EXPECT_EQ(disk.check(disk.context, file), TY_OK);
+        ASSERT_EQ(unlink(moved.c_str()), 0);
+        EXPECT_EQ(disk.flush(disk.context, file), TY_E_IO);
+        EXPECT_NE(strstr(ty_error_text(), "removed"), nullptr) << ty_error_text();
+        EXPECT_EQ(disk.write_durable(disk.context, file, 0, buffer, block), TY_E_IO);
+        EXPECT_EQ(disk.check(disk.context, file), TY_E_IO);
+        EXPECT_EQ(disk.read(disk.context, file, 0, buffer, block), TY_OK);
+        sys::hook = nullptr;
+        disk.close(disk.context, file);
+    }
 }
 
 // A tracker without its descriptors says so; it never reports too few pages, and closes nothing that is not its own.
