@@ -9,7 +9,7 @@ bool exceeds_memory(const opening &state) {
 
 ty_status check_fits_reader(const image &im, const opening &state) {
     const uint64_t pages = state.journal.scan.batches.pages();
-    if (pages * page_bytes <= memory_for(0) / 2)
+    if (pages * page_bytes <= image_reader_allowed())
         return TY_OK;
     return failure(TY_E_MEMORY, "read %llu pages of snapshots that the image does not hold yet",
                    (unsigned long long)pages)

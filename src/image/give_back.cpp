@@ -209,12 +209,16 @@ void start_noting(image &im) {
 } // namespace
 
 uint64_t memory_for(uint64_t bound_bytes) {
-    uint64_t memory = os::usable_memory_bytes();
+    uint64_t memory = private_copies::memory_bytes ? private_copies::memory_bytes : os::usable_memory_bytes();
     return bound_bytes ? std::min(memory, bound_bytes) : memory;
 }
 
 uint64_t copies_allowed(uint64_t bound_bytes) {
     return bound_bytes ? bound_bytes : memory_for(0) / 4;
+}
+
+uint64_t image_reader_allowed() {
+    return memory_for(0) / 2;
 }
 
 void copies_stop(image &im) {

@@ -27,6 +27,7 @@ struct private_copies {
     // In one pause no more than so many pages go, or twice what a snapshot writes. Tests lower them.
     static inline uint64_t least_a_pause = 8192;
     static inline uint64_t piece_pages_min = 512; // of anonymous memory that is put back on the file at once
+    static inline uint64_t memory_bytes = 0; // of the machine or the control group; 0: as the kernel says. Tests set it
 };
 
 // The memory that a heap may have, for defaults: of the machine or the control group, or the bound of the options.

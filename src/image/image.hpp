@@ -86,6 +86,8 @@ ty_status image_check_writer(ty_heap *heap, const char *operation);
 ty_status image_ease(ty_heap *heap);
 // How many bytes of private memory the heap may have before anybody need look at what there is.
 uint64_t image_copies_allowed(ty_heap *heap);
+// The same for one that is open for reading, whose private memory stays.
+uint64_t image_reader_allowed();
 // Adds the pages to which others may write even while a snapshot collects: blocks that a layer above has handed out
 // before they are anybody's. Called within a pause, under what the layer holds when it starts a snapshot.
 void image_set_restless(ty_heap *heap, void (*restless)(void *context, os::page_set &pages), void *context);

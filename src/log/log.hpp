@@ -68,6 +68,8 @@ struct log_reader {
     const log_mark *end = nullptr;
     // A thread may read what follows meanwhile. The functions are called by the caller's alone.
     bool read_ahead = false;
+    // Behind a frame: a reading could begin here for which all that was read is in a snapshot. NULL: not wanted.
+    ty_status (*frame)(void *context, const log_mark &here) = nullptr;
 };
 struct log_contents {
     log_mark end;  // behind the last valid frame

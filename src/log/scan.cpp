@@ -178,7 +178,8 @@ ty_status scanner::take(const found_frame &frame) {
     contents_.end.position = position_;
     contents_.end.session = session_;
     contents_.frames += 1;
-    return TY_OK;
+    // A session that repeats records (L4) counts what was read already.
+    return reader_.frame && counted_ == contents_.end.sequence ? reader_.frame(reader_.context, contents_.end) : TY_OK;
 }
 
 // L1, L5: what was written one or more turns of the ring later lies on what was free because a snapshot held it. The

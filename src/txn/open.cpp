@@ -105,7 +105,8 @@ ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity
     if (status)
         return status;
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
-    return replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan);
+    status = replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan);
+    return status || !state.read_only() ? status : replay_check_fits(state.place, state.plan);
 }
 
 ty_status check_log(void *context, const image_log &told, bool created, uint64_t *log_identity) {
@@ -185,7 +186,7 @@ ty_status restore(opening &state, txn_runtime &rt) {
     if (ty_status status = reservations_recover(rt))
         return status;
     uint64_t started_ns = os::now_ns();
-    if (ty_status status = replay_run(rt, state.place, state.identity, state.from, state.plan))
+    if (ty_status status = replay_run(rt, state.place, state.identity, state.from, !state.read_only(), state.plan))
         return status;
     state.replay_ns = os::now_ns() - started_ns;
     rt.figures.replay_ns.add(state.replay_ns);
@@ -207,6 +208,8 @@ ty_status start_log(opening &state, txn_runtime &rt) {
     options.context = rt.heap;
     if (ty_status status = log_start(options, &rt.log))
         return status;
+    if (state.plan.snapshot.session)
+        log_release(rt.log, state.plan.snapshot);
     rt.sink = state.place.sink;
     rt.own_sink = state.place.own;
     rt.log_path = state.place.path;

@@ -47,14 +47,19 @@ struct replay_plan {
     page_copier pages;   // that records write to
     uint64_t words;      // that they do
     uint64_t operations; // and procedures
+    log_mark snapshot;   // the last one taken during the replay; session 0: none was
 };
 // Of fewer bytes of records a second thread is not worth its start. Tests lower it.
 inline uint64_t replay_helper_min_bytes = uint64_t{256} << 10;
 // The heap's memory, where it is there already, is not changed; pages of it may be copied.
 ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, const image_log &told,
                       bool threads, replay_plan *plan);
-// Brings the heap's memory to the end of what was scanned.
-ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from,
+// TY_E_MEMORY where the pages that records write to are more than memory may hold: for a heap that is opened for
+// reading.
+ty_status replay_check_fits(const log_place &place, const replay_plan &plan);
+// Brings the heap's memory to the end of what was scanned. writes: snapshots may be taken on the way, where memory has
+// no room for all pages that are written.
+ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from, bool writes,
                      replay_plan &plan);
 
 inline log_open_2 open_of(const open_identity_2 &open) {

@@ -11,19 +11,21 @@ page_copier::~page_copier() {
         pages->destroy();
 }
 
-ty_status page_copier::create(uint64_t page_count, bool threads, char *memory, uint64_t early_pages) {
+ty_status page_copier::create(uint64_t page_count, bool threads, char *memory, uint64_t early_pages,
+                              uint64_t most_pages) {
     for (os::page_set *pages : {&noted_, &waiting_, &taken_})
         if (ty_status status = pages->create(page_count))
             return status;
     threads_ = threads;
     memory_ = memory;
     early_pages_ = threads ? early_pages : 0;
+    most_pages_ = most_pages;
     return TY_OK;
 }
 
 // What waits goes to the thread, if that has done what it had.
 void page_copier::copy_early() {
-    if (started_ && !done_.load(std::memory_order_relaxed))
+    if ((started_ && !done_.load(std::memory_order_relaxed)) || noted_.count() > most_pages_)
         return;
     stop();
     taken_.clear();

@@ -21,8 +21,10 @@ public:
     page_copier &operator=(const page_copier &) = delete;
     ~page_copier();
 
-    // threads: whether a thread may help. early_pages: so many, from `memory` on, can be copied before finish.
-    ty_status create(uint64_t page_count, bool threads, char *memory, uint64_t early_pages);
+    // threads: whether a thread may help. early_pages: so many, from `memory` on, can be copied before finish; not when
+    // more than most_pages are noted.
+    ty_status create(uint64_t page_count, bool threads, char *memory, uint64_t early_pages,
+                     uint64_t most_pages = UINT64_MAX);
 
     void note(uint64_t page) {
         if (noted_.contains(page))
@@ -34,6 +36,9 @@ public:
         if (waiting_.count() >= early_min_pages)
             copy_early();
     }
+    uint64_t noted() const { return noted_.count(); }
+    // What was noted is so no longer. Not where pages are copied.
+    void forget() { noted_.clear(); }
     // Ends what is copied early; no thread works when it returns. Pages can still be noted.
     void stop();
     // The rest is copied, where it is many.
@@ -52,6 +57,7 @@ private:
     bool threads_ = false;
     char *memory_ = nullptr;
     uint64_t early_pages_ = 0;
+    uint64_t most_pages_ = UINT64_MAX;
     os::page_set noted_;
     os::page_set waiting_; // noted, to be copied early, and nobody has them
     os::page_set taken_;   // by the thread

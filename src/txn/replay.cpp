@@ -189,11 +189,11 @@ struct log_source {
     log_mark from;
 };
 
-ty_status replay_again(record_reader &reader, const log_source &source, bool threads, const replay_plan &plan) {
+ty_status replay_again(record_reader &reader, const log_source &source, const log_reader &how,
+                       const replay_plan &plan) {
     log_contents contents{};
     const log_mark &end = plan.contents.end;
-    ty_status status = log_scan(*source.place.sink, source.place.path, source.identity, source.from,
-                                {&reader, record_reader::passing, &end, threads}, &contents);
+    ty_status status = log_scan(*source.place.sink, source.place.path, source.identity, source.from, how, &contents);
     if (!status && memcmp(&contents.end, &end, sizeof end))
         return failure(TY_E_IO, "replay the log: it reads as another than a moment ago")
             .at(source.place.path)
@@ -201,7 +201,65 @@ ty_status replay_again(record_reader &reader, const log_source &source, bool thr
     return status ? status : reader.writer.hand_over(true);
 }
 
-ty_status replay_alone(replayer &replay, const log_source &source, const txn_runtime &rt, const replay_plan &plan) {
+// Where memory cannot hold all pages that the log writes to: snapshots are taken between frames, and copies go.
+class stage_reader {
+public:
+    stage_reader(txn_runtime &rt, record_reader &reader, const log_source &source, replay_plan &plan)
+        : rt_(rt), reader_(reader), plan_(plan),
+          most_pages_(image_copies_allowed(rt.heap) / os::page_bytes / 2), check_{&stage_, source.place.path,
+                                                                                  reader.scope} {}
+
+    ty_status create() { return stage_.pages.create(heap_limit(rt_.heap) / os::page_bytes, false, nullptr, 0); }
+    log_reader how() { return {this, record, &plan_.contents.end, rt_.threads, frame}; }
+
+private:
+    static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+        auto &self = *static_cast<stage_reader *>(context);
+        ty_status status = record_check::record(&self.check_, sequence, position, bytes, size);
+        return status ? status : record_reader::passing(&self.reader_, sequence, position, bytes, size);
+    }
+    // An operation writes to some page, too.
+    static ty_status frame(void *context, const log_mark &here) {
+        auto &self = *static_cast<stage_reader *>(context);
+        if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_)
+            return TY_OK;
+        ty_status status = self.reader_.writer.hand_over();
+        if (!status)
+            self.take_snapshot(here);
+        return status;
+    }
+    // One that fails leaves the pages in memory, dirty, for the next one. The open need not fail for it.
+    void take_snapshot(const log_mark &here) {
+        const image_mark mark = mark_of(here);
+        uint64_t epoch = 0;
+        heap_restore_end(rt_.heap);
+        ty_status status = image_snapshot_start(rt_.heap, &mark, &epoch);
+        if (!status && !(status = image_snapshot_wait(rt_.heap, epoch))) {
+            plan_.snapshot = here;
+            status = image_ease(rt_.heap);
+        }
+        heap_restore_begin(rt_.heap);
+        stage_.pages.forget();
+        stage_.operations = 0;
+    }
+
+    txn_runtime &rt_;
+    record_reader &reader_;
+    replay_plan &plan_;
+    const uint64_t most_pages_;
+    replay_plan stage_{}; // since the last snapshot
+    record_check check_;
+};
+
+ty_status replay_in_stages(record_reader &reader, const log_source &source, txn_runtime &rt, replay_plan &plan) {
+    plan.records.destroy();
+    stage_reader stages(rt, reader, source, plan);
+    if (ty_status status = stages.create())
+        return status;
+    return replay_again(reader, source, stages.how(), plan);
+}
+
+ty_status replay_alone(replayer &replay, const log_source &source, txn_runtime &rt, replay_plan &plan, bool in_stages) {
     step_batches batches;
     if (ty_status status = batches.create(1))
         return status;
@@ -216,7 +274,13 @@ ty_status replay_alone(replayer &replay, const log_source &source, const txn_run
         }
     } doer{replay, TY_OK};
     record_reader reader{{{&doer, doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}};
-    ty_status status = plan.records.whole() ? reader.kept(plan) : replay_again(reader, source, rt.threads, plan);
+    ty_status status = TY_OK;
+    if (in_stages)
+        status = replay_in_stages(reader, source, rt, plan);
+    else if (plan.records.whole())
+        status = reader.kept(plan);
+    else
+        status = replay_again(reader, source, {&reader, record_reader::passing, &plan.contents.end, rt.threads}, plan);
     return doer.status ? doer.status : status;
 }
 
@@ -283,7 +347,8 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, log_
     uint64_t pages = told.limit_bytes / os::page_bytes;
     char *memory = told.heap ? static_cast<char *>(heap_base(told.heap)) : nullptr;
     uint64_t used_pages = told.heap ? heap_used_bytes(told.heap) / os::page_bytes : 0;
-    if (ty_status status = plan->pages.create(pages, threads, memory, used_pages))
+    uint64_t most_pages = told.heap ? image_copies_allowed(told.heap) / os::page_bytes : 0;
+    if (ty_status status = plan->pages.create(pages, threads, memory, used_pages, most_pages))
         return status;
     plan->records.create();
     record_check check{plan, place.path, {heap_header_pages * words_per_page, pages * words_per_page}};
@@ -293,19 +358,30 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, log_
     return status;
 }
 
-ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from,
+ty_status replay_check_fits(const log_place &place, const replay_plan &plan) {
+    const uint64_t pages = plan.pages.noted();
+    if (pages * os::page_bytes <= image_reader_allowed())
+        return TY_OK;
+    return failure(TY_E_MEMORY, "read a log that writes to %llu pages", (unsigned long long)pages)
+        .at(place.path)
+        .remedy("open the heap for writing once: that takes a snapshot");
+}
+
+ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from, bool writes,
                      replay_plan &plan) {
     if (plan.contents.records == 0)
         return TY_OK;
-    plan.pages.finish(rt.base);
+    const bool in_stages = writes && plan.pages.noted() * os::page_bytes > image_copies_allowed(rt.heap);
+    if (!in_stages)
+        plan.pages.finish(rt.base);
     heap_restore_begin(rt.heap);
     replayer replay(rt, place.path);
     bool done = false;
     ty_status status = TY_OK;
-    if (rt.threads && plan.records.whole() && plan.contents.record_bytes >= replay_helper_min_bytes)
+    if (!in_stages && rt.threads && plan.records.whole() && plan.contents.record_bytes >= replay_helper_min_bytes)
         status = replay_with_helper(replay, rt, plan, &done);
     if (!status && !done)
-        status = replay_alone(replay, {place, identity, from}, rt, plan);
+        status = replay_alone(replay, {place, identity, from}, rt, plan, in_stages);
     heap_restore_end(rt.heap);
     return status;
 }

@@ -163,4 +163,56 @@ TEST_F(txn_give_back_test, automatic_stores_are_found_all_the_same) {
     heap = nullptr;
 }
 
+// What the log writes to is eight times what memory may hold.
+TEST_F(txn_give_back_test, a_log_that_writes_to_more_than_memory_is_replayed_in_stages) {
+    constexpr size_t bytes = size_t{32} << 20;
+    const size_t bound = options.memory_bytes;
+    options.memory_bytes = 0; // so that no snapshot is taken
+    open();
+    char *block = make(bytes);
+    ASSERT_OK(ty_close(heap));
+    open();
+    set_words(block, bytes, uint64_t{1} << 40);
+    set_words(block, bytes / 2, uint64_t{2} << 40);
+    ASSERT_OK(ty_discard(heap));
+    options.memory_bytes = bound;
+    for (int round = 0; round < 2; ++round) { // the second has what the last snapshot of the first left
+        open();
+        EXPECT_EQ(round == 0, report.replayed_transactions == 3 * bytes / 2 / 16 / 4096);
+        EXPECT_LE(private_pages(block, bytes) * 4096, 2 * bound);
+        expect_words(block, bytes / 2, uint64_t{2} << 40);
+        expect_sound(heap);
+        set_words(block + bytes / 2, 16 * 4096, uint64_t{3} << 40);
+        ASSERT_OK(ty_discard(heap));
+    }
+    EXPECT_LT(report.replayed_transactions, bytes / 16 / 4096);
+    options.memory_bytes = 0;
+    open();
+    expect_words(block, bytes / 2, uint64_t{2} << 40);
+    for (size_t at = bytes / 2; at < bytes; at += 4096)
+        ASSERT_EQ((at < bytes / 2 + 16 * 4096 ? uint64_t{3} << 40 : (uint64_t{1} << 40) + bytes / 2) + at - bytes / 2,
+                  *reinterpret_cast<uint64_t *>(block + at));
+    ASSERT_OK(ty_close(heap));
+    heap = nullptr;
+}
+
+// It cannot take snapshots: what the log writes to stays in memory.
+TEST_F(txn_give_back_test, a_reader_is_refused_where_memory_has_no_room_for_what_the_log_writes_to) {
+    constexpr size_t bytes = size_t{4} << 20;
+    options.memory_bytes = 0;
+    open();
+    char *block = make(bytes);
+    ASSERT_OK(ty_snapshot(heap));
+    set_words(block, bytes, 5);
+    ASSERT_OK(ty_discard(heap));
+    heap = nullptr;
+    options.mode = TY_OPEN_READ_ONLY;
+    private_copies::memory_bytes = bytes;
+    const ty_status status = ty_open(heap_path, &options, &heap, &report);
+    private_copies::memory_bytes = 0;
+    EXPECT_EQ(TY_E_MEMORY, status) << ty_error_text();
+    open();
+    expect_words(block, bytes, 5);
+}
+
 } // namespace
