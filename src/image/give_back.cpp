@@ -191,7 +191,6 @@ uint64_t excess_pages(image &im, uint64_t written) {
     return room.available < needed ? (needed - room.available) / page_bytes + room.limit / 16 / page_bytes : 0;
 }
 
-// A heap has at most as many copies as pages in use.
 void start_noting(image &im) {
     private_copies &copies = im.copies;
     uint64_t page_count = im.dirty.page_count();
@@ -201,7 +200,6 @@ void start_noting(image &im) {
     }
     if (!copies.bound_bytes)
         copies.memory.start();
-    copies.pages.insert_range(0, std::min<uint64_t>(heap_used_bytes(im.heap) / page_bytes, page_count));
     os::advise_random(im.base, im.mapped_bytes);
     copies.noted = true;
 }
@@ -219,6 +217,17 @@ uint64_t copies_allowed(uint64_t bound_bytes) {
 
 uint64_t image_reader_allowed() {
     return memory_for(0) / 2;
+}
+
+// Pages that have no copy must not be noted: what goes in a pause is counted by notes.
+void copies_start(image &im, const batch_list &restored) {
+    if (im.read_only || heap_used_bytes(im.heap) <= copies_allowed(im.copies.bound_bytes))
+        return;
+    start_noting(im);
+    if (im.copies.noted)
+        for (const batch *b = restored.first; b; b = b->next)
+            for (size_t i = 0; i < b->copies.count; ++i)
+                im.copies.pages.insert(b->copies.items[i].page);
 }
 
 void copies_stop(image &im) {
@@ -240,8 +249,11 @@ bool copies_pressed(image &im) {
     private_copies &copies = im.copies;
     if (heap_used_bytes(im.heap) <= copies_allowed(copies.bound_bytes))
         return false;
-    if (!copies.noted)
+    if (!copies.noted) { // a heap that fitted when it was opened: any page in use may have a copy
         start_noting(im);
+        if (copies.noted)
+            copies.pages.insert_range(0, std::min(heap_used_bytes(im.heap), im.mapped_bytes) / page_bytes);
+    }
     if (!copies.noted || !excess_pages(im, copies.last_pages))
         return false;
     (void)apply_batches(im); // if it fails nothing is given back, and whoever waits for it is told

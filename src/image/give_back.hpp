@@ -7,6 +7,7 @@
 namespace taiyen {
 
 struct image;
+struct batch_list;
 
 // Under control, but for the bound, which is constant from the open on.
 struct private_copies {
@@ -36,6 +37,8 @@ uint64_t memory_for(uint64_t bound_bytes);
 uint64_t copies_allowed(uint64_t bound_bytes);
 
 // From here on under control.
+// Notes what is private at the open, of a heap that may not fit. restored: batches whose pages were put over the image.
+void copies_start(image &im, const batch_list &restored);
 void copies_stop(image &im);
 // Whether copies are to go, as far as can be told before the heap is paused; then all batches are applied if that can
 // be. Nothing but a comparison for a heap that fits.

@@ -123,7 +123,11 @@ ty_status start_memory(image &im, const opening &state) {
 ty_status take_memory(image &im, opening &state) {
     if (ty_status status = map_heap(im, state))
         return status;
-    return start_memory(im, state);
+    if (ty_status status = start_memory(im, state))
+        return status;
+    if (has_journal(im.kind))
+        copies_start(im, state.journal.scan.batches);
+    return TY_OK;
 }
 
 ty_status probe_address(const image &im, uint64_t limit_bytes) {

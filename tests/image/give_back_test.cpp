@@ -204,6 +204,23 @@ TEST_P(give_back_test, what_waits_to_be_applied_stays) {
     expect_value(6);
 }
 
+// What goes in a pause is not used up by pages that were never written since the open.
+TEST_P(give_back_test, only_pages_with_copies_are_looked_for) {
+    if (!GetParam().reopened)
+        GTEST_SKIP() << "all pages were written";
+    fill(512);
+    ASSERT_OK(ty_close(heap));
+    open();
+    for (int round = 1; round < 4; ++round) {
+        for (size_t i = blocks.size() - 32; i < blocks.size(); ++i)
+            memset(blocks[i], round, block_bytes);
+        ASSERT_OK(ty_snapshot(heap));
+        EXPECT_LE(private_in_blocks() * 4096, bound_bytes + 32 * block_bytes);
+    }
+    ASSERT_OK(ty_snapshot(heap));
+    EXPECT_LE(private_in_blocks() * 4096, bound_bytes);
+}
+
 TEST_P(give_back_test, an_open_applies_what_would_not_fit) {
     fill(64);                 // 4 MB, four times the bound
     options.memory_bytes = 0; // so that the snapshots wait
