@@ -1,8 +1,8 @@
 // The pages that a fault handler has seen written: bits that many threads set at once, in signal handlers too, in three
 // levels, so that a few bits in a terabyte are found quickly.
 //
-// B3: a page bit is set before its word's bit in the level above, and that before the one above it. Who finds a bit
-//     finds it after the handler that set it has returned.
+// B3: once set has returned, its page bits are set, and the bits of their words in the two levels above, whatever other
+//     threads set meanwhile: who looks then finds them.
 #pragma once
 
 #include "page_set.hpp"

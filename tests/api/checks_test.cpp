@@ -282,6 +282,20 @@ TEST(checks, what_is_freed_is_no_leak_and_the_heap_is_one_free_run_again) {
     EXPECT_TRUE(heap.found.empty()) << heap.found[0].text;
 }
 
+// A block that the quarantine has no room for is freed at once, and its record with it (C1): nobody takes the next
+// block at its place for the one before.
+TEST(checks, what_is_too_large_for_the_quarantine_is_gone_at_once) {
+    checked_heap heap(TY_CHECK_LEAKS | TY_CHECK_BOUNDS, 16384);
+    for (size_t size : {size_t{300'000}, size_t{200'000}, size_t{100}}) {
+        char *block = heap.make(size);
+        EXPECT_EQ(ty_usable_size(block), size);
+        EXPECT_EQ(ty_free(block), TY_OK) << ty_error_text();
+        EXPECT_EQ(ty_heap_verify(heap.heap, nullptr, nullptr), TY_OK) << ty_error_text();
+    }
+    heap.end();
+    EXPECT_TRUE(heap.found.empty()) << heap.found[0].text;
+}
+
 TEST(checks, blocks_are_seen_as_they_were_asked_for) {
     for (unsigned checks : {unsigned{TY_CHECK_BOUNDS}, unsigned{TY_CHECK_GUARD_PAGES}, unsigned{TY_CHECK_FREED}}) {
         checked_heap heap(checks);

@@ -67,18 +67,23 @@ inline ty_status write_tags(const disk_owner &on, ty_file *file, uint64_t page, 
 
 inline constexpr uint64_t mixed_sector = UINT64_MAX; // a sector whose words differ
 
-// The numbers of all sectors of a file.
-inline std::vector<uint64_t> read_tags(const disk_owner &on, const char *path) {
+inline std::vector<char> read_bytes(const disk_owner &on, const char *path) {
     ty_file *file = on.open(path, 0);
     uint64_t size = 0;
     EXPECT_EQ(on.table->get_size(on.table->context, file, &size), TY_OK);
     buffer data = make_buffer(size + block);
     EXPECT_EQ(on.table->read(on.table->context, file, 0, data.get(), size), TY_OK);
     on.close(file);
+    return {data.get(), data.get() + size};
+}
+
+// The numbers of all sectors of a file.
+inline std::vector<uint64_t> read_tags(const disk_owner &on, const char *path) {
+    std::vector<char> data = read_bytes(on, path);
     std::vector<uint64_t> tags;
-    for (uint64_t at = 0; at < size; at += sector_bytes) {
+    for (uint64_t at = 0; at < data.size(); at += sector_bytes) {
         uint64_t words[sector_bytes / 8];
-        std::memcpy(words, data.get() + at, sector_bytes);
+        std::memcpy(words, data.data() + at, sector_bytes);
         bool same = true;
         for (uint64_t word : words) {
             same = same && word == words[0];

@@ -4,6 +4,8 @@
 // the collected pages alone, as a snapshot is.
 #include "src/os/fault_handler.hpp"
 #include "src/os/os.hpp"
+#include "src/os/syscalls.hpp"
+#include "tests/os/given_time.hpp"
 #include "tests/os/tracked_memory.hpp"
 
 #include <algorithm>
@@ -212,6 +214,38 @@ TEST_P(tracking, a_copy_made_from_collected_pages_misses_no_racing_write) {
     EXPECT_EQ(missed, 0u) << "after " << rounds << " rounds";
 }
 
+// A page is written before each system call that a collection makes, by who collects: this collection reports it, or
+// the next one (T3).
+TEST_P(tracking, a_write_between_the_steps_of_a_collection_is_not_lost) {
+    if (by_signal())
+        GTEST_SKIP() << "the faults are held: it would wait for itself";
+    constexpr uint64_t pages = 100;
+    static region *written;
+    static uint64_t next;
+    begin(pages);
+    START_OR_SKIP();
+    SKIP_UNLESS_RACES_ARE_SEEN();
+    written = memory.get();
+    next = 0;
+    std::vector<int> copy(pages, 0);
+    for (int round = 0; round < 10; round++) {
+        memory->touch(50);
+        sys::hook = [](sys::call) {
+            written->touch(next++ % pages);
+            return 0;
+        };
+        std::set<uint64_t> pages_found = collect();
+        sys::hook = nullptr;
+        for (uint64_t page : pages_found)
+            copy[page] = memory->at(page);
+    }
+    EXPECT_GT(next, 0u);
+    for (uint64_t page : collect())
+        copy[page] = memory->at(page);
+    for (uint64_t page = 0; page < pages; page++)
+        ASSERT_EQ(copy[page], memory->at(page)) << page;
+}
+
 TEST_P(tracking, two_threads_that_write_one_page_at_once_both_succeed) {
     constexpr uint64_t pages = 400;
     begin(pages);
@@ -398,6 +432,44 @@ TEST(tracker_kernel, a_range_that_was_mapped_anew_is_an_error_and_no_write_is_fo
     dirty.stop();
     found.destroy();
     now.destroy();
+}
+
+// A handler has noted a page, and is about to make it writable: a collection waits for it (W2), or the write that comes
+// then would belong to none (T3).
+TEST(tracker_signal, a_collection_waits_for_a_handler_that_is_inside) {
+    static std::atomic<bool> inside, collected;
+    static thread_local bool writes;
+    static pthread_t collects;
+    collects = pthread_self();
+    inside = collected = false;
+    region memory(backing::anonymous, 64);
+    tracker dirty;
+    page_set found;
+    ASSERT_EQ(found.create(64), TY_OK);
+    ASSERT_EQ(dirty.start(memory.base, 64, tracker_method::signal), TY_OK);
+    sys::hook = [](sys::call which) {
+        if (!writes || which != sys::call::mprotect)
+            return 0;
+        inside = true;
+        give_time_to(collects, [] { return collected.load(); });
+        return 0;
+    };
+    std::thread writer([&] {
+        writes = true;
+        memory.word(7, 0).store(1, std::memory_order_relaxed);
+    });
+    while (!inside)
+        std::this_thread::yield();
+    ASSERT_EQ(dirty.collect(found), TY_OK);
+    uint64_t seen = memory.word(7, 0).load(std::memory_order_relaxed);
+    collected = true;
+    writer.join();
+    sys::hook = nullptr;
+    found.clear();
+    ASSERT_EQ(dirty.collect(found), TY_OK);
+    EXPECT_TRUE(seen == 1 || found.contains(7));
+    dirty.stop();
+    found.destroy();
 }
 
 // Pieces get coarser as the budget of mappings is used up: nothing is missed, and the mappings stay within bounds.

@@ -6,6 +6,7 @@
 #include "src/os/fault_handler.hpp"
 #include "src/os/os.hpp"
 #include "src/os/syscalls.hpp"
+#include "tests/os/given_time.hpp"
 #include "tests/os/tracked_memory.hpp"
 
 #include <algorithm>
@@ -562,6 +563,75 @@ TEST(write_guard, two_threads_that_write_one_piece_at_once_are_one_call) {
     EXPECT_EQ(keeper.overlapping, 0);
     for (uint64_t page = 0; page < pages; page++)
         ASSERT_EQ(memory.word(page, 0) + memory.word(page, 1), 2 * (page + 1));
+    guard.stop();
+}
+
+// While the owner is called for a piece, the kernel cannot write there either: it is not writable yet (G1).
+TEST(write_guard, a_piece_is_not_writable_before_its_owner_has_agreed) {
+    struct trial {
+        int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+        ssize_t written = 0;
+        int error = 0;
+        ~trial() { close(zeros); }
+    } tried;
+    auto try_to_write = [](void *context, const first_write &write) {
+        trial &its = *static_cast<trial *>(context);
+        its.written = read(its.zeros, const_cast<void *>(write.address), 1);
+        its.error = errno;
+        return write_answer::allow;
+    };
+    region memory(backing::anonymous, 64);
+    write_guard guard;
+    ASSERT_EQ(guard.start(memory.base, 64, 4, try_to_write, &tried), TY_OK);
+    ASSERT_EQ(guard.arm(), TY_OK);
+    memory.touch(9);
+    EXPECT_EQ(tried.written, -1);
+    EXPECT_EQ(tried.error, EFAULT);
+    EXPECT_EQ(memory.at(9), 1);
+    guard.stop();
+}
+
+// A thread is inside the owner. Another one, which writes elsewhere (G2), or protects what it has written there (G3),
+// waits for it.
+TEST(write_guard, who_serves_or_protects_waits_for_who_is_inside) {
+    struct waiting {
+        pthread_t other = pthread_self();
+        std::atomic<bool> entered{false}, second_called{false}, protected_again{false};
+        bool overlapped = false;
+    } seen;
+    auto wait_inside = [](void *context, const first_write &write) {
+        waiting &its = *static_cast<waiting *>(context);
+        if (write.piece != 3) {
+            its.second_called = write.piece == 5;
+            return write_answer::allow;
+        }
+        its.entered = true;
+        give_time_to(its.other, [&] { return its.second_called || its.protected_again; });
+        its.overlapped = its.second_called || its.protected_again;
+        return write_answer::allow;
+    };
+    region memory(backing::anonymous, 64);
+    write_guard guard;
+    ASSERT_EQ(guard.start(memory.base, 64, 4, wait_inside, &seen), TY_OK);
+    for (bool protects : {false, true}) {
+        seen.entered = seen.second_called = seen.protected_again = false;
+        ASSERT_EQ(guard.arm(), TY_OK);
+        memory.touch(28);
+        std::thread first([&] { memory.touch(12); });
+        while (!seen.entered)
+            std::this_thread::yield();
+        if (protects) {
+            uint64_t piece = 7;
+            EXPECT_EQ(guard.protect(&piece, 1), TY_OK);
+            seen.protected_again = true;
+        } else {
+            memory.touch(20);
+            EXPECT_TRUE(seen.second_called);
+        }
+        first.join();
+        EXPECT_FALSE(seen.overlapped) << protects;
+        ASSERT_EQ(guard.disarm(), TY_OK);
+    }
     guard.stop();
 }
 
