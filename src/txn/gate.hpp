@@ -33,9 +33,9 @@ public:
     void unlock_shared();
 
 private:
-    // Fields of the state: readers that are in, that wait, and that may come in before the next writer (G1: not more
-    // than wait, and each of those takes one as it comes in, so it gets 0 again); writers that wait; the writer that is
-    // in. Each count has room for 65,535 threads at least.
+    // Fields of the state: readers that are in, that wait, and that may come in before the next writer (X10: not
+    // more than wait, and each of those takes one as it comes in, so it gets 0 again); writers that wait; the writer
+    // that is in. Each count has room for 65,535 threads at least.
     static constexpr uint64_t reader_in = 1;
     static constexpr uint64_t reader_waits = uint64_t{1} << 16;
     static constexpr uint64_t reader_next = uint64_t{1} << 32;

@@ -6,8 +6,10 @@
 #include "src/heap/remote.hpp"
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <latch>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <sys/wait.h>
 #include <thread>
@@ -558,6 +560,89 @@ TEST_F(heap_held, many_threads_that_end_at_once) {
     EXPECT_EQ(memory.heap->resting_count.load(), resting_max);
     for (auto &block : blocks)
         ASSERT_EQ(release(block), TY_OK);
+    expect_empty();
+}
+
+// As many caches rest as may: that of the next thread that ends gives up what it has, and shuts its inbox (R3).
+class heap_held_full : public heap_held {
+protected:
+    // Each has a cache before the others rest, and waits for its turn: so none takes another's over.
+    struct worker {
+        explicit worker(heap_held_full &test)
+            : thread([this, &test] {
+                  test.release(test.allocate(100));
+                  started.count_down();
+                  turn.wait();
+                  work();
+              }) {
+            started.wait();
+        }
+        void end(const std::function<void()> &what) {
+            work = what;
+            turn.count_down();
+            thread.join();
+        }
+        std::function<void()> work;
+        std::latch started{1}, turn{1};
+        std::thread thread;
+    };
+
+    heap_held_full() { release(allocate(100)); }
+    void let_others_rest() {
+        std::vector<std::unique_ptr<worker>> others;
+        for (uint32_t i = 0; i < resting_max; i++)
+            others.push_back(std::make_unique<worker>(*this));
+        for (auto &other : others)
+            other->end([] {});
+        ASSERT_EQ(memory.heap->resting_count.load(), resting_max);
+    }
+};
+
+TEST_F(heap_held_full, what_came_to_a_thread_that_ends_is_free) {
+    worker owner(*this), other(*this);
+    let_others_rest();
+    std::vector<char *> blocks;
+    std::latch allocated{1}, freed{1};
+    std::thread sender([&] {
+        allocated.wait();
+        other.end([&] {
+            for (char *block : blocks)
+                EXPECT_EQ(release(block), TY_OK);
+        });
+        freed.count_down();
+    });
+    owner.end([&] {
+        for (int i = 0; i < 500; i++)
+            blocks.push_back(allocate(100));
+        allocated.count_down();
+        freed.wait();
+    });
+    sender.join();
+    expect_empty();
+}
+
+TEST_F(heap_held_full, what_is_sent_to_a_thread_that_ended_is_free) {
+    worker owner(*this), other(*this);
+    let_others_rest();
+    std::vector<char *> blocks;
+    std::latch allocated{1}, gathered{1}, owner_ended{1};
+    std::thread sender([&] {
+        other.end([&] {
+            allocated.wait();
+            for (char *block : blocks)
+                EXPECT_EQ(release(block), TY_OK);
+            gathered.count_down();
+            owner_ended.wait(); // what is gathered is sent when this thread ends
+        });
+    });
+    owner.end([&] {
+        for (int i = 0; i < 10; i++)
+            blocks.push_back(allocate(100));
+        allocated.count_down();
+        gathered.wait();
+    });
+    owner_ended.count_down();
+    sender.join();
     expect_empty();
 }
 

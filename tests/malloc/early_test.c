@@ -9,7 +9,7 @@ extern int handlers_run;
 int main(void) {
     void *volatile block = malloc(10);
     free(block);
-    alarm(60); /* a handler that waits for the heap's own one waits for ever */
+    alarm(20); /* a handler that waits for the heap's own one waits for ever */
     pid_t child = fork();
     if (child == 0)
         _exit(handlers_run == 2 ? 0 : 1);

@@ -3,8 +3,12 @@
 // equal under it, and every thread gets to its end.
 #include "src/txn/gate.hpp"
 
+#include <fstream>
 #include <gtest/gtest.h>
+#include <string>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace taiyen::test {
@@ -47,6 +51,13 @@ TEST(gate, writers_are_alone_and_readers_see_whole_changes) {
     p.gate.unlock();
 }
 
+// Whether a thread sleeps in the kernel until a word changes.
+bool waits_for_a_word(int id) {
+    std::ifstream file("/proc/self/task/" + std::to_string(id) + "/syscall");
+    long number = -1;
+    return id != 0 && file >> number && number == SYS_futex;
+}
+
 TEST(gate, what_excludes_what) {
     txn_gate gate;
     gate.lock();
@@ -85,6 +96,35 @@ TEST(gate, a_waiting_writer_goes_before_new_readers) {
     writer.join();
     reader.join();
     EXPECT_TRUE(seen);
+}
+
+// A reader and a writer wait for a writer: the reader is next (X10).
+TEST(gate, readers_that_waited_go_before_the_next_writer) {
+    for (int round = 0; round < 20; round++) {
+        txn_gate gate;
+        std::atomic<bool> read{false};
+        bool seen = false;
+        std::atomic<int> reader_id{0}, writer_id{0};
+        gate.lock();
+        std::thread reader([&] {
+            reader_id = gettid();
+            gate.lock_shared();
+            read = true;
+            gate.unlock_shared();
+        });
+        std::thread writer([&] {
+            writer_id = gettid();
+            gate.lock();
+            seen = read;
+            gate.unlock();
+        });
+        while (!waits_for_a_word(reader_id) || !waits_for_a_word(writer_id))
+            std::this_thread::yield();
+        gate.unlock();
+        reader.join();
+        writer.join();
+        ASSERT_TRUE(seen) << round;
+    }
 }
 
 } // namespace

@@ -302,6 +302,26 @@ TEST(attach, buffers_that_make_no_sense_can_be_removed) {
     ASSERT_OK(ty_undo(heap));
 }
 
+// Each size is compared with the block that the buffers lie in, and so are all together (U6): what would be recorded
+// there later must not lie behind it.
+TEST(attach, buffers_that_are_larger_than_their_block_are_refused) {
+    undo_heap heap;
+    std::vector<char *> blocks;
+    make_history(heap, blocks);
+    ASSERT_OK(ty_undo_detach(heap, true));
+    undo_control &control = *control_of(heap);
+    uint64_t *sizes[] = {&control.entry_count, &control.payload_bytes[0], &control.payload_bytes[1]};
+    for (uint64_t *size : sizes) {
+        for (uint64_t wrong : {*size + 8192, uint64_t{1} << 40, UINT64_MAX & ~uint64_t{7}}) {
+            uint64_t kept = std::exchange(*size, wrong);
+            EXPECT_EQ(ty_undo_attach(heap, nullptr), TY_E_DAMAGED) << size - sizes[0] << ": " << wrong;
+            *size = kept;
+        }
+    }
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    expect_sound(heap);
+}
+
 // An open transaction has no checksum yet: only the chain of places tells where the bytes of its entries must lie (U6).
 TEST(attach, an_open_transaction_whose_places_were_changed_is_refused) {
     undo_heap heap;

@@ -435,6 +435,42 @@ TEST(undo, a_small_redo_buffer_holds_what_it_can) {
     }
 }
 
+// What redo has no room for is freed at once, and not held by nothing (U2).
+TEST(undo, a_block_that_a_lost_redo_would_hold_is_freed) {
+    undo_heap heap;
+    char *block = heap.block(4096, 0);
+    ty_undo_options options = small_buffers(true, 40000, 40);
+    options.redo_bytes = 2500;
+    ASSERT_OK(ty_undo_attach(heap, &options));
+    ASSERT_OK(ty_undo_begin(heap, nullptr));
+    char *made = static_cast<char *>(ty_undo_alloc(heap, 5000));
+    ASSERT_NE(made, nullptr);
+    ASSERT_OK(ty_undo_end(heap));
+    for (int i = 1; i <= 4; i++)
+        heap.change(block, 1000, i);
+    for (int i = 0; i < 5; i++)
+        ASSERT_OK(ty_undo(heap));
+    EXPECT_EQ(stats_of(heap).redoable, 0u);
+    EXPECT_EQ(stats_of(heap).held_blocks, 0u);
+    EXPECT_EQ(ty_usable_size(made), 0u);
+    expect_sound(heap);
+}
+
+// A block of another size at the place of a held one is not the one that was held (U3).
+TEST(undo, a_held_block_that_others_replaced_is_not_taken_for_it) {
+    undo_heap heap;
+    char *block = heap.block(5 * 4096, 1);
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    ASSERT_OK(ty_undo_begin(heap, nullptr));
+    ASSERT_OK(ty_undo_free(heap, block));
+    ASSERT_OK(ty_undo_end(heap));
+    ASSERT_OK(ty_free(block)); // the heap knows nothing of held blocks
+    ASSERT_EQ(ty_alloc_at(heap, block, 4 * 4096), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_undo(heap), TY_E_DAMAGED);
+    ASSERT_OK(ty_undo_clear(heap));
+    expect_sound(heap);
+}
+
 TEST(undo, what_others_did_to_recorded_blocks_is_found_before_anything_changes) {
     undo_heap heap;
     char *a = heap.block(3000, 1), *b = heap.block(3000, 1);
