@@ -1,7 +1,7 @@
 // Goal: private copies of what the image holds go when there are more of them than the bound allows, and nothing else
 // goes: content stays right whatever was written when. Method: heaps on a simulated disk with a bound far below what
 // they hold; the kernel says which pages are private.
-#include "src/image/give_back.hpp"
+#include "src/image/image_runtime.hpp"
 #include "support.hpp"
 
 #include <fcntl.h>
@@ -267,6 +267,26 @@ TEST(give_back, heap_that_fits_keeps_its_copies) {
     ASSERT_OK(ty_get_snapshot_stats(heap, &stats));
     EXPECT_EQ(0u, stats.pages_given_back);
     ASSERT_OK(ty_close(heap));
+}
+
+// A quarter of what the machine or the control group has (memory_room_test), or of the bound.
+TEST(give_back, staging_and_journal_follow_the_memory_that_there_is) {
+    constexpr size_t memory_bytes = size_t{256} << 20;
+    for (size_t bound : {size_t{0}, memory_bytes / 4, 2 * memory_bytes}) {
+        disk files;
+        ty_open_options options = files.options();
+        options.staging_bytes = 0;
+        options.memory_bytes = bound;
+        ty_heap *heap = nullptr;
+        private_copies::memory_bytes = memory_bytes;
+        const ty_status status = ty_open(heap_path, &options, &heap, nullptr);
+        private_copies::memory_bytes = 0;
+        ASSERT_OK(status);
+        const size_t quarter = (bound ? std::min(bound, memory_bytes) : memory_bytes) / 4;
+        EXPECT_EQ(quarter / staging_slot_bytes, image_of(heap)->writer.ring.slot_count);
+        EXPECT_EQ(quarter, image_of(heap)->journal_limit_bytes);
+        ASSERT_OK(ty_discard(heap));
+    }
 }
 
 } // namespace
