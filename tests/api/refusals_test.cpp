@@ -189,6 +189,27 @@ TEST_F(bad_files, a_taken_address_range) {
     EXPECT_EQ(ty_close(heap), TY_OK);
 }
 
+// A larger limit would be written to the files before the memory is taken: whether it is free is asked first (I7).
+TEST_F(bad_files, a_taken_place_of_a_larger_limit) {
+    make_heap(heap_path(), 1, 1);
+    const size_t limit = small_options().limit_bytes;
+    ty_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_EQ(ty_read_info(heap_path().c_str(), nullptr, &info), TY_OK);
+    ASSERT_EQ(info.limit_bytes, limit);
+    void *behind = static_cast<char *>(info.base) + limit + (size_t{1} << 20);
+    ASSERT_EQ(mmap(behind, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), behind);
+    const disk_state before = look_at_disk(files_.root());
+    ty_open_options options = small_options();
+    options.limit_bytes = 2 * limit;
+    ty_heap *heap = nullptr;
+    expect_refusal(ty_open(heap_path().c_str(), &options, &heap, nullptr), TY_E_ADDRESS, "");
+    EXPECT_EQ(look_at_disk(files_.root()), before) << "a refusal changed a file";
+    munmap(behind, 4096);
+    ASSERT_EQ(ty_open(heap_path().c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_close(heap), TY_OK);
+}
+
 TEST_F(bad_files, no_permission) {
     make_heap(heap_path(), 1, 0);
     fs::permissions(files_.root(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);

@@ -2,12 +2,14 @@
 // finds a prefix whatever subset arrived, and damage before what was acknowledged is told from a crash (L2, L3, L6).
 // Method: a sink that holds every write until the test lets it end.
 #include "support.hpp"
+#include "tests/os/given_time.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <unistd.h>
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -56,6 +58,10 @@ public:
         one.ended = true;
         changed_.notify_all();
     }
+    void wait_for_returned(size_t count) {
+        std::unique_lock guard(mutex_);
+        changed_.wait(guard, [&] { return returned_ >= count; });
+    }
     void let_all_pass() { pass(true); }
     void hold_again() {
         pass(false);
@@ -80,6 +86,8 @@ private:
         changed_.wait(guard, [&] { return one->ended || pass_; });
         if (!one->ended)
             memcpy(over_.data() + offset, one->bytes.data(), bytes);
+        ++returned_;
+        changed_.notify_all();
         return one->result;
     }
 
@@ -87,6 +95,7 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<std::shared_ptr<held_write>> writes_;
+    size_t returned_ = 0;
     bool pass_ = false;
 };
 
@@ -107,6 +116,7 @@ public:
             if (i < frames_unstable_1)
                 log_mark_now(log_.get()); // seals: only a frame that takes no more is written beside another
             threads_.emplace_back([this, i, last = log_last(log_.get())] {
+                ids_[i] = gettid();
                 status[i] = log_wait(log_.get(), last);
                 done[i] = true;
             });
@@ -121,6 +131,14 @@ public:
         for (std::thread &one : threads_)
             if (one.joinable())
                 one.join();
+    }
+    // Until each thread waits for something: what they had to do is done.
+    void wait_until_all_sleep() {
+        for (size_t quiet = 0; quiet < 3 * threads_.size();) {
+            bool sleeps = os::waits_for_a_word(ids_[quiet % threads_.size()]);
+            quiet = sleeps ? quiet + 1 : 0;
+            std::this_thread::yield();
+        }
     }
     taiyen::log *get() { return log_.get(); }
     // The log as a crash leaves it: of the writes in flight those arrive that the bits say.
@@ -167,6 +185,7 @@ private:
 
     log_owner log_;
     std::vector<std::thread> threads_;
+    std::atomic<int> ids_[16] = {};
 };
 
 constexpr uint64_t lefts[] = {0, 64, 128, 192, 256, 320, 384, 448};
@@ -179,6 +198,8 @@ TEST(flight_test, a_record_is_stable_only_with_all_before_it) { // L2
     ASSERT_EQ(size_t{frames_unstable_1}, begun);
     for (size_t n = begun; n-- > 1;) {
         f.sink.end(n);
+        f.sink.wait_for_returned(begun - n);
+        f.wait_until_all_sleep();
         EXPECT_EQ(0u, log_stable(f.get()));
         for (bool told : {f.done[0].load(), f.done[1].load(), f.done[2].load(), f.done[3].load()})
             EXPECT_FALSE(told);

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <ctime>
+#include <fstream>
 #include <pthread.h>
 #include <sched.h>
+#include <string>
+#include <sys/syscall.h>
 
 namespace taiyen::os {
 
@@ -21,6 +24,13 @@ void give_time_to(pthread_t thread, Done done) {
     };
     for (uint64_t begin = used_ns(); !done() && used_ns() - begin < enough_ns;)
         sched_yield();
+}
+
+// Whether a thread of this process, by the number that gettid gave it, sleeps in the kernel until a word changes.
+inline bool waits_for_a_word(int thread) {
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
+    long number = -1;
+    return thread != 0 && file >> number && number == SYS_futex;
 }
 
 } // namespace taiyen::os

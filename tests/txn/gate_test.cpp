@@ -2,11 +2,9 @@
 // Method: threads that write and read a pair of words under the gate, each a fixed number of times: the pair is always
 // equal under it, and every thread gets to its end.
 #include "src/txn/gate.hpp"
+#include "tests/os/given_time.hpp"
 
-#include <fstream>
 #include <gtest/gtest.h>
-#include <string>
-#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -49,13 +47,6 @@ TEST(gate, writers_are_alone_and_readers_see_whole_changes) {
     EXPECT_EQ(p.second, 3u * times);
     EXPECT_TRUE(p.gate.try_lock()); // nobody is left in the counts
     p.gate.unlock();
-}
-
-// Whether a thread sleeps in the kernel until a word changes.
-bool waits_for_a_word(int id) {
-    std::ifstream file("/proc/self/task/" + std::to_string(id) + "/syscall");
-    long number = -1;
-    return id != 0 && file >> number && number == SYS_futex;
 }
 
 TEST(gate, what_excludes_what) {
@@ -118,7 +109,7 @@ TEST(gate, readers_that_waited_go_before_the_next_writer) {
             seen = read;
             gate.unlock();
         });
-        while (!waits_for_a_word(reader_id) || !waits_for_a_word(writer_id))
+        while (!os::waits_for_a_word(reader_id) || !os::waits_for_a_word(writer_id))
             std::this_thread::yield();
         gate.unlock();
         reader.join();
