@@ -69,7 +69,10 @@ ty_status format_heap(image &im, const ty_open_options &options) {
     image_header_2 &header = im.header.current;
     im.base = reinterpret_cast<char *>(header.base);
     im.mapped_bytes = header.limit_bytes;
+    note_file_system(im);
     heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : heap_owner{};
+    if (ty_status status = fill_holes(im, 0, heap_header_pages))
+        return status;
     if (ty_status status = heap_format(im.base, header.limit_bytes, options.classes, owner))
         return status;
     return im.kind == TY_ARCHIVE ? im.backing.write_back(im.base, im.mapped_bytes) : write_formatted_pages(im);

@@ -106,6 +106,10 @@ char *map_beside(const image &im, const kept_pages &kept, pages piece, bool read
         im.backing.map(place, bytes, image_pages_offset_1 + piece.first * page_bytes, TY_MAP_WRITE))
         return nullptr;
     char *beside = static_cast<char *>(place);
+    if (fill_holes(im, piece.first, piece.count())) {
+        (void)im.backing.unmap(place, bytes);
+        return nullptr;
+    }
     for (uint64_t page = piece.first; page < piece.end; ++page)
         if (kept.has(page))
             memcpy(beside + (page - piece.first) * page_bytes, address_of(im, page), page_bytes);

@@ -40,6 +40,7 @@ struct image : heap_image {
     uint64_t mapped_bytes;
     heap_stretch fresh[heap_unused_max]; // anonymous memory, not the file: never used when the heap was opened
     size_t fresh_count;
+    bool holes_take_memory; // of the file system: holes.cpp
     os::fork_guard fork;
     void *upper; // the layer above's
 
@@ -140,6 +141,21 @@ ty_status archive_snapshot(image &im, uint64_t *epoch);
 heap_owner archive_owner(image &im);
 // A core file has what is used of the heap, not its whole limit. What is used later is told by the owner's provide.
 void leave_unused_out_of_dumps(const image &im);
+
+// ---- holes.cpp
+// I15: no page is touched through the mapping that is a hole of a file system in memory: such a touch, a read too,
+// takes one of the file system's pages, and is a SIGBUS where there is none. The same goes for stores of archive heaps,
+// on any file system.
+
+// Told from the path of the image, which is open.
+void note_file_system(image &im);
+// Pages [first, first + count), which are about to be touched, get disk blocks if they need them for that.
+// Expected: TY_E_FULL.
+ty_status fill_holes(const image &im, uint64_t first, uint64_t count);
+// The same of all pages that the heap has used.
+ty_status fill_used_holes(const image &im);
+// Of a file opened for reading: the holes of what is mapped become memory.
+void cover_holes(const image &im, bool writable);
 
 // ---- log_part.cpp: what the image keeps for a layer with a log
 

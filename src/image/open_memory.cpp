@@ -18,13 +18,18 @@ ty_status map_image(image &im, bool writable) {
         return status;
     im.base = static_cast<char *>(base);
     im.mapped_bytes = header.limit_bytes;
+    note_file_system(im);
+    cover_holes(im, writable);
     return TY_OK;
 }
 
 ty_status copy_to_heap(void *context, const page_copy *copies, size_t count, const char *bytes) {
     const image &im = *static_cast<image *>(context);
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; ++i) {
+        if (ty_status status = fill_holes(im, copies[i].page, 1))
+            return status;
         memcpy(im.base + copies[i].page * page_bytes, bytes + i * page_bytes, page_bytes);
+    }
     return TY_OK;
 }
 
@@ -54,6 +59,8 @@ ty_status restore_pages(const image &im, const batch_list &batches, uint64_t fir
                 continue;
             if (ty_status status = im.journal.read(copy.offset, buffer.data(), page_bytes))
                 return status;
+            if (ty_status status = fill_holes(im, copy.page, 1))
+                return status;
             memcpy(im.base + copy.page * page_bytes, buffer.data(), page_bytes);
         }
     return TY_OK;
@@ -65,6 +72,8 @@ ty_status restore_pages(const image &im, const batch_list &batches, uint64_t fir
 ty_status prepare_memory(image &im) {
     if (heap_used_bytes(im.heap) > memory_for(0) / 4)
         os::advise_random(im.base, im.mapped_bytes);
+    if (ty_status status = fill_used_holes(im))
+        return status;
     if (im.read_only || im.kind == TY_ARCHIVE)
         return TY_OK;
     im.fresh_count = heap_unused(im.heap, im.mapped_bytes, im.fresh);

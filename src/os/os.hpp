@@ -7,6 +7,7 @@
 #include "environment.hpp"
 #include "failure.hpp"
 #include "fault_handler.hpp"
+#include "file_system.hpp"
 #include "memory_room.hpp"
 #include "numa.hpp"
 #include "page_mover.hpp"

@@ -24,6 +24,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/uio.h>
@@ -48,6 +49,7 @@ enum class call : uint8_t {
     fcntl,
     fstat,
     statx,
+    statfs,
     fchmod,
     fchown,
     fgetxattr,
@@ -162,6 +164,9 @@ inline int fstat(int fd, struct stat *status) {
 // 6.13) makes the next write note its own: a durable write then waits for the file system's journal, too.
 inline int statx(int fd, unsigned fields, struct statx *status) {
     return refused(call::statx) ? -1 : ::statx(fd, "", AT_EMPTY_PATH, fields, status);
+}
+inline int statfs(const char *path, struct statfs *system) {
+    return refused(call::statfs) ? -1 : ::statfs(path, system);
 }
 inline int fchmod(int fd, mode_t mode) {
     return refused(call::fchmod) ? -1 : ::fchmod(fd, mode);

@@ -1,0 +1,55 @@
+// Holes of the image (I15).
+#include "image_runtime.hpp"
+#include "tracking.hpp"
+
+#include <algorithm>
+
+namespace taiyen {
+namespace {
+
+ty_status give_blocks(const image &im, uint64_t first, uint64_t count) {
+    ty_status status = im.backing.allocate(image_pages_offset_1 + first * page_bytes, count * page_bytes);
+    return status == TY_E_UNSUPPORTED ? TY_OK : status; // a storage that cannot has said so in its documentation
+}
+
+} // namespace
+
+void note_file_system(image &im) {
+    im.holes_take_memory = os::holes_take_memory(im.backing.path);
+}
+
+ty_status fill_holes(const image &im, uint64_t first, uint64_t count) {
+    return im.holes_take_memory && !im.read_only ? give_blocks(im, first, count) : TY_OK;
+}
+
+ty_status fill_used_holes(const image &im) {
+    if (im.read_only || (!im.holes_take_memory && im.kind != TY_ARCHIVE))
+        return TY_OK;
+    const used_parts used(im);
+    const os::page_ranges ranges = used.ranges();
+    for (size_t i = 0; i < ranges.count; ++i)
+        if (ty_status status = give_blocks(im, ranges.ranges[i].first, ranges.ranges[i].count))
+            return status;
+    return TY_OK;
+}
+
+// What cannot be had, for lack of mappings maybe, stays a hole: it can be read while the file system has room.
+void cover_holes(const image &im, bool writable) {
+    if (!im.holes_take_memory || !im.read_only)
+        return;
+    uint64_t at = image_pages_offset_1, end = at + im.mapped_bytes;
+    while (at < end) {
+        uint64_t data = end, data_end = end;
+        ty_status status = im.backing.next_data(at, &data, &data_end);
+        if (status && status != TY_E_NOT_FOUND)
+            return;
+        data = status ? end : std::min(data / page_bytes * page_bytes, end);
+        char *hole = im.base + (at - image_pages_offset_1);
+        const size_t bytes = data - std::min(at, data);
+        if (bytes != 0 && (os::replace_with_memory(hole, bytes) || (!writable && os::protect(hole, bytes, false))))
+            return;
+        at = status ? end : (data_end + page_bytes - 1) / page_bytes * page_bytes;
+    }
+}
+
+} // namespace taiyen

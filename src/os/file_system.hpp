@@ -1,0 +1,10 @@
+// What a file system does differently.
+#pragma once
+
+namespace taiyen::os {
+
+// Whether a hole of the file gets a page of the file system when it is only read through a mapping, as on tmpfs. Where
+// that has no more, the access is a SIGBUS. False where it cannot be told.
+bool holes_take_memory(const char *path);
+
+} // namespace taiyen::os
