@@ -40,6 +40,7 @@ private:
     Callback *callback_;
     void *context_;
     os::caught caught_;
+    os::not_cancelable whole_; // the call has files open and memory mapped while the program runs (Y5)
 };
 
 template <class Callback>

@@ -119,6 +119,8 @@ enum class own_free { refused, done, noticed };
 ty_status not_writable(const char *verb, const ty_heap *heap) {
     if (!heap_is_open(heap))
         return heap_closed(verb);
+    if (heap->left)
+        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", verb).remedy("do it there");
     return failure(TY_E_PERMISSION, "%s in the heap at %p: it is open for reading only", verb,
                    static_cast<void *>(heap->base))
         .remedy("open it for writing");

@@ -143,8 +143,8 @@ bool try_pause_all() {
     return all;
 }
 
-// While all heaps are paused no thread works on one, so no other lock of theirs is held. A heap that another thread
-// calls back in, or this one, stands still already; its pause is one more (Y2, Y3).
+// While all heaps are paused no thread works on one; a lock that is held all the same is free in the child. A heap that
+// another thread calls back in, or this one, stands still already; its pause is one more (Y2, Y3).
 void before_fork() {
     for (;;) {
         uint32_t seen = gates_changed.load(std::memory_order_seq_cst);
@@ -160,6 +160,8 @@ void after_fork(bool in_child) {
     each_heap(slots_end, [=](ty_heap *heap) {
         if (in_child)
             keep_only_cache(heap, own_table);
+        if (in_child && heap->owner.forked != nullptr)
+            heap->owner.forked(heap->owner.context);
         heap_resume(heap);
     });
     caches_lock.unlock();
@@ -170,6 +172,7 @@ void after_fork_in_parent() {
 }
 
 void after_fork_in_child() {
+    os::note_fork();
     after_fork(true);
 }
 
@@ -329,6 +332,13 @@ void drop_caches(ty_heap *heap) {
         }
         retire_cache(cache);
     }
+}
+
+void heap_leave(ty_heap *heap) {
+    heap->writable = false;
+    heap->left = true;
+    for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
+        unlink_from_thread(cache); // with what it has: nothing is given back in memory that is not this process's
 }
 
 [[gnu::cold]] ty_status install_hooks() {

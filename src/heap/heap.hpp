@@ -34,6 +34,8 @@ struct heap_owner {
     void (*mapped)(os::page_mover *mover, void *address, size_t bytes) = nullptr;
     // Of such a span: how much the process may map, of which a piece is a small share.
     size_t (*most_mapped)() = nullptr;
+    // In the child of a fork, with the heap paused: for a span that the parent's process shares (heap_leave).
+    void (*forked)(void *context) = nullptr;
 };
 
 // A create_table: only what is used is mapped.
@@ -58,6 +60,8 @@ ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, co
 // was not finished. Checks the header (not the tables: those are checked where they are used, and a wrong one is
 // TY_E_DAMAGED, never undefined behaviour). O(1), but for the address table.
 // writable false: only look-ups, iteration, verification, statistics work.
+// By `forked`: from now on only look-ups work, as if it had been attached so; changes fail with TY_E_FORKED.
+void heap_leave(ty_heap *heap);
 ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **heap);
 
 // Checks of how blocks are used, for a heap that nobody has used yet: docs/design/checks.md. Expected: TY_E_BUSY.

@@ -265,6 +265,7 @@ struct ty_heap {
     uint32_t small_max; // the largest class's block size
     uint16_t slot;      // in the address table
     bool writable;
+    bool left;                    // to the parent process: not writable
     std::atomic<bool> keeps_runs; // threads keep short runs that they free
     taiyen::check_hooks *checks;  // NULL: none; set before the heap is used
 

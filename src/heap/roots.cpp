@@ -1,4 +1,5 @@
 // Named roots, and what else a heap is asked for.
+#include "alloc.hpp"
 #include "cache.hpp"
 #include "pointer.hpp"
 
@@ -58,8 +59,7 @@ ty_status check_root(const ty_heap *heap, const char *name, void *address) {
     if (address != nullptr && heap_at(address) != heap)
         return failure(TY_E_ARGUMENT, "set the root \"%s\" to %p", name, address).remedy("give an address in the heap");
     if (!heap->writable)
-        return failure(TY_E_PERMISSION, "set the root \"%s\": the heap is open for reading only", name)
-            .remedy("open it for writing");
+        return not_writable("set a root", heap);
     return TY_OK;
 }
 

@@ -24,10 +24,19 @@ ty_status check_believable(const image &im) {
         .remedy("copy what is needed to another heap, discard this one, and look for disk errors in the system log");
 }
 
+// The mapping is the parent's, too: a block that the child made or freed would be made or freed there.
+void leave_to_parent(void *context) {
+    image &im = *static_cast<image *>(context);
+    heap_leave(im.heap);
+    static_cast<void>(os::protect(im.base, im.mapped_bytes, false));
+}
+
 } // namespace
 
 heap_owner archive_owner(image &im) {
-    return {&im, provide_blocks, nullptr, false, false, create_table_aside};
+    heap_owner owner{&im, provide_blocks, nullptr, false, false, create_table_aside};
+    owner.forked = leave_to_parent;
+    return owner;
 }
 
 ty_status archive_snapshot(image &im, uint64_t *epoch) {

@@ -210,10 +210,12 @@ void image_teardown(image *im) {
         im->tracker.stop();
     im->dirty.destroy();
     im->in_flight.destroy();
-    copies_stop(*im);
-    im->writer.ring.destroy();
-    batch_destroy(im->writer.target);
-    im->unapplied.clear();
+    if (!forked) { // another thread may have been changing these at the fork
+        copies_stop(*im);
+        im->writer.ring.destroy();
+        batch_destroy(im->writer.target);
+        im->unapplied.clear();
+    }
     if (im->base)
         (void)im->backing.unmap(im->base, im->mapped_bytes);
     im->journal.close();

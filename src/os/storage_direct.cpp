@@ -19,6 +19,8 @@ struct ty_file {
     int fd = -1;
     off_t mark = 0; // N2
     bool writable = false;
+    bool locked = false;
+    pid_t process = 0;          // that locked it
     bool links_counted = false; // by the file system: some always say 0
     std::atomic<bool> direct = false;
     std::atomic<bool> writes_durably = true; // until the kernel refuses it
@@ -156,8 +158,14 @@ void direct_close(void *, ty_file *file) {
     if (file == nullptr)
         return;
     file->queue.stop();
-    if (is_ours(file))
+    if (is_ours(file)) {
+        // A lock lives as long as a child has the file open, too. A child's close leaves its parent's alone.
+        struct flock range {};
+        range.l_type = F_UNLCK;
+        if (file->locked && file->process == ::getpid())
+            static_cast<void>(sys::fcntl(file->fd, F_OFD_SETLK, &range));
         sys::close(file->fd);
+    }
     free(file);
 }
 
@@ -416,8 +424,11 @@ ty_status direct_lock(void *, ty_file *file, bool exclusive) {
         return failure(TY_E_PERMISSION, "lock a file opened for reading exclusively").at(file->path());
     if (ty_status status = check_ours("lock the file", file))
         return status;
-    if (sys::fcntl(file->fd, F_OFD_SETLK, &range) == 0)
+    if (sys::fcntl(file->fd, F_OFD_SETLK, &range) == 0) {
+        file->locked = true;
+        file->process = ::getpid();
         return TY_OK;
+    }
     int error = errno;
     if (error == EAGAIN || error == EACCES)
         return failure(TY_E_BUSY, "lock the file")

@@ -52,6 +52,18 @@ bool lock_ranks_checked() {
     return ranks_checked;
 }
 
+// A process's number in the words of its locks: 4, and 4 more in each child. None is 0: a free word is of no process.
+static constinit std::atomic<uint32_t> process_bits{4};
+constexpr uint32_t held = 1, waited_for = 2, state_bits = 3;
+
+void note_fork() {
+    process_bits.fetch_add(state_bits + 1, std::memory_order_relaxed);
+}
+
+static bool is_free(uint32_t word, uint32_t process) {
+    return (word & ~state_bits) != process;
+}
+
 // A look every few processor cycles, for less than the two changes of threads take that a sleep costs.
 constexpr unsigned looks_before_sleep = 100;
 
@@ -59,26 +71,35 @@ void mutex::lock() {
     if (ranks_checked)
         note_locked(rank_);
     uint32_t free = 0;
-    if (!word_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
+    const uint32_t own = process_bits.load(std::memory_order_relaxed) | held;
+    if (!word_.compare_exchange_strong(free, own, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
         lock_slowly();
 }
 
 // Who has slept takes the lock as one that others may sleep for.
 [[gnu::cold]] void mutex::lock_slowly() {
-    for (unsigned i = 0; i < looks_before_sleep; i++) {
-        uint32_t free = 0;
-        if (word_.load(std::memory_order_relaxed) == 0 &&
-            word_.compare_exchange_weak(free, 1, std::memory_order_acquire, std::memory_order_relaxed))
+    const uint32_t process = process_bits.load(std::memory_order_relaxed);
+    for (unsigned i = 0;; i++) {
+        const bool sleeps = i >= looks_before_sleep;
+        const uint32_t own = process | (sleeps ? waited_for : held);
+        uint32_t word = word_.load(std::memory_order_relaxed);
+        const bool was_free = is_free(word, process);
+        const bool taken = (was_free || (sleeps && word != own)) &&
+                           word_.compare_exchange_weak(word, own, std::memory_order_acquire, std::memory_order_relaxed);
+        if (taken && was_free)
             return;
-        pause_briefly();
+        if (!sleeps)
+            pause_briefly();
+        else if (taken || word == own)
+            wait_on(word_, own);
     }
-    while (word_.exchange(2, std::memory_order_acquire) != 0)
-        wait_on(word_, 2);
 }
 
 bool mutex::try_lock() {
-    uint32_t free = 0;
-    if (!word_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed))
+    const uint32_t process = process_bits.load(std::memory_order_relaxed);
+    uint32_t word = word_.load(std::memory_order_relaxed);
+    if (!is_free(word, process) ||
+        !word_.compare_exchange_strong(word, process | held, std::memory_order_acquire, std::memory_order_relaxed))
         return false;
     if (ranks_checked)
         note_locked(rank_);
@@ -86,7 +107,7 @@ bool mutex::try_lock() {
 }
 
 void mutex::unlock() {
-    if (word_.exchange(0, std::memory_order_release) == 2)
+    if ((word_.exchange(0, std::memory_order_release) & state_bits) == waited_for)
         wake_one(word_);
     if (ranks_checked)
         note_unlocked(rank_);

@@ -51,9 +51,14 @@ private:
     friend class condition; // which checks the rank before it waits
     void lock_slowly();
 
-    std::atomic<uint32_t> word_{0}; // 0: free, 1: held, 2: held, and somebody may sleep
+    // Below: 0: free, 1: held, 2: held, and somebody may sleep. Above: the process's number. In a child, what a thread
+    // of its parent holds, which the child has not got, is free.
+    std::atomic<uint32_t> word_{0};
     lock_rank rank_;
 };
+
+// In a forked child, by its one thread: locks that others held are free.
+void note_fork();
 
 class [[nodiscard]] lock_guard {
 public:

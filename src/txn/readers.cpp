@@ -21,7 +21,7 @@ namespace {
 
 // What the thread has open on one heap.
 struct section {
-    const txn_runtime *rt;
+    uint64_t runtime; // its number: memory of one that is no more may be another's
     uint32_t depth;   // of nested sections
     txn_gate *object; // NULL: none
 };
@@ -31,7 +31,7 @@ thread_local unsigned section_count;
 
 section *find_section(const txn_runtime &rt) {
     for (unsigned i = 0; i < section_count; i++)
-        if (sections[i].rt == &rt)
+        if (sections[i].runtime == rt.number)
             return &sections[i];
     return nullptr;
 }
@@ -39,6 +39,13 @@ section *find_section(const txn_runtime &rt) {
 void drop_if_over(section *s) {
     if (s->depth == 0 && s->object == nullptr)
         *s = sections[--section_count];
+}
+
+// Sections of heaps that were discarded or rebuilt.
+void drop_ended() {
+    for (unsigned i = section_count; i > 0; i--)
+        if (!thread_ends_watches(sections[i - 1].runtime))
+            sections[i - 1] = sections[--section_count];
 }
 
 ty_status refuse_forked(const txn_runtime &rt, const char *call) { // a thread that the child has not got may be inside
@@ -63,6 +70,8 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
     if (*found != nullptr)
         return TY_OK;
     if (section_count == sections_max)
+        drop_ended();
+    if (section_count == sections_max)
         return failure(TY_E_MEMORY, "%s: this thread has sections open on %u heaps", call, sections_max)
             .remedy("end some of them first");
     *found = &sections[section_count];
@@ -72,7 +81,7 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
 // The thread's section that open_section found becomes known.
 void keep_section(txn_runtime *rt, section *s) {
     if (s == &sections[section_count]) {
-        *s = {rt, 0, nullptr};
+        *s = {rt->number, 0, nullptr};
         section_count++;
     }
 }
@@ -88,7 +97,7 @@ void sections_end(txn_runtime &rt) {
     if (s == nullptr)
         return;
     const section ended = *s;
-    *s = {&rt, 0, nullptr};
+    *s = {rt.number, 0, nullptr};
     drop_if_over(s);
     if (ended.object != nullptr)
         ended.object->unlock_shared();

@@ -10,7 +10,8 @@ namespace {
 constinit os::mutex runtimes_lock{os::lock_rank::registry};
 constinit os::condition runtimes_changed;
 constinit txn_runtime *first_runtime = nullptr; // guarded by runtimes_lock, as are `next` and `enders` of all
-constinit bool hooks_installed = false;         // and this
+constinit uint64_t last_number = 0;             // and these
+constinit bool hooks_installed = false;
 pthread_key_t thread_ends;
 
 // What a thread's end has to wait for: its own destructors of thread-specific data may still commit, or use the heap.
@@ -97,9 +98,18 @@ ty_status thread_ends_add(txn_runtime &rt) {
     os::lock_guard guard(runtimes_lock);
     if (ty_status status = install_hooks())
         return status;
+    rt.number = ++last_number;
     rt.next = first_runtime;
     first_runtime = &rt;
     return TY_OK;
+}
+
+bool thread_ends_watches(uint64_t number) {
+    os::lock_guard guard(runtimes_lock);
+    const txn_runtime *rt = first_runtime;
+    while (rt != nullptr && rt->number != number)
+        rt = rt->next;
+    return rt != nullptr;
 }
 
 void thread_ends_remove(txn_runtime &rt) {

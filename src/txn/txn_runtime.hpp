@@ -60,6 +60,7 @@ struct txn_runtime {
     struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
 
     txn_runtime *next; // thread_ends.cpp
+    uint64_t number;   // no other one in the process has, or had, the same
     uint32_t enders;   // threads that end, and take back what they have under way
 
     os::fork_guard fork;
@@ -78,6 +79,7 @@ void transaction_destroy(txn_runtime &rt);
 // The calling thread's end is watched from now on. Expected: TY_E_MEMORY.
 ty_status thread_ends_watch();
 ty_status thread_ends_add(txn_runtime &rt);
+bool thread_ends_watches(uint64_t number); // whether there is such a runtime
 // Waits for threads that are ending.
 void thread_ends_remove(txn_runtime &rt);
 

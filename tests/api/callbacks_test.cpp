@@ -2,6 +2,7 @@
 // heap is locked after it (Y6). A procedure that throws fails, as one that returns a failure does. Method: each call
 // that calls back, with a callback that throws at once; then another thread uses the heap.
 #include "fixture.hpp"
+#include "tests/thread_end.hpp"
 
 #include <atomic>
 #include <stdexcept>
@@ -163,6 +164,37 @@ TEST_P(callbacks_in, a_walk_may_look_at_the_heap) {
 
 INSTANTIATE_TEST_SUITE_P(kinds, callbacks_in, testing::Values(TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL),
                          [](const auto &kind) { return std::to_string(kind.param); });
+
+// A cancellation that waits takes place after the call.
+TEST(callbacks_of_files, are_not_cancelled) {
+    folder files;
+    const std::string path = files.path("a.ty");
+    ty_open_options options = small_options();
+    ty_heap *heap = nullptr;
+    ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    ASSERT_EQ(ty_close(heap), TY_OK) << ty_error_text();
+    static std::atomic<int> returned;
+    returned = 0;
+    pthread_t thread;
+    const auto body = [](void *argument) -> void * {
+        ty_progress_callback *const test = [](uint64_t, uint64_t, void *) {
+            pthread_testcancel();
+            return true;
+        };
+        pthread_cancel(pthread_self());
+        if (ty_scrub(static_cast<const char *>(argument), nullptr, test, nullptr, nullptr) == TY_OK)
+            ++returned;
+        taiyen::test::end_if_cancelled();
+        return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, nullptr, body, const_cast<char *>(path.c_str())), 0);
+    void *result = nullptr;
+    pthread_join(thread, &result);
+    EXPECT_EQ(returned, 1);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+    ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_close(heap), TY_OK) << ty_error_text();
+}
 
 TEST(callbacks_of_files, that_throw_leave_no_lock_and_no_descriptor) {
     folder files;

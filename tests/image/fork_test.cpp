@@ -34,7 +34,8 @@ int child_calls(ty_heap *heap) {
     wrong |= refused(ty_dirty_bitmap(heap, 0, 64, &number)) << 7;
     wrong |= refused(ty_heap_purge(heap, nullptr)) << 8;
     wrong |= refused(ty_close(heap)) << 9;
-    return wrong | (ty_heap_epoch(heap) == 1 && ty_heap_kind(heap) == TY_SNAPSHOT ? 0 : 1) << 10;
+    wrong |= (ty_heap_epoch(heap) == 1 && ty_heap_kind(heap) == TY_SNAPSHOT ? 0 : 1) << 10;
+    return wrong | (ty_discard(heap) == TY_OK ? 0 : 1) << 11;
 }
 
 TEST(fork_test, a_child_takes_no_lock_of_the_parents) {
@@ -72,6 +73,40 @@ TEST(fork_test, a_child_takes_no_lock_of_the_parents) {
     ASSERT_EQ(child, waitpid(child, &status, 0));
     EXPECT_EQ(0, status);
     EXPECT_EQ(0, wrong);
+    ASSERT_OK(ty_close(heap));
+}
+
+// Its memory is the file: what the child did there would be done to the parent's heap.
+TEST(fork_test, a_child_reads_its_parents_archive_and_changes_nothing) {
+    temporary_folder folder;
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.limit_bytes = small_limit;
+    options.kind = TY_ARCHIVE;
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(folder.file("heap.ty").c_str(), &options, &heap, nullptr));
+    auto *block = static_cast<char *>(ty_alloc(heap, 64));
+    ASSERT_NE(nullptr, block);
+    block[0] = 'x';
+    ASSERT_OK(ty_root_set(heap, "block", block));
+    const content before = content_of(heap);
+    pid_t child = fork();
+    if (child == 0) {
+        ty_error error;
+        int wrong = ty_alloc(heap, 64) == nullptr && (ty_error_detail(&error), error.status == TY_E_FORKED) ? 0 : 1;
+        wrong |= refused(ty_free(block)) << 1;
+        wrong |= refused(ty_root_set(heap, "block", nullptr)) << 2;
+        wrong |= (ty_resize(block, 100'000) == nullptr ? 0 : 1) << 3;
+        wrong |= (ty_root(heap, "block") == block && block[0] == 'x' ? 0 : 1) << 4;
+        wrong |= refused(ty_snapshot(heap)) << 5;
+        wrong |= (ty_discard(heap) == TY_OK ? 0 : 1) << 6;
+        _exit(wrong);
+    }
+    int status = -1;
+    ASSERT_EQ(child, waitpid(child, &status, 0));
+    EXPECT_EQ(0, status);
+    expect_sound(heap);
+    EXPECT_EQ(before, content_of(heap));
+    EXPECT_NE(nullptr, ty_alloc(heap, 64));
     ASSERT_OK(ty_close(heap));
 }
 

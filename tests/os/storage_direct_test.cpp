@@ -393,6 +393,39 @@ TEST_F(storage_direct, a_partial_write_is_an_error) {
     close(file);
 }
 
+// A child has its parent's files open, too: the parent's close gives the lock up, and the child's does not.
+TEST_F(storage_direct, a_lock_is_given_up_while_a_child_lives) {
+    const std::string path = folder.file("a.ty");
+    ty_file *file = make(path, 1, 'x');
+    ASSERT_EQ(disk.lock(disk.context, file, true), TY_OK) << ty_error_text();
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        ::close(ends[1]);
+        char byte;
+        _exit(::read(ends[0], &byte, 1) == 0 ? 0 : 1); // until the parent is done
+    }
+    ::close(ends[0]);
+    pid_t closing = fork();
+    if (closing == 0) {
+        disk.close(disk.context, file);
+        _exit(0);
+    }
+    int status = -1;
+    waitpid(closing, &status, 0);
+    EXPECT_EQ(status, 0);
+    ty_file *other = nullptr;
+    ASSERT_EQ(open(path, TY_OPEN_WRITE, &other), TY_OK);
+    EXPECT_EQ(disk.lock(disk.context, other, true), TY_E_BUSY) << "a child's close gave up its parent's lock";
+    close(file);
+    EXPECT_EQ(disk.lock(disk.context, other, true), TY_OK) << ty_error_text();
+    close(other);
+    ::close(ends[1]);
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
 // tmpfs had no direct I/O for long, and still differs: the same calls must work there.
 TEST_F(storage_direct, a_file_system_in_memory_works_too) {
     std::string path = "/dev/shm/taiyen-os-" + std::to_string(getpid());

@@ -6,8 +6,12 @@
 #include <csignal>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <latch>
 #include <set>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace taiyen::os;
@@ -169,6 +173,35 @@ TEST(thread, a_wait_is_no_cancellation_point) {
     EXPECT_EQ(result, PTHREAD_CANCELED);
     EXPECT_EQ(state.turn, 2u) << "it went on with the lock, and let go of it";
     lock_guard guard(state.lock);
+}
+
+// What a thread holds that the child has not got, nobody would ever let go of.
+TEST(thread, in_a_child_the_locks_of_others_are_free) {
+    mutex lock(lock_rank::pages);
+    std::latch held(1), forked(1);
+    std::thread holder([&] {
+        lock_guard guard(lock);
+        held.count_down();
+        forked.wait();
+    });
+    held.wait();
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        const bool was_held = !lock.try_lock();
+        note_fork();
+        lock.lock();
+        const bool mine = !lock.try_lock();
+        lock.unlock();
+        const bool is_free = lock.try_lock();
+        _exit(was_held && mine && is_free ? 0 : 1);
+    }
+    forked.count_down();
+    holder.join();
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    lock_guard guard(lock); // free again in the parent
 }
 
 TEST(thread_death, locks_out_of_order_end_the_process) {

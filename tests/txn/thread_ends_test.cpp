@@ -216,5 +216,33 @@ TEST(thread_ends, in_a_forked_child) {
     EXPECT_EQ(9u, get(block));
 }
 
+// What the thread had open on a heap that it discarded is not open on the next one, which may lie at the same place.
+TEST(sections, end_with_a_heap_that_is_discarded) {
+    disk files;
+    ty_open_options options = files.options();
+    options.kind = TY_TRANSACTIONAL;
+    options.log_bytes = size_t{1} << 20;
+    for (int i = 0; i < 40; i++) { // more than a thread may have open
+        SCOPED_TRACE(i);
+        ty_heap *heap = nullptr;
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        ty_txn *txn = nullptr;
+        ASSERT_OK(ty_begin(heap, nullptr, &txn)) << "a section of another heap counts";
+        ASSERT_OK(ty_rollback(txn));
+        ASSERT_OK(ty_read_begin(heap));
+        std::thread([&] {
+            ty_txn_options at_once = TY_TXN_OPTIONS_INIT;
+            at_once.no_wait = true;
+            ty_txn *other = nullptr;
+            EXPECT_EQ(TY_E_BUSY, ty_begin(heap, &at_once, &other)) << "the section keeps nobody out";
+            EXPECT_OK(ty_rollback(other));
+        }).join();
+        if (i % 2 != 0) {
+            ASSERT_OK(ty_rebuild(&heap, &options, nullptr));
+        }
+        ASSERT_OK(ty_discard(heap));
+    }
+}
+
 } // namespace
 } // namespace taiyen::test
