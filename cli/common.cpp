@@ -1,12 +1,30 @@
 #include "commands.hpp"
 
 #include <cstdio>
+#include <cstring>
+#include <utility>
 
 namespace cli {
 
+ty_open_options heap_files::options() const {
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.mode = TY_OPEN_READ_ONLY;
+    options.journal_path = journal_path.empty() ? nullptr : journal_path.c_str();
+    options.log_path = log_path.empty() ? nullptr : log_path.c_str();
+    return options;
+}
+
+std::string as_options(std::string text) {
+    for (const auto &[name, option] :
+         {std::pair{"with journal_path", "with --journal"}, {"with log_path", "with --log"}})
+        if (const size_t at = text.find(name); at != std::string::npos)
+            text.replace(at, std::strlen(name), option);
+    return text;
+}
+
 int complain(ty_status status) {
     std::fflush(stdout);
-    std::fprintf(stderr, "taiyen: %s\n", ty_error_text());
+    std::fprintf(stderr, "taiyen: %s\n", as_options(ty_error_text()).c_str());
     return status == TY_E_DAMAGED || status == TY_E_MISMATCH ? exit_problems : exit_cannot;
 }
 

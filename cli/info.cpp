@@ -109,7 +109,7 @@ void print_json(const std::string &path, const ty_info &info, const std::vector<
         json["log_sequence"] = info.log_sequence;
     }
     json["found"] = found_name(info.found);
-    json["open_text"] = info.open_text;
+    json["open_text"] = as_options(info.open_text);
     if (by_class != nullptr)
         json["classes_in_use"] = classes_json(*by_class);
     // A path need not be UTF-8; what is not is replaced.
@@ -125,12 +125,13 @@ bool has_journal(const ty_info &info) {
 }
 
 // What an open would replay, where the log is beside the heap.
-std::string log_of(const std::string &path, const ty_info &info) {
+std::string log_of(const heap_files &files, const ty_info &info) {
     std::string line = "the snapshot holds the transactions up to number " + text::count(info.log_sequence);
     ty_log_info log{};
     log.struct_size = sizeof log;
-    if (ty_log_read(path.c_str(), nullptr, nullptr, &log, nullptr, nullptr))
-        return line + "; the log beside it can't be read: see taiyen log stat";
+    const ty_open_options options = files.options();
+    if (ty_log_read_with(files.path.c_str(), &options, &log, nullptr, nullptr))
+        return line + "; the log: " + as_options(ty_error_text());
     return line + "; the log holds " + text::counted(log.transactions, "transaction") + " behind it, " +
            text::size(log.record_bytes) + ", to replay";
 }
@@ -145,8 +146,8 @@ std::string epochs_of(const ty_info &info) {
            text::counted(info.batches, "batch") + " of " + text::counted(info.batch_pages, "page") + " to apply";
 }
 
-void print_words(const std::string &path, const ty_info &info) {
-    std::printf("%s: %s heap, format %u\n", path.c_str(), kind_name(info.kind), info.format_version);
+void print_words(const heap_files &files, const ty_info &info) {
+    std::printf("%s: %s heap, format %u\n", files.path.c_str(), kind_name(info.kind), info.format_version);
     print_line("identity", identity_of(info));
     print_line("created", time_of(info.created_unix_s));
     print_line("base", text::hex(info.base));
@@ -158,9 +159,9 @@ void print_words(const std::string &path, const ty_info &info) {
     print_line("on disk", disk);
     print_line("snapshot", epochs_of(info));
     if (info.kind == TY_TRANSACTIONAL)
-        print_line("log", log_of(path, info));
+        print_line("log", log_of(files, info));
     print_line("closed", found_words(info));
-    print_line("an open", info.open_text);
+    print_line("an open", as_options(info.open_text));
 }
 
 void print_classes(const std::vector<ty_class_stats> &classes) {
@@ -174,11 +175,10 @@ void print_classes(const std::vector<ty_class_stats> &classes) {
     }
 }
 
-int read_classes(const std::string &path, std::vector<ty_class_stats> &classes) {
-    ty_open_options options = TY_OPEN_OPTIONS_INIT;
-    options.mode = TY_OPEN_READ_ONLY;
+int read_classes(const heap_files &files, std::vector<ty_class_stats> &classes) {
+    const ty_open_options options = files.options();
     ty_heap *heap = nullptr;
-    if (ty_status status = ty_open(path.c_str(), &options, &heap, nullptr))
+    if (ty_status status = ty_open(files.path.c_str(), &options, &heap, nullptr))
         return complain(status);
     auto keep = [](const ty_class_stats *one, void *all) {
         static_cast<std::vector<ty_class_stats> *>(all)->push_back(*one);
@@ -194,19 +194,20 @@ int read_classes(const std::string &path, std::vector<ty_class_stats> &classes) 
 
 } // namespace
 
-int info(const std::string &path, bool json, bool classes) {
+int info(const heap_files &files, bool json, bool classes) {
+    const ty_open_options options = files.options();
     ty_info info{};
     info.struct_size = sizeof info;
-    if (ty_status status = ty_read_info(path.c_str(), nullptr, &info))
+    if (ty_status status = ty_read_info_with(files.path.c_str(), &options, &info))
         return complain(status);
     std::vector<ty_class_stats> by_class;
     if (classes)
-        if (int code = read_classes(path, by_class); code != exit_fine)
+        if (int code = read_classes(files, by_class); code != exit_fine)
             return code;
     if (json)
-        print_json(path, info, classes ? &by_class : nullptr);
+        print_json(files.path, info, classes ? &by_class : nullptr);
     else
-        print_words(path, info);
+        print_words(files, info);
     if (!json && classes)
         print_classes(by_class);
     return exit_fine;

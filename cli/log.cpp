@@ -12,10 +12,6 @@ namespace {
 
 constexpr uint64_t shown_bytes_max = 32; // of an entry's bytes
 
-const char *path_or_null(const std::string &path) {
-    return path.empty() ? nullptr : path.c_str();
-}
-
 std::string identity_of(const uint8_t (&identity)[16]) {
     std::string hex;
     for (uint8_t byte : identity) {
@@ -122,20 +118,22 @@ bool print_entry(const ty_log_entry *entry, void *) {
 
 } // namespace
 
-int log_stat(const std::string &path, const std::string &log_path, bool json) {
+int log_stat(const heap_files &files, bool json) {
+    const ty_open_options options = files.options();
     ty_log_info info{};
     info.struct_size = sizeof info;
-    if (ty_status status = ty_log_read(path.c_str(), path_or_null(log_path), nullptr, &info, nullptr, nullptr))
+    if (ty_status status = ty_log_read_with(files.path.c_str(), &options, &info, nullptr, nullptr))
         return complain(status);
     if (json)
-        print_json(path, info);
+        print_json(files.path, info);
     else
-        print_words(path, info);
+        print_words(files.path, info);
     return exit_fine;
 }
 
-int log_dump(const std::string &path, const std::string &log_path) {
-    if (ty_status status = ty_log_read(path.c_str(), path_or_null(log_path), nullptr, nullptr, print_entry, nullptr))
+int log_dump(const heap_files &files) {
+    const ty_open_options options = files.options();
+    if (ty_status status = ty_log_read_with(files.path.c_str(), &options, nullptr, print_entry, nullptr))
         return complain(status);
     return exit_fine;
 }

@@ -11,9 +11,8 @@
 namespace {
 
 struct arguments {
-    std::string path;
+    cli::heap_files files;
     std::string picture;
-    std::string log_path;
     int width = 1200;
     bool json = false;
     bool classes = false;
@@ -22,7 +21,9 @@ struct arguments {
 
 CLI::App *add_command(CLI::App &app, arguments &given, const char *name, const char *description) {
     CLI::App *command = app.add_subcommand(name, description);
-    command->add_option("FILE", given.path, "the heap's image, such as atlas.ty")->required();
+    command->add_option("FILE", given.files.path, "the heap's image, such as atlas.ty")->required();
+    command->add_option("--journal", given.files.journal_path, "the heap's journal, if it is not FILE-journal");
+    command->add_option("--log", given.files.log_path, "the heap's log, if it is not FILE-log");
     return command;
 }
 
@@ -38,6 +39,8 @@ int run(int argc, char **argv) {
     info->add_flag("--classes", given.classes, "also its blocks by size class; opens the heap, for reading");
     CLI::App *verify = add_command(app, given, "verify", "Check a heap; say what is wrong and where");
     verify->add_flag("--quick", given.quick, "only the heap's structures, not the checksum of every page");
+    CLI::App *scrub =
+        add_command(app, given, "scrub", "Check a heap's files against their checksums, without opening it");
     CLI::App *map = add_command(app, given, "map", "Draw a picture of what a heap's pages are used for");
     map->add_option("-o,--output", given.picture, "where to draw it: a path that ends in .svg or .png")
         ->required()
@@ -53,8 +56,6 @@ int run(int argc, char **argv) {
     CLI::App *stat = add_command(*log, given, "stat", "How full it is, and what an open would replay");
     stat->add_flag("--json", given.json, "as one JSON object");
     CLI::App *dump = add_command(*log, given, "dump", "Each transaction and its entries, one a line");
-    for (CLI::App *command : {stat, dump})
-        command->add_option("--log", given.log_path, "the log's file, if it is not FILE-log");
 
     try {
         app.parse(argc, argv);
@@ -65,14 +66,16 @@ int run(int argc, char **argv) {
         return cli::exit_cannot;
     }
     if (info->parsed())
-        return cli::info(given.path, given.json, given.classes);
+        return cli::info(given.files, given.json, given.classes);
     if (stat->parsed())
-        return cli::log_stat(given.path, given.log_path, given.json);
+        return cli::log_stat(given.files, given.json);
     if (dump->parsed())
-        return cli::log_dump(given.path, given.log_path);
+        return cli::log_dump(given.files);
     if (verify->parsed())
-        return cli::verify(given.path, given.quick);
-    return cli::map(given.path, given.picture, given.width);
+        return cli::verify(given.files, given.quick ? cli::verify_part::structures : cli::verify_part::all);
+    if (scrub->parsed())
+        return cli::verify(given.files, cli::verify_part::files);
+    return cli::map(given.files, given.picture, given.width);
 }
 
 } // namespace

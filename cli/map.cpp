@@ -4,14 +4,13 @@
 
 namespace cli {
 
-int map(const std::string &path, const std::string &picture_path, int width) {
-    ty_open_options options = TY_OPEN_OPTIONS_INIT;
-    options.mode = TY_OPEN_READ_ONLY;
+int map(const heap_files &files, const std::string &picture_path, int width) {
+    const ty_open_options options = files.options();
     ty_heap *heap = nullptr;
-    if (ty_status status = ty_open(path.c_str(), &options, &heap, nullptr))
+    if (ty_status status = ty_open(files.path.c_str(), &options, &heap, nullptr))
         return complain(status);
     heap_map::options picture;
-    picture.name = name_of(path);
+    picture.name = name_of(files.path);
     picture.width = width;
     picture.waiting = true;
     int code = exit_fine;

@@ -10,7 +10,7 @@ namespace cli {
 namespace {
 
 struct findings {
-    const std::string &path;
+    const heap_files &files;
     cli::progress progress{"checking the files"};
     uint64_t problems = 0;
     uint64_t checked_bytes = 0;
@@ -26,16 +26,15 @@ bool on_progress(uint64_t done_bytes, uint64_t total_bytes, void *context) {
 void on_problem(const char *problem, void *context) {
     auto &found = *static_cast<findings *>(context);
     found.progress.clear();
-    std::printf("%s: %s\n", found.path.c_str(), problem);
+    std::printf("%s: %s\n", found.files.path.c_str(), as_options(problem).c_str());
     ++found.problems;
 }
 
 // A failure other than "problems were reported" ends the check.
 int verify_heap(findings &found, ty_heap_stats &stats) {
-    ty_open_options options = TY_OPEN_OPTIONS_INIT;
-    options.mode = TY_OPEN_READ_ONLY;
+    const ty_open_options options = found.files.options();
     ty_heap *heap = nullptr;
-    if (ty_status status = ty_open(found.path.c_str(), &options, &heap, nullptr))
+    if (ty_status status = ty_open(found.files.path.c_str(), &options, &heap, nullptr))
         return complain(status);
     const uint64_t before = found.problems;
     const ty_status verified = ty_heap_verify(heap, on_problem, &found);
@@ -53,24 +52,29 @@ int verify_heap(findings &found, ty_heap_stats &stats) {
 
 } // namespace
 
-int verify(const std::string &path, bool quick) {
-    findings found{path};
-    if (!quick) {
-        const ty_status status = ty_scrub(path.c_str(), nullptr, on_progress, on_problem, &found);
+int verify(const heap_files &files, verify_part part) {
+    findings found{files};
+    const char *path = files.path.c_str();
+    if (part != verify_part::structures) {
+        const ty_open_options options = files.options();
+        const ty_status status = ty_scrub_with(path, &options, on_progress, on_problem, &found);
         found.progress.clear();
         if (status && (status != TY_E_DAMAGED || found.problems == 0))
             return complain(status);
     }
     ty_heap_stats stats{};
-    if (const int code = verify_heap(found, stats))
-        return found.problems ? exit_problems : code;
+    if (part != verify_part::files)
+        if (const int code = verify_heap(found, stats))
+            return found.problems ? exit_problems : code;
     if (found.problems) {
-        std::printf("%s: %s found\n", path.c_str(), text::counted(found.problems, "problem").c_str());
+        std::printf("%s: %s found\n", path, text::counted(found.problems, "problem").c_str());
         return exit_problems;
     }
-    const std::string files = quick ? "" : text::size(found.checked_bytes) + " of files and ";
-    std::printf("%s: sound; checked %sthe structures of %s\n", path.c_str(), files.c_str(),
-                text::counted(stats.live_blocks, "block").c_str());
+    std::string checked = part == verify_part::structures ? "" : text::size(found.checked_bytes) + " of files";
+    if (part != verify_part::files)
+        checked += (checked.empty() ? "the structures of " : " and the structures of ") +
+                   text::counted(stats.live_blocks, "block");
+    std::printf("%s: sound; checked %s\n", path, checked.c_str());
     return exit_fine;
 }
 

@@ -116,6 +116,12 @@ typedef bool ty_log_entry_callback(const ty_log_entry *entry, void *context);
 TY_API TY_CHECKED ty_status ty_log_read(const char *heap_path, const char *log_path, const struct ty_storage *storage,
                                         ty_log_info *info, ty_log_entry_callback *callback, void *context);
 
+/* The same of the log, and with the journal, that an open with these options would take: journal_path, log_path, log
+ * and storage count. NULL: all defaults. */
+struct ty_open_options;
+TY_API TY_CHECKED ty_status ty_log_read_with(const char *heap_path, const struct ty_open_options *options,
+                                             ty_log_info *info, ty_log_entry_callback *callback, void *context);
+
 #ifdef __cplusplus
 }
 #endif

@@ -282,6 +282,10 @@ typedef struct ty_info {
  * Errors: TY_E_NOT_FOUND, TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_IO. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_read_info(const char *path, const ty_storage *storage, ty_info *info);
 
+/* The same of the files that an open with these options would take: journal_path, log_path, log and storage count.
+ * NULL: all defaults. */
+TY_API TY_CHECKED ty_status ty_read_info_with(const char *path, const ty_open_options *options, ty_info *info);
+
 /* The kind of a heap, and the last epoch that is durable (0 for volatile heaps). Thread-safe. */
 TY_API ty_kind ty_heap_kind(ty_heap *heap);
 TY_API uint64_t ty_heap_epoch(ty_heap *heap);
@@ -304,15 +308,19 @@ typedef struct ty_snapshot_stats {
 TY_API TY_CHECKED ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
 
 /* Checks what is on disk: both headers of the image; each page that the image must hold against its checksum, also
- * where the file has a hole; the checksums themselves; the journal's headers and batches. Pages of archive heaps have
- * no checksums: they are read, and no more. A header that a crash tore is told of, although the other one serves and
- * the next open mends it. Calls back with progress (done and total bytes; return false to stop) and with each problem:
- * what, where, and which part of the heap. Either callback may be NULL. Needs read permission; refuses a heap that is
- * open for writing (TY_E_BUSY). Changes nothing. TY_OK: all sound; TY_E_DAMAGED: problems were reported; TY_E_BUSY:
- * also when stopped. */
+ * where the file has a hole; the checksums themselves; the journal's headers and batches; the log's headers, and its
+ * transactions behind the last snapshot. Pages of archive heaps have no checksums: they are read, and no more. A header
+ * that a crash tore is told of, although the other one serves and the next open mends it. Calls back with progress
+ * (done and total bytes; return false to stop) and with each problem: what, where, and which part of the heap. Either
+ * callback may be NULL. Needs read permission; refuses a heap that is open for writing (TY_E_BUSY). Changes nothing.
+ * TY_OK: all sound; TY_E_DAMAGED: problems were reported; TY_E_BUSY: also when stopped. */
 typedef bool ty_progress_callback(uint64_t done_bytes, uint64_t total_bytes, void *context);
 TY_API TY_CHECKED ty_status ty_scrub(const char *path, const ty_storage *storage, ty_progress_callback *progress,
                                      ty_problem_callback *problem, void *context);
+
+/* The same of the files that an open with these options would take, as ty_read_info_with. */
+TY_API TY_CHECKED ty_status ty_scrub_with(const char *path, const ty_open_options *options,
+                                          ty_progress_callback *progress, ty_problem_callback *problem, void *context);
 
 #ifdef __cplusplus
 }

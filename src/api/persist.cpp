@@ -109,6 +109,14 @@ ty_status take_open_options(const ty_open_options *options, const char *call, ty
     return choose_storage(known->storage, call, &known->storage);
 }
 
+// Of an open that is asked for nothing else.
+ty_open_options options_of(const ty_storage *storage, const char *log_path) {
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.storage = storage;
+    options.log_path = log_path;
+    return options;
+}
+
 } // namespace
 
 ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **heap, ty_report *report) {
@@ -242,17 +250,22 @@ ty_status ty_mark_written(ty_heap *heap, const void *address, size_t bytes) {
 }
 
 ty_status ty_read_info(const char *path, const ty_storage *storage, ty_info *info) {
+    const ty_open_options options = options_of(storage, nullptr);
+    return ty_read_info_with(path, &options, info);
+}
+
+ty_status ty_read_info_with(const char *path, const ty_open_options *options, ty_info *info) {
     constexpr const char *call = "read what a heap's files say";
-    const ty_storage *used = nullptr;
+    ty_open_options used = TY_OPEN_OPTIONS_INIT;
     if (ty_status status = check_path(path, call, "the path"))
         return status;
-    if (ty_status status = choose_storage(storage, call, &used))
+    if (ty_status status = take_open_options(options, call, &used))
         return status;
     if (ty_status status = check_output(info, call, "ty_info"))
         return status;
     ty_info known{};
     known.struct_size = sizeof known;
-    if (ty_status status = image_read_info(path, *used, &known, nullptr))
+    if (ty_status status = image_read_info(path, *used.storage, &known, nullptr, used.journal_path))
         return status;
     copy_output(&known, sizeof known, info);
     return TY_OK;
@@ -284,40 +297,43 @@ ty_status ty_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
 
 ty_status ty_scrub(const char *path, const ty_storage *storage, ty_progress_callback *progress,
                    ty_problem_callback *problem, void *context) {
+    const ty_open_options options = options_of(storage, nullptr);
+    return ty_scrub_with(path, &options, progress, problem, context);
+}
+
+ty_status ty_scrub_with(const char *path, const ty_open_options *options, ty_progress_callback *progress,
+                        ty_problem_callback *problem, void *context) {
     constexpr const char *call = "scrub a heap's files";
-    const ty_storage *used = nullptr;
+    ty_open_options used = TY_OPEN_OPTIONS_INIT;
     if (ty_status status = check_path(path, call, "the path"))
         return status;
-    if (ty_status status = choose_storage(storage, call, &used))
+    if (ty_status status = take_open_options(options, call, &used))
         return status;
-    scrub_guards guards{{progress, context}, {problem, context}};
-    ty_status status =
-        image_scrub(path, *used, progress ? guards.progressed : nullptr, problem ? guards.found : nullptr, &guards);
-    return guards.progress.end(guards.problem.end(status));
+    return txn_scrub(path, used, progress, problem, context);
 }
 
 ty_status ty_log_read(const char *heap_path, const char *log_path, const ty_storage *storage, ty_log_info *info,
                       ty_log_entry_callback *callback, void *context) {
+    const ty_open_options options = options_of(storage, log_path);
+    return ty_log_read_with(heap_path, &options, info, callback, context);
+}
+
+ty_status ty_log_read_with(const char *heap_path, const ty_open_options *options, ty_log_info *info,
+                           ty_log_entry_callback *callback, void *context) {
     constexpr const char *call = "read a log";
-    const ty_storage *used = nullptr;
-    if (!heap_path && !log_path)
-        return check_path(heap_path, call, "the path");
-    if (heap_path)
+    ty_open_options used = TY_OPEN_OPTIONS_INIT;
+    if (ty_status status = take_open_options(options, call, &used))
+        return status;
+    if (heap_path || !(used.log_path || used.log))
         if (ty_status status = check_path(heap_path, call, "the path"))
             return status;
-    if (log_path)
-        if (ty_status status = check_path(log_path, call, "the log's path"))
-            return status;
-    if (ty_status status = choose_storage(storage, call, &used))
-        return status;
     if (info)
         if (ty_status status = check_output(info, call, "ty_log_info"))
             return status;
     ty_log_info known{};
     known.struct_size = sizeof known;
-    guarded<ty_log_entry_callback> guard(callback, context);
-    ty_status status = txn_log_read(heap_path, log_path, *used, &known, guard.callback(), &guard);
+    ty_status status = txn_log_read(heap_path, used, &known, callback, context);
     if (info && !status)
         copy_output(&known, sizeof known, info);
-    return guard.end(status);
+    return status;
 }

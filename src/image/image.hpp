@@ -75,10 +75,11 @@ ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size
 ty_status image_dirty_count(ty_heap *heap, uint64_t *pages);
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
-// log may be NULL.
-ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log);
+// log may be NULL. journal_path NULL: beside the image.
+ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
+                          const char *journal_path = nullptr);
 ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
-                      ty_problem_callback *problem, void *context);
+                      ty_problem_callback *problem, void *context, const char *journal_path = nullptr);
 // Refuses what a forked child, or a reader, may not do; of a heap without an image, nothing.
 ty_status image_check_writer(ty_heap *heap, const char *operation);
 // After a snapshot is durable, nobody writes to the heap: where memory is short, private copies of what the image holds

@@ -59,7 +59,8 @@ void foretell(ty_status journal_status, const journal_scan &scan, ty_info *info)
 
 } // namespace
 
-ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log) {
+ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
+                          const char *given_journal_path) {
     size_t struct_size = info->struct_size;
     *info = {};
     info->struct_size = struct_size;
@@ -78,7 +79,7 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     info->in_use = image.lock(false) == TY_E_BUSY;
     journal_contents contents;
     const journal_scan &scan = contents.scan;
-    char *journal_path = path_with(path, journal_suffix);
+    char *journal_path = given_journal_path ? path_with(given_journal_path, "") : path_with(path, journal_suffix);
     if (journal_path && has_journal(info->kind)) {
         status = read_journal(journal, journal_path, journal_use::look, header, &contents);
         if (journal.is_open())

@@ -167,6 +167,11 @@ ty_status log_check(const ty_log_sink &sink, const char *name, const log_identit
     return identity ? check_identity(header, *identity, name) : TY_OK;
 }
 
+bool log_half_damaged(const ty_log_sink &sink) {
+    header_slots there;
+    return read_slots(sink, &there) == TY_OK && there.any() && there.valid[0] != there.valid[1];
+}
+
 ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_identity &identity,
                         const log_open_2 &previous, const log_open_2 &open) {
     log_header_2 header;

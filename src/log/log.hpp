@@ -45,6 +45,8 @@ ty_status log_format(const ty_log_sink &sink, const log_identity &identity, cons
 // Reads it. Errors: TY_E_FORMAT (also: of another version; found tells which), TY_E_DAMAGED, TY_E_MISMATCH (of another
 // heap, or another log of this one). identity NULL: any. found may be NULL.
 ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_2 *found);
+// Whether one of its two headers is damaged and the other one serves.
+bool log_half_damaged(const ty_log_sink &sink);
 // The log names `open` from now on, durably when it returns, and until the next time also `previous`, the one that it
 // names now.
 // L7: a header is overwritten only while the other one is durable and names `previous`.

@@ -83,6 +83,12 @@ ty_status place_open(log_place &place, bool writable) {
     return status == TY_E_FORMAT ? TY_E_NOT_FOUND : status;
 }
 
+ty_status refuse_missing_log(const log_place &place) {
+    return failure(TY_E_NOT_FOUND, "open a heap without its log: there may be transactions in it")
+        .at(place.path)
+        .remedy("put the log back, or name it with log_path");
+}
+
 // Nothing that a heap may need is written over: only what is this heap's own, or was never used.
 ty_status place_check(log_place &place, const log_identity &identity) {
     ty_status status = place_open(place, true);

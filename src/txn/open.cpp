@@ -50,12 +50,6 @@ void want_log(opening &state, uint64_t *log_identity) {
     *log_identity = state.identity.log;
 }
 
-ty_status refuse_missing(const opening &state) {
-    return failure(TY_E_NOT_FOUND, "open a heap without its log: there may be transactions in it")
-        .at(state.place.path)
-        .remedy("put the log back, or name it with log_path");
-}
-
 // The heap was closed in order, and its log is not there, or is one that an open had made when it died before the
 // header named it.
 void replace_log(opening &state, bool missing, uint64_t other, uint64_t *log_identity) {
@@ -93,7 +87,7 @@ ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity
     uint64_t other = 0;
     bool unused = status == TY_E_MISMATCH && told.closed && place_is_unused(state.place, state.identity, &other);
     if (missing && !told.closed)
-        return refuse_missing(state);
+        return refuse_missing_log(state.place);
     if (!status)
         status = place_check_open(state.place, header, told, &older);
     if (missing || unused || (!status && older)) {
@@ -271,7 +265,8 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
 // Whether the log that was made is of no heap, for certain.
 bool no_header_names(const opening &state) {
     ty_info info{};
-    ty_status status = image_read_info(state.heap_path, *state.options.storage, &info, nullptr);
+    ty_status status =
+        image_read_info(state.heap_path, *state.options.storage, &info, nullptr, state.options.journal_path);
     return status == TY_E_NOT_FOUND || (!status && info.log_identity != state.identity.log);
 }
 

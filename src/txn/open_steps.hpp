@@ -24,6 +24,8 @@ void place_destroy(log_place &place); // the file is closed, not removed
 
 // Opens what is there. TY_E_NOT_FOUND: nothing is; for a user's sink, it was never formatted.
 ty_status place_open(log_place &place, bool writable);
+// The heap was not closed in order, and its log is not there.
+ty_status refuse_missing_log(const log_place &place);
 // Whether a log may be made there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
 ty_status place_check(log_place &place, const log_identity &identity);
 // Makes a log that holds nothing, after place_check or where place_open found nothing: whole before it has its name.

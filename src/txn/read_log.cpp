@@ -104,22 +104,27 @@ void take_header(const log_header_2 &header, ty_log_info *info) {
 }
 
 // What an open would replay.
-ty_status read_behind_snapshot(const char *heap_path, const log_place &place, const ty_storage &storage,
-                               ty_log_info *info, ty_log_entry_callback *callback, void *context) {
+ty_status read_behind_snapshot(const char *heap_path, const log_place &place, ty_log_info *info,
+                               ty_log_entry_callback *callback, void *context) {
     ty_info heap{};
     image_log known{};
-    if (ty_status status = image_read_info(heap_path, storage, &heap, &known))
+    const ty_open_options &options = *place.options;
+    if (ty_status status = image_read_info(heap_path, *options.storage, &heap, &known, options.journal_path))
         return status;
     if (!known.log_identity)
         return failure(TY_E_MISMATCH, "read the log of a heap that has none").at(heap_path).remedy("check the path");
     log_identity identity{};
     memcpy(identity.heap, known.heap_identity, sizeof identity.heap);
     identity.log = known.log_identity;
-    if (ty_status status = log_check(*place.sink, place.path, &identity, nullptr))
+    log_header_2 header;
+    if (ty_status status = log_check(*place.sink, place.path, &identity, &header))
         return status;
     info->of_heap = true;
-    info->start_position = known.mark.position;
+    info->start_position = info->end_position = known.mark.position;
     info->first_sequence = known.mark.sequence + 1;
+    bool older = false; // of no consequence
+    if (ty_status status = heap.in_use ? TY_OK : place_check_open(place, header, known, &older); status || older)
+        return status;
     constexpr uint64_t words_per_page = os::page_bytes / 8;
     entry_teller teller{info,
                         place.path,
@@ -137,25 +142,103 @@ ty_status read_behind_snapshot(const char *heap_path, const log_place &place, co
     return teller.stopped ? TY_OK : status;
 }
 
+// There is no log where it should be: should there be one?
+ty_status tell_missing(const char *heap_path, const log_place &place) {
+    ty_info heap{};
+    if (ty_status status =
+            image_read_info(heap_path, *place.options->storage, &heap, nullptr, place.options->journal_path))
+        return status;
+    if (!heap.log_identity)
+        return failure(TY_E_MISMATCH, "read the log of a heap that has none").at(heap_path).remedy("check the path");
+    return failure(TY_E_NOT_FOUND, "read the log: there is none")
+        .at(place.path)
+        .remedy("put the log back, or name it with log_path");
+}
+
+// What the scrub of all files of a heap finds.
+struct findings {
+    ty_progress_callback *progress;
+    ty_problem_callback *problem;
+    void *context;
+    uint64_t count = 0;
+
+    static void note(const char *text, void *self) {
+        auto &found = *static_cast<findings *>(self);
+        found.count += 1;
+        if (found.problem)
+            found.problem(text, found.context);
+    }
+    static bool show(uint64_t done_bytes, uint64_t total_bytes, void *self) {
+        auto &found = *static_cast<findings *>(self);
+        return !found.progress || found.progress(done_bytes, total_bytes, found.context);
+    }
+};
+
+// What an open would say of the log, and what it does not look at.
+void scrub_log(const char *path, const image_log &told, log_place &place, findings &found) {
+    ty_status status = place_open(place, false);
+    if (status == TY_E_NOT_FOUND && told.closed)
+        return; // of no consequence
+    if (status == TY_E_NOT_FOUND)
+        status = refuse_missing_log(place);
+    ty_log_info info{};
+    if (!status)
+        status = read_behind_snapshot(path, place, &info, nullptr, nullptr);
+    log_identity identity{};
+    memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
+    uint64_t other = 0;
+    if (status == TY_E_MISMATCH && told.closed && place.sink && place_is_unused(place, identity, &other))
+        return; // an open made it, and died
+    if (status)
+        findings::note(ty_error_text(), &found);
+    else if (log_half_damaged(*place.sink))
+        findings::note("one of the log's two headers is damaged; the other one serves, and the next open mends it",
+                       &found);
+}
+
 } // namespace
 
-ty_status txn_log_read(const char *heap_path, const char *log_path, const ty_storage &storage, ty_log_info *info,
+ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty_log_info *info,
                        ty_log_entry_callback *callback, void *context) {
-    ty_open_options options = TY_OPEN_OPTIONS_INIT;
-    options.storage = &storage;
-    options.log_path = log_path;
     log_place place{};
     if (ty_status status = place_create(place, heap_path, options))
         return status;
     log_header_2 header;
     ty_status status = place_open(place, false);
+    if (status == TY_E_NOT_FOUND && heap_path)
+        status = tell_missing(heap_path, place);
     if (!status && !(status = log_check(*place.sink, place.path, nullptr, &header))) {
         take_header(header, info);
         if (heap_path)
-            status = read_behind_snapshot(heap_path, place, storage, info, callback, context);
+            status = read_behind_snapshot(heap_path, place, info, callback, context);
     }
     place_destroy(place);
     return status;
+}
+
+ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progress_callback *progress,
+                    ty_problem_callback *problem, void *context) {
+    findings found{progress, problem, context};
+    ty_status status =
+        image_scrub(path, *options.storage, findings::show, findings::note, &found, options.journal_path);
+    if (status && !(status == TY_E_DAMAGED && found.count))
+        return status;
+    ty_info heap{};
+    image_log told{};
+    if ((status = image_read_info(path, *options.storage, &heap, &told, options.journal_path)))
+        return status;
+    if (told.log_identity && !told.version_1) {
+        log_place place{};
+        if ((status = place_create(place, path, options)))
+            return status;
+        scrub_log(path, told, place, found);
+        place_destroy(place);
+    }
+    if (found.count)
+        return failure(TY_E_DAMAGED, "find the files sound: %llu problems", (unsigned long long)found.count)
+            .at(path)
+            .remedy("restore the heap's files from copies made together");
+    return TY_OK;
 }
 
 } // namespace taiyen

@@ -3,7 +3,8 @@
  *   make_heap PATH archive   an archive heap, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
  *   make_heap PATH commit  a transactional heap whose process dies with three transactions in the log
- *   make_heap PATH hold      prints "open", and holds it open for writing until standard input ends */
+ *   make_heap PATH hold      prints "open", and holds it open for writing until standard input ends
+ * and with JOURNAL LOG behind these, with its journal and log there. */
 #include <stdio.h>
 #include <string.h>
 #include <taiyen/taiyen.h>
@@ -55,7 +56,7 @@ static bool commit(ty_heap *heap, int times) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3)
+    if (argc != 3 && argc != 5)
         return 2;
     const char *how = argv[2];
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
@@ -66,6 +67,10 @@ int main(int argc, char **argv) {
     if (strcmp(how, "commit") == 0) {
         options.kind = TY_TRANSACTIONAL;
         options.log_bytes = TY_LOG_BYTES_MIN;
+    }
+    if (argc == 5) {
+        options.journal_path = argv[3];
+        options.log_path = argv[4];
     }
     ty_heap *heap;
     if (ty_open(argv[1], &options, &heap, NULL))

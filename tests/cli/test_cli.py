@@ -110,6 +110,50 @@ class Log(CliTest):
         self.fails(2, "log", "stat", heap, says=("version",))
 
 
+class FilesElsewhere(CliTest):
+    """Every command takes the paths that an open takes, and says which option is missing."""
+
+    COMMANDS = (["info"], ["info", "--classes"], ["verify"], ["verify", "--quick"], ["scrub"], ["log", "stat"],
+                ["log", "dump"], ["map", "-o", "heap.svg"])
+
+    def elsewhere(self, how):
+        path = self.path(how + ".ty")
+        os.makedirs(self.path("other"), exist_ok=True)
+        self.options = {"--journal": self.path(f"other/{how}-j"), "--log": self.path(f"other/{how}-l")}
+        subprocess.run([MAKE_HEAP, path, how, *self.options.values()], check=True, timeout=60)
+        return path
+
+    def run_at(self, path, command, **options):
+        command = [self.path(word) if word == "heap.svg" else word for word in command]
+        return run(*command, path, *[word for pair in options.items() for word in pair if word], cwd=self.folder)
+
+    def test_all_commands_take_the_paths(self):
+        for how in ("die", "commit"):
+            path = self.elsewhere(how)
+            for command in self.COMMANDS:
+                if how == "die" and command[0] == "log":
+                    continue
+                with self.subTest(how=how, command=command):
+                    result = self.run_at(path, command, **self.options)
+                    self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                    self.assertEqual(result.stderr, "")
+        info = json.loads(self.run_at(path, ["info", "--json"], **self.options).stdout)
+        self.assertIn("opens", info["open_text"])
+
+    def test_a_missing_option_is_named(self):
+        for how, missing in (("die", "--journal"), ("commit", "--journal"), ("commit", "--log")):
+            path = self.elsewhere(how)
+            given = {name: value for name, value in self.options.items() if name != missing}
+            for command in self.COMMANDS:
+                if command[0] == "log" and (how == "die" or missing == "--journal"):
+                    continue
+                with self.subTest(how=how, missing=missing, command=command):
+                    result = self.run_at(path, command, **given)
+                    self.assertIn(missing, result.stdout + result.stderr)
+                    self.assertIn(path + "-" + missing[2:], result.stdout + result.stderr)
+                    self.assertEqual(result.returncode == 0, command[0] == "info" and len(command) == 1)
+
+
 class Usage(CliTest):
     def test_help_and_version(self):
         self.assertRegex(self.succeeds("--version"), r"^taiyen \d+\.\d+\.\d+\n$")
@@ -139,7 +183,7 @@ class Usage(CliTest):
 
 
 class Refusals(CliTest):
-    COMMANDS = (["info"], ["info", "--json"], ["verify"], ["verify", "--quick"], ["map", "-o", "/tmp/never-written.svg"])
+    COMMANDS = (["info"], ["info", "--json"], ["scrub"], ["verify"], ["verify", "--quick"], ["map", "-o", "/tmp/never-written.svg"])
 
     def refused(self, code, path, says):
         for command in self.COMMANDS:
@@ -291,6 +335,51 @@ class Verify(CliTest):
         self.assertEqual(program.returncode, 0)
         self.assertIn(b"sound", out)
         self.assertIn(b"100 %", shown)
+
+
+    def test_missing_pages(self):
+        path = self.heap("close")
+        size = os.path.getsize(path)
+        with open(path, "r+b") as file:
+            file.seek(PAGES_OFFSET + 2 * 4096)
+            data = file.read(30 * 4096)
+            file.seek(PAGES_OFFSET + 2 * 4096)
+            file.write(bytes(30 * 4096))  # as a punched hole reads
+        self.assertNotEqual(data, bytes(30 * 4096))
+        for command in ("verify", "scrub"):
+            result = run(command, path)
+            self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+            self.assertIn("page", result.stdout)
+        subprocess.run(["fallocate", "--punch-hole", "--offset", str(PAGES_OFFSET + 2 * 4096), "--length", str(30 * 4096),
+                        path], check=True)
+        self.assertEqual(os.path.getsize(path), size)
+        for command in ("verify", "scrub"):
+            result = run(command, path)
+            self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+            self.assertIn("missing", result.stdout)
+
+    def test_log(self):
+        path = self.heap("commit")
+        self.assertIn("sound", self.succeeds("scrub", path))
+        told = []
+        for offset, says in ((40, "log"), (4096 + 40, "log"), (8192 + 30, "log")):
+            with open(path + "-log", "r+b") as file:
+                file.seek(offset)
+                byte = file.read(1)[0]
+                file.seek(offset)
+                file.write(bytes([byte ^ 1]))
+                file.flush()
+                result = run("scrub", path)
+                told.append(result.stdout)
+                self.assertEqual(result.returncode, 1, str(offset) + result.stdout + result.stderr)
+                self.assertIn(says, result.stdout)
+                file.seek(offset)
+                file.write(bytes([byte]))
+        self.assertIn("two headers is damaged", told[0] + told[1])  # the older one; the newer one is needed
+        os.rename(path + "-log", path + "-gone")
+        result = run("scrub", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("--log", result.stdout)
 
 
 class Map(CliTest):
