@@ -162,7 +162,8 @@ typedef struct ty_report {
     uint64_t sequence;              /* of the last transaction that was restored */
 } ty_report;
 
-/* Opens or creates a persistent heap. options and report may be NULL.
+/* Opens or creates a persistent heap. options and report may be NULL. Symbolic links are followed: journal and log lie
+ * beside the file that path leads to, and where that is not there it is made.
  * Errors: TY_E_NOT_FOUND, TY_E_EXISTS, TY_E_BUSY (open already, here or elsewhere), TY_E_ADDRESS, and for the files
  * TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_PERMISSION, TY_E_SPACE, TY_E_IO. After a refusal the files are as they
  * were. Thread-safe. Durability: a created heap exists durably, empty, when this returns.

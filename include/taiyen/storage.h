@@ -35,6 +35,8 @@ extern "C" {
 #define TY_MAP_WRITE 1u  /* pages may be written; else they are read-only */
 #define TY_MAP_SHARED 2u /* writes reach the file; else they stay in this process */
 
+#define TY_STORAGE_PATH_MAX 4096u /* of a path, with its 0 */
+
 /* An open file; the implementation defines it. */
 typedef struct ty_file ty_file;
 
@@ -100,6 +102,10 @@ typedef struct ty_storage {
     /* May be NULL: then nothing is done. Gives file the owner, group and permissions of `like`, as far as the process
      * may set them, and in no case more: TY_E_PERMISSION if somebody could open file who cannot open `like`. */
     ty_status (*protect)(void *context, ty_file *file, ty_file *like);
+    /* May be NULL: then paths are taken as they are given. Writes the path of the file that path leads to through
+     * links, whether there is one or not, with its 0, into the bytes of resolved: TY_STORAGE_PATH_MAX. The other files
+     * of a heap lie beside that one. */
+    ty_status (*resolve)(void *context, const char *path, char *resolved, size_t bytes);
 } ty_storage;
 
 /* The built-in storage: direct I/O on files (buffered where the file system refuses it), OFD locks. Its descriptors

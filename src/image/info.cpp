@@ -79,8 +79,9 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     info->in_use = image.lock(false) == TY_E_BUSY;
     journal_contents contents;
     const journal_scan &scan = contents.scan;
-    char *journal_path = given_journal_path ? path_with(given_journal_path, "") : path_with(path, journal_suffix);
-    if (journal_path && has_journal(info->kind)) {
+    char *journal_path = nullptr;
+    status = resolve_beside(storage, path, journal_suffix, given_journal_path, &journal_path);
+    if (!status && has_journal(info->kind)) {
         status = read_journal(journal, journal_path, journal_use::look, header, &contents);
         if (journal.is_open())
             (void)journal.get_size(&info->journal_bytes); // what fails is told already

@@ -15,26 +15,26 @@ namespace {
 
 constexpr uint64_t journal_limit_default = uint64_t{1} << 30;
 
-image *image_create(const char *path, const ty_open_options &options) {
+ty_status image_create(const char *path, const ty_open_options &options, image **made) {
     void *memory = calloc(1, sizeof(image));
-    if (!memory) {
-        (void)ty_status(failure(TY_E_MEMORY, "open a heap").at(path));
-        return nullptr;
-    }
+    if (!memory)
+        return failure(TY_E_MEMORY, "open a heap").at(path);
     image *im = new (memory) image{};
     im->purge = image_purge;
-    im->image_path = path_with(path, "");
-    im->journal_path = options.journal_path ? path_with(options.journal_path, "") : path_with(path, journal_suffix);
+    ty_status status = resolve_path(*options.storage, path, &im->image_path);
+    if (!status)
+        status = resolve_beside(*options.storage, path, journal_suffix, options.journal_path, &im->journal_path);
     im->backing = {options.storage, nullptr, im->image_path};
     im->journal = {options.storage, nullptr, im->journal_path};
     im->read_only = options.mode == TY_OPEN_READ_ONLY;
     im->background = options.background;
     im->journal_limit_bytes = options.journal_limit_bytes;
     im->copies.bound_bytes = options.memory_bytes;
-    if (im->image_path && im->journal_path)
-        return im;
-    image_teardown(im);
-    return nullptr;
+    if (status)
+        image_teardown(im);
+    else
+        *made = im;
+    return status;
 }
 
 ty_open_options with_defaults(const ty_open_options &given) {
@@ -423,9 +423,9 @@ ty_status image_open(const char *path, const ty_open_options &given, const image
     opening state;
     state.hook = hook;
     state.options = with_defaults(given);
-    image *im = image_create(path, state.options);
-    if (!im)
-        return TY_E_MEMORY;
+    image *im = nullptr;
+    if (ty_status status = image_create(path, state.options, &im))
+        return status;
     ty_status status = open_or_create(*im, state);
     if (!status) {
         take_over_batches(*im, state);

@@ -244,11 +244,12 @@ ty_status scrub_files(storage_file &image, storage_file &journal, const char *jo
 ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
                       ty_problem_callback *problem, void *context, const char *given_journal_path) {
     storage_file image{&storage}, journal{&storage};
-    if (ty_status status = image.open(path, 0))
-        return status;
-    char *journal_path = given_journal_path ? path_with(given_journal_path, "") : path_with(path, journal_suffix);
-    ty_status status =
-        journal_path ? scrub_files(image, journal, journal_path, progress, problem, context) : TY_E_MEMORY;
+    char *journal_path = nullptr;
+    ty_status status = image.open(path, 0);
+    if (!status)
+        status = resolve_beside(storage, path, journal_suffix, given_journal_path, &journal_path);
+    if (!status)
+        status = scrub_files(image, journal, journal_path, progress, problem, context);
     journal.close();
     image.close();
     free(journal_path);

@@ -50,8 +50,7 @@ ty_status make(const char *path, const ty_storage &storage, file_sink **made) {
     self->own.check = check_file;
     self->file.storage = &storage;
     *made = self;
-    self->path = path_with(path, "");
-    return self->path ? TY_OK : TY_E_MEMORY;
+    return resolve_path(storage, path, &self->path);
 }
 
 ty_status fill_with_zeros(const storage_file &file, uint64_t size_bytes) {
@@ -120,7 +119,7 @@ ty_status finish(file_sink *self, ty_status status, ty_log_sink **sink) {
 ty_status file_sink_create(const char *path, uint64_t size_bytes, const ty_storage &storage, ty_log_sink **sink) {
     file_sink *self = nullptr;
     ty_status status = make(path, storage, &self);
-    char *creation_path = status ? nullptr : path_with(path, creation_suffix);
+    char *creation_path = status ? nullptr : path_with(self->path, creation_suffix);
     if (!status)
         status = creation_path ? create_whole(*self, creation_path, size_bytes) : TY_E_MEMORY;
     free(creation_path);

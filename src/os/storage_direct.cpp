@@ -4,6 +4,7 @@
 #include "file_access.hpp"
 #include "file_failure.hpp"
 #include "kernel_abi.hpp"
+#include "links.hpp"
 #include "size_signal.hpp"
 #include "syscalls.hpp"
 #include "vm.hpp"
@@ -497,12 +498,16 @@ ty_status direct_protect(void *, ty_file *file, ty_file *like) {
     return follow_access(file->fd, file->path(), like->fd, like->path());
 }
 
+ty_status direct_resolve(void *, const char *path, char *resolved, size_t bytes) {
+    return follow_links(path, resolved, bytes);
+}
+
 constexpr ty_storage direct_storage = {
     sizeof(ty_storage),   nullptr,          direct_open,     direct_close,           direct_read,
     direct_write,         direct_flush,     direct_get_size, direct_set_size,        direct_allocate,
     direct_punch,         direct_next_data, direct_map,      direct_unmap,           direct_write_back,
     direct_lock,          direct_rename,    direct_remove,   direct_flush_directory, direct_write_many,
-    direct_write_durable, direct_check,     direct_protect,
+    direct_write_durable, direct_check,     direct_protect,  direct_resolve,
 };
 
 } // namespace

@@ -34,6 +34,29 @@ char *path_with(const char *path, const char *suffix) {
     return text;
 }
 
+ty_status resolve_path(const ty_storage &storage, const char *path, char **resolved) {
+    char place[TY_STORAGE_PATH_MAX];
+    if (storage.resolve)
+        if (ty_status status = storage.resolve(storage.context, path, place, sizeof place))
+            return status;
+    *resolved = path_with(storage.resolve ? place : path, "");
+    return *resolved ? TY_OK : TY_E_MEMORY;
+}
+
+ty_status resolve_beside(const ty_storage &storage, const char *image_path, const char *suffix, const char *given,
+                         char **resolved) {
+    if (given)
+        return resolve_path(storage, given, resolved);
+    char *image = nullptr;
+    if (ty_status status = resolve_path(storage, image_path, &image))
+        return status;
+    char *beside = path_with(image, suffix);
+    ty_status status = beside ? resolve_path(storage, beside, resolved) : TY_E_MEMORY;
+    free(beside);
+    free(image);
+    return status;
+}
+
 namespace {
 
 ty_status create(storage_file &file, const char *name, const storage_file *like) {

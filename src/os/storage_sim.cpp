@@ -434,11 +434,30 @@ ty_status sim_check(void *context, ty_file *file) {
 
 sim_disk *sim_create() {
     auto *disk = new sim_disk;
-    disk->table = {sizeof(ty_storage), disk,          sim_open,     sim_close,           sim_read,
-                   sim_write,          sim_flush,     sim_get_size, sim_set_size,        sim_allocate,
-                   sim_punch,          sim_next_data, sim_map,      sim_unmap,           sim_write_back,
-                   sim_lock,           sim_rename,    sim_remove,   sim_flush_directory, nullptr,
-                   sim_write_durable,  sim_check,     nullptr};
+    disk->table = {sizeof(ty_storage),
+                   disk,
+                   sim_open,
+                   sim_close,
+                   sim_read,
+                   sim_write,
+                   sim_flush,
+                   sim_get_size,
+                   sim_set_size,
+                   sim_allocate,
+                   sim_punch,
+                   sim_next_data,
+                   sim_map,
+                   sim_unmap,
+                   sim_write_back,
+                   sim_lock,
+                   sim_rename,
+                   sim_remove,
+                   sim_flush_directory,
+                   nullptr,
+                   sim_write_durable,
+                   sim_check,
+                   nullptr,
+                   nullptr};
     return disk;
 }
 

@@ -61,6 +61,8 @@ enum class call : uint8_t {
     fallocate,
     rename,
     unlink,
+    readlink,
+    realpath,
     userfaultfd,
     ioctl,
     sigaction,
@@ -203,6 +205,13 @@ inline int rename(const char *from, const char *to) {
 }
 inline int unlink(const char *path) {
     return refused(call::unlink) ? -1 : ::unlink(path);
+}
+inline ssize_t readlink(const char *path, char *target, size_t bytes) {
+    return refused(call::readlink) ? -1 : ::readlink(path, target, bytes);
+}
+inline char *realpath(const char *path, char *resolved) { // PATH_MAX bytes
+    not_cancelable whole;
+    return refused(call::realpath) ? nullptr : ::realpath(path, resolved);
 }
 inline int userfaultfd(int flags) {
     return refused(call::userfaultfd) ? -1 : static_cast<int>(direct::call(SYS_userfaultfd, flags));

@@ -59,9 +59,9 @@ ty_status make_file(log_place &place, const log_identity &identity, const log_op
 
 ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options) {
     place = {&options, nullptr, nullptr, nullptr, nullptr};
-    place.path = options.log        ? path_with(sink_name, "")
-                 : options.log_path ? path_with(options.log_path, "")
-                                    : path_with(heap_path, log_suffix);
+    if (!options.log)
+        return resolve_beside(*options.storage, heap_path, log_suffix, options.log_path, &place.path);
+    place.path = path_with(sink_name, "");
     return place.path ? TY_OK : TY_E_MEMORY;
 }
 
@@ -146,6 +146,11 @@ ty_status place_check_open(const log_place &place, const log_header_2 &header, c
         .at(place.path, 0)
         .remedy("put the log of the heap's last open back, name it with log_path, or restore all files of the heap "
                 "from copies made together");
+}
+
+bool is_earlier_log(const log_header_2 &header, const image_log &told) {
+    return told.closed && header.log_identity != told.log_identity && header.open.number < told.open.number &&
+           !memcmp(header.heap_identity, told.heap_identity, sizeof header.heap_identity);
 }
 
 ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,

@@ -34,6 +34,9 @@ ty_status place_make(log_place &place, const log_identity &identity, const log_o
 // Whether the log is of the open that the heap's image names. Else the open is refused, unless the heap was closed in
 // order and the log is older: then it is of no consequence.
 ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older);
+// Whether it is another log of the same heap, of an earlier open, and the heap was closed in order since: of no
+// consequence, too.
+bool is_earlier_log(const log_header_2 &header, const image_log &told);
 // The log names this open before the heap's image does (I8), and before a commit of it is acknowledged.
 ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
                           const log_open_2 &open);

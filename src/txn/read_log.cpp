@@ -187,8 +187,11 @@ void scrub_log(const char *path, const image_log &told, log_place &place, findin
     log_identity identity{};
     memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
     uint64_t other = 0;
-    if (status == TY_E_MISMATCH && told.closed && place.sink && place_is_unused(place, identity, &other))
-        return; // an open made it, and died
+    log_header_2 header{};
+    if (status == TY_E_MISMATCH && place.sink && told.closed &&
+        (place_is_unused(place, identity, &other) ||
+         (!log_check(*place.sink, place.path, nullptr, &header) && is_earlier_log(header, told))))
+        return; // the next open makes one
     if (status)
         findings::note(ty_error_text(), &found);
     else if (log_half_damaged(*place.sink))

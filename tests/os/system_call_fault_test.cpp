@@ -131,7 +131,9 @@ ty_status use_storage(const std::string &path) {
     auto step = [&](ty_status result) { return (status = result) == TY_OK; };
     memset(buffer, 'x', sizeof buffer);
     ty_write writes[] = {{8 * block, buffer, block}, {20 * block, buffer, sizeof buffer}, {11 * block, buffer, block}};
-    bool done = step(disk.lock(disk.context, file, true)) && step(disk.set_size(disk.context, file, 64 * block)) &&
+    char resolved[TY_STORAGE_PATH_MAX];
+    bool done = step(disk.resolve(disk.context, path.c_str(), resolved, sizeof resolved)) &&
+                step(disk.lock(disk.context, file, true)) && step(disk.set_size(disk.context, file, 64 * block)) &&
                 step(disk.allocate(disk.context, file, 0, 8 * block)) &&
                 step(disk.write(disk.context, file, block, buffer, sizeof buffer)) &&
                 step(disk.write_many(disk.context, file, writes, 3)) && step(disk.flush(disk.context, file)) &&
