@@ -44,6 +44,13 @@ ty_status prepare_open(image &im, const image_open_hook *hook) {
     return TY_OK;
 }
 
+// The last step, at once: an image from before knows nothing of this log, and commits come without a batch.
+ty_status refuse_older_image(image &im) {
+    journal_header_2 next = im.head.header;
+    next.previous = {};
+    return write_journal_header(im.journal, im.head, next);
+}
+
 } // namespace
 
 ty_status name_open(image &im, const image_open_hook *hook) {
@@ -53,6 +60,9 @@ ty_status name_open(image &im, const image_open_hook *hook) {
     im.header.current.open = im.head.header.open;
     if (ty_status status = write_header_twice(im.backing, im.header))
         return status;
+    if (im.log_is_new)
+        if (ty_status status = refuse_older_image(im))
+            return status;
     os::lock_guard guard(im.work);
     im.open_named = true;
     im.changed.notify_all();

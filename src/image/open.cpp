@@ -208,8 +208,10 @@ ty_status change_header(image &im, opening &state) {
     if (!state.upgraded && header.log_identity == state.log_identity)
         return TY_OK;
     header.version = image_version_2;
-    if (header.log_identity != state.log_identity)
+    if (header.log_identity != state.log_identity) {
+        im.log_is_new = state.log_identity != 0;
         set_log(header, state.log_identity);
+    }
     return write_header_twice(im.backing, im.header);
 }
 

@@ -76,7 +76,11 @@ ty_status place_open(log_place &place, bool writable) {
         if (ty_status status = file_sink_open(place.path, writable, *place.options->storage, &place.own))
             return status;
         place.sink = place.own;
-        return TY_OK;
+        if (place.sink->size_bytes)
+            return TY_OK;
+        sink_destroy(place.own); // a file of no bytes holds as much as none
+        place.sink = place.own = nullptr;
+        return failure(TY_E_NOT_FOUND, "read the log: it is empty").at(place.path);
     }
     place.sink = place.options->log;
     ty_status status = log_check(*place.sink, place.path, nullptr, nullptr);

@@ -1,5 +1,7 @@
 #include "explorer.hpp"
 
+#include "lost_files.hpp"
+
 #include <sstream>
 
 namespace crash {
@@ -51,7 +53,7 @@ void inherit(const trace &from, uint64_t event, trace &recovery) {
 
 } // namespace
 
-finding explore(const mode &of, const trace &from, const cut &at, trace &recovery) {
+finding explore(const mode &of, const trace &from, const cut &at, trace &recovery, canary broken) {
     bool unsafe = from.unsafe_at(at.event); // the kernel would keep a dead process's pages; the simulation does not
     sim_cut how = at.how == sim_cut::process_death && unsafe ? sim_cut::keep_all : at.how;
     recovery.disk.reset(taiyen::os::sim_power_cut(from.disk.get(), at.event, how, at.seed));
@@ -59,7 +61,15 @@ finding explore(const mode &of, const trace &from, const cut &at, trace &recover
     if (how == sim_cut::process_death) {
         inherit(from, at.event, recovery);
     }
+    if (broken == canary::older_files) {
+        put_older_files_back(from, at.event, at.seed, recovery);
+    } else if (broken == canary::none) {
+        lose_files(from, at.event, at.seed, recovery);
+    }
     finding found = of.recover(from, at, recovery);
+    if (found.what != verdict::sound && recovery.lost.how) {
+        found.text += std::string(" (") + recovery.lost.name + " was " + recovery.lost.how + ")";
+    }
     std::string leftovers = clear_leftovers();
     if (found.what == verdict::sound && !leftovers.empty()) {
         found = {verdict::inconsistent, "no heap is open, but there is " + leftovers};

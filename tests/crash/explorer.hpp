@@ -26,13 +26,13 @@ struct state {
 };
 
 // What is broken on purpose: a promise of the storage, so that the explorer must find losses, or the history of undo
-// that a recovery finds, which it must find inconsistent.
-enum class canary { none, flush, durable_write, undo_history };
+// that a recovery finds, which it must find inconsistent, or all files are older ones.
+enum class canary { none, flush, durable_write, undo_history, older_files };
 
 // What differs with the kind of heap under test.
 struct mode {
     const char *name;
-    canary canaries[2];
+    canary canaries[3];
     size_t canary_count;
     finding (*workload)(uint64_t seed, trace &on);         // sound unless the library fails without any cut
     finding (*faulted_workload)(uint64_t seed, trace &on); // see faults.hpp
@@ -43,7 +43,7 @@ extern const mode snapshot_mode;
 extern const mode transactional_mode;
 
 // Cuts and recovers. `recovery` becomes the trace of all that.
-finding explore(const mode &of, const trace &from, const cut &at, trace &recovery);
+finding explore(const mode &of, const trace &from, const cut &at, trace &recovery, canary broken = canary::none);
 
 // What the states of a run were and found.
 struct tally {

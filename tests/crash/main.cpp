@@ -72,7 +72,7 @@ int replay_one(const command &given) {
         return 2;
     }
     run_options options = given.options;
-    for (canary one : {canary::flush, canary::durable_write, canary::undo_history}) {
+    for (canary one : {canary::flush, canary::durable_write, canary::undo_history, canary::older_files}) {
         options.broken = given.canary_text == canary_name(one) ? one : options.broken;
     }
     return replay(*which, options).what != verdict::sound;

@@ -126,12 +126,12 @@ private:
         note(which);
         trace recovery;
         const cut &at = which.cuts.back();
-        finding found = explore(mode_, from, at, recovery);
+        finding found = explore(mode_, from, at, recovery, options_.broken);
         slot_.counts.count(from.phase_at(at.event), which.cuts.size() > 1, found);
         tell(which, found);
         // What a process that died left in doubt only shows when the power goes, too.
         bool again = at.how == taiyen::os::sim_cut::process_death || random.one_in(3);
-        bool usable = found.what == verdict::sound && !recovery.points.empty();
+        bool usable = found.what == verdict::sound && !recovery.points.empty() && !recovery.lost.ended;
         if (usable && which.cuts.size() < deepest && again && slot_.counts.states < job_.states) {
             auto how = static_cast<taiyen::os::sim_cut>(random.below(cut_kinds));
             uint64_t event = random.one_in(2)
@@ -196,7 +196,7 @@ void note_death(int status, const run_options &options, worker_slot &slot) {
 } // namespace
 
 const char *canary_name(canary broken) {
-    static constexpr const char *names[] = {"none", "flush", "durable-write", "undo-history"};
+    static constexpr const char *names[] = {"none", "flush", "durable-write", "undo-history", "older-files"};
     return names[static_cast<size_t>(broken)];
 }
 
@@ -257,7 +257,7 @@ finding replay(const state &which, const run_options &options) {
         std::printf("cut before event %llu (%s), points %zu to %zu possible\n",
                     static_cast<unsigned long long>(at.event), phase_name(from->phase_at(at.event)), possible.first,
                     possible.last);
-        found = explore(of, *from, at, *recovery);
+        found = explore(of, *from, at, *recovery, options.broken);
         std::printf("recovery: %llu events, %s %s\n", static_cast<unsigned long long>(recovery->events()),
                     verdict_name(found.what), found.text.c_str());
         from = std::move(recovery);

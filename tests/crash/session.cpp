@@ -117,6 +117,11 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
     on_.calls.push_back({choice.what, started, on_.events()});
     if (status != TY_OK) {
         heap_ = nullptr;
+        const bool attaches =
+            choice.kind == TY_TRANSACTIONAL && on_.lost.how && on_.lost.name == std::string(heap_path) + "-log";
+        if ((&expected != &on_ || attaches) && refused_for_loss(status, started)) {
+            return;
+        }
         // An archive heap may end like this.
         bool mixture = expected.unsafe_at(event) && (status == TY_E_DAMAGED || status == TY_E_FORMAT);
         bool injected = tolerant_ && (status == TY_E_IO || status == TY_E_SPACE);
@@ -140,6 +145,9 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
     archive_ = report_.kind == TY_ARCHIVE;
     opened_at_ = started;
     base_ = options.base;
+    if (&expected != &on_ && accept_loss(expected, event)) {
+        return;
+    }
     if (report_.created && must_exist) {
         fail(verdict::lost, "the heap is not there: created anew");
     } else if (expected.unsafe_at(event) && report_.maybe_inconsistent) {
@@ -150,6 +158,52 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
             match(expected, event, started);
         }
     }
+}
+
+// Where a file was lost: an error that names one of the heap's, and changes nothing.
+bool session::refused_for_loss(ty_status status, uint64_t started) {
+    const bool one_of_these =
+        status == TY_E_FORMAT || status == TY_E_DAMAGED || status == TY_E_MISMATCH || status == TY_E_NOT_FOUND;
+    if (!on_.lost.how || !one_of_these) {
+        return false;
+    }
+    on_.lost.ended = true;
+    // Where no image is, it is made under another name, and removed again.
+    const bool creating = on_.lost.name == std::string(heap_path);
+    if (std::string(ty_error_text()).find(heap_path) == std::string::npos) {
+        fail(verdict::refused, std::string("the refusal names no file: ") + ty_error_text());
+    } else if (on_.events() != started && !creating) {
+        fail(verdict::inconsistent, std::string("a refusal changed the disk: ") + ty_error_text());
+    }
+    return true;
+}
+
+// What a lost file excuses ends the exploring: the heap is another one from here on.
+bool session::accept_loss(const trace &expected, uint64_t event) {
+    const bool anew = on_.lost.anew && report_.created;
+    if (!anew && !on_.lost.older) {
+        return false;
+    }
+    on_.lost.ended = true;
+    std::string wrong;
+    if (!anew) {
+        verify();
+        if (!attach_undo(expected.undo.wanted)) {
+            return true;
+        }
+        bool known = read_content(heap_, model_, wrong, undo_.blocks());
+        bool found = false;
+        for (size_t i = 0; i <= expected.possible_at(event).last; ++i) {
+            found = found || (expected.points[i].exists && expected.points[i].what == model_);
+        }
+        if (!known || !found) {
+            fail(verdict::inconsistent, "the content of no snapshot: " + wrong);
+        }
+    }
+    ty_discard(heap_);
+    undo_.ended();
+    heap_ = nullptr;
+    return true;
 }
 
 // False: it was not possible, and the heap is closed again.

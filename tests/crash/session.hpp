@@ -91,6 +91,8 @@ protected:
     void match(const trace &expected, uint64_t event, uint64_t started);
     bool matches(const point &one) const;
     void drop_mixture();
+    bool refused_for_loss(ty_status status, uint64_t started);
+    bool accept_loss(const trace &expected, uint64_t event);
     void verify();
     void compare(size_t others); // that so many blocks are not the table's
 

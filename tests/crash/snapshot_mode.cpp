@@ -55,7 +55,7 @@ finding recover(const trace &from, const cut &at, trace &recovery) {
     dice random(at.seed);
     session live(recovery);
     bool must_exist = from.points[from.possible_at(at.event).first].exists;
-    if (random.one_in(4) && !from.unsafe_at(at.event)) {
+    if (random.one_in(4) && !from.unsafe_at(at.event) && !recovery.lost.how) {
         live.read_info(must_exist);
     }
     live.open(choose(from, at, random), from, at.event);
@@ -68,7 +68,8 @@ finding recover(const trace &from, const cut &at, trace &recovery) {
 
 } // namespace
 
-const mode snapshot_mode = {"snapshot", {canary::flush, canary::undo_history}, 2, run_workload, run_faulted_workload,
-                            recover};
+const mode snapshot_mode = {
+    "snapshot", {canary::flush, canary::undo_history, canary::older_files}, 3, run_workload, run_faulted_workload,
+    recover};
 
 } // namespace crash

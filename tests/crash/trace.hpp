@@ -56,8 +56,18 @@ struct disk_delete {
 };
 using disk_owner = std::unique_ptr<taiyen::os::sim_disk, disk_delete>;
 
+// What was done to a file before the open that recovers (lost_files.hpp).
+struct loss {
+    const char *how = nullptr; // NULL: nothing
+    const char *name = nullptr;
+    bool older = false; // the content may be an older one
+    bool anew = false;  // the heap may be made anew
+    bool ended = false; // it was refused, or is another heap now: nothing more is explored from there
+};
+
 struct trace {
     disk_owner disk;
+    loss lost;
     uint64_t first_event = 0;  // the first of this trace; those before are of the process that died
     std::vector<point> points; // in order of `started`
     std::vector<call> calls;

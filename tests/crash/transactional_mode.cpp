@@ -177,10 +177,10 @@ finding recover(const trace &from, const cut &at, trace &recovery) {
     dice random(at.seed);
     txn_session live(recovery);
     bool must_exist = from.points[from.possible_at(at.event).first].exists;
-    if (random.one_in(4)) {
+    if (random.one_in(4) && !recovery.lost.how) {
         live.read_info(must_exist);
     }
-    if (random.one_in(4)) {
+    if (random.one_in(4) && !recovery.lost.how) {
         live.read_log();
     }
     live.open(choose(from, at, random), from, at.event);
@@ -243,7 +243,11 @@ finding run_faulted_txn_workload(uint64_t seed, trace &on) {
 
 } // namespace
 
-const mode transactional_mode = {
-    "transactional", {canary::flush, canary::durable_write}, 2, run_txn_workload, run_faulted_txn_workload, recover};
+const mode transactional_mode = {"transactional",
+                                 {canary::flush, canary::durable_write, canary::older_files},
+                                 3,
+                                 run_txn_workload,
+                                 run_faulted_txn_workload,
+                                 recover};
 
 } // namespace crash

@@ -151,6 +151,25 @@ TEST_F(cuts_test, a_creation) {
     cut_everywhere();
 }
 
+// I6. A rename whose folder was not flushed is undone by a power cut. A heap that was made is there, empty, of any
+// kind.
+TEST_F(cuts_test, a_heap_that_was_made_is_there) {
+    for (ty_kind kind : {TY_SNAPSHOT, TY_ARCHIVE, TY_TRANSACTIONAL}) {
+        SCOPED_TRACE(kind);
+        disk made;
+        ty_open_options options = made.options();
+        options.kind = kind;
+        options.log_bytes = TY_LOG_BYTES_MIN;
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        disk after(made.cut(os::sim_cut::drop_all));
+        discard();
+        options.mode = TY_OPEN_EXISTING;
+        options.storage = after.storage();
+        EXPECT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        discard();
+    }
+}
+
 // An open writes a header over itself, and then the other one.
 TEST_F(cuts_test, an_open_of_what_was_closed) {
     open();
