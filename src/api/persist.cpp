@@ -309,7 +309,10 @@ ty_status ty_scrub_with(const char *path, const ty_open_options *options, ty_pro
         return status;
     if (ty_status status = take_open_options(options, call, &used))
         return status;
-    return txn_scrub(path, used, progress, problem, context);
+    scrub_guards guards{{progress, context}, {problem, context}};
+    ty_status status =
+        txn_scrub(path, used, progress ? guards.progressed : nullptr, problem ? guards.found : nullptr, &guards);
+    return guards.progress.end(guards.problem.end(status));
 }
 
 ty_status ty_log_read(const char *heap_path, const char *log_path, const ty_storage *storage, ty_log_info *info,
@@ -332,8 +335,9 @@ ty_status ty_log_read_with(const char *heap_path, const ty_open_options *options
             return status;
     ty_log_info known{};
     known.struct_size = sizeof known;
-    ty_status status = txn_log_read(heap_path, used, &known, callback, context);
+    guarded<ty_log_entry_callback> guard(callback, context);
+    ty_status status = txn_log_read(heap_path, used, &known, guard.callback(), &guard);
     if (info && !status)
         copy_output(&known, sizeof known, info);
-    return status;
+    return guard.end(status);
 }
