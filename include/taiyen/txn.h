@@ -182,9 +182,10 @@ TY_API TY_CHECKED ty_status ty_stable(ty_heap *heap, uint64_t sequence, bool wai
 /* Makes the heap's memory anew from its files and log: what was committed is there, what was not is gone, whatever a
  * program has stored over it. *heap is replaced. options: as for ty_open. report may be NULL.
  * A failure is one of two, and *heap tells which. Unchanged: nothing was done, and the heap is open as before (a
- * refusal: TY_E_ARGUMENT, TY_E_FORKED; TY_E_IO, TY_E_SPACE: what was committed cannot be made stable, and would be
- * lost). NULL: the heap is gone, as after ty_discard, and could not be opened; the error is that of ty_open, which may
- * be tried again. Externally serialised; transactions under way are lost. */
+ * refusal: TY_E_ARGUMENT, TY_E_FORKED; TY_E_NOT_FOUND, TY_E_MISMATCH: its image is no longer under its path; TY_E_IO,
+ * TY_E_SPACE: what was committed cannot be made stable, and would be lost). NULL: the heap is gone, as after
+ * ty_discard, and could not be opened; the error is that of ty_open, which may be tried again. Externally serialised;
+ * transactions under way are lost. */
 TY_API TY_CHECKED ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *report);
 
 /* ---- Readers. */

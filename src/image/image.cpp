@@ -18,6 +18,24 @@ ty_status check_process(const image &im, const char *operation) {
     return TY_OK;
 }
 
+ty_status image_check_path(ty_heap *heap, const char *operation) {
+    const image &im = *image_of(heap);
+    storage_file found{im.backing.storage};
+    if (ty_status status = found.open(im.image_path, 0))
+        return status;
+    image_header_2 header;
+    bool repaired = false;
+    ty_status status = read_header(found, &header, &repaired);
+    found.close();
+    const image_header_2 &own = im.header.current;
+    if (status == TY_OK && (memcmp(header.identity, own.identity, sizeof own.identity) != 0 ||
+                            memcmp(&header.open, &own.open, sizeof own.open) != 0))
+        status = failure(TY_E_MISMATCH, "%s: another file has the name of its image by now", operation)
+                     .at(im.image_path)
+                     .remedy("put the heap's own image back under this name");
+    return status;
+}
+
 ty_status check_writer(const image &im, const char *operation) {
     if (ty_status status = check_process(im, operation))
         return status;

@@ -82,6 +82,8 @@ ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_c
                       ty_problem_callback *problem, void *context, const char *journal_path = nullptr);
 // Refuses what a forked child, or a reader, may not do; of a heap without an image, nothing.
 ty_status image_check_writer(ty_heap *heap, const char *operation);
+// Whether the image is still under the path that the heap was opened by: TY_E_NOT_FOUND, TY_E_MISMATCH.
+ty_status image_check_path(ty_heap *heap, const char *operation);
 // After a snapshot is durable, nobody writes to the heap: where memory is short, private copies of what the image holds
 // are given back. Nothing but a comparison for a heap that fits.
 ty_status image_ease(ty_heap *heap);

@@ -77,12 +77,16 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
     // rebuild is to undo.
     if (ty_status status = log_wait(rt->log, log_last(rt->log)))
         return status;
+    if (ty_status status = image_check_path(*heap, "rebuild a heap"))
+        return status;
     char *path = path_with(image_path(*heap), "");
     if (!path)
         return TY_E_MEMORY;
+    ty_open_options existing = options;
+    existing.mode = TY_OPEN_EXISTING;
     static_cast<void>(txn_discard(*heap)); // it is gone in any case
     *heap = nullptr;
-    ty_status status = txn_open(path, options, heap, report);
+    ty_status status = txn_open(path, existing, heap, report);
     free(path);
     return status;
 }

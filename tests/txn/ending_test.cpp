@@ -119,4 +119,33 @@ TEST(ending_test, a_rebuild_that_is_refused) {
     ASSERT_OK(ty_discard(heap));
 }
 
+// What has the heap's name by now is not the heap, and nothing is made in its place.
+TEST(ending_test, a_rebuild_of_a_heap_that_lost_its_name) {
+    disk files;
+    ledger book(5);
+    ty_heap *heap = nullptr;
+    ty_open_options options = with_log(files);
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    ASSERT_OK(book.run(heap));
+    const ty_storage &storage = *files.storage();
+    ASSERT_OK(storage.rename(storage.context, heap_path, "moved.ty"));
+    ty_heap *before = heap;
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_rebuild(&heap, &options, nullptr));
+    ASSERT_EQ(before, heap);
+    ty_open_options other = files.options();
+    other.kind = TY_ARCHIVE;
+    other.base = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(ty_heap_base(heap)) + (size_t{1} << 40));
+    ty_heap *another = nullptr;
+    ASSERT_OK(ty_open("other.ty", &other, &another, nullptr));
+    ASSERT_OK(ty_close(another));
+    ASSERT_OK(storage.rename(storage.context, "other.ty", heap_path));
+    EXPECT_EQ(TY_E_MISMATCH, ty_rebuild(&heap, &options, nullptr));
+    ASSERT_EQ(before, heap);
+    ASSERT_OK(storage.rename(storage.context, heap_path, "other.ty"));
+    ASSERT_OK(storage.rename(storage.context, "moved.ty", heap_path));
+    ASSERT_OK(ty_rebuild(&heap, &options, nullptr));
+    book.check(heap, 1);
+    ASSERT_OK(ty_discard(heap));
+}
+
 } // namespace
