@@ -37,6 +37,7 @@ thread_cache *map_cache(const ty_heap *heap) {
     while (*link != cache)
         link = &(*link)->next_in_heap;
     *link = cache->next_in_heap;
+    cache->heap->cache_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
 [[gnu::cold]] void unlink_from_thread(thread_cache *cache) {
@@ -212,6 +213,7 @@ bool find_cache(const void *address) {
 static void link_to_heap(thread_cache *cache) {
     cache->next_in_heap = cache->heap->caches;
     cache->heap->caches = cache;
+    cache->heap->cache_count.fetch_add(1, std::memory_order_relaxed);
 }
 
 // One that is among the heap's. Under the gate's lock.

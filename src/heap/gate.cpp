@@ -103,6 +103,21 @@ void wait_for_gates(uint32_t seen) {
     waiting_for_gates.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void while_idle(thread_cache *cache, void (*work)(thread_cache *cache)) {
+    ty_heap *heap = cache->heap;
+    if (!heap->gate_lock.try_lock())
+        return; // a pause may wait for the caller
+    if (heap->pauses == 0) {
+        cache->gate.fetch_or(gate_shut, std::memory_order_seq_cst);
+        if (heap->barrier && !os::process_barrier())
+            do_without_barrier(heap);
+        if (cache->busy.load(std::memory_order_seq_cst) == 0)
+            work(cache);
+        cache->gate.fetch_and(~gate_shut, std::memory_order_seq_cst);
+    }
+    heap->gate_lock.unlock();
+}
+
 void heap_pause(ty_heap *heap, pause_to what) {
     os::lock_guard guard(heap->gate_lock);
     while (what == pause_to::change ? heap->pauses != 0 : heap->changing)

@@ -21,6 +21,10 @@ void lock_open_gate(ty_heap *heap);
 // Without a wait for another pause. False: the heap is being changed, or does not stand still yet.
 bool try_pause(ty_heap *heap);
 
+// Calls work with a cache whose thread is not at work in it, which stands still meanwhile; or does nothing, where that
+// thread works, or somebody has the gate's lock or a pause. The caller has entered, and holds no lock of the heap.
+void while_idle(thread_cache *cache, void (*work)(thread_cache *cache));
+
 // A word that changes when try_pause may be true where it was false, for who waits and holds nothing, no heap either.
 extern std::atomic<uint32_t> gates_changed;
 extern std::atomic<uint32_t> waiting_for_gates; // threads

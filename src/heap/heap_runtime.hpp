@@ -173,9 +173,11 @@ struct alignas(freed_blocks) thread_cache {
     uint32_t outgoing_count = 0;
     thread_cache *outgoing_to = nullptr; // who owned the spans of all of them; NULL: several, or nobody
     char *outgoing[outgoing_max];
-    uint32_t outgoing_bytes = 0; // of them
-    // And what others sent to this one: parcels.hpp.
+    uint32_t outgoing_bytes = 0;     // of them
+    thread_cache *sleeper = nullptr; // whose inbox got too much just now: R9
+    // And what others sent to this one: parcels.hpp. About so many bytes of blocks since it looked (R9).
     alignas(64) std::atomic<parcel *> inbox{nullptr};
+    std::atomic<uint64_t> inbox_bytes{0};
     // The first spans in the queues of those that other threads freed into.
     alignas(64) std::atomic<uint32_t> remote[size_class_count_max]{};
 };
@@ -308,6 +310,7 @@ struct ty_heap {
     taiyen::thread_cache *resting_caches; // R5; linked by next_resting
     uint64_t all_resting_shared;          // when all of them last gave up what they had
     std::atomic<uint32_t> resting_count;  // of these; changes under gate_lock
+    std::atomic<uint32_t> cache_count;    // in `caches`; changes under gate_lock
     std::atomic<uint32_t> enlarged;       // stacks of all caches
     uint64_t sweep_end;
     std::atomic<taiyen::heap_image *> image;

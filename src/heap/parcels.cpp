@@ -1,5 +1,6 @@
 #include "parcels.hpp"
 
+#include "gate.hpp"
 #include "pointer.hpp"
 #include "remote.hpp"
 #include "run_cache.hpp"
@@ -9,6 +10,11 @@ namespace {
 
 // What waits to be sent is no more than this, as it is lost to all.
 constexpr uint32_t outgoing_bytes_max = 65536;
+
+// R9: what may wait in all inboxes together, and in one at least. A thread that works never leaves that much: it takes
+// its parcels when a stack is empty.
+constexpr uint64_t waiting_bytes_max = uint64_t{16} << 20;
+constexpr uint64_t waiting_bytes_min = uint64_t{256} << 10;
 
 // What is found in an inbox that is shut.
 parcel *shut_mark() {
@@ -88,6 +94,18 @@ bool post(thread_cache *owner, parcel *sent) {
     return true; // pairs with the acquire in open_parcels
 }
 
+// Senders may overwrite each other's counts: about right is enough. They are made 0 when the cache is taken, whether it
+// could be or not, so that it is rare.
+void count_posted(thread_cache *cache, thread_cache *owner, uint64_t bytes) {
+    uint64_t waiting = owner->inbox_bytes.load(std::memory_order_relaxed) + bytes;
+    uint64_t share = waiting_bytes_max / cache->heap->cache_count.load(std::memory_order_relaxed);
+    if (waiting >= share && waiting >= waiting_bytes_min) [[unlikely]] {
+        cache->sleeper = owner;
+        waiting = 0;
+    }
+    owner->inbox_bytes.store(waiting, std::memory_order_relaxed);
+}
+
 // What it cannot send in a parcel goes to the truth.
 void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, uint32_t count) {
     const ty_heap *heap = cache->heap;
@@ -97,8 +115,11 @@ void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, 
         sent->count = count;
         for (uint32_t i = 0; i < count; i++)
             sent->blocks[i] = blocks[i];
-        if (post(owner, sent))
-            return;
+        if (post(owner, sent)) {
+            const held_stack *stack = stack_for(heap, offset_in(heap, blocks[0])); // as large as the others, maybe
+            uint32_t size_class = stack != nullptr ? static_cast<uint32_t>(stack - cache_with(heap, stack)->held) : 0;
+            return count_posted(cache, owner, uint64_t{count} * heap->classes[size_class].block_bytes);
+        }
         put_on_stacks(cache, &memory, 1);
     }
     truth_freer truth(cache);
@@ -198,8 +219,24 @@ enum class gathered { held, full, wrong };
     return end_free(cache, block, kept ? held_free::held : send_later(cache, block, nullptr));
 }
 
-[[gnu::noinline]] ty_status free_full(thread_cache *cache, void *block) {
+// R9. The thread has entered, and holds no lock.
+[[gnu::cold, gnu::noinline]] void take_from_sleeper(thread_cache *cache) {
+    thread_cache *sleeper = cache->sleeper;
+    cache->sleeper = nullptr;
+    while_idle(sleeper, [](thread_cache *owner) {
+        owner->heap->held->rest(owner);
+        settle_cache(owner, give_up::with_room);
+    });
+}
+
+void send_when_full(thread_cache *cache) {
     send_outgoing(cache);
+    if (cache->sleeper != nullptr) [[unlikely]]
+        take_from_sleeper(cache);
+}
+
+[[gnu::noinline]] ty_status free_full(thread_cache *cache, void *block) {
+    send_when_full(cache);
     return end_free(cache, block, held_free::held);
 }
 
@@ -217,7 +254,7 @@ held_free send_later(thread_cache *cache, const void *block, const held_stack *s
         result = gather(cache, block, nullptr, heap->descriptors[page].size_class);
     }
     if (result == gathered::full)
-        send_outgoing(cache);
+        send_when_full(cache);
     return result == gathered::wrong ? held_free::wrong : held_free::held;
 }
 
@@ -240,6 +277,7 @@ bool has_parcels(const thread_cache *cache) {
 }
 
 void open_parcels(thread_cache *cache) {
+    cache->inbox_bytes.store(0, std::memory_order_relaxed);
     unpack(cache, cache->inbox.exchange(nullptr, std::memory_order_acquire));
 }
 

@@ -6,6 +6,8 @@
 // R3: a thread that ends shuts its cache's inbox. Who finds it shut frees the blocks in the truth (R1, R2). What comes
 //     to a cache that another thread has taken over is sent on.
 // R4: a heap that is paused has nothing under way.
+// R9: what waits in inboxes is bounded. Who finds too much in one takes the owner's cache, if that thread is not at
+//     work in it just now, and makes it give up what it has: an owner that sleeps never looks itself.
 #pragma once
 
 #include "held.hpp"
