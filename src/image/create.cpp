@@ -125,7 +125,9 @@ ty_status create_first_journal(image &im, bool *made) {
     if (status == TY_E_NOT_FOUND)
         return create_journal(im, made);
     bool used = false;
-    if (status || (status = im.journal.lock(true)) || (status = journal_was_used(im.journal, nullptr, &used)))
+    const bool log_is_empty = im.kind == TY_TRANSACTIONAL; // or refused by now
+    if (status || (status = im.journal.lock(true)) ||
+        (status = journal_was_used(im.journal, nullptr, &used, log_is_empty)))
         return status;
     if (used)
         return failure(TY_E_MISMATCH, "make a journal: there is one of a heap whose image is not here")
@@ -142,12 +144,10 @@ void remove_files(image &im) {
 
 namespace {
 
-// The log of the layer above comes last before the header: whatever fails or crashes before the image has its name, it
-// is a log of no heap, and holds nothing.
-ty_status make_log(image &im, const image_open_hook *hook) {
+// Asked first of all: what is there may be another heap's, with a journal that says nothing of it.
+ty_status check_log(image &im, const image_open_hook *hook) {
     if (im.kind != TY_TRANSACTIONAL)
         return TY_OK;
-    image_header_2 &header = im.header.current;
     uint64_t log_identity = 0;
     if (hook)
         if (ty_status status = hook->check(hook->context, log_with(im, {}), true, &log_identity))
@@ -156,8 +156,14 @@ ty_status make_log(image &im, const image_open_hook *hook) {
         return failure(TY_E_UNSUPPORTED, "create a heap with a log, without a log")
             .at(im.image_path)
             .remedy("create it through the transaction layer");
-    set_log(header, log_identity);
-    return hook->make(hook->context);
+    set_log(im.header.current, log_identity);
+    return TY_OK;
+}
+
+// The log of the layer above comes last before the header: whatever fails or crashes before the image has its name, it
+// is a log of no heap, and holds nothing.
+ty_status make_log(const image &im, const image_open_hook *hook) {
+    return im.kind == TY_TRANSACTIONAL ? hook->make(hook->context) : TY_OK;
 }
 
 } // namespace
@@ -187,7 +193,7 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
     if (!status && !(status = check_name_free(im))) {
         if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
             !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&
-            !(status = flush_image(im.backing, im.header)) &&
+            !(status = flush_image(im.backing, im.header)) && !(status = check_log(im, hook)) &&
             !(status = has_journal(im.kind) ? create_first_journal(im, &made_journal) : TY_OK) &&
             !(status = make_log(im, hook)) && !(status = write_header_twice(im.backing, im.header)))
             status = name_file(im.backing, creation_path, im.image_path);

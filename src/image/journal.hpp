@@ -80,8 +80,9 @@ enum class journal_fit {
 ty_status read_journal_head(const storage_file &journal, const image_header_2 &image, journal_head *head,
                             journal_fit *fit);
 
-// Whether the journal may hold what was acknowledged, of this heap (NULL: of any). What is no journal is refused.
-ty_status journal_was_used(const storage_file &journal, const uint8_t *identity, bool *used);
+// Whether the journal may hold what was acknowledged, of this heap (NULL: of any), or belong to a log that does, unless
+// there is none. What is no journal is refused.
+ty_status journal_was_used(const storage_file &journal, const uint8_t *identity, bool *used, bool log_is_empty = false);
 
 // Where in the chain of epochs a reader stands.
 struct journal_position {

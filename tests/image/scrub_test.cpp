@@ -4,6 +4,7 @@
 #include "src/image/checksum.hpp"
 #include "support.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 using namespace taiyen;
@@ -251,7 +252,7 @@ void plant(const disk &files, const planted &one, uint32_t first, uint32_t count
     for (uint32_t slot = first; slot < first + count; ++slot) {
         char page[page_bytes];
         ASSERT_TRUE(files.read(heap_path, slot * page_bytes, page));
-        memcpy(page + one.offset, &one.value, one.bytes);
+        memcpy(page + one.offset, &one.value, std::min(one.bytes, sizeof one.value));
         image_header_2 header;
         memcpy(&header, page, sizeof header);
         header.checksum = header_checksum(header);

@@ -425,6 +425,10 @@ TEST(system_call_fault, questions_about_the_system) {
         describe_mapping(reinterpret_cast<uintptr_t>(page), 1, text, sizeof text);
         return TY_OK;
     });
+    fail_each_call("holes_take_memory", [] {
+        EXPECT_FALSE(holes_take_memory("/proc/self"));
+        return TY_OK;
+    });
     fail_each_call("survey_machine", [] {
         topology m = survey_machine();
         EXPECT_GE(m.cores, 1u);

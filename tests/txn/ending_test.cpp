@@ -148,4 +148,27 @@ TEST(ending_test, a_rebuild_of_a_heap_that_lost_its_name) {
     ASSERT_OK(ty_discard(heap));
 }
 
+// All that the heap has is in its log, and its journal says nothing of it: a creation in its place is refused before it
+// has touched either.
+TEST(ending_test, a_creation_beside_a_heap_whose_image_is_away) {
+    for (ty_kind kind : {TY_TRANSACTIONAL, TY_SNAPSHOT}) {
+        disk files;
+        ledger book(6);
+        ty_heap *heap = nullptr;
+        ty_open_options options = with_log(files);
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        ASSERT_OK(book.run(heap));
+        ASSERT_OK(ty_discard(heap));
+        const ty_storage &storage = *files.storage();
+        ASSERT_OK(storage.rename(storage.context, heap_path, "away.ty"));
+        options = with_log(files, kind);
+        EXPECT_EQ(TY_E_MISMATCH, ty_open(heap_path, &options, &heap, nullptr));
+        ASSERT_OK(storage.rename(storage.context, "away.ty", heap_path));
+        options = with_log(files);
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        book.check(heap, 1);
+        ASSERT_OK(ty_discard(heap));
+    }
+}
+
 } // namespace
