@@ -116,7 +116,7 @@ enum class own_free { refused, done, noticed };
 
 } // namespace
 
-ty_status not_writable(const char *verb, const ty_heap *heap) {
+[[gnu::cold]] ty_status not_writable(const char *verb, const ty_heap *heap) {
     if (!heap_is_open(heap))
         return heap_closed(verb);
     if (heap->left)
@@ -126,7 +126,7 @@ ty_status not_writable(const char *verb, const ty_heap *heap) {
         .remedy("open it for writing");
 }
 
-ty_status unsupported_by_checks(const char *verb, const ty_heap *heap) {
+[[gnu::cold]] ty_status unsupported_by_checks(const char *verb, const ty_heap *heap) {
     return failure(TY_E_UNSUPPORTED, "%s in the heap at %p: it is checked", verb, static_cast<void *>(heap->base))
         .remedy("create the heap without checks");
 }
