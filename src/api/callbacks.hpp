@@ -26,6 +26,7 @@ private:
     // After an exception the program is called no more: false ends a walk, and nothing further is told.
     static Result call(Things... things, void *self) {
         auto &guard = *static_cast<callback_guard *>(self);
+        os::not_cancelable whole; // the call has files open and memory mapped meanwhile (Y5)
         if constexpr (std::is_void_v<Result>) {
             auto invoke = [&] { guard.callback_(things..., guard.context_); };
             if (!guard.caught_.any())
@@ -40,7 +41,6 @@ private:
     Callback *callback_;
     void *context_;
     os::caught caught_;
-    os::not_cancelable whole_; // the call has files open and memory mapped while the program runs (Y5)
 };
 
 template <class Callback>

@@ -56,6 +56,9 @@ void expect_it_thrown(const std::function<ty_status()> &call) {
     } catch (const std::runtime_error &error) {
         EXPECT_STREQ(error.what(), what);
     }
+    int before = -1;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+    EXPECT_EQ(before, PTHREAD_CANCEL_ENABLE) << "the thread can be cancelled no more";
 }
 
 const case_of_call calls[] = {
