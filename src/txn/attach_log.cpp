@@ -152,6 +152,24 @@ ty_status place_check_open(const log_place &place, const log_header_2 &header, c
                 "from copies made together");
 }
 
+ty_status place_check_not_newer(const log_place &place, const image_log &told) {
+    log_place look{place.options, place.path, nullptr, nullptr, nullptr};
+    log_header_2 header{};
+    ty_status status = place.options->log ? TY_E_NOT_FOUND : place_open(look, false);
+    if (!status)
+        status = log_check(*look.sink, look.path, nullptr, &header);
+    const bool ours = !status && !memcmp(header.heap_identity, told.heap_identity, sizeof header.heap_identity);
+    // An open that was giving the heap this log may have died before the image named it: then it took no commit.
+    const bool named = ours && names_open(header, open_of(told.open)) && holds_nothing(*look.sink, look.path, header);
+    const bool newer = ours && header.open.number > told.open.number && !named;
+    sink_destroy(look.own);
+    if (!newer)
+        return TY_OK;
+    return failure(TY_E_MISMATCH, "open an image that is older than a log of its heap")
+        .at(place.path, 0)
+        .remedy("put the newest image and journal back; or move the log away, if what is in it is not wanted");
+}
+
 bool is_earlier_log(const log_header_2 &header, const image_log &told) {
     return told.closed && header.log_identity != told.log_identity && header.open.number < told.open.number &&
            !memcmp(header.heap_identity, told.heap_identity, sizeof header.heap_identity);

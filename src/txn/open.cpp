@@ -115,6 +115,9 @@ ty_status check_log(void *context, const image_log &told, bool created, uint64_t
     state.plan.contents.end = state.plan.contents.tail = state.from;
     if (told.log_identity)
         return find_log(state, told, log_identity);
+    if (!created)
+        if (ty_status status = place_check_not_newer(state.place, told))
+            return status;
     if (state.options.kind != TY_TRANSACTIONAL || state.read_only())
         return TY_OK;
     if (told.service_word && told.service_word != reservations_magic)

@@ -40,6 +40,8 @@ bool is_earlier_log(const log_header_2 &header, const image_log &told);
 // The log names this open before the heap's image does (I8), and before a commit of it is acknowledged.
 ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
                           const log_open_2 &open);
+// Of a heap that says it has no log: none of a later open of it may lie there. What cannot be read is none.
+ty_status place_check_not_newer(const log_place &place, const image_log &told);
 // Whether what is open is another log of the heap that holds nothing: one that an open was about to give it.
 bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity);
 

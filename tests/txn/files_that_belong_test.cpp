@@ -456,6 +456,39 @@ TEST_P(belonging, a_lost_image_is_not_made_anew) {
     EXPECT_NE(nullptr, strstr(ty_error_text(), asked_first)) << ty_error_text();
 }
 
+// Image and journal of before the heap had its log, beside that log: a later open's, with a commit in it.
+TEST(files_that_belong, an_image_of_before_its_log) {
+    for (ty_kind kind : {TY_KIND_DEFAULT, TY_TRANSACTIONAL}) {
+        disk files;
+        ty_open_options o = with_log(files, TY_SNAPSHOT);
+        ty_heap *heap = nullptr;
+        ASSERT_OK(ty_open(heap_path, &o, &heap, nullptr));
+        ASSERT_OK(ty_root_set(heap, "r", ty_alloc(heap, 64)));
+        ASSERT_OK(ty_close(heap));
+        const file_copy image = opened_file(files, heap_path, 0).read();
+        const file_copy journal = opened_file(files, journal_path, 0).read();
+        o = with_log(files);
+        ASSERT_OK(ty_open(heap_path, &o, &heap, nullptr));
+        ty_txn *txn = nullptr;
+        ASSERT_OK(ty_begin(heap, nullptr, &txn));
+        ASSERT_OK(ty_txn_root_set(txn, "s", ty_root(heap, "r")));
+        ASSERT_OK(ty_commit(txn));
+        ASSERT_OK(ty_discard(heap));
+        const file_copy newest = opened_file(files, heap_path, 0).read();
+        const file_copy newest_journal = opened_file(files, journal_path, 0).read();
+        opened_file(files, heap_path, TY_OPEN_WRITE).write(image);
+        opened_file(files, journal_path, TY_OPEN_WRITE).write(journal);
+        o = with_log(files, kind);
+        EXPECT_EQ(TY_E_MISMATCH, ty_open(heap_path, &o, &heap, nullptr));
+        opened_file(files, heap_path, TY_OPEN_WRITE).write(newest);
+        opened_file(files, journal_path, TY_OPEN_WRITE).write(newest_journal);
+        o = with_log(files);
+        ASSERT_OK(ty_open(heap_path, &o, &heap, nullptr));
+        EXPECT_NE(nullptr, ty_root(heap, "s"));
+        ASSERT_OK(ty_discard(heap));
+    }
+}
+
 // What a creation that failed leaves after a power cut, while it removes its files, is no heap's.
 TEST_P(belonging, a_creation_that_failed_can_be_done_again) {
     constexpr uint64_t removals = 8; // the last events
