@@ -5,6 +5,8 @@
 // A sanitizer has to see what happens to memory, through the functions of libc that it replaces.
 #pragma once
 
+#include "cancellation.hpp"
+
 #include <cerrno>
 #include <cstdint>
 #include <fcntl.h>
@@ -33,14 +35,27 @@ inline long call(long number, Arguments... arguments) {
 
 #if defined(TAIYEN_SANITIZED)
 
-using ::close;
 using ::madvise;
 using ::mmap;
 using ::mprotect;
 using ::munmap;
-using ::open;
-using ::read;
-using ::write;
+
+inline int open(const char *path, int flags, mode_t mode = 0) {
+    not_cancelable whole;
+    return ::open(path, flags, mode);
+}
+inline ssize_t read(int fd, void *buffer, size_t bytes) {
+    not_cancelable whole;
+    return ::read(fd, buffer, bytes);
+}
+inline ssize_t write(int fd, const void *buffer, size_t bytes) {
+    not_cancelable whole;
+    return ::write(fd, buffer, bytes);
+}
+inline int close(int fd) {
+    not_cancelable whole;
+    return ::close(fd);
+}
 
 #else
 
