@@ -186,9 +186,11 @@ ty_status image_discard(ty_heap *heap) {
     if (im->fork.forked() || im->read_only)
         return teardown_after(im, TY_OK);
     worker_stop(*im);
-    // Closed in order, as far as the disk plays along: a header that says otherwise costs the next open the reading of
-    // the journal, and nothing else. An archive heap's memory may be on the disk half-way.
-    if (im->kind != TY_ARCHIVE && settle_sums(*im) == TY_OK)
+    // Closed in order, as far as the disk plays along: a header that says otherwise costs the next open a flush and the
+    // reading of the journal. An archive heap's memory may be on the disk half-way; and so may a snapshot that failed,
+    // or its end.
+    const bool clean = im->kind != TY_ARCHIVE && im->writer.failed_epoch <= im->durable_epoch;
+    if (clean && settle_sums(*im) == TY_OK)
         (void)mark_closed(*im, false);
     return teardown_after(im, TY_OK);
 }

@@ -216,12 +216,15 @@ ty_status change_header(image &im, opening &state) {
 }
 
 // A journal that is missing is made before anything else: the older header may need one, and the newer one is in doubt
-// while it is written again.
+// while it is written again. That one says that no journal is needed; until there is one, it must stay.
 ty_status settle_files(image &im, opening &state) {
     bool made = false;
-    if (state.journal.missing)
+    if (state.journal.missing) {
+        if (ty_status status = flush_image(im.backing, im.header))
+            return status;
         if (ty_status status = create_journal(im, &made))
             return status;
+    }
     state.report.journal_recreated = state.journal.missing;
     if (ty_status status = make_log(im, state)) {
         if (made && !detach_unfinished(im, state)) // nothing else was written yet (I7)

@@ -36,11 +36,17 @@ ty_status copy_in_journal(const storage_file &journal, uint64_t from, uint64_t t
     return TY_OK;
 }
 
+// What the process before wrote may not be durable, and what it took away again may come back: a batch of which no
+// chunk is left here, but the disk still has all.
+bool journal_in_doubt(const image &im, const batch_list &batches) {
+    return !known_durable(im, batches) || im.header.current.state != uint32_t(image_state::closed);
+}
+
 } // namespace
 
 // I3 for the newest epoch. A header that a power cut tore is written again: the other one was durable then.
 ty_status settle_journal(image &im, const batch_list &batches) {
-    if (!known_durable(im, batches))
+    if (im.journal.is_open() && journal_in_doubt(im, batches))
         if (ty_status status = im.journal.flush())
             return status;
     if (!im.head.other_slot_damaged)

@@ -55,10 +55,11 @@ std::optional<open_identity_2> open_named_by_image(const trace &on) {
     return header.open;
 }
 
-bool journal_holds_something(const trace &on) {
+// Where nothing was committed, a journal that took no batch says nothing, and a log neither.
+bool journal_holds_something(const trace &on, bool is_empty) {
     opened journal(on, names[journal_name]);
     bool used = true;
-    return journal.status == TY_OK && (journal_was_used(journal.file, nullptr, &used) || used);
+    return journal.status == TY_OK && (journal_was_used(journal.file, nullptr, &used, is_empty) || used);
 }
 
 // Names and content are durable then: what is lost is lost before the open.
@@ -154,9 +155,11 @@ void lose_files(const trace &from, uint64_t event, uint64_t seed, trace &recover
     const char *name = there[random.below(there.size())];
     loss &lost = recovery.lost;
     const auto now = open_named_by_image(recovery);
+    const bool is_empty = from.points[possible.last].what == content{};
     switch (random.below(5)) {
     case 0:
-        lost = {"removed", name, false, name == names[image_name] && !journal_holds_something(recovery), false};
+        lost = {"removed", name, false, name == names[image_name] && !journal_holds_something(recovery, is_empty),
+                false};
         remove(recovery, name);
         break;
     case 1:

@@ -266,6 +266,31 @@ TEST_F(cuts_test, an_open_after_a_failed_flush_on_a_full_disk) {
     cut_everywhere();
 }
 
+// A snapshot failed, and was taken out of the journal again; the process that did so died, or discarded the heap. The
+// next one finds the heap without it. From there on no cut may bring it back.
+TEST_F(cuts_test, an_open_after_a_snapshot_that_failed) {
+    for (bool discards : {false, true})
+        for (uint64_t flush : {0, 1, 2, 3}) {
+            SCOPED_TRACE(testing::Message() << "flush " << flush << (discards ? ", discarded" : ", died"));
+            open();
+            snapshot(40);
+            close();
+            open();
+            scribble.change(heap, 30);
+            os::sim_set_fault(files->get(), {os::sim_op_flush, flush, false, TY_E_IO});
+            ASSERT_EQ(TY_E_IO, ty_snapshot(heap));
+            os::sim_set_fault(files->get(), {});
+            discards ? discard() : die();
+            open();
+            begin();
+            scribble.change(heap, 60);
+            ASSERT_OK(ty_preflush(heap, 0));
+            snapshot(5);
+            discard();
+            cut_everywhere();
+        }
+}
+
 // Of an apply's flushes (of the pages, of either header) one fails; the apply is done again.
 TEST_F(cuts_test, an_apply_after_one_that_failed) {
     for (uint64_t flush : {0, 1, 2}) {
