@@ -291,6 +291,27 @@ TEST_F(cuts_test, an_open_after_a_snapshot_that_failed) {
         }
 }
 
+// Its header, which no journal is needed with, was written again by a process that died before the flush.
+TEST_F(cuts_test, an_open_without_a_journal_after_one_that_died) {
+    open();
+    snapshot(40);
+    close();
+    const uint64_t closed = os::sim_event_count(files->get());
+    open();
+    const uint64_t now = os::sim_event_count(files->get());
+    ASSERT_LT(closed + 1, now);
+    die(now - closed - 1);
+    const ty_storage *s = files->storage();
+    ASSERT_OK(s->remove(s->context, (std::string(heap_path) + "-journal").c_str()));
+    ASSERT_OK(s->flush_directory(s->context, heap_path));
+    begin();
+    open();
+    EXPECT_TRUE(report.journal_recreated);
+    snapshot(5);
+    discard();
+    cut_everywhere();
+}
+
 // Of an apply's flushes (of the pages, of either header) one fails; the apply is done again.
 TEST_F(cuts_test, an_apply_after_one_that_failed) {
     for (uint64_t flush : {0, 1, 2}) {
