@@ -484,6 +484,7 @@ ty_status stable_by_snapshot(txn_runtime &rt) {
 
 } // namespace
 
+// X4: acknowledged is what is in the log behind a durable snapshot, or in one.
 ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
     for (;;) {
         ty_status status = log_wait(rt.log, sequence);
