@@ -2,7 +2,8 @@
 //
 // Y1: nobody waits for a gate, nor for something that only happens when a gate opens, with a lock held that another
 //     thread may need to get there. Under a lock of a higher layer one waits at most for a pause that changes the heap:
-//     these run nothing of the program's. Two of a transactional heap's own locks are an exception (heap.md, "Locks").
+//     these run nothing of the program's. Two of a transactional heap's own locks are an exception (heap-threads.md,
+//     "Locks").
 // Y2: pauses that only look at a heap are under way together, so no thread that calls back in one keeps another from
 //     looking, taking a snapshot or forking.
 // Y3: a fork holds the caches' lock only once it has all gates; where one changes just now, it lets go of all and

@@ -1,6 +1,6 @@
 // The volatile side of a heap: everything that is made anew when a heap is attached. Locks, caches, who owns which
-// span, the index of spans with free blocks. docs/design/heap.md, "Small blocks" and "Threads", tells how they work
-// together.
+// span, the index of spans with free blocks. docs/design/heap.md, "Small blocks", and heap-threads.md tell how they
+// work together.
 #pragma once
 
 #include "class_tables.hpp"

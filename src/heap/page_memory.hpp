@@ -1,5 +1,5 @@
-// The memory of free pages: which of them may be resident, and giving it back (decay). docs/design/heap.md, "Free pages
-// and their memory".
+// The memory of free pages: which of them may be resident, and giving it back (decay). docs/design/heap-memory.md,
+// "Free pages and their memory".
 #pragma once
 
 #include "runs.hpp"

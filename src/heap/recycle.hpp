@@ -1,5 +1,5 @@
 // Memory of idle free pages for a run that was just taken and has none: page-table entries are moved, which costs a
-// small part of the faults that they save. docs/design/heap.md, "Free pages and their memory".
+// small part of the faults that they save. docs/design/heap-memory.md, "Free pages and their memory".
 #pragma once
 
 #include "runs.hpp"

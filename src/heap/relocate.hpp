@@ -1,5 +1,5 @@
 // Giving a block that is a run of pages another place: growing where there is no room behind it, shrinking where that
-// leaves the heap less fragmented. docs/design/heap.md, "Dynamic blocks".
+// leaves the heap less fragmented. docs/design/heap-memory.md, "Dynamic blocks".
 #pragma once
 
 #include "pointer.hpp"

@@ -71,8 +71,8 @@ struct image : heap_image {
     ty_error apply_error; // status TY_OK: none
     ty_snapshot_stats stats;
 
-    // While some wait for the disk others compute checksums, and a long apply does not hold a snapshot up: image.md,
-    // "Snapshot", has what was measured.
+    // While some wait for the disk others compute checksums, and a long apply does not hold a snapshot up: decision 4
+    // (docs/decisions) has what was measured.
     static constexpr unsigned thread_max = 6;
     os::thread threads[thread_max];
     unsigned thread_count; // that run; 0: calls do the work
