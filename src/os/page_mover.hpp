@@ -8,7 +8,7 @@ namespace taiyen::os {
 
 // Works on one range of private anonymous memory: a userfaultfd of its own (UFFDIO_MOVE, Linux 6.8), on which the range
 // is registered at the first move, for good. No mapping is split, and pages fault as they did before. Where the kernel
-// refuses, bytes are copied. docs/design/os.md tells what was measured.
+// refuses, bytes are copied. Decision 16 (docs/decisions) tells what was measured.
 class page_mover {
 public:
     // Nothing is opened yet. The range outlives the mover.

@@ -41,7 +41,7 @@ struct guard_state;
 
 class write_guard {
 public:
-    // What costs least where writes are scattered; see docs/design/os.md for other sizes.
+    // What costs least where writes are scattered; decision 20 (docs/decisions) has other sizes.
     static constexpr uint64_t default_piece_pages = 1;
 
     // The range is mapped, readable and writable; nothing is protected yet. Writes one word of each mapping in it to

@@ -303,6 +303,8 @@ TEST(page_mover, parent_and_child_keep_what_they_had) {
         right = right && same(memory.base, content);
         std::vector<char> other = filled(memory.base + 16 * mb, 8 * mb, 6);
         memory.mover.move(memory.base + 16 * mb, memory.base + 48 * mb, 8 * mb);
+        bool moved = resident_bytes(memory.base + 16 * mb, 8 * mb) == 0; // PM2: and not copied
+        right = right && (moved || !kernel_moves());
         _exit(right && same(memory.base + 48 * mb, other) && same(memory.base, content) ? 0 : 1);
     }
     int status = -1;
@@ -335,6 +337,28 @@ TEST(page_mover, a_program_that_closes_every_file_loses_nothing) {
             after += fcntl(fd, F_GETFD) >= 0;
         bool moves = before - after == 1; // its own, and no other's
         _exit(right && before - after <= 1 && (moves || !kernel_moves()) ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
+// PM1. No move comes before the end, which would open a descriptor anew.
+TEST(page_mover, a_number_that_is_another_files_stays_open) {
+    pid_t child = fork();
+    if (child == 0) {
+        auto memory = std::make_unique<area>();
+        memory->mover.move(memory->base, memory->base + 32 * mb, 8 * mb);
+        int null = open("/dev/null", O_RDWR);
+        std::vector<int> numbers;
+        for (int fd = 3; fd < 1024; fd++)
+            if (fcntl(fd, F_GETFD) >= 0 && dup2(null, fd) == fd)
+                numbers.push_back(fd);
+        memory.reset();
+        bool open = true;
+        for (int fd : numbers)
+            open = open && fcntl(fd, F_GETFD) >= 0;
+        _exit(open ? 0 : 1);
     }
     int status = -1;
     waitpid(child, &status, 0);

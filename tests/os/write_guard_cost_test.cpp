@@ -1,4 +1,4 @@
-// Goal: what guarding costs a transaction, by the size of the pieces: the figures of docs/design/os.md.
+// Goal: what guarding costs a transaction, by the size of the pieces: the figures of decision 20 (docs/decisions).
 // Method: transactions of 6 random words in 3 segments of a resident private file mapping whose dirty pages the kernel
 // tracks; the owner keeps twins; a commit protects the pieces and compares them with their twins. Sizes take turns, and
 // medians are printed. Nothing is asserted of time; run it with --gtest_also_run_disabled_tests.
