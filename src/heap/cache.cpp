@@ -32,11 +32,19 @@ thread_cache *map_cache(const ty_heap *heap) {
         os::unmap_memory(cache, sizeof(thread_cache));
 }
 
+// R9: 32 MiB may wait for all threads together, and 256 KiB for one at least. Under the gate's lock.
+void count_cache(ty_heap *heap, uint32_t change) {
+    heap->cache_count += change;
+    int halvings = 32 - __builtin_clz(heap->cache_count | 1);
+    heap->waiting_share.store((uint64_t{32} << 20) >> (halvings < 7 ? halvings : 7), std::memory_order_relaxed);
+}
+
 [[gnu::cold]] void unlink_from_heap(thread_cache *cache) {
     thread_cache **link = &cache->heap->caches;
     while (*link != cache)
         link = &(*link)->next_in_heap;
     *link = cache->next_in_heap;
+    count_cache(cache->heap, UINT32_MAX); // one less
 }
 
 [[gnu::cold]] void unlink_from_thread(thread_cache *cache) {
@@ -215,6 +223,7 @@ bool find_cache(const void *address) {
 static void link_to_heap(thread_cache *cache) {
     cache->next_in_heap = cache->heap->caches;
     cache->heap->caches = cache;
+    count_cache(cache->heap, 1);
 }
 
 // One that is among the heap's. Under the gate's lock.

@@ -53,8 +53,11 @@ namespace {
 
 thread_local const callback_pause *called_back_in = nullptr; // the innermost
 
-// Threads then have fences of their own. Under the gate's lock, with the gate shut.
-[[gnu::cold]] void do_without_barrier(ty_heap *heap) {
+// Where there is none any more, threads have fences of their own from then on. Under the gate's lock, with the gate of
+// all caches shut that are looked at next.
+[[gnu::cold]] void process_barrier(ty_heap *heap) {
+    if (!heap->barrier || os::process_barrier())
+        return;
     heap->barrier = false;
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
         cache->gate.fetch_or(gate_fence, std::memory_order_seq_cst);
@@ -75,8 +78,7 @@ void make_stand(ty_heap *heap) {
     thread_cache *first = heap->caches;
     for (thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap)
         cache->gate.fetch_or(gate_shut, std::memory_order_seq_cst);
-    if (heap->barrier && !os::process_barrier())
-        do_without_barrier(heap);
+    process_barrier(heap);
     heap->gate_lock.unlock();
     for (const thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap) {
         while (cache->busy.load(std::memory_order_seq_cst) != 0)
@@ -101,6 +103,25 @@ void wait_for_gates(uint32_t seen) {
     waiting_for_gates.fetch_add(1, std::memory_order_seq_cst); // pairs with heap_resume: one sees the other
     os::wait_on(gates_changed, seen);
     waiting_for_gates.fetch_sub(1, std::memory_order_relaxed);
+}
+
+[[gnu::cold]] void take_from_sleeper(thread_cache *owner) {
+    ty_heap *heap = owner->heap;
+    if (!heap->gate_lock.try_lock())
+        return; // a pause may wait for the caller
+    if (heap->pauses == 0) {
+        owner->gate.fetch_or(gate_shut, std::memory_order_seq_cst);
+        process_barrier(heap);
+        if (owner->busy.load(std::memory_order_seq_cst) == 0) {
+            give_up which = owner->asleep ? give_up::with_room : give_up::nothing;
+            if (heap->held != nullptr)
+                heap->held->rest(owner);
+            settle_cache(owner, which);
+            owner->asleep = true;
+        }
+        owner->gate.fetch_and(~gate_shut, std::memory_order_seq_cst);
+    }
+    heap->gate_lock.unlock();
 }
 
 void heap_pause(ty_heap *heap, pause_to what) {

@@ -22,6 +22,10 @@ void lock_open_gate(ty_heap *heap);
 // Without a wait for another pause. False: the heap is being changed, or does not stand still yet.
 bool try_pause(ty_heap *heap);
 
+// R9 in remote.hpp. Does nothing where that thread is at work in its cache, or somebody has the gate's lock or a pause.
+// The caller has entered, and holds no lock.
+void take_from_sleeper(thread_cache *owner);
+
 // A word that changes when try_pause may be true where it was false, for who waits and holds nothing, no heap either.
 extern std::atomic<uint32_t> gates_changed;
 extern std::atomic<uint32_t> waiting_for_gates; // threads

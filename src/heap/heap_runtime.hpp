@@ -122,8 +122,9 @@ struct held_calls {
     // a class becomes free.
     void (*deliver)(thread_cache *cache);
     void (*let_go)(thread_cache *cache, uint32_t size_class);
-    void (*trim)(thread_cache *cache); // its thread is about to make a span, and holds no lock
-    void (*stop)(ty_heap *heap);       // at the heap's end
+    // Its thread is about to make a span, and holds no lock. True: there may be one without owner now.
+    bool (*trim)(thread_cache *cache, uint32_t size_class);
+    void (*stop)(ty_heap *heap); // at the heap's end
 };
 inline constexpr uint32_t outgoing_max = 62; // what a parcel has room for
 
@@ -161,6 +162,7 @@ struct alignas(freed_blocks) thread_cache {
     thread_cache *next_resting = nullptr;   // guarded by the heap's gate lock
     thread_table *table = nullptr;          // NULL: no thread has it, it rests (R5)
     uint64_t thread = 0;                    // its thread's number; as a child of a fork has it, its own
+    bool asleep = false;                    // others settled it since its thread last took blocks from the truth: R9
     kept_runs kept;
     class_cache classes[size_class_count_max];
     held_stack held[size_class_count_max + 1];    // the last one, of no class, stays empty
@@ -176,6 +178,7 @@ struct alignas(freed_blocks) thread_cache {
     uint32_t outgoing_bytes = 0; // of them
     // And what others sent to this one: parcels.hpp.
     alignas(64) std::atomic<parcel *> inbox{nullptr};
+    std::atomic<uint64_t> waiting_bytes{0}; // that others freed, and it has not looked at: R9; about right
     // The first spans in the queues of those that other threads freed into.
     alignas(64) std::atomic<uint32_t> remote[size_class_count_max]{};
 };
@@ -309,6 +312,8 @@ struct ty_heap {
     taiyen::thread_cache *resting_caches; // R5; linked by next_resting
     uint64_t all_resting_shared;          // when all of them last gave up what they had
     std::atomic<uint32_t> resting_count;  // of these; changes under gate_lock
+    uint32_t cache_count;                 // in `caches`
+    std::atomic<uint64_t> waiting_share;  // R9; changes under gate_lock
     std::atomic<uint32_t> enlarged;       // stacks of all caches
     uint64_t sweep_end;
     std::atomic<taiyen::heap_image *> image;
@@ -338,13 +343,9 @@ inline std::atomic<uint64_t> *bitmap_of(const ty_heap *heap, uint64_t head) {
 inline std::atomic<uint64_t> *remote_of(const ty_heap *heap, uint64_t head) {
     return heap->remote_bits + head * bitmap_words_per_page;
 }
-// Bits set in a word, without the instruction that not every processor has, and without a library's help.
-inline uint32_t count_bits(uint64_t word) {
-    word -= word >> 1 & 0x5555555555555555;
-    word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
-    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
-    return static_cast<uint32_t>(word * 0x0101010101010101 >> 56);
-}
+// Bits set in a word, without the instruction that not every processor has, and without a library's help. Not in line:
+// it is called once a word, and in many places.
+uint32_t count_bits(uint64_t word);
 inline uint32_t number_of(const ty_heap *heap, uint64_t page) {
     return heap->span_numbers[page].load(std::memory_order_relaxed);
 }

@@ -168,7 +168,7 @@ bool enlarge(thread_cache *cache, uint32_t size_class) {
 
 // The larger stacks become as they were at first, and what they have no room for becomes free: what a thread holds for
 // what it did may be less than it wants now. Seldom, as those that are still needed fill once more before they grow.
-void trim(thread_cache *cache) {
+void trim_stacks(thread_cache *cache) {
     const ty_heap *heap = cache->heap;
     if (cache->enlarged == 0)
         return;
@@ -189,6 +189,11 @@ void trim(thread_cache *cache) {
         }
         place += most + 1;
     }
+}
+
+bool trim(thread_cache *cache, uint32_t size_class) {
+    trim_stacks(cache);
+    return share_resting(cache->heap, size_class);
 }
 
 // A full stack. One that has taken as much from the truth as it let go the last time is too small for what its thread

@@ -3,6 +3,14 @@
 #include "span_lists.hpp"
 
 namespace taiyen {
+
+uint32_t count_bits(uint64_t word) {
+    word -= word >> 1 & 0x5555555555555555;
+    word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+    return static_cast<uint32_t>(word * 0x0101010101010101 >> 56);
+}
+
 namespace {
 
 void set_numbers(ty_heap *heap, uint32_t head, uint32_t pages, uint32_t number) {

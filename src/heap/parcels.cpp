@@ -1,5 +1,6 @@
 #include "parcels.hpp"
 
+#include "gate.hpp"
 #include "pointer.hpp"
 #include "remote.hpp"
 #include "run_cache.hpp"
@@ -88,8 +89,17 @@ bool post(thread_cache *owner, parcel *sent) {
     return true; // pairs with the acquire in open_parcels
 }
 
-// What it cannot send in a parcel goes to the truth.
-void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, uint32_t count) {
+// Senders may overwrite each other's counts: about right is enough here, and a locked instruction for each parcel is
+// not.
+void count_waiting(thread_cache *owner, uint64_t bytes) {
+    uint64_t before = owner->waiting_bytes.load(std::memory_order_relaxed);
+    owner->waiting_bytes.store(before + bytes, std::memory_order_relaxed);
+    if (passes_share(owner, before, before + bytes)) [[unlikely]]
+        take_from_sleeper(owner);
+}
+
+// What it cannot send in a parcel goes to the truth. The blocks have about so many bytes.
+void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, uint32_t count, uint64_t bytes) {
     const ty_heap *heap = cache->heap;
     char *memory = take_without_parcels(cache, heap->class_of[sizeof(parcel) / 8]);
     if (memory != nullptr) {
@@ -98,7 +108,7 @@ void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, 
         for (uint32_t i = 0; i < count; i++)
             sent->blocks[i] = blocks[i];
         if (post(owner, sent))
-            return;
+            return count_waiting(owner, bytes + sizeof(parcel));
         put_on_stacks(cache, &memory, 1);
     }
     truth_freer truth(cache);
@@ -107,7 +117,7 @@ void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, 
 }
 
 // Sends all that have the first one's owner; how many are left.
-uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count) {
+uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count, uint64_t block_bytes) {
     thread_cache *owner = owner_of(cache->heap, blocks[0]);
     char *own[outgoing_max];
     uint32_t sent = 0, kept = 0;
@@ -120,7 +130,7 @@ uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count) {
     if (sent == 0)
         return kept; // its owner changed just now: the next round sees the new one
     if (owner != nullptr && owner != cache) {
-        send_parcel(cache, owner, own, sent);
+        send_parcel(cache, owner, own, sent, sent * block_bytes);
         return kept;
     }
     truth_freer truth(cache);
@@ -130,13 +140,15 @@ uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count) {
 }
 
 [[gnu::noinline]] void send_outgoing(thread_cache *cache) {
-    uint32_t left = cache->outgoing_count;
+    uint32_t left = cache->outgoing_count, bytes = cache->outgoing_bytes;
+    if (left == 0)
+        return;
     cache->outgoing_count = 0;
     cache->outgoing_bytes = 0;
-    if (cache->outgoing_to != nullptr && left != 0)
-        return send_parcel(cache, cache->outgoing_to, cache->outgoing, left);
-    while (left != 0)
-        left = send_to_one(cache, cache->outgoing, left);
+    if (cache->outgoing_to != nullptr)
+        return send_parcel(cache, cache->outgoing_to, cache->outgoing, left, bytes);
+    for (uint32_t average = bytes / left; left != 0;)
+        left = send_to_one(cache, cache->outgoing, left, average);
 }
 
 void unpack(thread_cache *cache, parcel *each) {
@@ -240,6 +252,8 @@ bool has_parcels(const thread_cache *cache) {
 }
 
 void open_parcels(thread_cache *cache) {
+    cache->waiting_bytes.store(0, std::memory_order_relaxed);
+    cache->asleep = false;
     unpack(cache, cache->inbox.exchange(nullptr, std::memory_order_acquire));
 }
 

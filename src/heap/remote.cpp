@@ -1,18 +1,26 @@
 #include "remote.hpp"
 
+#include "gate.hpp"
 #include "known_spans.hpp"
 #include "span_lists.hpp"
 
 namespace taiyen {
 namespace {
 
-// Sequentially consistent, as are the counts and the looks at owners: R2 rests on their order.
-void queue_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
+uint64_t span_bytes(const ty_heap *heap, uint32_t size_class) {
+    return heap->classes[size_class].pages * page_bytes;
+}
+
+// Sequentially consistent, as are the counts and the looks at owners: R2 rests on their order. True: R9.
+bool queue_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     std::atomic<uint32_t> &first = cache->remote[size_class];
+    uint64_t bytes = span_bytes(cache->heap, size_class);
+    uint64_t before = cache->waiting_bytes.fetch_add(bytes, std::memory_order_relaxed);
     uint32_t next = first.load(std::memory_order_relaxed);
     do
         cache->heap->states[number].remote_next.store(next, std::memory_order_relaxed);
     while (!first.compare_exchange_weak(next, number, std::memory_order_seq_cst, std::memory_order_relaxed));
+    return passes_share(cache, before, before + bytes);
 }
 
 enum class counted { no, one_of_several, first };
@@ -47,13 +55,15 @@ bool free_remotely(ty_heap *heap, thread_cache *owner, uint32_t number, word_blo
     uint64_t freed = set_remote_bits(heap, state, blocks);
     if (freed != blocks.mask) [[unlikely]]
         state.refused.fetch_add(count - count_bits(freed), std::memory_order_seq_cst);
-    if (how == counted::first) {
+    if (how == counted::first) { // the caller holds no lock
         uint32_t size_class = state.size_class;
-        queue_span(owner, size_class, number);
+        bool too_much = queue_span(owner, size_class, number);
         if (state.owner.load(std::memory_order_seq_cst) != owner) [[unlikely]] {
             os::lock_guard guard(heap->spans[size_class].lock);
             redirect_remote(owner, size_class);
         }
+        if (too_much) [[unlikely]]
+            take_from_sleeper(owner);
     }
     return freed == blocks.mask;
 }
@@ -82,6 +92,7 @@ void settle_remote(thread_cache *cache, uint32_t size_class) {
     uint32_t number = cache->remote[size_class].exchange(0, std::memory_order_seq_cst);
     while (number != 0) {
         uint32_t next = states[number].remote_next.load(std::memory_order_relaxed);
+        cache->waiting_bytes.fetch_sub(span_bytes(cache->heap, size_class), std::memory_order_relaxed);
         if (take_pending(cache->heap, number) != 0)
             queue_span(cache, size_class, number); // the one that is about to set a bit counts on it
         if (number != cache->classes[size_class].current)
@@ -90,12 +101,13 @@ void settle_remote(thread_cache *cache, uint32_t size_class) {
     }
 }
 
-void redirect_remote(thread_cache *cache, uint32_t size_class) {
+[[gnu::cold]] void redirect_remote(thread_cache *cache, uint32_t size_class) {
     ty_heap *heap = cache->heap;
     uint32_t number = cache->remote[size_class].exchange(0, std::memory_order_seq_cst);
     while (number != 0) {
         const span_state &state = heap->states[number];
         uint32_t next = state.remote_next.load(std::memory_order_relaxed);
+        cache->waiting_bytes.fetch_sub(span_bytes(heap, size_class), std::memory_order_relaxed);
         thread_cache *owner = state.owner.load(std::memory_order_seq_cst);
         if (owner != nullptr) {
             queue_span(owner, size_class, number);

@@ -14,6 +14,10 @@
 // R8: who has counted looks once more whether the block is allocated, before it sets the bit: it may be free since, or
 //     its span's number another's. Blocks are freed in the truth before their bits are taken, so that one that was
 //     freed is seen to be free in one of the two at any time.
+// R9: what others freed and an owner has not looked at is bounded: each time that it passes a multiple of its share,
+// who
+//     frees takes the owner's cache, if its thread is not at work in it just now, and makes it give up what it has: an
+//     owner that sleeps never looks itself.
 #pragma once
 
 #include "spans.hpp"
@@ -27,8 +31,13 @@ struct word_blocks {
     uint64_t mask;
 };
 // Frees blocks that were seen to be live in a span that had this number, and whose owner was another thread's cache.
-// False: one of them was freed by somebody else meanwhile; the others are freed.
+// The caller holds no lock. False: one of them was freed by somebody else meanwhile; the others are freed.
 bool free_remotely(ty_heap *heap, thread_cache *owner, uint32_t number, word_blocks blocks);
+
+// R9: what waits has grown from one to the other, and is too much.
+inline bool passes_share(const thread_cache *owner, uint64_t before, uint64_t after) {
+    return (before ^ after) >= owner->heap->waiting_share.load(std::memory_order_relaxed); // a power of two
+}
 
 // What others freed becomes part of the truth. By the owner, or while it stands still. Holds no lock.
 void settle_remote(thread_cache *cache, uint32_t size_class);

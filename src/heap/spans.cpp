@@ -39,7 +39,7 @@ void drop_word(const ty_heap *heap, class_cache &entry) {
     entry.free = 0;
 }
 
-bool make_current(const ty_heap *heap, uint32_t size_class, class_cache &entry, uint32_t number) {
+[[gnu::noinline]] bool make_current(const ty_heap *heap, uint32_t size_class, class_cache &entry, uint32_t number) {
     if (entry.empty == number)
         entry.empty = 0;
     entry.current = number;
@@ -98,34 +98,27 @@ bool sweep_on(ty_heap *heap) {
     return true;
 }
 
-// A span without owner that has free blocks becomes the cache's current one. Under the class's lock.
-bool adopt_shared(thread_cache *cache, uint32_t size_class) {
-    ty_heap *heap = cache->heap;
-    const class_info &info = heap->classes[size_class];
-    span_bins &shared = heap->spans[size_class].shared;
-    uint32_t number;
-    while ((number = pick_span(heap, info, shared)) != 0) {
-        unlink_span(heap, shared, number);
-        own_span(cache, size_class, number);
-        if (make_current(heap, size_class, cache->classes[size_class], number))
-            return true;
-        retire_current(heap, info, cache->classes[size_class]);
-    }
-    return false;
-}
-
-bool take_own(thread_cache *cache, uint32_t size_class) {
+// A span of the cache's own, or one without owner, becomes its current one, if one there has free blocks. Under the
+// class's lock for the latter.
+bool take_span(thread_cache *cache, uint32_t size_class, span_bins &bins) {
     ty_heap *heap = cache->heap;
     const class_info &info = heap->classes[size_class];
     class_cache &entry = cache->classes[size_class];
     uint32_t number;
-    while ((number = pick_span(heap, info, entry.bins)) != 0) {
-        unlink_span(heap, entry.bins, number);
+    while ((number = pick_span(heap, info, bins)) != 0) {
+        unlink_span(heap, bins, number);
+        if (&bins != &entry.bins)
+            own_span(cache, size_class, number);
         if (make_current(heap, size_class, entry, number))
             return true;
         retire_current(heap, info, entry);
     }
     return false;
+}
+
+// Under the class's lock.
+bool adopt_shared(thread_cache *cache, uint32_t size_class) {
+    return take_span(cache, size_class, cache->heap->spans[size_class].shared);
 }
 
 } // namespace
@@ -143,17 +136,15 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
             return true;
     }
     retire_current(heap, info, entry);
-    if (take_own(cache, size_class))
+    if (take_span(cache, size_class, entry.bins))
         return true;
     {
         os::lock_guard guard(lock_of(heap, size_class));
         if (adopt_shared(cache, size_class))
             return true;
     }
-    if (heap->held != nullptr)
-        heap->held->trim(cache);
-    bool more = sweep_on(heap); // only some of it: the rest comes when the next span is needed
-    more = share_resting(heap, size_class) || more;
+    bool more = heap->held != nullptr && heap->held->trim(cache, size_class);
+    more = sweep_on(heap) || more; // only some of it: the rest comes when the next span is needed
     os::lock_guard guard(lock_of(heap, size_class));
     if (more && adopt_shared(cache, size_class))
         return true;
@@ -182,6 +173,7 @@ void place_freed(thread_cache *cache, uint32_t number) {
 }
 
 bool refill(thread_cache *cache, uint32_t size_class) {
+    cache->asleep = false;
     bool found = find_free(cache, size_class);
     decay_if_due(cache->heap); // what other threads freed may have emptied spans just now
     return found;
@@ -211,8 +203,10 @@ bool is_live(const ty_heap *heap, const small_block &block) {
              remote_of(heap, block.head)[block.index / 64].load(std::memory_order_relaxed) >> block.index % 64 & 1);
 }
 
-// Of a span that has no owner or the calling thread, and then pending blocks.
-static ty_status free_directly(ty_heap *heap, const thread_cache *cache, const small_block &block, bool *freed) {
+// Of a span that has no owner or the calling thread, and then pending blocks. *elsewhere: another thread has become its
+// owner, and nothing was done.
+[[gnu::noinline]] static ty_status free_directly(ty_heap *heap, const thread_cache *cache, const small_block &block,
+                                                 bool *elsewhere, bool *freed) {
     os::lock_guard guard(lock_of(heap, block.size_class));
     const page_descriptor &page = heap->descriptors[block.head];
     if (page.kind != page_span || page.size_class != block.size_class)
@@ -225,12 +219,12 @@ static ty_status free_directly(ty_heap *heap, const thread_cache *cache, const s
     if (!is_live(heap, block))
         return TY_OK;
     thread_cache *owner = heap->states[number].owner.load(std::memory_order_relaxed);
-    uint32_t word = block.index / 64;
-    uint64_t bit = uint64_t{1} << block.index % 64;
     if (owner != nullptr && owner != cache) {
-        *freed = free_remotely(heap, owner, number, {block.head, word, bit});
+        *elsewhere = true;
         return TY_OK;
     }
+    uint32_t word = block.index / 64;
+    uint64_t bit = uint64_t{1} << block.index % 64;
     // R6: of who frees it at this instant as if the span still had its former owner, too, one gets it.
     std::atomic<uint64_t> &remote = remote_of(heap, block.head)[word];
     if (remote.fetch_or(bit, std::memory_order_seq_cst) & bit)
@@ -245,15 +239,21 @@ static ty_status free_directly(ty_heap *heap, const thread_cache *cache, const s
 
 ty_status free_unowned(ty_heap *heap, thread_cache *cache, const small_block &block, bool *freed) {
     *freed = false;
-    uint32_t number = number_of(heap, block.head);
-    thread_cache *owner = heap->states[number].owner.load(std::memory_order_seq_cst); // number 0 has none
-    if (owner == cache && cache != nullptr)
-        settle_remote(cache, block.size_class); // the block may be freed already, by another thread
-    if (owner == cache || owner == nullptr)
-        return free_directly(heap, cache, block, freed);
-    if (is_live(heap, block))
-        *freed = free_remotely(heap, owner, number, {block.head, block.index / 64, uint64_t{1} << block.index % 64});
-    return TY_OK;
+    for (;;) {
+        uint32_t number = number_of(heap, block.head);
+        thread_cache *owner = heap->states[number].owner.load(std::memory_order_seq_cst); // number 0 has none
+        if (owner != nullptr && owner != cache) {
+            word_blocks one{block.head, block.index / 64, uint64_t{1} << block.index % 64};
+            *freed = is_live(heap, block) && free_remotely(heap, owner, number, one);
+            return TY_OK;
+        }
+        if (owner != nullptr)
+            settle_remote(cache, block.size_class); // the block may be freed already, by another thread
+        bool elsewhere = false;
+        ty_status status = free_directly(heap, cache, block, &elsewhere, freed);
+        if (!elsewhere)
+            return status;
+    }
 }
 
 ty_status take_small_at(ty_heap *heap, uint32_t size_class, uint64_t offset) {

@@ -6,47 +6,10 @@
 #include "heap_fixture.hpp"
 #include "src/heap/known_spans.hpp"
 #include "src/heap/remote.hpp"
-#include <barrier>
-#include <functional>
-#include <thread>
+#include "worker.hpp"
 
 namespace taiyen::test {
 namespace {
-
-// A thread that does one thing after the other, and has the heap's cache all the time.
-class worker {
-public:
-    worker() : thread_([this] { work(); }) {}
-    ~worker() { end(); }
-    worker(const worker &) = delete;
-    worker &operator=(const worker &) = delete;
-    void run(const std::function<void()> &what) {
-        what_ = &what;
-        turn_.arrive_and_wait();
-        turn_.arrive_and_wait();
-    }
-    void end() {
-        if (!thread_.joinable())
-            return;
-        what_ = nullptr;
-        turn_.arrive_and_wait();
-        thread_.join();
-    }
-
-private:
-    void work() {
-        for (;;) {
-            turn_.arrive_and_wait();
-            if (what_ == nullptr)
-                return;
-            (*what_)();
-            turn_.arrive_and_wait();
-        }
-    }
-    std::barrier<> turn_{2};
-    const std::function<void()> *what_ = nullptr;
-    std::thread thread_;
-};
 
 struct place {
     thread_cache *owner;

@@ -3,6 +3,7 @@
 // Method: threads that hand blocks over and end; destructors of thread-local data; forks against churning threads.
 #include "support.hpp"
 #include <atomic>
+#include <condition_variable>
 #include <dlfcn.h>
 #include <mutex>
 #include <pthread.h>
@@ -84,6 +85,58 @@ struct thread_end {
     ~thread_end() { free(text); }
 };
 thread_local thread_end at_end;
+
+// R9: owners that sleep cannot take what others freed back.
+TEST(malloc_threads, sleeping_owners_keep_little) {
+    constexpr size_t owners = 12, block_bytes = 240, blocks_each = (size_t{24} << 20) / block_bytes;
+    std::vector<void *> blocks(blocks_each);
+    std::vector<std::thread> threads;
+    std::mutex lock;
+    std::condition_variable changed;
+    size_t allocated = 0, refused = 0, woken = 0;
+    bool end = false;
+    auto own = [&] {
+        size_t nulls = 0;
+        for (void *&block : blocks) {
+            block = malloc(block_bytes);
+            if (block != nullptr)
+                memset(block, 1, block_bytes);
+            else
+                nulls++;
+        }
+        std::unique_lock guard(lock);
+        allocated++;
+        refused += nulls;
+        changed.notify_all();
+        changed.wait(guard, [&] { return end; });
+        guard.unlock();
+        void *more[100];
+        for (void *&block : more)
+            block = malloc(block_bytes);
+        for (void *block : more)
+            free(block);
+        guard.lock();
+        woken++;
+    };
+    size_t before = resident_pages();
+    for (size_t i = 0; i < owners; i++) {
+        threads.emplace_back(own);
+        std::unique_lock guard(lock);
+        changed.wait(guard, [&] { return allocated == i + 1; });
+        for (void *block : blocks)
+            free(block);
+    }
+    EXPECT_LT(resident_pages(), before + (size_t{100} << 20) / 4096) << "of " << owners << " times 24 MB";
+    {
+        std::lock_guard guard(lock);
+        end = true;
+    }
+    changed.notify_all();
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(woken, owners);
+    EXPECT_EQ(refused, 0u);
+}
 
 TEST(malloc_threads, allocating_while_the_thread_ends) {
     ASSERT_EQ(pthread_key_create(&late_key, late), 0);
