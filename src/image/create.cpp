@@ -120,10 +120,10 @@ ty_status create_journal(image &im, bool *made) {
     return status;
 }
 
-ty_status create_first_journal(image &im, bool *made) {
+ty_status check_journal_place(image &im) {
     ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE);
     if (status == TY_E_NOT_FOUND)
-        return create_journal(im, made);
+        return TY_OK;
     bool used = false;
     const bool log_is_empty = im.kind == TY_TRANSACTIONAL; // or refused by now
     if (status || (status = im.journal.lock(true)) ||
@@ -133,7 +133,7 @@ ty_status create_first_journal(image &im, bool *made) {
         return failure(TY_E_MISMATCH, "make a journal: there is one of a heap whose image is not here")
             .at(im.journal_path)
             .remedy("put the image that belongs to it back, or move the journal away");
-    return create_journal(im, made);
+    return TY_OK;
 }
 
 void remove_files(image &im) {
@@ -194,7 +194,8 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
         if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
             !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&
             !(status = flush_image(im.backing, im.header)) && !(status = check_log(im, hook)) &&
-            !(status = has_journal(im.kind) ? create_first_journal(im, &made_journal) : TY_OK) &&
+            !(status = has_journal(im.kind) ? check_journal_place(im) : TY_OK) &&
+            !(status = has_journal(im.kind) ? create_journal(im, &made_journal) : TY_OK) &&
             !(status = make_log(im, hook)) && !(status = write_header_twice(im.backing, im.header)))
             status = name_file(im.backing, creation_path, im.image_path);
         if (status && made_journal) // not one that was there

@@ -91,14 +91,19 @@ ty_found judge_files(const image_header_2 &header, const journal_scan &scan) {
 }
 
 // An archive heap gets a journal. A crash in between leaves an archive heap and a journal that holds nothing.
-ty_status attach_journal(image &im, opening &state) {
-    image_header_2 &header = im.header.current;
-    if (header.state != uint32_t(image_state::closed))
+// Asked before anything is changed (I7).
+ty_status check_attach(image &im) {
+    if (im.header.current.state != uint32_t(image_state::closed))
         return failure(TY_E_DAMAGED, "attach a journal to an archive heap that was not closed in order")
             .at(im.image_path)
             .remedy("open it as it is, check it, close it, and attach then");
+    return check_journal_place(im);
+}
+
+ty_status attach_journal(image &im, opening &state) {
+    image_header_2 &header = im.header.current;
     bool made = false;
-    if (ty_status status = create_first_journal(im, &made))
+    if (ty_status status = create_journal(im, &made))
         return status;
     header.kind = uint32_t(TY_SNAPSHOT);
     header.journal_next = journal_front_2;
@@ -187,6 +192,8 @@ bool pages_stay(const image &im, uint64_t limit_bytes) {
 // Whether all that the files will be changed for is there: asked before (I7). A heap has its memory already, if that
 // can be: the reading of a log works on it.
 ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches, bool applies) {
+    if (ty_status status = attaches ? check_attach(im) : TY_OK)
+        return status;
     bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.kind != TY_TRANSACTIONAL;
     if (has_journal(im.kind) && pages_stay(im, limit_bytes) && !may_take_log && !applies) {
         if (ty_status status = take_memory(im, state))
@@ -248,7 +255,7 @@ ty_status change_files(image &im, opening &state) {
             return status;
     if (ty_status status = check_all(im, state, limit_bytes, attaches, applies); status || im.read_only)
         return status;
-    if (im.journal.is_open())
+    if (im.journal.is_open() && !attaches)                     // else it is one that is replaced
         if (ty_status status = im.journal.protect(im.backing)) // N4: the image's permissions may be others now
             return status;
     if (ty_status status = settle_files(im, state))

@@ -30,8 +30,8 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
 // create.cpp: makes a journal that holds nothing, in place of none or of one that is of no consequence: whole before it
 // has its name, which is durable when it returns. Failing, it leaves none that it made; *made: there was none.
 ty_status create_journal(image &im, bool *made);
-// The same where the image knows of none: refuses if there is one that may be needed.
-ty_status create_first_journal(image &im, bool *made);
+// Before it, where the image knows of none: refuses if there is one that may be needed, and locks what is there.
+ty_status check_journal_place(image &im);
 
 // open_memory.cpp: the image mapped, and what batches hold beyond it; a heap of it, and its written pages tracked.
 ty_status take_memory(image &im, opening &state);

@@ -34,9 +34,13 @@ protected:
     // Opening must be refused, and change nothing.
     void expect_refused(const disk &files, ty_status status, ty_open_options options) {
         std::string image = files.read_file(heap_path), journal = files.read_file(journal_path);
+        const uint64_t events = os::sim_event_count(files.get());
         ty_heap *reopened = nullptr;
         EXPECT_EQ(status, ty_open(heap_path, &options, &reopened, nullptr)) << ty_error_text();
         EXPECT_NE(std::string::npos, std::string(ty_error_text()).find(".ty")) << ty_error_text();
+        if (image != "(none)") { // where there is none, it is made under another name, and removed again
+            EXPECT_EQ(events, os::sim_event_count(files.get())) << "something was written";
+        }
         EXPECT_TRUE(image == files.read_file(heap_path)) << "the image was changed";
         EXPECT_TRUE(journal == files.read_file(journal_path)) << "the journal was changed";
         ASSERT_OK(ty_discard(reopened));
@@ -496,6 +500,30 @@ TEST_F(states_test, archive_then_attach) {
     attach.kind = TY_KIND_DEFAULT;
     ASSERT_OK(ty_open(heap_path, &attach, &heap, &report));
     EXPECT_TRUE(report.maybe_inconsistent);
+    ASSERT_OK(ty_close(heap));
+}
+
+// The journal of a heap whose image is away: it may be needed.
+TEST_F(states_test, attach_beside_the_journal_of_another_heap) {
+    disk files;
+    make(files);
+    ASSERT_OK(ty_discard(heap));
+    const ty_storage *s = files.storage();
+    ASSERT_OK(s->rename(s->context, heap_path, "elsewhere"));
+    ASSERT_OK(s->rename(s->context, journal_path, "elsewhere-journal"));
+    ty_open_options options = files.options();
+    options.kind = TY_ARCHIVE;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+    scribble.forget_others(heap);
+    scribble.change(heap, 100);
+    const content there = content_of(heap);
+    ASSERT_OK(ty_close(heap));
+    ASSERT_OK(s->rename(s->context, "elsewhere-journal", journal_path));
+    options.kind = TY_SNAPSHOT;
+    expect_refused(files, TY_E_MISMATCH, options);
+    options.kind = TY_KIND_DEFAULT;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+    EXPECT_EQ(there, content_of(heap));
     ASSERT_OK(ty_close(heap));
 }
 

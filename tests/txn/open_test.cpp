@@ -24,9 +24,11 @@ protected:
         const char *paths[3] = {heap_path, journal_path, log_path};
         for (int i = 0; i < 3; ++i)
             bytes[i] = files.read_file(paths[i]);
+        const uint64_t events = os::sim_event_count(files.get());
         ty_heap *refused = nullptr;
         EXPECT_EQ(status, ty_open(heap_path, &options, &refused, nullptr)) << ty_error_text();
         EXPECT_EQ(nullptr, refused);
+        EXPECT_EQ(events, os::sim_event_count(files.get())) << "something was written";
         for (int i = 0; i < 3; ++i)
             EXPECT_TRUE(bytes[i] == files.read_file(paths[i])) << paths[i] << " was changed";
     }
