@@ -255,7 +255,7 @@ ty_status change_files(image &im, opening &state) {
             return status;
     if (ty_status status = check_all(im, state, limit_bytes, attaches, applies); status || im.read_only)
         return status;
-    if (im.journal.is_open() && !attaches)                     // else it is one that is replaced
+    if (im.journal.is_open() && !attaches)
         if (ty_status status = im.journal.protect(im.backing)) // N4: the image's permissions may be others now
             return status;
     if (ty_status status = settle_files(im, state))
