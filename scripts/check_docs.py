@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles every C and C++ code block of README.md and docs/ against the public headers, and runs the whole programs.
+"""Compiles every C and C++ code block of README.md and docs/ against the public headers, runs the whole programs, and
+checks that the design pages name what there is.
 
     scripts/check_docs.py [--library LIBTAIYEN_A]
     scripts/check_docs.py --self-test
@@ -11,6 +12,17 @@ A block fenced as ```c (C11) or ```cpp (C++17) is one of two things:
   - else it is a fragment: statements of a function that returns int. What the fragment takes for granted stands in an
     HTML comment right before the block, which readers don't see:
         <!-- given: struct city { double lat, lon; }; -->
+
+In docs/design/*.md:
+  - `name.cpp`, `name.hpp` and `name.h` are files of the repository, and `name()` is a word of its code;
+  - an invariant's entry begins with "- I3: ". It names the file that keeps it, and behind "Test:" a test that a mutant
+    of that number names (tests/mutants);
+  - docs/design/README.md has a row "| I3 | what it says | [page](page) |" for each entry, and no other;
+  - each invariant that a comment in src or a mutant names is one of them; and each of them is named in a comment of src
+    and has a mutant;
+  - no word tells of an experiment ("medians", "interleaved", "measured"): that is for docs/decisions.
+In docs/decisions/*.md: a line "Date: 2026-11-26", and the headings that each page has. In all of docs/: links lead to
+files.
 """
 
 import argparse
@@ -27,6 +39,17 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused"]
 FENCE = re.compile(r"^```(\w*)\s*$")
 GIVEN = re.compile(r"<!--\s*given:(.*?)-->\s*$", re.DOTALL)
 PROGRAM_SECONDS = 60
+
+DESIGN = os.path.join("docs", "design")
+CODE_FOLDERS = ("src", "include", "tests", "bench", "examples")
+FILE_NAME = re.compile(r"`([\w-]+\.(?:cpp|hpp|h))`")
+FUNCTION_NAME = re.compile(r"`(?:\w+(?:::|\.))*(\w+)\(\)`")
+ENTRY = re.compile(r"^- ([A-Z]{1,2}[0-9]+): ((?:.*\n)(?:  .*\n)*)", re.MULTILINE)
+INDEX_ROW = re.compile(r"^\| ([A-Z]{1,2}[0-9]+) \| .+ \| \[.*\]\((\S+)\) \|$", re.MULTILINE)
+EXPERIMENT = re.compile(r"\b(?:medians?|interleaved|quartiles?|[Tt]ried and left|[Mm]easured (?:on|with|beside))\b")
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+DECISION_PARTS = ("\nDate: 20", "\n## Context\n", "\n## Decision\n", "\n## When to look again\n")
+NUMBER = re.compile(r"\b[A-Z]{1,2}[0-9]{1,2}\b")
 
 FRAGMENT = """#include <stdio.h>
 #include <string.h>
@@ -132,6 +155,134 @@ def check_document(path, markdown, library):
     return problems, len(blocks), ran
 
 
+class Code:
+    """What design pages may name."""
+
+    def __init__(self, folders=CODE_FOLDERS):
+        self.files = set()
+        self.words = set()
+        self.cited = set()  # invariants, in comments of src
+        for folder in folders:
+            for directory, _, names in os.walk(folder):
+                for name in names:
+                    if name.endswith((".cpp", ".hpp", ".h", ".c")):
+                        self.files.add(name)
+                        with open(os.path.join(directory, name), encoding="utf-8") as file:
+                            self.add(file.read(), folder == "src")
+        self.tests = {}  # invariant: the texts of the commands that its mutants name
+        for path in sorted(glob.glob("tests/mutants/*.patch")):
+            with open(path, encoding="utf-8") as file:
+                head = file.read().partition("\n---\n")[0]
+            test = re.search(r"^Test: (.*)$", head, re.MULTILINE).group(1)
+            for number in NUMBER.findall(re.search(r"^Invariant: (.*)$", head, re.MULTILINE).group(1)):
+                self.tests.setdefault(number, []).append(test)
+
+    def add(self, text, cites):
+        self.words.update(re.findall(r"\w+", text))
+        if cites:
+            for comment in re.findall(r"//(.*)", text):
+                self.cited.update(NUMBER.findall(comment))
+
+
+def names_a_test(text, commands):
+    """Whether the test is one that a command names, or one of those that its pattern stands for."""
+    for command in commands:
+        for pattern in command.partition("--gtest_filter=")[2].split(":"):
+            if pattern and re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text):
+                return True
+        if text in command.split():
+            return True
+    return False
+
+
+def check_entry(page, number, text, code):
+    """Problems of what a page says of an invariant."""
+    kept, _, tests = text.replace("\n", " ").partition("Test:")
+    problems = []
+    if not FILE_NAME.search(kept):
+        problems.append(f"{page}: {number} does not say which file keeps it")
+    named = re.findall(r"`([^`]+)`", tests)
+    if not named:
+        problems.append(f"{page}: {number} names no test")
+    problems += [f"{page}: {number}: no mutant of it names the test {test}" for test in named
+                 if not names_a_test(test, code.tests.get(number, []))]
+    return problems
+
+
+def check_design(pages, code):
+    """pages: name to text. Problems of the design pages and of their index of invariants."""
+    problems = []
+    declared = {}
+    for page, text in sorted(pages.items()):
+        problems += [f"{page}: there is no file {name}" for name in FILE_NAME.findall(text) if name not in code.files]
+        problems += [f"{page}: there is no {name}()" for name in FUNCTION_NAME.findall(text) if name not in code.words]
+        problems += [f"{page}: tells of an experiment: {word}" for word in EXPERIMENT.findall(text)]
+        for number, entry in ENTRY.findall(text):
+            if number in declared:
+                problems.append(f"{page}: {number} is also in {declared[number]}")
+            declared[number] = page
+            problems += check_entry(page, number, entry, code)
+    index = dict(INDEX_ROW.findall(pages.get("README.md", "")))
+    for number in sorted(set(declared) | set(index)):
+        if declared.get(number) != index.get(number):
+            problems.append(f"{number}: in the page {declared.get(number)}, by the index in {index.get(number)}")
+    used = code.cited | set(code.tests)
+    problems += [f"{number}: used in src or tests/mutants, but in no design page"
+                 for number in sorted(used - set(declared))]
+    problems += [f"{number}: no comment in src names it" for number in sorted(set(declared) - code.cited)]
+    problems += [f"{number}: no mutant breaks it" for number in sorted(set(declared) - set(code.tests))]
+    return problems
+
+
+def check_decision(page, text):
+    return [f"{page}: has no {part.strip()}" for part in DECISION_PARTS if part not in text]
+
+
+def check_links(path, text):
+    folder = os.path.dirname(path)
+    return [f"{path}: leads to no file: {link}" for link in LINK.findall(text)
+            if not os.path.exists(os.path.join(folder, link))]
+
+
+def read_design():
+    pages = {}
+    for path in glob.glob(os.path.join(DESIGN, "*.md")):
+        with open(path, encoding="utf-8") as page:
+            pages[os.path.basename(path)] = page.read()
+    return pages
+
+
+def self_test_design():
+    """Problems: of sound pages, and planted errors that nothing was said of."""
+    code = Code(folders=())
+    code.files, code.words, code.cited = {"a.cpp"}, {"keep"}, {"I1"}
+    code.tests = {"I1": ["test_a --gtest_filter=a_test.*"]}
+    page = "- I1: it holds.\n  Kept by `keep()` (`a.cpp`). Test: `a_test.of_it`.\n"
+    index = "| I1 | it holds | [a.md](a.md) |\n"
+    bad = {
+        "no file": (page.replace("(`a.cpp`)", ""), index),
+        "a file that is not there": (page.replace("a.cpp", "b.cpp"), index),
+        "a function that is not there": (page.replace("keep()", "lose()"), index),
+        "no test": (page.replace("Test: `a_test.of_it`", ""), index),
+        "a test of no mutant": (page.replace("of_it", "of_it`, `b_test.of_it"), index),
+        "not in the index": (page, ""),
+        "in the index for another page": (page, index.replace("](a.md", "](b.md")),
+        "in no page": ("", index),
+        "an experiment": (page + "Medians of 5 interleaved runs.\n", index),
+        "without a mutant and a citation": (page + page.replace("I1", "I2"), index + index.replace("I1", "I2")),
+    }
+    problems = check_design({"a.md": page, "README.md": index}, code)
+    problems += [f"passed, but should not: {what}" for what, (text, rows) in bad.items()
+                 if not check_design({"a.md": text, "README.md": rows}, code)]
+    decision = "# 1. A\nDate: 2026-11-26\n\n## Context\n## Decision\n## When to look again\n"
+    problems += check_decision("decision", decision) + check_links("docs/a.md", "[a](https://a/b) [b](#c)")
+    if not check_decision("decision", decision.replace("Date", "Day")):
+        problems.append("passed, but should not: a decision without a date")
+    if not check_links("docs/a.md", "[a](no/such.md)"):
+        problems.append("passed, but should not: a link to no file")
+    return problems, len(bad) + 2
+
+
 def self_test():
     """A document with one block of each kind that must be refused, and one with what must pass."""
     good = (
@@ -146,9 +297,11 @@ def self_test():
     )
     failed = [problem for problem in check_document("good.md", good, None)[0]]
     failed += [f"passed, but should not:\n{text}" for text in bad if not check_document("bad.md", text, None)[0]]
+    failed_design, planted_design = self_test_design()
+    failed += failed_design
     for problem in failed:
         print("self-test:", problem)
-    print(f"{len(bad)} planted errors, {len(failed)} problems")
+    print(f"{len(bad) + planted_design} planted errors, {len(failed)} problems")
     return 1 if failed else 0
 
 
@@ -165,12 +318,19 @@ def main():
     problems = []
     for path in ["README.md"] + sorted(glob.glob("docs/**/*.md", recursive=True)):
         with open(path, encoding="utf-8") as document:
-            found, count, ran = check_document(path, document.read(), library)
-        problems += found
+            text = document.read()
+        found, count, ran = check_document(path, text, library)
+        problems += found + check_links(path, text)
+        if os.path.dirname(path) == os.path.join("docs", "decisions"):
+            problems += check_decision(path, text)
         total += count
         total_ran += ran
+    pages = read_design()
+    problems += check_design(pages, Code())
+    invariants = len(INDEX_ROW.findall(pages.get("README.md", "")))
     for problem in problems:
         print(problem)
+    print(f"{invariants} invariants in the index")
     print(f"{total} code blocks compiled, {total_ran} programs run: {len(problems)} problems")
     return 1 if problems or total == 0 else 0
 

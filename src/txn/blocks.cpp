@@ -72,8 +72,8 @@ void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
     return block;
 }
 
-// A block of this transaction that nothing else knows of goes at once; any other after the commit. What a rollback is
-// told to do may reach any block.
+// A block of this transaction that nothing else knows of goes at once; any other after the commit (X2). What a rollback
+// is told to do may reach any block.
 ty_status free_touched(ty_txn *txn, touched_block *block) {
     uint64_t end = block->word + block->words;
     bool at_once = block->own() && block->words_logged == 0 && txn->rollbacks.count == 0 &&

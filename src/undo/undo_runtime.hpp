@@ -3,8 +3,7 @@
 // U1: the entries of undo before the cursor are done; those from it on are undone, and its transactions there stand one
 //     to one against those in redo, newest against oldest.
 // U2: a block is held for exactly one entry: a free or shrink before the cursor in undo, or one in redo. The set of
-// held
-//     blocks is exactly these.
+//     held blocks is exactly these.
 // U3: a held block is live in the heap, with the size that its entry says, and its bytes are not touched.
 // U4: recording makes room first, by whole transactions, and then neither fails nor allocates.
 // U5: nothing is changed by an undo or redo before all of the transaction is validated; and what fails later is
