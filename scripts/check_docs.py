@@ -240,7 +240,8 @@ def check_decision(page, text):
 
 def check_links(path, text):
     folder = os.path.dirname(path)
-    return [f"{path}: leads to no file: {link}" for link in LINK.findall(text)
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [f"{path}: leads to no file: {link}" for link in LINK.findall(prose)
             if not os.path.exists(os.path.join(folder, link))]
 
 
