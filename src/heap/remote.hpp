@@ -15,9 +15,8 @@
 //     its span's number another's. Blocks are freed in the truth before their bits are taken, so that one that was
 //     freed is seen to be free in one of the two at any time.
 // R9: what others freed and an owner has not looked at is bounded: each time that it passes a multiple of its share,
-// who
-//     frees takes the owner's cache, if its thread is not at work in it just now, and makes it give up what it has: an
-//     owner that sleeps never looks itself.
+//     who frees takes the owner's cache, if its thread is not at work in it just now, and makes it give up what it has:
+//     an owner that sleeps never looks itself.
 #pragma once
 
 #include "spans.hpp"
