@@ -15,11 +15,12 @@ A block fenced as ```c (C11) or ```cpp (C++17) is one of two things:
 
 In docs/design/*.md:
   - `name.cpp`, `name.hpp` and `name.h` are files of the repository, and `name()` is a word of its code;
-  - an invariant's entry begins with "- I3: ". It names the file that keeps it, and behind "Test:" a test that a mutant
-    of that number names (tests/mutants);
+  - an invariant's entry begins with "- I3: ". It names the files that keep it, of which one names the number in a
+    comment, and behind "Test:" a test that a mutant of that number names (tests/mutants);
   - docs/design/README.md has a row "| I3 | what it says | [page](page) |" for each entry, and no other;
   - each invariant that a comment in src or a mutant names is one of them; and each of them is named in a comment of src
     and has a mutant;
+  - where the code or a page names a page's section (os.md, "Write faults"), there is one;
   - no word tells of an experiment ("medians", "interleaved", "measured"): that is for docs/decisions.
 In docs/decisions/*.md: a line "Date: 2026-11-26", and the headings that each page has. In all of docs/: links lead to
 files.
@@ -47,6 +48,7 @@ FUNCTION_NAME = re.compile(r"`(?:\w+(?:::|\.))*(\w+)\(\)`")
 ENTRY = re.compile(r"^- ([A-Z]{1,2}[0-9]+): ((?:.*\n)(?:  .*\n)*)", re.MULTILINE)
 INDEX_ROW = re.compile(r"^\| ([A-Z]{1,2}[0-9]+) \| .+ \| \[.*\]\((\S+)\) \|$", re.MULTILINE)
 EXPERIMENT = re.compile(r"\b(?:medians?|interleaved|quartiles?|[Tt]ried and left|[Mm]easured (?:on|with|beside))\b")
+SECTION = re.compile(r'(?:\bdocs/design/|[\s(])([\w-]+\.md)(?:\)?, "([^"]+)")')
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 DECISION_PARTS = ("\nDate: 20", "\n## Context\n", "\n## Decision\n", "\n## When to look again\n")
 NUMBER = re.compile(r"\b[A-Z]{1,2}[0-9]{1,2}\b")
@@ -155,20 +157,33 @@ def check_document(path, markdown, library):
     return problems, len(blocks), ran
 
 
+def sections_named(text):
+    return {(page, " ".join(section.split())) for page, section in SECTION.findall(text)}
+
+
+def check_sections(named, pages):
+    """Problems of (page, section) pairs: those of pages that are not here count as other documents'."""
+    headings = {page: {line.lstrip("#").strip() for line in text.split("\n") if line.startswith("#")}
+                for page, text in pages.items()}
+    return [f'{page}: has no section "{section}", which is named elsewhere' for page, section in sorted(named)
+            if page in pages and not any(heading.startswith(section) for heading in headings[page])]
+
+
 class Code:
     """What design pages may name."""
 
     def __init__(self, folders=CODE_FOLDERS):
         self.files = set()
         self.words = set()
-        self.cited = set()  # invariants, in comments of src
+        self.cited = {}  # in comments of src: invariant to the names of the files
+        self.sections = set()  # of design pages, named in comments: page and section
         for folder in folders:
             for directory, _, names in os.walk(folder):
                 for name in names:
                     if name.endswith((".cpp", ".hpp", ".h", ".c")):
                         self.files.add(name)
                         with open(os.path.join(directory, name), encoding="utf-8") as file:
-                            self.add(file.read(), folder == "src")
+                            self.add(file.read(), name if folder == "src" else None)
         self.tests = {}  # invariant: the texts of the commands that its mutants name
         for path in sorted(glob.glob("tests/mutants/*.patch")):
             with open(path, encoding="utf-8") as file:
@@ -177,11 +192,11 @@ class Code:
             for number in NUMBER.findall(re.search(r"^Invariant: (.*)$", head, re.MULTILINE).group(1)):
                 self.tests.setdefault(number, []).append(test)
 
-    def add(self, text, cites):
+    def add(self, text, name):
         self.words.update(re.findall(r"\w+", text))
-        if cites:
-            for comment in re.findall(r"//(.*)", text):
-                self.cited.update(NUMBER.findall(comment))
+        self.sections.update(sections_named(re.sub(r"\n\s*//", "", text)))
+        for number in NUMBER.findall("\n".join(re.findall(r"//(.*)", text))) if name else ():
+            self.cited.setdefault(number, set()).add(name)
 
 
 def names_a_test(text, commands):
@@ -199,8 +214,8 @@ def check_entry(page, number, text, code):
     """Problems of what a page says of an invariant."""
     kept, _, tests = text.replace("\n", " ").partition("Test:")
     problems = []
-    if not FILE_NAME.search(kept):
-        problems.append(f"{page}: {number} does not say which file keeps it")
+    if not set(FILE_NAME.findall(kept)) & code.cited.get(number, set()):
+        problems.append(f"{page}: {number}: no file that is said to keep it names it")
     named = re.findall(r"`([^`]+)`", tests)
     if not named:
         problems.append(f"{page}: {number} names no test")
@@ -222,14 +237,16 @@ def check_design(pages, code):
                 problems.append(f"{page}: {number} is also in {declared[number]}")
             declared[number] = page
             problems += check_entry(page, number, entry, code)
+    named = set(code.sections).union(*map(sections_named, pages.values()))
+    problems += check_sections(named, pages)
     index = dict(INDEX_ROW.findall(pages.get("README.md", "")))
     for number in sorted(set(declared) | set(index)):
         if declared.get(number) != index.get(number):
             problems.append(f"{number}: in the page {declared.get(number)}, by the index in {index.get(number)}")
-    used = code.cited | set(code.tests)
+    used = set(code.cited) | set(code.tests)
     problems += [f"{number}: used in src or tests/mutants, but in no design page"
                  for number in sorted(used - set(declared))]
-    problems += [f"{number}: no comment in src names it" for number in sorted(set(declared) - code.cited)]
+    problems += [f"{number}: no comment in src names it" for number in sorted(set(declared) - set(code.cited))]
     problems += [f"{number}: no mutant breaks it" for number in sorted(set(declared) - set(code.tests))]
     return problems
 
@@ -256,12 +273,13 @@ def read_design():
 def self_test_design():
     """Problems: of sound pages, and planted errors that nothing was said of."""
     code = Code(folders=())
-    code.files, code.words, code.cited = {"a.cpp"}, {"keep"}, {"I1"}
+    code.files, code.words, code.cited = {"a.cpp", "c.cpp"}, {"keep"}, {"I1": {"a.cpp"}}
     code.tests = {"I1": ["test_a --gtest_filter=a_test.*"]}
     page = "- I1: it holds.\n  Kept by `keep()` (`a.cpp`). Test: `a_test.of_it`.\n"
     index = "| I1 | it holds | [a.md](a.md) |\n"
     bad = {
         "no file": (page.replace("(`a.cpp`)", ""), index),
+        "a file that does not name it": (page.replace("a.cpp", "c.cpp"), index),
         "a file that is not there": (page.replace("a.cpp", "b.cpp"), index),
         "a function that is not there": (page.replace("keep()", "lose()"), index),
         "no test": (page.replace("Test: `a_test.of_it`", ""), index),
@@ -269,6 +287,7 @@ def self_test_design():
         "not in the index": (page, ""),
         "in the index for another page": (page, index.replace("](a.md", "](b.md")),
         "in no page": ("", index),
+        "a section that is not there": (page + 'See a.md, "No such".\n', index),
         "an experiment": (page + "Medians of 5 interleaved runs.\n", index),
         "without a mutant and a citation": (page + page.replace("I1", "I2"), index + index.replace("I1", "I2")),
     }

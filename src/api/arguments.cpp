@@ -30,6 +30,7 @@ ty_status check_struct_size(size_t bytes, const char *call, const char *name, co
 
 } // namespace
 
+// O1, O2.
 [[gnu::cold]] ty_status copy_options(const void *given, void *known, size_t known_bytes, const char *call,
                                      const char *name, const char *init) {
     const size_t bytes = struct_size_of(given);

@@ -107,7 +107,7 @@ void end_cache(thread_cache *cache) {
 }
 
 // The thread ends. Runs again if a later destructor of the thread uses a heap. While a heap stands still its caches do,
-// too: they are left to who opens the gate (Y4).
+// too: they are left to who opens the gate (Y1, Y4).
 void end_thread(void *argument) {
     thread_table *table = static_cast<thread_table *>(argument);
     os::lock_guard guard(caches_lock);

@@ -59,7 +59,7 @@ ty_status record_table::add(const check_record &record) {
     return TY_OK;
 }
 
-// Those that stand behind it because their own place was taken move up, so that none is cut off.
+// Those that stand behind it because their own place was taken move up, so that none is cut off. (C1)
 void record_table::remove(check_record *record) {
     uint64_t hole = static_cast<uint64_t>(record - records_);
     for (uint64_t place = (hole + 1) & (places_ - 1); records_[place].real != 0; place = (place + 1) & (places_ - 1)) {

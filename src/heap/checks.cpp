@@ -196,7 +196,7 @@ ty_status release(ty_heap *heap, thread_cache *cache, const check_record &record
     return free_entered(heap, cache, real);
 }
 
-// Blocks leave the quarantine until it is within its bounds, unless there is no room for what is wrong with them.
+// Blocks leave the quarantine until it is within its bounds, unless there is no room for what is wrong with them. (C1)
 ty_status let_go(ty_heap *heap, thread_cache *cache, bool all, finding_list *findings) {
     heap_checks &checks = checks_of(heap);
     for (;;) {

@@ -28,6 +28,7 @@ void enter_slowly(thread_cache *cache) {
     }
 }
 
+// Y5.
 operation::operation(ty_heap *heap, thread_cache *find(ty_heap *), pause_to what) : heap_(nullptr) {
     if (!heap->writable || (what == pause_to::look && pauses_called_back_in(heap) != 0))
         return; // nobody changes it
@@ -99,12 +100,14 @@ void tell_of_gates() {
 
 } // namespace
 
+// Y1.
 void wait_for_gates(uint32_t seen) {
     waiting_for_gates.fetch_add(1, std::memory_order_seq_cst); // pairs with heap_resume: one sees the other
     os::wait_on(gates_changed, seen);
     waiting_for_gates.fetch_sub(1, std::memory_order_relaxed);
 }
 
+// R9.
 [[gnu::cold]] void take_from_sleeper(thread_cache *owner) {
     ty_heap *heap = owner->heap;
     if (!heap->gate_lock.try_lock())
@@ -124,6 +127,7 @@ void wait_for_gates(uint32_t seen) {
     heap->gate_lock.unlock();
 }
 
+// Y2.
 void heap_pause(ty_heap *heap, pause_to what) {
     os::lock_guard guard(heap->gate_lock);
     while (what == pause_to::change ? heap->pauses != 0 : heap->changing)
@@ -147,6 +151,7 @@ bool try_pause(ty_heap *heap) {
     return true;
 }
 
+// Y4.
 void heap_resume(ty_heap *heap) {
     {
         os::lock_guard guard(heap->gate_lock);

@@ -421,6 +421,7 @@ void *try_alloc_held_aligned(size_t size, size_t alignment) {
 constinit thread_local thread_cache *holding_cache = &holds_nothing;
 uint8_t held_class_of[small_bytes_max / 8 + 1];
 
+// M3.
 ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block)) {
     os::space stacks{};
     if (ty_status status = stacks.create_aside(volatile_table_bytes(table_stacks, heap->limit_bytes / page_bytes));

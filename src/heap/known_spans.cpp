@@ -99,6 +99,7 @@ uint32_t know_span(ty_heap *heap, uint32_t size_class, uint32_t head) {
     return make_number(heap, size_class, head, used);
 }
 
+// H4.
 ty_status new_span(ty_heap *heap, uint32_t size_class, uint32_t *number) {
     uint32_t pages = heap->classes[size_class].pages;
     uint32_t head;

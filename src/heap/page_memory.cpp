@@ -155,6 +155,7 @@ bool start_round(page_memory &memory) {
 
 } // namespace
 
+// P1.
 void note_taken(ty_heap *heap, uint64_t first, uint64_t count) {
     if (!watched(heap))
         return;

@@ -90,7 +90,7 @@ bool post(thread_cache *owner, parcel *sent) {
 }
 
 // Senders may overwrite each other's counts: about right is enough here, and a locked instruction for each parcel is
-// not.
+// not. (R9)
 void count_waiting(thread_cache *owner, uint64_t bytes) {
     uint64_t before = owner->waiting_bytes.load(std::memory_order_relaxed);
     owner->waiting_bytes.store(before + bytes, std::memory_order_relaxed);
@@ -275,6 +275,7 @@ void send_all(thread_cache *cache) {
     send_outgoing(cache);
 }
 
+// R4.
 void deliver(thread_cache *cache) {
     uint32_t count = cache->outgoing_count;
     cache->outgoing_count = 0;

@@ -84,7 +84,7 @@ bool next_donor(ty_heap *heap, page_run *area) {
 }
 
 // Moves memory from the donors into the holes, in pieces of a unit at least, and makes it known. Where small pages have
-// been, an empty page table is left, and the kernel would split a huge page that comes there: so that goes first.
+// been, an empty page table is left, and the kernel would split a huge page that comes there: so that goes first. (P1)
 [[gnu::cold, gnu::noinline]] void move_memory(ty_heap *heap, stretches holes, const memory_donors &donors,
                                               uint64_t unit) {
     page_move moves[moves_max];

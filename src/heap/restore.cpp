@@ -26,6 +26,7 @@ void set_own(ty_heap *heap, bool own) {
 
 } // namespace
 
+// Y3.
 void heap_restore_begin(ty_heap *heap) {
     set_own(heap, true);
     heap_pause(heap, pause_to::change);

@@ -2,6 +2,7 @@
 
 namespace taiyen {
 
+// K1.
 bool keep_run(thread_cache *cache, uint64_t page) {
     ty_heap *heap = cache->heap;
     kept_runs &kept = cache->kept;

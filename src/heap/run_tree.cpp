@@ -12,6 +12,7 @@ uint32_t run_tree::priority(uint32_t page) {
     return hash ^ hash >> 16;
 }
 
+// H3.
 bool run_tree::insert(uint32_t page) {
     uint32_t *link = root_;
     uint32_t depth = 0;

@@ -12,7 +12,7 @@ namespace {
 // A sweep looks at so many areas when a thread needs another span.
 constexpr uint32_t sweep_areas = 64;
 
-// Puts the free blocks of a word of the current span into the cache: the next that has any, round and round.
+// Puts the free blocks of a word of the current span into the cache: the next that has any, round and round. (H5)
 bool next_word(const ty_heap *heap, const class_info &info, class_cache &entry) {
     span_state &state = heap->states[entry.current];
     std::atomic<uint64_t> *words = state.bits;
@@ -155,6 +155,7 @@ static bool find_free(thread_cache *cache, uint32_t size_class) {
     return make_current(heap, size_class, entry, number);
 }
 
+// H8.
 void place_freed(thread_cache *cache, uint32_t number) {
     ty_heap *heap = cache->heap;
     uint32_t size_class = heap->states[number].size_class;
@@ -292,7 +293,7 @@ static void release_empty(thread_cache *cache, uint32_t size_class) {
         place_span(heap, heap->classes[size_class], entry.bins, number);
 }
 
-// Under the class's lock.
+// Under the class's lock. (R2)
 static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up which) {
     ty_heap *heap = cache->heap;
     const class_info &info = heap->classes[size_class];
@@ -332,6 +333,7 @@ static void give_up_spans(thread_cache *cache, uint32_t size_class, give_up whic
         give_up_spans(cache, size_class, which);
 }
 
+// K2.
 [[gnu::cold]] void settle_cache(thread_cache *cache, give_up which) {
     free_kept_runs(cache);
     for (uint32_t size_class = 0; size_class < cache->heap->class_count; size_class++)

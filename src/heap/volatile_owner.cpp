@@ -20,7 +20,7 @@ ty_status commit_pages(void *, void *address, size_t bytes) {
 }
 
 // Pages whose memory the kernel does not take back are merely kept: nothing is lost, and nobody is told, by errno
-// either.
+// either. (M4)
 bool decommit_pages(void *, void *address, size_t bytes) {
     int kept = errno;
     ty_status status = os::decommit(address, bytes);

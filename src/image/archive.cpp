@@ -24,7 +24,7 @@ ty_status check_believable(const image &im) {
         .remedy("copy what is needed to another heap, discard this one, and look for disk errors in the system log");
 }
 
-// The mapping is the parent's, too: a block that the child made or freed would be made or freed there.
+// The mapping is the parent's, too: a block that the child made or freed would be made or freed there. (Y3)
 void leave_to_parent(void *context) {
     image &im = *static_cast<image *>(context);
     heap_leave(im.heap);
@@ -39,6 +39,7 @@ heap_owner archive_owner(image &im) {
     return owner;
 }
 
+// I3.
 ty_status archive_snapshot(image &im, uint64_t *epoch) {
     if (ty_status status = check_believable(im))
         return status;

@@ -40,7 +40,7 @@ ty_status allocate_journal(image &im, uint64_t end) {
 }
 
 // Where a batch of so many bytes (0: not known) may be written; false: nowhere before the journal is applied. Under
-// work.
+// work. (I1)
 bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
     const batch *oldest = im.unapplied.first;
     if (!oldest) {

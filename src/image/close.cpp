@@ -181,6 +181,7 @@ ty_status image_close(ty_heap *heap, const image_mark *mark) {
     return TY_OK;
 }
 
+// I3.
 ty_status image_discard(ty_heap *heap) {
     image *im = image_of(heap);
     if (im->fork.forked() || im->read_only)

@@ -98,6 +98,7 @@ bool journal_exists(const image &im) {
 
 } // namespace
 
+// N4.
 ty_status create_journal(image &im, bool *made) {
     *made = false;
     im.journal.close(); // one that is of no consequence
@@ -120,6 +121,7 @@ ty_status create_journal(image &im, bool *made) {
     return status;
 }
 
+// I7.
 ty_status check_journal_place(image &im) {
     ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE);
     if (status == TY_E_NOT_FOUND)

@@ -216,6 +216,7 @@ ty_status flush_image(const storage_file &image, header_state &state) {
     return status;
 }
 
+// I2.
 ty_status write_header(const storage_file &image, header_state &state) {
     if (state.in_doubt) {
         if (ty_status status = flush_image(image, state))

@@ -55,6 +55,7 @@ ty_status image_check_files(ty_heap *heap) {
     return check_files(*image_of(heap));
 }
 
+// N3.
 ty_status check_files(const image &im) {
     ty_status status = im.backing.check();
     return status || !im.journal.is_open() ? status : im.journal.check();
@@ -125,7 +126,7 @@ ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
 namespace {
 
 // Gives private copies in [first, first + count) back that the image holds unchanged. Under control; nobody writes to
-// these pages. Does nothing while a batch holds what is not in the image yet.
+// these pages. Does nothing while a batch holds what is not in the image yet. (I14)
 ty_status give_back_copies(image &im, uint64_t first, uint64_t count, size_t *released) {
     {
         os::lock_guard work_guard(im.work);
@@ -151,7 +152,7 @@ ty_status give_back_copies(image &im, uint64_t first, uint64_t count, size_t *re
 
 } // namespace
 
-// Memory of free pages, and private copies that the image holds unchanged.
+// Memory of free pages, and private copies that the image holds unchanged. (I4)
 ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
     image &im = *image_of(heap);
     if (ty_status status = check_writer(im, "purge"))

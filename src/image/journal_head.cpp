@@ -183,6 +183,7 @@ ty_status write_journal_header(const storage_file &journal, journal_head &head, 
     return TY_OK;
 }
 
+// I10.
 ty_status read_journal_head(const storage_file &journal, const image_header_2 &image, journal_head *head,
                             journal_fit *fit) {
     *fit = journal_fit::fits;

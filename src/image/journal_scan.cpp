@@ -195,6 +195,7 @@ failure damaged_batch(const storage_file &journal, uint64_t epoch, uint64_t offs
 
 } // namespace
 
+// I3.
 ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], journal_position from,
                        uint64_t durable_epoch, uint64_t page_limit, journal_scan *scan) {
     uint64_t size = 0;

@@ -53,6 +53,7 @@ ty_status refuse_older_image(image &im) {
 
 } // namespace
 
+// I8.
 ty_status name_open(image &im, const image_open_hook *hook) {
     if (!im.open_prepared)
         if (ty_status status = prepare_open(im, hook))

@@ -223,7 +223,7 @@ ty_status change_header(image &im, opening &state) {
 }
 
 // A journal that is missing is made before anything else: the older header may need one, and the newer one is in doubt
-// while it is written again. That one says that no journal is needed; until there is one, it must stay.
+// while it is written again. That one says that no journal is needed; until there is one, it must stay. (I3)
 ty_status settle_files(image &im, opening &state) {
     bool made = false;
     if (state.journal.missing) {

@@ -68,7 +68,7 @@ ty_status restore_pages(const image &im, const batch_list &batches, uint64_t fir
 
 // Pages never used become anonymous memory: a first touch costs a page of zeros, and not a page of the kernel's file
 // cache besides; and on a file system in memory that is full, it would be a SIGBUS. Everywhere else reading ahead pays,
-// unless memory cannot hold the heap: then it pushes out pages in use.
+// unless memory cannot hold the heap: then it pushes out pages in use. (I15)
 ty_status prepare_memory(image &im) {
     if (heap_used_bytes(im.heap) > memory_for(0) / 4)
         os::advise_random(im.base, im.mapped_bytes);

@@ -4,6 +4,7 @@
 
 namespace taiyen {
 
+// I1.
 ty_status finish_clearing(image &im) {
     image_header_2 &header = im.header.current;
     if (!header.clear_bytes)
@@ -25,6 +26,7 @@ ty_status finish_clearing(image &im) {
     return write_header_twice(im.backing, im.header);
 }
 
+// I2.
 ty_status raise_files(image &im, uint64_t limit_bytes) {
     image_header_2 &header = im.header.current;
     uint64_t table_bytes = sums_table_bytes(header.limit_bytes);

@@ -55,6 +55,7 @@ ty_status settle_journal(image &im, const batch_list &batches) {
     return write_journal_header(im.journal, im.head, im.head.header);
 }
 
+// I1.
 ty_status renew_batches(image &im, batch_list &batches) {
     if (known_durable(im, batches))
         return TY_OK;

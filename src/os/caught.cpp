@@ -29,6 +29,7 @@ static exception_ptr &kept_in(void *&place) {
     return *std::launder(reinterpret_cast<exception_ptr *>(&place));
 }
 
+// Y6.
 bool caught::run(void (*function)(void *argument), void *argument) {
     try {
         function(argument);

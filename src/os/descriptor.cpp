@@ -11,7 +11,7 @@ constexpr int high_descriptor_min = 900; // a process gets 1,024 by default
 
 } // namespace
 
-// What is opened with O_PATH refuses transfers just as a closed descriptor does.
+// What is opened with O_PATH refuses transfers just as a closed descriptor does. (N1)
 low_descriptors_taken::low_descriptors_taken() {
     for (int fd = 0; fd < low_count; ++fd)
         if (sys::fcntl(fd, F_GETFD, 0) == -1)
@@ -65,7 +65,7 @@ bool mark_again(int fd, off_t mark) {
     return sys::lseek(fd, place, SEEK_SET) == mark || (errno != EBADF && sys::lseek(fd, place, SEEK_SET) == mark);
 }
 
-// A failure that says nothing of the file is not believed at once.
+// A failure that says nothing of the file is not believed at once. (N2)
 bool is_marked(int fd, off_t mark) {
     off_t at = sys::lseek(fd, 0, SEEK_CUR);
     if (at < 0 && errno != EBADF && errno != ESPIPE)

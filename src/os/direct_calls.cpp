@@ -2,6 +2,7 @@
 
 namespace taiyen::os::direct {
 
+// M1.
 long system_call(long number, const long (&arguments)[6]) {
 #if defined(__x86_64__)
     long result;

@@ -54,6 +54,7 @@ void dirty_bits::destroy() {
     *this = dirty_bits{};
 }
 
+// B3.
 void dirty_bits::set(uint64_t first, uint64_t count) {
     while (count != 0) {
         uint64_t index = first / 64;

@@ -247,6 +247,7 @@ outcome serve(watch &node, const memory_fault &fault) {
 }
 
 // inside is raised before the gate is looked at, who holds shuts the gate before looking at inside: one sees the other.
+// (F1)
 bool enter(watch &node) {
     uint64_t process = process_part();
     uint64_t seen = node.inside.load(std::memory_order_relaxed);
@@ -295,6 +296,7 @@ sigset_t own_signal() {
 
 } // namespace
 
+// F5.
 ty_status admit(bool *blocked) {
     *blocked = false;
     if (ty_status status = check_alternate_stack())
@@ -337,6 +339,7 @@ hold::~hold() {
     node_.gate.store(0, std::memory_order_seq_cst);
 }
 
+// G4.
 bool mappings_left(uint64_t *used, uint64_t *budget) {
     *used = runs_in_use.load(std::memory_order_relaxed);
     *budget = run_budget.load(std::memory_order_relaxed);

@@ -51,7 +51,7 @@ ty_status too_open(const char *path, const struct stat &now, const char *like_pa
 } // namespace
 
 // Whoever owns the file may be in the image's group or not, and so may all others: of the classes that somebody could
-// be in for the image, the one with fewest permissions counts.
+// be in for the image, the one with fewest permissions counts. (N4)
 mode_t mode_beside(const struct stat &like, uid_t owner, gid_t group, uid_t self) {
     const mode_t mode = like.st_mode & permissions;
     const mode_t u = mode >> 6, g = mode >> 3 & 7, o = mode & 7;

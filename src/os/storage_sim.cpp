@@ -73,7 +73,7 @@ bool room_for(const sim_disk &disk, uint64_t pages) {
     return used <= disk.capacity && pages <= (disk.capacity - used) / page_size;
 }
 
-// A change of content: what the program sees changes at once, what the disk holds is in doubt.
+// A change of content: what the program sees changes at once, what the disk holds is in doubt. (D1)
 void happen(sim_disk &disk, live_file &file, event what) {
     apply_event(what, file.now);
     mirror_event(what, file);

@@ -99,7 +99,7 @@ private:
     int mode_ = 0;
 };
 
-// One page of a write: its surviving sectors over what was there.
+// One page of a write: its surviving sectors over what was there. (S2, S4)
 void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t trash, verdict &judge, content &to) {
     if (kept == 0xff && trash == 0) {
         to.put(number, written);
@@ -124,6 +124,7 @@ void cut_page(const page_ref &written, uint64_t number, uint8_t kept, uint8_t tr
     to.put(number, std::move(mixed));
 }
 
+// S1.
 content cut_file(const replayed_file &file, const std::vector<event> &events, verdict &judge) {
     content result = file.durable;
     for (const doubt &one : file.doubts) {
@@ -149,7 +150,7 @@ content cut_file(const replayed_file &file, const std::vector<event> &events, ve
     return result;
 }
 
-// In each folder, a prefix of the changes of names survives.
+// In each folder, a prefix of the changes of names survives. (S3)
 name_map cut_names(const replay &at, const std::vector<event> &events, verdict &judge) {
     name_map names = at.durable_names;
     std::set<std::string> over;
@@ -178,7 +179,7 @@ std::vector<uint64_t> doubts_in_time(const replay &at) {
     return all;
 }
 
-// Moves the disk's cursor to the event; forwards it is a few steps, backwards it starts from a checkpoint.
+// Moves the disk's cursor to the event; forwards it is a few steps, backwards it starts from a checkpoint. (D2)
 const replay &replay_at(const sim_disk &disk, uint64_t event) {
     constexpr uint64_t checkpoint_every = 256;
     if (disk.cursor.next_event > event || event - disk.cursor.next_event > checkpoint_every) {

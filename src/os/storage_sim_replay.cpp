@@ -80,7 +80,7 @@ void settle_file(replayed_file &file, const std::vector<event> &events, Settles 
     file.doubts = std::move(kept);
 }
 
-// A flush of a folder makes its names durable; other folders' stay in doubt.
+// A flush of a folder makes its names durable; other folders' stay in doubt. (S3)
 void settle_names(replay &at, const std::string &folder, const std::vector<event> &events) {
     std::erase_if(at.name_doubts, [&](uint64_t number) {
         if (folder_of(events[number].path) != folder) {
@@ -121,6 +121,7 @@ void apply_event(const event &what, content &to) {
     }
 }
 
+// D1.
 void apply_name(const event &what, name_map &names) {
     switch (what.kind) {
     case event_kind::create:
@@ -138,6 +139,7 @@ void apply_name(const event &what, name_map &names) {
     }
 }
 
+// S2.
 void replay::step(const std::vector<event> &events) {
     const event &what = events[next_event];
     switch (what.kind) {

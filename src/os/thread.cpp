@@ -56,6 +56,7 @@ bool lock_ranks_checked() {
 static constinit std::atomic<uint32_t> process_bits{4};
 constexpr uint32_t held = 1, waited_for = 2, state_bits = 3;
 
+// Y3.
 void note_fork() {
     process_bits.fetch_add(state_bits + 1, std::memory_order_relaxed);
 }

@@ -37,9 +37,9 @@ enum class lock_rank : uint8_t {
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.
 bool lock_ranks_checked();
 
-// Of the library's own making, as are conditions: neither is a cancellation point, and a program that puts functions of
-// its own in the place of pthread_mutex_lock may allocate in them. Who waits looks again for a moment first, as a lock
-// is held for less time than the kernel takes to make a thread wait and wake it; then it sleeps.
+// Of the library's own making, as are conditions (M1): neither is a cancellation point, and a program that puts
+// functions of its own in the place of pthread_mutex_lock may allocate in them. Who waits looks again for a moment
+// first, as a lock is held for less time than the kernel takes to make a thread wait and wake it; then it sleeps.
 class mutex {
 public:
     explicit constexpr mutex(lock_rank rank) : rank_(rank) {}

@@ -73,6 +73,7 @@ void tracker::stop() {
     *this = tracker{};
 }
 
+// T3.
 ty_status tracker::collect(page_ranges where, page_set &into) {
     if (method_ == tracker_method::kernel)
         return kernel_tracker::find_written(pagemap_, base_, whole_.count, kernel_tracker::after::protect, &copies_,

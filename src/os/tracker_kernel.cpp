@@ -81,7 +81,7 @@ page_range pages_of(const kernel::page_region &region, const char *base) {
     return {(region.start - start) / page_bytes, (region.end - region.start) / page_bytes};
 }
 
-// Adds the private copies among the pages to `copies`.
+// Adds the private copies among the pages to `copies`. (T2)
 ty_status find_copies(int pagemap, char *base, page_range pages, page_set &copies) {
     kernel::page_region regions[regions_a_scan];
     kernel::scan_arguments scan = scan_of(base, pages.first, pages.count, regions);
@@ -155,6 +155,7 @@ size_t filled(const kernel::page_region *regions) {
 
 } // namespace
 
+// T1.
 ty_status find_written(int pagemap, char *base, uint64_t page_count, after then, page_set *copies, page_set *into) {
     kernel::page_region regions[regions_a_scan];
     kernel::scan_arguments scan = scan_of(base, 0, page_count, regions);
@@ -235,7 +236,7 @@ ty_status track_again(int userfault, char *base, uint64_t page_count) {
     return register_range(userfault, base, page_count);
 }
 
-// Closing ends the registration and takes all protection away.
+// Closing ends the registration and takes all protection away. (N2)
 void stop(const handles &made) {
     if (is_marked(made.pagemap, made.pagemap_mark))
         sys::close(made.pagemap);

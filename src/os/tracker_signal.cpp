@@ -42,7 +42,7 @@ unsigned piece_shift() {
     return shift;
 }
 
-// Notes the piece that holds the page and makes it writable; a coarser one where the kernel refuses. (W1)
+// Notes the piece that holds the page and makes it writable; a coarser one where the kernel refuses. (W1, T1)
 bool lift(range &tracked, uint64_t page) {
     for (unsigned shift = piece_shift();; shift += coarser_shift) {
         bool whole = shift >= whole_range_shift || tracked.page_count >> shift == 0;

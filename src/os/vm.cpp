@@ -23,7 +23,7 @@ namespace {
 
 constexpr int reserve_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-// What the kernel cannot do is no failure, of which errno would tell the caller of malloc.
+// What the kernel cannot do is no failure, of which errno would tell the caller of malloc. (M4)
 void wish(void *address, size_t bytes, int advice) {
     int kept = errno;
     sys::madvise(address, bytes, advice);

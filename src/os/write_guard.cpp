@@ -132,6 +132,7 @@ void stay_within_budget(const guard_state &g, piece_range &pieces) {
         extend_to_nearest(g, pieces);
 }
 
+// G1.
 bool ask_owner(guard_state &g, piece_range pieces, first_write write) {
     for (write.piece = pieces.first; write.piece < pieces.end; write.piece++) {
         if (has_agreed(g, write.piece))
@@ -315,6 +316,7 @@ ty_status write_guard::disarm() {
     return TY_OK;
 }
 
+// G3.
 ty_status write_guard::protect(const uint64_t *pieces, size_t count) {
     guard_state &g = *state_;
     faults::hold held(*g.watch);

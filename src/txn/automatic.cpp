@@ -69,6 +69,7 @@ void list_as_writable(automatic_stores &a, uint32_t number) {
         !a.first_writable.compare_exchange_weak(next, number, std::memory_order_release, std::memory_order_relaxed));
 }
 
+// A2.
 void take_twin(automatic_stores &a, uint32_t number) {
     uint32_t twin = a.twin_count.load(std::memory_order_relaxed);
     copy_page(a.twins + twin * page_words, a.page(number));
@@ -83,6 +84,7 @@ bool is_own(const automatic_stores &a, uint32_t number) {
 
 // In the handler of the fault, on the thread that writes; one call at a time. It takes no lock: the thread may hold any
 // of the library's, the reservations' too. So it goes by counts in atomics, and never looks at the reservations' table.
+// (A1)
 os::write_answer on_first_write(void *context, const os::first_write &write) {
     automatic_stores &a = *static_cast<automatic_stores *>(context);
     uint32_t number = static_cast<uint32_t>(write.piece);
@@ -224,6 +226,7 @@ ty_status automatic_begin(txn_runtime &rt) {
     return status;
 }
 
+// F5.
 void automatic_end(txn_runtime &rt) {
     automatic_stores &a = *rt.automatic;
     a.twinning.store(false, std::memory_order_release);
@@ -272,6 +275,7 @@ void automatic_touch_own(txn_runtime &rt, const void *block, size_t bytes) {
     return at;
 }
 
+// A3.
 ty_status automatic_each_difference(txn_runtime &rt, difference_function found, void *context) {
     const automatic_stores &a = *rt.automatic;
     uint32_t count = a.twin_count.load(std::memory_order_acquire);

@@ -347,6 +347,7 @@ ty_status blocks_rollback(ty_txn *txn) {
     return outcome != TY_OK ? outcome : roots;
 }
 
+// X3.
 ty_status blocks_list(ty_txn *txn) {
     txn_runtime &rt = *txn->rt;
     for (size_t i = 0; i < txn->blocks.count; i++) {
@@ -368,6 +369,7 @@ ty_status blocks_list(ty_txn *txn) {
     return TY_OK;
 }
 
+// X6.
 void blocks_unlist(ty_txn *txn) {
     unlist(*txn->rt, txn->blocks.begin(), txn->blocks.count);
 }

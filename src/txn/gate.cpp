@@ -43,6 +43,7 @@ void txn_gate::lock_slowly() {
     }
 }
 
+// X10.
 void txn_gate::unlock_slowly() {
     uint64_t state = state_.load(std::memory_order_relaxed);
     uint64_t after;

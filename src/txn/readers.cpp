@@ -92,6 +92,7 @@ bool in_section(const txn_runtime &rt) {
     return section_count != 0 && find_section(rt) != nullptr;
 }
 
+// X9.
 void sections_end(txn_runtime &rt) {
     section *s = find_section(rt);
     if (s == nullptr)

@@ -201,7 +201,7 @@ ty_status replay_again(record_reader &reader, const log_source &source, const lo
     return status ? status : reader.writer.hand_over(true);
 }
 
-// Where memory cannot hold all pages that the log writes to: snapshots are taken between frames, and copies go.
+// Where memory cannot hold all pages that the log writes to: snapshots are taken between frames, and copies go. (X1)
 class stage_reader {
 public:
     stage_reader(txn_runtime &rt, record_reader &reader, const log_source &source, replay_plan &plan)

@@ -187,6 +187,7 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
     return status;
 }
 
+// X1.
 ty_status commit_unstable(ty_txn *txn, committed *done) {
     if (ty_status status = refuse_forked(*txn->rt, "commit")) // the log's file is the parent's, too
         return status;

@@ -54,7 +54,7 @@ ty_status join_tail(undo &u, const undo_entry &entry) {
     return TY_OK;
 }
 
-// Takes an operation on a block back: what it holds is live again, or the other way round.
+// Takes an operation on a block back: what it holds is live again, or the other way round. (U2)
 ty_status reverse_block(undo &u, const undo_entry &entry) {
     const bool held = kind_of(entry) == undo_kind::free;
     switch (kind_of(entry)) {
@@ -221,6 +221,7 @@ ty_status take_back(undo &u, uint64_t first, uint64_t end) {
 
 } // namespace
 
+// U1.
 ty_status undo_back(ty_heap *heap) {
     constexpr const char *call = "undo";
     undo *u;

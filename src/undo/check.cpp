@@ -150,6 +150,7 @@ bool spares_buffers(const undo &u, const undo_entry &entry) {
 
 } // namespace
 
+// U3.
 bool block_is(const undo &u, uint64_t offset, uint64_t bytes) {
     ty_block block;
     return heap_find_block(u.heap, u.base + offset, &block) && block.address == u.base + offset &&
@@ -191,6 +192,7 @@ bool entry_is_sound(const undo &u, const undo_ring &ring, const undo_entry &entr
     return false;
 }
 
+// U6.
 ty_status check_control(const undo_control &control, uint64_t block_bytes) {
     if (block_bytes < sizeof control || control.magic != undo_magic_1)
         return failure(TY_E_DAMAGED, "attach undo: the heap's service block is none of it");
@@ -252,6 +254,7 @@ ty_status check_entries(undo &u, undo_ring &ring, uint64_t first, uint64_t end) 
     return TY_OK;
 }
 
+// U5.
 ty_status check_step(undo &u, undo_ring &ring, uint64_t end, uint64_t *first) {
     const undo_entry &last = ring.at(end - 1);
     bool sound = kind_of(last) == undo_kind::mark && entry_is_sound(u, ring, last) &&

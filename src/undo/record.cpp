@@ -15,6 +15,7 @@ ty_status not_open(const undo *u, const char *call) {
     return failure(TY_E_ARGUMENT, "%s: no transaction is open", call).remedy("call ty_undo_begin first");
 }
 
+// U3.
 ty_status check_recorded(const undo &u, uint64_t offset, uint64_t bytes) {
     uint64_t end = heap_used_bytes(u.heap);
     if (offset < u.first_offset || offset > end || bytes > end - offset)

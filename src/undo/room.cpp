@@ -29,7 +29,7 @@ bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payloa
     return true;
 }
 
-// The oldest of redo is the newest of undo: that can be neither redone nor undone any more.
+// The oldest of redo is the newest of undo: that can be neither redone nor undone any more. (U1)
 bool evict_redo(undo &u) {
     if (!evict(u, u.forth(), u.partial, u.partial_payload))
         return false;
@@ -52,6 +52,7 @@ undo_room refuse(undo &u) {
 
 } // namespace
 
+// U4.
 undo_room make_room(undo &u, undo_ring &ring, uint64_t entries, uint64_t bytes, bool one_piece, uint64_t held_bytes) {
     const bool redo = &ring == &u.forth();
     if (redo && u.redo_lost)

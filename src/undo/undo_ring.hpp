@@ -64,7 +64,7 @@ struct undo_ring {
     uint64_t used_bytes() const { return places->payload_end - places->payload_begin; }
     bool empty() const { return used_entries() == 0; }
 
-    // Whether so many entries and bytes fit, and a mark behind them.
+    // Whether so many entries and bytes fit, and a mark behind them. (U4)
     bool has_room(uint64_t count, uint64_t bytes) const {
         return used_entries() + count < entry_count && used_bytes() + bytes + mark_room <= payload_bytes;
     }
