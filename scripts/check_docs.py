@@ -22,8 +22,8 @@ In docs/design/*.md:
     and has a mutant;
   - where the code or a page names a page's section (os.md, "Write faults"), there is one;
   - no word tells of an experiment ("medians", "interleaved", "measured"): that is for docs/decisions.
-In docs/decisions/*.md: a line "Date: 2026-11-26", and the headings that each page has. In all of docs/: links lead to
-files.
+In docs/decisions/*.md: a line "Date: 2026-11-26", and the headings that each page has; README.md there leads to each.
+In all of docs/: links lead to files.
 """
 
 import argparse
@@ -42,6 +42,7 @@ GIVEN = re.compile(r"<!--\s*given:(.*?)-->\s*$", re.DOTALL)
 PROGRAM_SECONDS = 60
 
 DESIGN = os.path.join("docs", "design")
+DECISIONS = os.path.join("docs", "decisions")
 CODE_FOLDERS = ("src", "include", "tests", "bench", "examples")
 FILE_NAME = re.compile(r"`([\w-]+\.(?:cpp|hpp|h))`")
 FUNCTION_NAME = re.compile(r"`(?:\w+(?:::|\.))*(\w+)\(\)`")
@@ -251,8 +252,10 @@ def check_design(pages, code):
     return problems
 
 
-def check_decision(page, text):
-    return [f"{page}: has no {part.strip()}" for part in DECISION_PARTS if part not in text]
+def check_decision(page, text, index):
+    problems = [f"{page}: has no {part.strip()}" for part in DECISION_PARTS if part not in text]
+    listed = f"({os.path.basename(page)})" in index
+    return problems if listed else problems + [f"{page}: is not in the README of its folder"]
 
 
 def check_links(path, text):
@@ -295,12 +298,15 @@ def self_test_design():
     problems += [f"passed, but should not: {what}" for what, (text, rows) in bad.items()
                  if not check_design({"a.md": text, "README.md": rows}, code)]
     decision = "# 1. A\nDate: 2026-11-26\n\n## Context\n## Decision\n## When to look again\n"
-    problems += check_decision("decision", decision) + check_links("docs/a.md", "[a](https://a/b) [b](#c)")
-    if not check_decision("decision", decision.replace("Date", "Day")):
+    problems += check_decision("docs/a.md", decision, "[1](a.md)")
+    problems += check_links("docs/a.md", "[a](https://a/b) [b](#c)")
+    if not check_decision("a.md", decision.replace("Date", "Day"), "(a.md)"):
         problems.append("passed, but should not: a decision without a date")
+    if not check_decision("a.md", decision, ""):
+        problems.append("passed, but should not: a decision in no list")
     if not check_links("docs/a.md", "[a](no/such.md)"):
         problems.append("passed, but should not: a link to no file")
-    return problems, len(bad) + 2
+    return problems, len(bad) + 3
 
 
 def self_test():
@@ -341,8 +347,9 @@ def main():
             text = document.read()
         found, count, ran = check_document(path, text, library)
         problems += found + check_links(path, text)
-        if os.path.dirname(path) == os.path.join("docs", "decisions"):
-            problems += check_decision(path, text)
+        if os.path.dirname(path) == DECISIONS and os.path.basename(path) != "README.md":
+            with open(os.path.join(DECISIONS, "README.md"), encoding="utf-8") as index:
+                problems += check_decision(path, text, index.read())
         total += count
         total_ran += ran
     pages = read_design()
