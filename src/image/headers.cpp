@@ -222,16 +222,15 @@ ty_status write_header(const storage_file &image, header_state &state) {
         if (ty_status status = flush_image(image, state))
             return status;
     }
-    io_buffer buffer;
-    if (ty_status status = buffer.create(image_slot_bytes_1))
-        return status;
     image_header_2 next = state.current;
     next.number += 1;
     next.checksum = header_checksum(next);
-    memcpy(buffer.data(), &next, sizeof next);
+    io_page page;
+    static_assert(sizeof page == image_slot_bytes_1);
+    memcpy(page.bytes, &next, sizeof next);
     // A failed write may have torn the slot; the number stays, so that a retry goes to the same one.
     uint64_t slot = next.number % image_slot_count_1;
-    if (ty_status status = image.write(slot * image_slot_bytes_1, buffer.data(), buffer.bytes()))
+    if (ty_status status = image.write(slot * image_slot_bytes_1, page.bytes, sizeof page))
         return status;
     state.current = next;
     state.in_doubt = true;

@@ -38,12 +38,18 @@ struct image_log {
 // make: follows check, but in a read-only open. The log that was answered is there, durably, and as closed to others as
 // the image, when it returns; failing, it leaves none that it made. Until
 // then no header names it. No header that a power cut may leave needs what was in its place.
-// name_open: in each writing open of a heap with a log, last. The log names that open, durably, when it returns; it is
-// taken beside an image that names `previous` or `open`.
+// start: the heap's memory holds what the files but the log do; what the layer needs (memory, threads, its records done
+// again) it takes here, and changes no file. Before the files are changed, but where these must be first: in a raise,
+// in a creation, and where batches are applied before the heap is mapped. Once in each open of a heap with a log.
+// give_up: the open fails after start was called, whatever that returned. The heap is still there.
+// name_open: in each writing open of a heap with a log, before any snapshot. The log names that open, durably, when it
+// returns; it is taken beside an image that names `previous` or `open`.
 struct image_open_hook {
     void *context;
     ty_status (*check)(void *context, const image_log &log, bool created, uint64_t *log_identity);
     ty_status (*make)(void *context);
+    ty_status (*start)(void *context, ty_heap *heap);
+    void (*give_up)(void *context);
     ty_status (*name_open)(void *context, const open_identity_2 &previous, const open_identity_2 &open);
 };
 

@@ -167,14 +167,13 @@ ty_status write_first_header(const storage_file &journal, const image_header_2 &
 }
 
 ty_status write_journal_header(const storage_file &journal, journal_head &head, const journal_header_2 &next) {
-    io_buffer buffer;
-    if (ty_status status = buffer.create(journal_slot_bytes_2))
-        return status;
     journal_header_2 header = next;
     header.number = head.header.number + 1;
     header.checksum = header_checksum(header);
-    memcpy(buffer.data(), &header, sizeof header);
-    if (ty_status status = journal.write(head.next_slot * journal_slot_bytes_2, buffer.data(), buffer.bytes()))
+    io_page page;
+    static_assert(sizeof page == journal_slot_bytes_2);
+    memcpy(page.bytes, &header, sizeof header);
+    if (ty_status status = journal.write(head.next_slot * journal_slot_bytes_2, page.bytes, sizeof page))
         return status;
     if (ty_status status = journal.flush())
         return status;

@@ -18,17 +18,8 @@ open_identity_2 next_open(const image &im) {
     return next;
 }
 
-// A journal that was never used may have been made by an open that died before its name was durable.
-ty_status settle_name(const image &im) {
-    if (im.head.header.number > 1)
-        return TY_OK;
-    return im.journal.storage->flush_directory(im.journal.storage->context, im.journal.path);
-}
-
 ty_status prepare_open(image &im, const image_open_hook *hook) {
     if (ty_status status = flush_image(im.backing, im.header)) // both of its headers name the open before
-        return status;
-    if (ty_status status = settle_name(im))
         return status;
     journal_header_2 next = im.head.header;
     next.previous = im.header.current.open;

@@ -189,23 +189,39 @@ bool pages_stay(const image &im, uint64_t limit_bytes) {
     return im.read_only || (limit_bytes == im.header.current.limit_bytes && im.header.current.clear_bytes == 0);
 }
 
-// Whether all that the files will be changed for is there: asked before (I7). A heap has its memory already, if that
-// can be: the reading of a log works on it.
-ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches, bool applies) {
-    if (ty_status status = attaches ? check_attach(im) : TY_OK)
-        return status;
-    bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.kind != TY_TRANSACTIONAL;
-    if (has_journal(im.kind) && pages_stay(im, limit_bytes) && !may_take_log && !applies) {
+// The heap's memory, or the certainty that it can be had. The reading of a log works on it.
+ty_status check_memory(image &im, opening &state, uint64_t limit_bytes, bool applies) {
+    const bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.header.current.kind != TY_TRANSACTIONAL;
+    if (pages_stay(im, limit_bytes) && !applies) {
         if (ty_status status = take_memory(im, state))
             return status;
-    } else if (!im.read_only) {
-        if (ty_status status = probe_address(im, limit_bytes))
-            return status;
-        if (attaches || may_take_log || applies || limit_bytes > im.header.current.limit_bytes)
-            if (ty_status status = probe_heap(im, state))
-                return status;
+        if (may_take_log)
+            read_service_word(im.heap, state);
+        return TY_OK;
     }
-    return ask_for_log(im, state);
+    if (ty_status status = probe_address(im, limit_bytes))
+        return status;
+    return probe_heap(im, state);
+}
+
+// Threads and staging memory (I7).
+ty_status make_ready(image &im, const opening &state) {
+    if (ty_status status = im.fork.start())
+        return status;
+    if (im.read_only || !has_journal(im.kind))
+        return TY_OK;
+    if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
+        return status;
+    return worker_start(im); // they have nothing to do before the heap is open
+}
+
+// The layer above takes what it needs, as early as can be: its part of the memory must be in its place.
+ty_status start_upper(image &im, opening &state) {
+    const bool raises = im.heap && !im.read_only && heap_limit(im.heap) != im.mapped_bytes;
+    if (!state.log_identity || !im.heap || raises || state.upper_started)
+        return TY_OK;
+    state.upper_started = true;
+    return state.hook->start(state.hook->context, im.heap);
 }
 
 // What the header is to say from now on: a log or none, and this version of the format.
@@ -226,6 +242,8 @@ ty_status change_header(image &im, opening &state) {
 // while it is written again. That one says that no journal is needed; until there is one, it must stay. (I3)
 ty_status settle_files(image &im, opening &state) {
     bool made = false;
+    if (ty_status status = settle_name(im))
+        return status;
     if (state.journal.missing) {
         if (ty_status status = flush_image(im.backing, im.header))
             return status;
@@ -233,26 +251,43 @@ ty_status settle_files(image &im, opening &state) {
             return status;
     }
     state.report.journal_recreated = state.journal.missing;
-    if (ty_status status = make_log(im, state)) {
+    ty_status status = make_log(im, state);
+    if (!status)
+        status = start_upper(im, state);
+    if (status) {
         if (made && !detach_unfinished(im, state)) // nothing else was written yet (I7)
             im.journal.remove_quietly(im.journal_path);
         return status;
     }
-    if (ty_status status = settle_journal(im, state.journal.scan.batches))
+    if ((status = settle_journal(im, state.journal.scan.batches)))
         return status;
-    if (ty_status status = settle_image(im, state.report.header_repaired))
+    if ((status = settle_image(im, state.report.header_repaired)))
         return status;
     return renew_batches(im, state.journal.scan.batches);
+}
+
+// Whatever refuses the open does so here, where that can be: nothing is changed yet (I7).
+ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches, bool applies) {
+    if (im.read_only)
+        if (ty_status status = check_fits_reader(im, state))
+            return status;
+    if (attaches)
+        if (ty_status status = check_attach(im))
+            return status;
+    if (ty_status status = make_ready(im, state))
+        return status;
+    if (ty_status status = check_memory(im, state, limit_bytes, applies))
+        return status;
+    return ask_for_log(im, state);
 }
 
 // Changes of the files that the open asks for, or that an earlier one left unfinished.
 ty_status change_files(image &im, opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
-    bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind);
+    bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind) && !im.read_only;
     bool applies = exceeds_memory(state) && !im.read_only;
-    if (im.read_only)
-        if (ty_status status = check_fits_reader(im, state))
-            return status;
+    if (attaches)
+        im.kind = TY_SNAPSHOT; // for its memory: the header follows
     if (ty_status status = check_all(im, state, limit_bytes, attaches, applies); status || im.read_only)
         return status;
     if (im.journal.is_open() && !attaches)
@@ -279,19 +314,17 @@ ty_status change_files(image &im, opening &state) {
     return TY_OK;
 }
 
+// What the files say is done.
 ty_status start_heap(image &im, opening &state) {
     memcpy(im.identity, im.header.current.identity, sizeof im.identity);
-    if (ty_status status = im.fork.start())
-        return status;
     if (im.read_only)
         return TY_OK;
     if (ty_status status = begin_open(im, state))
         return status;
-    if (!has_journal(im.kind))
-        return TY_OK;
-    if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
-        return status;
-    return worker_start(im); // from here on the header is the applier's
+    os::lock_guard guard(im.work); // from here on the header is the applier's
+    im.apply_wanted = im.unapplied.first != nullptr;
+    im.changed.notify_all();
+    return TY_OK;
 }
 
 // A raise is finished by the heap itself; what it moved becomes durable with a snapshot of its own.
@@ -350,7 +383,12 @@ ty_status create(image &im, opening &state) {
         state.options.limit_bytes = heap_limit_default;
     state.report.found = TY_FOUND_NOTHING;
     state.report.created = true;
-    return create_files(im, state.options, state.hook);
+    if (ty_status status = make_ready(im, state))
+        return status;
+    if (ty_status status = create_files(im, state.options, state.hook))
+        return status;
+    state.log_identity = im.header.current.log_identity;
+    return TY_OK;
 }
 
 ty_status open_or_create(image &im, opening &state) {
@@ -375,13 +413,13 @@ void take_over_batches(image &im, opening &state) {
     state.report.pages_restored = state.journal.scan.batches.pages() + state.applied_pages;
     state.report.batches_discarded = state.journal.scan.discarded;
     const batch *newest = state.journal.scan.batches.last;
+    os::lock_guard guard(im.work);
     im.durable_epoch = newest ? newest->epoch : header.epoch;
     state.report.epoch = im.durable_epoch; // a raise goes on to an epoch of its own
     im.durable_nonce = newest ? newest->nonce : header.nonce;
     im.durable_mark = newest ? newest->mark : mark_of(header);
     im.journal_end = newest ? newest->end : header.journal_next;
     im.unapplied = state.journal.scan.batches;
-    im.apply_wanted = newest != nullptr;
     state.journal.scan.batches = {};
 }
 
@@ -441,12 +479,14 @@ ty_status image_open(const char *path, const ty_open_options &given, const image
     ty_status status = open_or_create(*im, state);
     if (!status) {
         take_over_batches(*im, state);
-        if (!(status = start_heap(*im, state)))
-            if (!(status = raise_heap(*im)))
-                leave_unused_out_of_dumps(*im);
+        if (!(status = start_heap(*im, state)) && !(status = raise_heap(*im)) && !(status = start_upper(*im, state)))
+            leave_unused_out_of_dumps(*im);
     }
     if (status) {
         ty_error error = keep_error();
+        error.status = status;
+        if (state.upper_started)
+            state.hook->give_up(state.hook->context);
         if (state.made)
             remove_files(*im);
         image_teardown(im);

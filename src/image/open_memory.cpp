@@ -96,6 +96,12 @@ ty_status start_tracking(image &im, ty_tracking tracking) {
     return TY_OK;
 }
 
+// What the service root leads to; NULL: nothing that has a first word.
+const char *service_of(const ty_heap *heap) {
+    const auto *service = static_cast<const char *>(heap_service_root(heap));
+    return service && uintptr_t(service) % sizeof(uint64_t) == 0 ? service : nullptr;
+}
+
 // What heap_attach and the layer above look at, of the heap as it will be.
 ty_status look_into_heap(image &im, opening &state) {
     const batch_list &batches = state.journal.scan.batches;
@@ -104,9 +110,9 @@ ty_status look_into_heap(image &im, opening &state) {
     ty_heap *heap = nullptr;
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, heap_owner{}, false, &heap))
         return status;
-    const auto *service = static_cast<const char *>(heap_service_root(heap));
+    const char *service = service_of(heap);
     heap_detach(heap);
-    if (!service || uintptr_t(service) % sizeof state.service_word)
+    if (!service)
         return TY_OK;
     if (ty_status status = restore_pages(im, batches, uint64_t(service - im.base) / page_bytes, 1))
         return status;
@@ -154,6 +160,11 @@ ty_status probe_heap(image &im, opening &state) {
     void *base = im.base;
     im.base = nullptr;
     return im.backing.unmap(base, im.mapped_bytes);
+}
+
+void read_service_word(const ty_heap *heap, opening &state) {
+    if (const char *service = service_of(heap))
+        memcpy(&state.service_word, service, sizeof state.service_word);
 }
 
 } // namespace taiyen

@@ -13,6 +13,7 @@ struct opening {
     bool upgraded = false;        // from format version 1
     bool made = false;            // the heap's files, under their names
     bool begun = false;           // begin_open was called
+    bool upper_started = false;   // the hook's start was
     uint64_t applied_batches = 0; // before the heap was mapped
     uint64_t applied_pages = 0;
     uint64_t started_ns = os::now_ns();
@@ -40,6 +41,8 @@ ty_status start_memory(image &im, const opening &state); // the same of what is 
 ty_status probe_address(const image &im, uint64_t limit_bytes);
 // and whether a heap is there. Also finds the service word.
 ty_status probe_heap(image &im, opening &state);
+// The same word of a heap that is there with all its memory.
+void read_service_word(const ty_heap *heap, opening &state);
 
 // open.cpp: the header says that the heap is open; where its kind needs it, all files durably name this open (I8).
 // Does nothing the second time.
@@ -60,6 +63,9 @@ ty_status finish_clearing(image &im);
 
 // settle.cpp: makes durable what the open believes, the newest batch and the header. Nothing is changed.
 ty_status settle_journal(image &im, const batch_list &batches);
+// The journal's name. Nothing is changed, and no other folder is flushed later: it may be renamed while the heap is
+// open.
+ty_status settle_name(const image &im);
 ty_status settle_image(image &im, bool other_slot_damaged);
 // After both: what a flush alone may not make durable. A write that a failed flush covered stays in doubt whatever is
 // flushed later, and the process that saw it fail may have died. So unless the header knows of the newest batch, all of

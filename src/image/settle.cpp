@@ -44,6 +44,13 @@ bool journal_in_doubt(const image &im, const batch_list &batches) {
 
 } // namespace
 
+// A journal that was never used may have been made by an open that died before its name was durable.
+ty_status settle_name(const image &im) {
+    if (im.head.header.number != 1)
+        return TY_OK;
+    return im.journal.storage->flush_directory(im.journal.storage->context, im.journal.path);
+}
+
 // I3 for the newest epoch. A header that a power cut tore is written again: the other one was durable then.
 ty_status settle_journal(image &im, const batch_list &batches) {
     if (im.journal.is_open() && journal_in_doubt(im, batches))
@@ -60,13 +67,13 @@ ty_status renew_batches(image &im, batch_list &batches) {
     if (known_durable(im, batches))
         return TY_OK;
     const uint64_t place = place_beside(batches), bytes = batches.bytes();
+    io_buffer buffer;
+    if (ty_status status = buffer.create(chunk_bytes(chunk_pages_1)))
+        return status;
     ty_status status = im.journal.allocate(place, bytes);
     if (status == TY_E_SPACE)
         return TY_OK; // the flush is all that can be had
     if (status && status != TY_E_UNSUPPORTED)
-        return status;
-    io_buffer buffer;
-    if ((status = buffer.create(chunk_bytes(chunk_pages_1))))
         return status;
     if ((status = flush_image(im.backing, im.header))) // the other header may still need what is beside the batches
         return status;

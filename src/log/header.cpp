@@ -73,7 +73,7 @@ struct header_slots {
     bool any() const { return newest != log_slot_count_2; }
 };
 
-ty_status read_slot(const ty_log_sink &sink, uint64_t offset, io_buffer &buffer, log_header_2 *header) {
+ty_status read_slot(const ty_log_sink &sink, uint64_t offset, const io_buffer &buffer, log_header_2 *header) {
     uint64_t bytes = header_blocks(sink.block_bytes);
     *header = {};
     if (offset + bytes > sink.size_bytes)
@@ -85,10 +85,7 @@ ty_status read_slot(const ty_log_sink &sink, uint64_t offset, io_buffer &buffer,
 }
 
 // Where the second slot is, the first one says; where that is torn, the second one, wherever it is.
-ty_status read_slots(const ty_log_sink &sink, header_slots *found) {
-    io_buffer buffer;
-    if (ty_status status = buffer.create(log_block_bytes_max_1))
-        return status;
+ty_status read_slots(const ty_log_sink &sink, const io_buffer &buffer, header_slots *found) {
     if (ty_status status = read_slot(sink, 0, buffer, &found->slots[0]))
         return status;
     found->valid[0] = is_valid(found->slots[0]);
@@ -110,10 +107,15 @@ ty_status read_slots(const ty_log_sink &sink, header_slots *found) {
     return TY_OK;
 }
 
-ty_status write_slot(const ty_log_sink &sink, uint64_t offset, log_header_2 header) {
+ty_status read_slots(const ty_log_sink &sink, header_slots *found) {
     io_buffer buffer;
     if (ty_status status = buffer.create(log_block_bytes_max_1))
         return status;
+    return read_slots(sink, buffer, found);
+}
+
+ty_status write_slot(const ty_log_sink &sink, const io_buffer &buffer, uint64_t offset, log_header_2 header) {
+    memset(buffer.data(), 0, header_blocks(header.block_bytes));
     header.checksum = header_checksum(header);
     memcpy(buffer.data(), &header, sizeof header);
     return sink.write(sink.context, offset, buffer.data(), header_blocks(header.block_bytes));
@@ -142,8 +144,11 @@ ty_status log_format(const ty_log_sink &sink, const log_identity &identity, cons
     header.created_unix_s = os::unix_time_s();
     header.number = 1;
     header.open = open;
+    io_buffer buffer;
+    if (ty_status status = buffer.create(log_block_bytes_max_1))
+        return status;
     for (uint32_t i = log_slot_count_2; i-- > 0;) // the first one last: without it there is no log
-        if (ty_status status = write_slot(sink, i * header_blocks(sink.block_bytes), header))
+        if (ty_status status = write_slot(sink, buffer, i * header_blocks(sink.block_bytes), header))
             return status;
     return TY_OK;
 }
@@ -173,19 +178,19 @@ bool log_half_damaged(const ty_log_sink &sink) {
 }
 
 ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_identity &identity,
-                        const log_open_2 &previous, const log_open_2 &open) {
-    log_header_2 header;
-    if (ty_status status = log_check(sink, name, &identity, &header))
-        return status;
+                        const log_open_2 &previous, const log_open_2 &open, const io_buffer &buffer) {
     header_slots there;
-    if (ty_status status = read_slots(sink, &there))
+    if (ty_status status = read_slots(sink, buffer, &there))
+        return status;
+    log_header_2 header = there.slots[there.any() ? there.newest : 0];
+    if (ty_status status = there.any() ? check_identity(header, identity, name) : refuse_unreadable(header, name))
         return status;
     const uint32_t other = 1 - there.newest;
     const bool other_would_do = there.valid[other] && names_open(there.slots[other], previous);
     header.number += 1;
     header.open = open;
     header.previous = previous;
-    return write_slot(sink, (other_would_do ? there.newest : other) * there.distance, header); // L7
+    return write_slot(sink, buffer, (other_would_do ? there.newest : other) * there.distance, header); // L7
 }
 
 } // namespace taiyen

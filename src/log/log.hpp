@@ -50,8 +50,10 @@ bool log_half_damaged(const ty_log_sink &sink);
 // The log names `open` from now on, durably when it returns, and until the next time also `previous`, the one that it
 // names now.
 // L7: a header is overwritten only while the other one is durable and names `previous`.
+// buffer: of log_name_bytes, so that it does not fail for want of memory.
+inline constexpr size_t log_name_bytes = log_block_bytes_max_1;
 ty_status log_name_open(const ty_log_sink &sink, const char *name, const log_identity &identity,
-                        const log_open_2 &previous, const log_open_2 &open);
+                        const log_open_2 &previous, const log_open_2 &open, const io_buffer &buffer);
 inline bool names_open(const log_header_2 &header, const log_open_2 &open) {
     return header.open == open || (header.previous.number && header.previous == open);
 }

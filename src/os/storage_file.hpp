@@ -89,6 +89,11 @@ struct storage_file {
     ty_status lock(bool exclusive) const { return storage->lock(storage->context, file, exclusive); }
 };
 
+// One page for direct I/O, where no memory may have to be asked for: what is written when it is too late to refuse.
+struct alignas(TY_STORAGE_BLOCK) io_page {
+    char bytes[TY_STORAGE_BLOCK] = {};
+};
+
 // A page-aligned buffer for direct I/O; released at the end of its scope.
 class io_buffer {
 public:

@@ -176,16 +176,19 @@ bool is_earlier_log(const log_header_2 &header, const image_log &told) {
 }
 
 ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
-                          const log_open_2 &open) {
-    log_header_2 header;
-    if (ty_status status = log_check(*place.sink, place.path, &identity, &header))
+                          const log_open_2 &open, const io_buffer &buffer) {
+    return log_name_open(*place.sink, place.path, identity, previous, open, buffer);
+}
+
+ty_status place_settle(const log_place &place, const log_header_2 &header) {
+    if (place.options->log)
+        return TY_OK;
+    if (ty_status status = sink_protect(place.own, *place.image))
         return status;
-    // One that no open named yet may have been made by one that died before its name was durable.
+    if (header.number > 1)
+        return TY_OK;
     const ty_storage &storage = *place.options->storage;
-    if (header.number == 1 && !place.options->log)
-        if (ty_status status = storage.flush_directory(storage.context, place.path))
-            return status;
-    return log_name_open(*place.sink, place.path, identity, previous, open);
+    return storage.flush_directory(storage.context, place.path);
 }
 
 } // namespace taiyen

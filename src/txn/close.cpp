@@ -39,6 +39,7 @@ ty_status close_with_log(txn_runtime &rt) {
     ty_error_detail(&error);
     if (snapshots_create(rt))
         rt.threads = false;
+    snapshots_begin(rt);
     if (locked)
         rt.gate.unlock();
     return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);

@@ -26,6 +26,8 @@ struct opening {
     log_place place{};
     log_identity identity{};
     log_open_2 named{}; // by the heap's image
+    log_header_2 found{};
+    io_buffer buffer; // for the log's header
     log_mark from{};
     replay_plan plan{};
     bool attached = false;
@@ -33,6 +35,8 @@ struct opening {
     bool detaches = false;
     bool makes = false; // a log
     bool made = false;  // its file: of no use if the open fails
+    bool replayed = false;
+    ty_heap *heap = nullptr; // from start on
     uint64_t replay_ns = 0;
 
     bool read_only() const { return options.mode == TY_OPEN_READ_ONLY; }
@@ -81,7 +85,7 @@ ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity
         return find_old_log(state, told, log_identity);
     ty_status status = place_open(state.place, !state.read_only());
     bool missing = status == TY_E_NOT_FOUND, older = false;
-    log_header_2 header;
+    log_header_2 &header = state.found;
     if (!status)
         status = log_check(*state.place.sink, state.place.path, &state.identity, &header);
     uint64_t other = 0;
@@ -110,6 +114,9 @@ ty_status check_log(void *context, const image_log &told, bool created, uint64_t
     memcpy(state.identity.heap, told.heap_identity, sizeof state.identity.heap);
     state.identity.log = told.log_identity;
     state.place.image = told.image;
+    if (!state.read_only())
+        if (ty_status status = state.buffer.create(log_name_bytes))
+            return status;
     state.named = open_of(told.open);
     state.from = mark_of(told.mark);
     state.plan.contents.end = state.plan.contents.tail = state.from;
@@ -134,7 +141,7 @@ ty_status check_log(void *context, const image_log &told, bool created, uint64_t
 ty_status make_log(void *context) {
     auto &state = *static_cast<opening *>(context);
     if (!state.makes)
-        return sink_protect(state.place.own, *state.place.image);
+        return state.place.sink ? place_settle(state.place, state.found) : TY_OK;
     if (ty_status status = place_make(state.place, state.identity, state.named))
         return status;
     state.made = !state.options.log;
@@ -143,7 +150,7 @@ ty_status make_log(void *context) {
 
 ty_status name_open(void *context, const open_identity_2 &previous, const open_identity_2 &open) {
     auto &state = *static_cast<opening *>(context);
-    return place_name_open(state.place, state.identity, open_of(previous), open_of(open));
+    return place_name_open(state.place, state.identity, open_of(previous), open_of(open), state.buffer);
 }
 
 txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
@@ -171,8 +178,8 @@ txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
     return rt;
 }
 
-// The heap's memory is that of the log's end.
-ty_status restore(opening &state, txn_runtime &rt) {
+// What replay works with, and everything after it.
+ty_status make_parts(txn_runtime &rt) {
     if (ty_status status = rt.fork.start())
         return status;
     if (ty_status status = thread_ends_add(rt))
@@ -182,8 +189,12 @@ ty_status restore(opening &state, txn_runtime &rt) {
     if (ty_status status = transaction_create(rt))
         return status;
     image_set_restless(rt.heap, reservations_add_pages, &rt);
-    if (ty_status status = reservations_recover(rt))
-        return status;
+    return TY_OK;
+}
+
+// The heap's memory is that of the log's end.
+ty_status replay(opening &state, txn_runtime &rt) {
+    state.replayed = true;
     uint64_t started_ns = os::now_ns();
     if (ty_status status = replay_run(rt, state.place, state.identity, state.from, !state.read_only(), state.plan))
         return status;
@@ -207,13 +218,18 @@ ty_status start_log(opening &state, txn_runtime &rt) {
     options.context = rt.heap;
     if (ty_status status = log_start(options, &rt.log))
         return status;
+    return snapshots_create(rt);
+}
+
+// Nothing can fail any more.
+void hand_over(opening &state, txn_runtime &rt) {
     if (state.plan.snapshot.session)
         log_release(rt.log, state.plan.snapshot);
     rt.sink = state.place.sink;
     rt.own_sink = state.place.own;
     rt.log_path = state.place.path;
     state.place = {};
-    return snapshots_create(rt);
+    snapshots_begin(rt);
 }
 
 // Everything is in a snapshot before the header says that there is no log; only then does the log go.
@@ -233,20 +249,39 @@ ty_status detach(opening &state, txn_runtime &rt) {
     return TY_OK;
 }
 
-// From the image's memory to a heap that can be used.
-ty_status finish_open(opening &state, ty_heap **heap) {
-    txn_runtime *rt = runtime_create(state, *heap);
+// All that may be refused for want of memory or threads, before the files are changed where that can be (I7). What
+// takes snapshots on its way must wait.
+ty_status start(void *context, ty_heap *heap) {
+    auto &state = *static_cast<opening *>(context);
+    state.heap = heap;
+    txn_runtime *rt = runtime_create(state, heap);
     if (!rt)
         return TY_E_MEMORY;
-    if (ty_status status = restore(state, *rt))
+    if (ty_status status = make_parts(*rt))
         return status;
+    if (ty_status status = reservations_recover(*rt))
+        return status;
+    if (state.read_only() || !replay_takes_snapshots(*rt, state.plan))
+        if (ty_status status = replay(state, *rt))
+            return status;
+    return state.read_only() || state.detaches ? TY_OK : start_log(state, *rt);
+}
+
+// From what the image's open left to a heap that can be used.
+ty_status finish_open(opening &state, ty_heap **heap) {
+    txn_runtime &rt = *runtime_of(*heap);
+    if (!state.replayed)
+        if (ty_status status = replay(state, rt))
+            return status;
     if (state.detaches)
-        return detach(state, *rt);
-    if (!state.read_only())
-        return start_log(state, *rt);
+        return detach(state, rt);
+    if (!state.read_only()) {
+        hand_over(state, rt);
+        return TY_OK;
+    }
     if (ty_status status = image_freeze(heap))
         return status;
-    rt->heap = *heap;
+    rt.heap = *heap;
     return TY_OK;
 }
 
@@ -275,18 +310,17 @@ bool no_header_names(const opening &state) {
     return status == TY_E_NOT_FOUND || (!status && info.log_identity != state.identity.log);
 }
 
+void give_up_runtime(ty_heap *heap) {
+    if (txn_runtime *rt = runtime_of(heap))
+        runtime_destroy(*rt);
+}
+
 // After a failure: what the open had made, and nobody names.
 void give_up(opening &state, ty_heap *heap, bool created) {
     ty_error error;
     ty_error_detail(&error);
     if (heap) {
-        if (txn_runtime *rt = runtime_of(heap)) {
-            if (rt->log_path) { // the runtime has it by now
-                state.place.path = rt->log_path;
-                rt->log_path = nullptr;
-            }
-            runtime_destroy(*rt);
-        }
+        give_up_runtime(heap);
         if (created)
             image_unmake(heap);
         else
@@ -299,6 +333,10 @@ void give_up(opening &state, ty_heap *heap, bool created) {
         (void)storage.remove(storage.context, state.place.path);
     }
     (void)ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+
+void give_up_start(void *context) {
+    give_up_runtime(static_cast<opening *>(context)->heap);
 }
 
 } // namespace
@@ -340,7 +378,7 @@ ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **h
         state.options.storage = ty_storage_default();
     if (ty_status status = place_create(state.place, path, state.options))
         return status;
-    image_open_hook hook{&state, check_log, make_log, name_open};
+    image_open_hook hook{&state, check_log, make_log, start, give_up_start, name_open};
     ty_report told{};
     ty_heap *opened = nullptr;
     ty_status status = image_open(path, state.options, &hook, &opened, &told);

@@ -39,7 +39,10 @@ ty_status place_check_open(const log_place &place, const log_header_2 &header, c
 bool is_earlier_log(const log_header_2 &header, const image_log &told);
 // The log names this open before the heap's image does (I8), and before a commit of it is acknowledged.
 ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
-                          const log_open_2 &open);
+                          const log_open_2 &open, const io_buffer &buffer);
+// A log that was found: as closed to others as the image (N4); one that no open named yet may have been made by one
+// that died before its name was durable.
+ty_status place_settle(const log_place &place, const log_header_2 &header);
 // Of a heap that says it has no log: none of a later open of it may lie there. What cannot be read is none.
 ty_status place_check_not_newer(const log_place &place, const image_log &told);
 // Whether what is open is another log of the heap that holds nothing: one that an open was about to give it.
@@ -64,8 +67,9 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, log_
 // TY_E_MEMORY where the pages that records write to are more than memory may hold: for a heap that is opened for
 // reading.
 ty_status replay_check_fits(const log_place &place, const replay_plan &plan);
-// Brings the heap's memory to the end of what was scanned. writes: snapshots may be taken on the way, where memory has
-// no room for all pages that are written.
+// Whether memory has no room for all pages that records write to: then snapshots are taken on the way.
+bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan);
+// Brings the heap's memory to the end of what was scanned. writes: snapshots may be taken.
 ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from, bool writes,
                      replay_plan &plan);
 

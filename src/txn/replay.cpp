@@ -148,7 +148,14 @@ private:
         heap_restore_end(rt_->heap);
         ty_status status = procedure_run(rt_->heap, operation.procedure, operation.bytes, operation.byte_count);
         heap_restore_begin(rt_->heap);
-        return status;
+        ty_error told;
+        ty_error_detail(&told);
+        if (!status || told.status == status)
+            return status;
+        return failure(status, "replay the log: the procedure %llu returned status %d",
+                       (unsigned long long)operation.procedure, status)
+            .at(name_)
+            .remedy("have it succeed as it did when it was logged");
     }
 
     txn_runtime *rt_;
@@ -367,11 +374,15 @@ ty_status replay_check_fits(const log_place &place, const replay_plan &plan) {
         .remedy("open the heap for writing once: that takes a snapshot");
 }
 
+bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan) {
+    return plan.pages.noted() * os::page_bytes > image_copies_allowed(rt.heap);
+}
+
 ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from, bool writes,
                      replay_plan &plan) {
     if (plan.contents.records == 0)
         return TY_OK;
-    const bool in_stages = writes && plan.pages.noted() * os::page_bytes > image_copies_allowed(rt.heap);
+    const bool in_stages = writes && replay_takes_snapshots(rt, plan);
     if (!in_stages)
         plan.pages.finish(rt.base);
     heap_restore_begin(rt.heap);

@@ -77,6 +77,7 @@ struct snapshot_service {
     work_error free_error;              // of blocks that were left for later, until it is told
     std::atomic<uint32_t> signal;
     std::atomic<bool> stopping;
+    std::atomic<bool> asleep; // the heap is not open yet
     std::atomic<bool> wanted; // the thread is to look
     os::thread thread;
     bool running;
@@ -336,6 +337,10 @@ void *thread_main(void *argument) {
         uint32_t seen = s.signal.load(std::memory_order_acquire);
         if (s.stopping.load(std::memory_order_acquire))
             return nullptr;
+        if (s.asleep.load(std::memory_order_acquire)) {
+            os::wait_on(s.signal, seen);
+            continue;
+        }
         s.wanted.exchange(false, std::memory_order_acq_rel); // pairs with wake: what it tells of is seen
         bool more;
         {
@@ -379,12 +384,20 @@ ty_status snapshots_create(txn_runtime &rt) {
         s->memory.start(rt.heap, rt.memory_bytes);
     }
     s->stopping.store(false, std::memory_order_relaxed);
+    s->asleep.store(true, std::memory_order_relaxed);
     if (!rt.threads)
         return TY_OK;
     if (ty_status status = s->thread.start(thread_main, &rt))
         return status;
     s->running = true;
     return TY_OK;
+}
+
+void snapshots_begin(txn_runtime &rt) {
+    snapshot_service &s = *rt.snapshots;
+    s.asleep.store(false, std::memory_order_release);
+    s.signal.fetch_add(1, std::memory_order_release);
+    os::wake_all(s.signal);
 }
 
 void snapshots_stop(txn_runtime &rt) {

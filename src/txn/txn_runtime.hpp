@@ -95,7 +95,8 @@ void reservations_unlock(txn_runtime &rt);
 void reservations_add_pages(void *runtime, os::page_set &pages);
 
 // ---- snapshots.cpp
-ty_status snapshots_create(txn_runtime &rt); // starts the thread, if any
+ty_status snapshots_create(txn_runtime &rt); // starts the thread, if any, which does nothing yet
+void snapshots_begin(txn_runtime &rt);       // from now on it does
 // Ends the thread. A transaction that is under way is given up: the heap must be, too.
 void snapshots_stop(txn_runtime &rt);
 void snapshots_destroy(txn_runtime &rt);

@@ -20,7 +20,8 @@ struct layer {
     ty_status refusal = TY_OK;
     image_log told{};
     bool created = false;
-    int calls = 0, made = 0;
+    int calls = 0, made = 0, started = 0, given_up = 0;
+    ty_status start_refusal = TY_OK;
 
     image_open_hook hook() {
         return {this,
@@ -39,6 +40,14 @@ struct layer {
                     static_cast<layer *>(context)->made += 1;
                     return TY_OK;
                 },
+                [](void *context, ty_heap *) {
+                    auto &self = *static_cast<layer *>(context);
+                    self.started += 1;
+                    if (self.start_refusal)
+                        return ty_error_set(self.start_refusal, 0, "refuse for a test", "test.ty-log", UINT64_MAX, "");
+                    return TY_OK;
+                },
+                [](void *context) { static_cast<layer *>(context)->given_up += 1; },
                 [](void *, const open_identity_2 &, const open_identity_2 &) { return TY_OK; }};
     }
 };
@@ -389,6 +398,8 @@ TEST(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
                              return TY_OK;
                          },
                          [](void *) { return TY_OK; },
+                         [](void *, ty_heap *) { return TY_OK; },
+                         [](void *) {},
                          [](void *context, const open_identity_2 &previous, const open_identity_2 &open) {
                              auto &self = *static_cast<watching *>(context);
                              self.named += 1;
