@@ -104,38 +104,42 @@ ty_status punch_free_pages(image &im) {
 }
 
 // settled: of a heap with a log, whose last snapshot holds all that is in it.
-ty_status mark_closed(image &im, bool settled) {
+ty_status write_closed(image &im, bool settled) {
     im.header.current.state = uint32_t(image_state::closed);
     im.header.current.log_settled = settled;
     im.header.current.durable_epoch = im.durable_epoch;
-    ty_status status = write_header(im.backing, im.header);
+    if (ty_status status = write_header(im.backing, im.header))
+        return status;
+    return flush_image(im.backing, im.header);
+}
+
+// If it fails, the heap stays in use, and the disk may hold what it said it did not write: a header that calls the heap
+// closed. As far as the disk plays along, that one is written over at once; else before the next batch counts (I8), and
+// an archive heap takes no snapshot any more (I3).
+ty_status mark_closed(image &im, bool settled) {
+    ty_status status = write_closed(im, settled);
     if (!status)
-        status = flush_image(im.backing, im.header);
-    if (status) {
-        im.header.current.state = uint32_t(image_state::open);
-        im.header.current.log_settled = 0;
-        if (settled) { // the disk may hold what it said it did not write; as far as it plays along
-            ty_error error = keep_error();
-            if (!write_header(im.backing, im.header))
-                (void)flush_image(im.backing, im.header);
-            return report_error(error);
-        }
-    }
-    return status;
+        return TY_OK;
+    ty_error error = keep_error();
+    im.header.current.state = uint32_t(image_state::open);
+    im.header.current.log_settled = 0;
+    const bool written = !write_header(im.backing, im.header) && !flush_image(im.backing, im.header);
+    im.open_named = im.open_named && written;
+    if (im.kind == TY_ARCHIVE && written)
+        im.header.flush_failed = false; // the pages are durable
+    return report_error(error);
 }
 
 // After the last snapshot: the image takes everything, and the journal shrinks. Whatever fails, nothing is lost, and it
 // can be done again.
 ty_status settle_files(image &im) {
     if (im.kind == TY_ARCHIVE) {
-        if (ty_status status = mark_closed(im, false)) {
-            im.header.flush_failed = false; // the pages are durable; the header is written again
+        if (ty_status status = mark_closed(im, false))
             return status;
-        }
         // The next open writes this header again, in its place (settle_image). Where a power cut tears that, the other
         // slot has to say the same: an archive heap has no journal that tells. It is closed already, so a failure here
         // takes nothing away but that.
-        (void)mark_closed(im, false);
+        (void)write_closed(im, false);
         return TY_OK;
     }
     ty_status status = apply_batches(im);
@@ -192,7 +196,7 @@ ty_status image_discard(ty_heap *heap) {
     // or its end.
     const bool clean = im->kind != TY_ARCHIVE && im->writer.failed_epoch <= im->durable_epoch;
     if (clean && settle_sums(*im) == TY_OK)
-        (void)mark_closed(*im, false);
+        (void)write_closed(*im, false);
     return teardown_after(im, TY_OK);
 }
 

@@ -55,6 +55,12 @@ ty_status image_check_files(ty_heap *heap) {
     return check_files(*image_of(heap));
 }
 
+bool image_open_named(const ty_heap *heap) {
+    image *im = image_of(const_cast<ty_heap *>(heap));
+    os::lock_guard guard(im->work);
+    return im->open_named;
+}
+
 // N3.
 ty_status check_files(const image &im) {
     ty_status status = im.backing.check();

@@ -100,9 +100,12 @@ uint64_t image_reader_allowed();
 // Adds the pages to which others may write even while a snapshot collects: blocks that a layer above has handed out
 // before they are anybody's. Called within a pause, under what the layer holds when it starts a snapshot.
 void image_set_restless(ty_heap *heap, void (*restless)(void *context, os::page_set &pages), void *context);
-// What a layer above keeps with the heap; NULL at first.
 // Whether the heap's files are still what was opened, and names lead to them (N3). Thread-safe.
 ty_status image_check_files(ty_heap *heap);
+// I8: whether both headers name this open and call the heap open. False where a close failed and the disk did not take
+// that back: the next snapshot writes them; until then nothing counts that is not in one.
+bool image_open_named(const ty_heap *heap);
+// What a layer above keeps with the heap; NULL at first.
 void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);
 const char *image_path(ty_heap *heap);

@@ -127,14 +127,8 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
         bool injected = tolerant_ && (status == TY_E_IO || status == TY_E_SPACE);
         if (!must_exist) { // a creation that failed at its end may have left an empty heap
             on_.points.push_back({true, {}, started, point::never, 0, 0});
-        } else if (injected && choice.kind == TY_SNAPSHOT) { // the log may be gone, and its numbers with it
-            for (size_t i = possible.first; i <= possible.last; ++i) {
-                point without_log = expected.points[i];
-                without_log.started = started;
-                without_log.acknowledged = point::never;
-                without_log.sequence = 0;
-                on_.points.push_back(without_log);
-            }
+        } else if (injected) { // it may have raised the heap, or the log may be gone, and its numbers with it
+            doubt_numbers(expected, possible, started, choice.kind == TY_SNAPSHOT);
         }
         if (!injected && !mixture) {
             bool gone = status == TY_E_NOT_FOUND && must_exist;
@@ -154,9 +148,21 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
         drop_mixture();
     } else {
         verify();
-        if (attach_undo(expected.undo.wanted && &expected != &on_)) {
+        if (attach_undo(expected, event, expected.undo.wanted && &expected != &on_)) {
             match(expected, event, started);
         }
+    }
+}
+
+// What was possible before the open still is, with other numbers.
+void session::doubt_numbers(const trace &expected, trace::range possible, uint64_t started, bool log_gone) {
+    for (size_t i = possible.first; i <= possible.last; ++i) {
+        point again = expected.points[i];
+        again.started = started;
+        again.acknowledged = point::never;
+        again.epoch = 0;
+        again.sequence = log_gone ? 0 : again.sequence;
+        on_.points.push_back(again);
     }
 }
 
@@ -188,7 +194,7 @@ bool session::accept_loss(const trace &expected, uint64_t event) {
     std::string wrong;
     if (!anew) {
         verify();
-        if (!attach_undo(expected.undo.wanted)) {
+        if (!attach_undo(expected, event, expected.undo.wanted)) {
             return true;
         }
         bool known = read_content(heap_, model_, wrong, undo_.blocks());
@@ -207,7 +213,7 @@ bool session::accept_loss(const trace &expected, uint64_t event) {
 }
 
 // False: it was not possible, and the heap is closed again.
-bool session::attach_undo(bool recovering) {
+bool session::attach_undo(const trace &expected, uint64_t event, bool recovering) {
     if (!on_.undo.wanted || failed()) {
         return true;
     }
@@ -221,6 +227,8 @@ bool session::attach_undo(bool recovering) {
     }
     if (report_.created) { // an empty heap is left
         on_.points.push_back({true, {}, opened_at_, point::never, 0, 0});
+    } else {
+        doubt_numbers(expected, expected.possible_at(event), opened_at_, false);
     }
     ty_discard(heap_);
     heap_ = nullptr;
@@ -490,7 +498,7 @@ void session::close() {
     undo_.prepare_close();
     size_t taken = add_point(started);
     ty_status status = ty_close(heap_);
-    note_call(phase::close, started);
+    note_call(status ? phase::snapshot : phase::close, started);
     // A close that fails says so; whether the heap is still open, its address tells.
     bool closed = status == TY_OK || ty_heap_of(base_) == nullptr;
     accept(status, "close");

@@ -86,7 +86,8 @@ protected:
     void acknowledge(size_t index) { acknowledge(index, ty_heap_epoch(heap_)); }
     uint64_t sequence() const; // of the last transaction; 0 on other heaps
     void note_call(phase what, uint64_t first);
-    bool attach_undo(bool recovering);
+    bool attach_undo(const trace &expected, uint64_t event, bool recovering);
+    void doubt_numbers(const trace &expected, trace::range possible, uint64_t started, bool log_gone);
     void undo_problem(const std::string &text);
     void match(const trace &expected, uint64_t event, uint64_t started);
     bool matches(const point &one) const;

@@ -71,7 +71,7 @@ protected:
     // From here on the life is cut.
     void begin() { first = os::sim_event_count(files->get()); }
 
-    void cut_everywhere(const std::function<void(const disk &)> &changed = {}) {
+    void cut_everywhere(const std::function<void(const disk &)> &changed = {}, bool loses_journal = false) {
         const uint64_t last = os::sim_event_count(files->get());
         ASSERT_LT(first, last);
         for (uint64_t event = first; event <= last; ++event)
@@ -82,7 +82,8 @@ protected:
                     disk cut(os::sim_power_cut(files->get(), event, how, seed + event * 1000));
                     if (changed)
                         changed(cut);
-                    expect_sound_content(cut, acknowledged_at(event));
+                    loses_journal ? expect_sound_or_refused_without_journal(cut, acknowledged_at(event))
+                                  : expect_sound_content(cut, acknowledged_at(event));
                     if (HasFailure())
                         return;
                 }
@@ -98,6 +99,21 @@ protected:
         EXPECT_TRUE(contents[found.epoch] == content_of(reopened)) << "epoch " << found.epoch << ": " << found.text;
         expect_sound(reopened);
         ASSERT_OK(ty_discard(reopened));
+    }
+
+    // Without its journal a heap has all that counts, or is refused.
+    void expect_sound_or_refused_without_journal(const disk &cut, uint64_t acknowledged) {
+        const ty_storage *s = cut.storage();
+        ASSERT_OK(s->remove(s->context, journal_path));
+        ty_open_options options = cut.options();
+        options.limit_bytes = 0;
+        ty_heap *reopened = nullptr;
+        if (ty_status status = ty_open(heap_path, &options, &reopened, nullptr)) {
+            EXPECT_EQ(TY_E_MISMATCH, status) << ty_error_text();
+            return;
+        }
+        ASSERT_OK(ty_discard(reopened));
+        expect_sound_content(cut, acknowledged);
     }
 
     struct moment {
@@ -310,6 +326,35 @@ TEST_F(cuts_test, an_open_without_a_journal_after_one_that_died) {
     snapshot(5);
     discard();
     cut_everywhere();
+}
+
+// A close that failed may have left a header that calls the heap closed, so that no journal is needed. What is done to
+// the heap afterwards needs one.
+TEST_F(cuts_test, a_heap_in_use_after_a_close_that_failed) {
+    for (bool forever : {false, true}) {
+        uint64_t failures = 0;
+        for (uint64_t flush = 0;; ++flush) {
+            SCOPED_TRACE(testing::Message() << "flush " << flush << (forever ? " and all later ones" : ""));
+            open();
+            snapshot(40);
+            contents[ty_heap_epoch(heap) + 1] = content_of(heap);
+            os::sim_set_fault(files->get(), {os::sim_op_flush, flush, forever, TY_E_IO});
+            ty_status status = ty_close(heap);
+            os::sim_set_fault(files->get(), {});
+            if (!status) {
+                heap = nullptr;
+                break;
+            }
+            ++failures;
+            begin();
+            snapshot(20);
+            ASSERT_OK(ty_work(heap));
+            snapshot(5);
+            discard();
+            cut_everywhere({}, true);
+        }
+        EXPECT_GT(failures, 3u);
+    }
 }
 
 // Of an apply's flushes (of the pages, of either header) one fails; the apply is done again.

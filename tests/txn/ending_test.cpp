@@ -68,6 +68,48 @@ TEST(ending_test, a_close_has_ended_the_heap_or_left_it_open) {
         });
 }
 
+// A close that failed may have left a header that calls the heap closed: one that needs neither journal nor log. Work
+// that is done afterwards needs them; an open without one has all of it, or is refused.
+TEST(ending_test, a_commit_after_a_close_that_failed_needs_the_files) {
+    uint64_t refusals = 0;
+    for (bool forever : {false, true}) {
+        bool met = true;
+        for (uint64_t n = 0; met && n < most_operations; n++) {
+            SCOPED_TRACE(testing::Message() << "operation " << n << " forever " << forever);
+            disk files;
+            ledger book(n);
+            ty_heap *heap = nullptr;
+            ty_open_options options = with_log(files);
+            ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+            ASSERT_OK(book.run(heap));
+            uint64_t before = os::sim_operation_count(files.get(), os::sim_op_any);
+            os::sim_set_fault(files.get(), {os::sim_op_any, n, forever, TY_E_IO});
+            ty_status closed = ty_close(heap);
+            met = os::sim_operation_count(files.get(), os::sim_op_any) - before > n;
+            os::sim_set_fault(files.get(), {});
+            if (!closed)
+                continue;
+            ASSERT_OK(book.run(heap));
+            for (const char *lost : {journal_path, log_path}) {
+                disk cut(files.cut(os::sim_cut::keep_all));
+                const ty_storage *s = cut.storage();
+                ASSERT_OK(s->remove(s->context, lost));
+                ty_open_options again = with_log(cut);
+                ty_heap *found = nullptr;
+                if (ty_open(heap_path, &again, &found, nullptr)) {
+                    ++refusals;
+                } else {
+                    book.check(found, 2);
+                    ASSERT_OK(ty_discard(found));
+                }
+            }
+            ASSERT_OK(ty_discard(heap));
+        }
+        ASSERT_FALSE(met);
+    }
+    EXPECT_GT(refusals, 0u);
+}
+
 TEST(ending_test, a_rebuild_tells_whether_the_heap_is_open) {
     int gone = 0;
     with_each_fault(TY_TRANSACTIONAL, [&gone](ty_heap *&heap, const ty_open_options &options) {
