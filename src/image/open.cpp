@@ -238,18 +238,16 @@ ty_status change_header(image &im, opening &state) {
     return write_header_twice(im.backing, im.header);
 }
 
-// A journal that is missing is made before anything else: the older header may need one, and the newer one is in doubt
-// while it is written again. That one says that no journal is needed; until there is one, it must stay. (I3)
+// A journal or log that is missing is made before anything else: the older header may need one, and the newer one is in
+// doubt while it is written again. That one says that it is not needed; until there is one, it must stay.
 ty_status settle_files(image &im, opening &state) {
     bool made = false;
-    if (ty_status status = settle_name(im))
-        return status;
-    if (state.journal.missing) {
+    if (state.journal.missing || state.log_identity != im.header.current.log_identity)
         if (ty_status status = flush_image(im.backing, im.header))
             return status;
+    if (state.journal.missing)
         if (ty_status status = create_journal(im, &made))
             return status;
-    }
     state.report.journal_recreated = state.journal.missing;
     ty_status status = make_log(im, state);
     if (!status)

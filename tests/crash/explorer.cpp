@@ -51,6 +51,17 @@ void inherit(const trace &from, uint64_t event, trace &recovery) {
     }
 }
 
+// Whether the open that came after a loss was cut before it had made anything durable: so it could not yet make good
+// what is in doubt.
+bool cut_at_once(const trace &from, uint64_t event) {
+    for (uint64_t i = from.first_event; i < event; ++i) {
+        if (taiyen::os::sim_event_at(from.disk.get(), i) == taiyen::os::sim_event::flush) {
+            return false;
+        }
+    }
+    return true;
+}
+
 } // namespace
 
 finding explore(const mode &of, const trace &from, const cut &at, trace &recovery, canary broken) {
@@ -61,7 +72,9 @@ finding explore(const mode &of, const trace &from, const cut &at, trace &recover
     if (how == sim_cut::process_death) {
         inherit(from, at.event, recovery);
     }
-    if (broken == canary::older_files) {
+    if (from.lost.how && cut_at_once(from, at.event)) {
+        recovery.lost = from.lost;
+    } else if (broken == canary::older_files) {
         put_older_files_back(from, at.event, at.seed, recovery);
     } else if (broken == canary::none) {
         lose_files(from, at.event, at.seed, recovery);

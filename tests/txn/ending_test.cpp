@@ -110,6 +110,42 @@ TEST(ending_test, a_commit_after_a_close_that_failed_needs_the_files) {
     EXPECT_GT(refusals, 0u);
 }
 
+// The header that a close wrote, with which no log is needed, is written again by an open that dies before its flush;
+// the log is lost; and the next open is cut. From its first flush on, whatever is found is all that the close left.
+TEST(ending_test, an_open_without_the_log_after_one_that_died) {
+    disk files;
+    ledger book(6);
+    ty_heap *heap = nullptr;
+    ty_open_options options = with_log(files);
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(book.run(heap));
+    ASSERT_OK(ty_close(heap));
+    const uint64_t closed = os::sim_event_count(files.get());
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    ASSERT_OK(ty_discard(heap));
+    disk died(os::sim_power_cut(files.get(), closed + 1, os::sim_cut::process_death, 1));
+    const ty_storage *s = died.storage();
+    ASSERT_OK(s->remove(s->context, log_path));
+    ASSERT_OK(s->flush_directory(s->context, log_path));
+    uint64_t event = os::sim_event_count(died.get());
+    options = with_log(died);
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    ASSERT_OK(ty_discard(heap));
+    const uint64_t last = os::sim_event_count(died.get());
+    while (event < last && os::sim_event_at(died.get(), event) != os::sim_event::flush)
+        ++event;
+    for (ASSERT_LT(event, last); ++event <= last;)
+        for (uint64_t seed = 0; seed < 16; ++seed) {
+            SCOPED_TRACE(testing::Message() << "event " << event << " of " << last << ", seed " << seed);
+            disk cut(os::sim_power_cut(died.get(), event, seed ? os::sim_cut::trash : os::sim_cut::drop_all, seed));
+            ty_open_options again = with_log(cut);
+            ASSERT_OK(ty_open(heap_path, &again, &heap, nullptr));
+            book.check(heap, 3);
+            ASSERT_OK(ty_discard(heap));
+        }
+}
+
 TEST(ending_test, a_rebuild_tells_whether_the_heap_is_open) {
     int gone = 0;
     with_each_fault(TY_TRANSACTIONAL, [&gone](ty_heap *&heap, const ty_open_options &options) {
