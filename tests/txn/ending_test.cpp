@@ -135,7 +135,8 @@ TEST(ending_test, an_open_without_the_log_after_one_that_died) {
     const uint64_t last = os::sim_event_count(died.get());
     while (event < last && os::sim_event_at(died.get(), event) != os::sim_event::flush)
         ++event;
-    for (ASSERT_LT(event, last); ++event <= last;)
+    ASSERT_LT(event, last);
+    while (++event <= last)
         for (uint64_t seed = 0; seed < 16; ++seed) {
             SCOPED_TRACE(testing::Message() << "event " << event << " of " << last << ", seed " << seed);
             disk cut(os::sim_power_cut(died.get(), event, seed ? os::sim_cut::trash : os::sim_cut::drop_all, seed));
