@@ -232,7 +232,7 @@ ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
 
 namespace {
 
-[[gnu::noinline]] void *alloc_otherwise(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
+[[gnu::cold, gnu::noinline]] void *alloc_otherwise(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
     if (alignment != 0 && !std::has_single_bit(alignment)) {
         return no_block(
             failure(TY_E_ARGUMENT, "allocate with an alignment of %zu", alignment).remedy("give a power of two"));
@@ -251,7 +251,7 @@ namespace {
     return block;
 }
 
-[[gnu::noinline]] ty_status free_otherwise(void *block) {
+[[gnu::cold, gnu::noinline]] ty_status free_otherwise(void *block) {
     if (block == nullptr)
         return TY_OK;
     ty_heap *heap = heap_at(block);

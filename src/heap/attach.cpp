@@ -72,6 +72,7 @@ ty_status bad_header(const void *base, const char *what) {
     heap->asked.pages = heap->provided;
     heap->huge_places = heap->provided == 0 ? 0 : UINT64_MAX; // of memory that is there already nothing is known
     heap->soft_pages = heap->hard_pages = UINT64_MAX;
+    heap->growth.probe = huge_page_pages; // of what is small at first
     heap->sweep_next = first_user_page;
     heap->sweep_end = heap->header->top_page;
     heap->memory.zeros.store(heap->header->top_page == first_user_page, std::memory_order_relaxed);

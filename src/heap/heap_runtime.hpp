@@ -215,6 +215,14 @@ struct page_memory {
     std::atomic<bool> zeros{false}; // free pages whose bit is clear read as zeros
 };
 
+// How far huge pages are asked for as a heap grows (P2 in provide.hpp). Counts are of pages.
+struct huge_growth {
+    uint64_t found = 0; // of what the heap grew by, as much as was found in use
+    uint64_t asked = 0; // for which huge pages were asked since
+    uint64_t end = 0;   // it was looked at, as far as this
+    uint64_t probe = 0; // from this page on as many as a huge one has are small, to be looked at next; 0: none
+};
+
 // The tables of the volatile side, one entry a page of the limit (states: a known span). They are mapped as far as
 // `described` says. Those of a heap that has none of a kind are empty.
 enum volatile_table : uint32_t {
@@ -288,6 +296,7 @@ struct ty_heap {
     std::atomic<uint64_t> described;
     taiyen::asked_parts asked;
     taiyen::volatile_tables tables; // changes when the heap is paused
+    taiyen::huge_growth growth;     // guarded by pages_lock
     // Bit i: a huge page was asked for at place i from base; of 64 and on nothing is known. Who has a run may read it.
     std::atomic<uint64_t> huge_places;
     uint64_t sweep_next;        // spans below it are known

@@ -42,17 +42,43 @@ bool stays_small(uint64_t end, uint64_t piece) {
     return TY_OK;
 }
 
-// A heap with many live blocks spends more time on missed address translations than on anything else: huge pages halve
-// the time of random allocation there. Small heaps grow in smaller pieces and get none. Nor do tables, which grow in
-// pieces that are no multiples of a huge page: each would be a mapping of its own.
-void advise_huge(ty_heap *heap, uint64_t from, uint64_t end) {
-    if (!heap->owner.huge || end - from < huge_page_pages)
-        return;
-    os::advise_huge(page_address(heap, from), (end - from) * page_bytes);
+// P2. What a huge page brings is resident as a whole, however little of it is touched.
+constexpr uint64_t unproven_pages_max = (uint64_t{32} << 20) / page_bytes;
+
+void wish_huge(ty_heap *heap, uint64_t from, uint64_t end, bool huge) {
+    os::advise_huge(page_address(heap, from), (end - from) * page_bytes, huge);
     uint64_t places = heap->huge_places.load(std::memory_order_relaxed);
-    for (uint64_t i = (from + huge_page_pages - 1) / huge_page_pages; i < end / huge_page_pages && i < 64; i++)
+    for (uint64_t i = from / huge_page_pages; huge && i < end / huge_page_pages && i < 64; i++)
         places |= uint64_t{1} << i;
     heap->huge_places.store(places, std::memory_order_relaxed);
+}
+
+// A heap with many live blocks spends more time on missed address translations than on anything else: huge pages halve
+// the time of random allocation there. Small heaps grow in smaller pieces and get none. Nor do tables, which grow in
+// pieces that are no multiples of a huge page: each would be a mapping of its own. The last piece for which they may be
+// asked starts with a part in small pages, and so does what is beyond.
+void ask_for_huge(ty_heap *heap, uint64_t from, uint64_t end) {
+    if (!heap->owner.huge || end - from < huge_page_pages)
+        return;
+    huge_growth &growth = heap->growth;
+    if (growth.probe != 0) {
+        if (os::half_resident_huge(page_address(heap, growth.probe))) {
+            wish_huge(heap, growth.probe, from, true);
+            growth.found += from - growth.end;
+            growth.asked = 0;
+        }
+        growth.end = from;
+    }
+    from = (from + huge_page_pages - 1) & ~(huge_page_pages - 1);
+    uint64_t pages = end - from;
+    uint64_t room = growth.found + unproven_pages_max - growth.asked;
+    uint64_t asked = pages < room ? pages : room & ~(huge_page_pages - 1);
+    growth.asked += asked;
+    growth.probe = asked < pages ? from + asked : asked > room / 2 ? from : 0;
+    wish_huge(heap, from, end, false);
+    uint64_t small = growth.probe == from ? huge_page_pages : 0;
+    if (small < asked)
+        wish_huge(heap, from + small, from + asked, true);
 }
 
 // Pages below end, and entries of pages below described. Pages come first: where there are none, no entries are made
@@ -67,7 +93,7 @@ void advise_huge(ty_heap *heap, uint64_t from, uint64_t end) {
         heap->asked.pages = end;
         if (heap->owner.mapped != nullptr)
             heap->owner.mapped(&heap->mover, address, bytes);
-        advise_huge(heap, first, end);
+        ask_for_huge(heap, first, end);
     }
     if (end > heap->described.load(std::memory_order_relaxed)) {
         ty_status status = ask_tables(heap, heap->limit_bytes, described, &heap->asked);

@@ -39,6 +39,7 @@ enum class call : uint8_t {
     mprotect,
     mremap,
     madvise,
+    mincore,
     msync,
     open,
     read,
@@ -115,6 +116,9 @@ inline void *mremap(void *from, size_t bytes, void *to) {
 }
 inline int madvise(void *address, size_t bytes, int advice) {
     return refused(call::madvise) ? -1 : direct::madvise(address, bytes, advice);
+}
+inline int mincore(void *address, size_t bytes, unsigned char *pages) {
+    return refused(call::mincore) ? -1 : static_cast<int>(direct::call(SYS_mincore, address, bytes, pages));
 }
 inline int msync(void *address, size_t bytes, int flags) {
     not_cancelable whole;

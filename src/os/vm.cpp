@@ -188,11 +188,22 @@ ty_status move_mapping(void *from, void *to, size_t bytes) {
     return sys::mremap(from, bytes, to) == to ? TY_OK : memory_failure("move a mapping of", to, bytes);
 }
 
-void advise_huge(void *address, size_t bytes) {
+void advise_huge(void *address, size_t bytes, bool huge) {
     uintptr_t start = align_up(reinterpret_cast<uintptr_t>(address), huge_page_bytes);
     uintptr_t end = (reinterpret_cast<uintptr_t>(address) + bytes) & ~(huge_page_bytes - 1);
     if (start < end)
-        wish(reinterpret_cast<void *>(start), end - start, MADV_HUGEPAGE);
+        wish(reinterpret_cast<void *>(start), end - start, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+bool half_resident_huge(void *page) {
+    int kept = errno;
+    unsigned char resident[huge_page_bytes / page_bytes]{};
+    sys::mincore(page, huge_page_bytes, resident);
+    errno = kept;
+    size_t count = 0;
+    for (unsigned char one : resident)
+        count += one & 1;
+    return count * 2 >= sizeof resident;
 }
 
 void split_huge_page(void *page) {

@@ -60,8 +60,13 @@ ty_status protect(void *address, size_t bytes, bool writable);
 // Takes all access away from committed pages, whose content stays; commit gives it back.
 ty_status forbid(void *address, size_t bytes);
 
-// Asks for huge pages in the part of the range that whole ones fill. A wish: ignored where the kernel cannot.
-void advise_huge(void *address, size_t bytes);
+// Asks for huge pages in the part of the range that whole ones fill, or for none there. A wish: ignored where the
+// kernel cannot.
+void advise_huge(void *address, size_t bytes, bool huge = true);
+
+// Of as many small pages of private memory as a huge one has: whether half of them, or more, are resident. False where
+// the kernel does not say.
+bool half_resident_huge(void *page);
 
 // If the page is part of a huge one, that becomes small pages (MADV_COLD, Linux 5.4, of a part of one: 160 us while it
 // is mapped whole). A wish.

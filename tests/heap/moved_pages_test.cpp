@@ -285,7 +285,12 @@ TEST(heap_moved_pages, a_place_is_emptied_first_unless_it_is_known_to_be_vacant)
     if (!kernel_moves())
         GTEST_SKIP() << "this kernel, or its settings, lack UFFDIO_MOVE";
     memory.heap->memory.period_ns = UINT64_MAX; // nothing is given back unasked
-    memory.marked(24 * mb);
+    std::vector<char *> used(14);               // so that huge pages are asked for there (P2)
+    for (char *&each : used)
+        each = memory.marked(8 * mb);
+    for (char *each : used)
+        ASSERT_EQ(heap_free(each), TY_OK);
+    ASSERT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
     std::vector<char *> places = move_along(memory).second; // where nothing was yet: huge pages are asked for there
     ASSERT_EQ(heap_purge(memory.heap, nullptr), TY_OK);
     EXPECT_EQ(move_along(memory), std::make_pair(0, places)) << "where whole huge pages were";

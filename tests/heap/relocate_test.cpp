@@ -209,7 +209,7 @@ TEST(heap_relocate, mappings_do_not_grow_with_moves) {
     storm(memory.heap, 4, 300, 48 * mb);
     int mappings = mapping_count();
     EXPECT_GT(storm(memory.heap, 5, 3000, 48 * mb), 300);
-    EXPECT_LE(mapping_count(), mappings + 2); // the C library's own
+    EXPECT_LE(mapping_count(), mappings + 6); // the C library's own, and where huge pages are not asked for (P2)
 }
 
 TEST(heap_relocate, mappings_do_not_grow_with_the_heap) {

@@ -289,6 +289,7 @@ ty_status use_memory() {
     ty_status status = map_memory(8 << 20, memory_hint::huge, &memory);
     if (status != TY_OK)
         return status;
+    half_resident_huge(memory);
     status = reserve(0, 8 << 20, 4 << 20, &target);
     auto step = [&](ty_status result) { return (status = result) == TY_OK; };
     bool done = status == TY_OK && step(commit(target, 8 << 20)) && step(protect(target, page_bytes, false)) &&

@@ -212,6 +212,19 @@ TEST(vm, advice_that_the_kernel_refuses_leaves_errno_alone) {
     unmap_memory(memory, 4 * mb);
 }
 
+TEST(vm, half_of_a_huge_page_is_resident) {
+    void *memory = nullptr;
+    ASSERT_EQ(map_memory(huge_page_bytes, memory_hint::huge, &memory), TY_OK);
+    advise_huge(memory, huge_page_bytes, false);
+    EXPECT_FALSE(half_resident_huge(memory));
+    for (size_t at = 0; at < huge_page_bytes / 2 - page_bytes; at += page_bytes)
+        static_cast<volatile char *>(memory)[at] = 1;
+    EXPECT_FALSE(half_resident_huge(memory));
+    static_cast<volatile char *>(memory)[huge_page_bytes - 1] = 1;
+    EXPECT_TRUE(half_resident_huge(memory));
+    unmap_memory(memory, huge_page_bytes);
+}
+
 TEST(vm, limits_of_the_process_bound_what_one_reservation_should_take) {
     auto with_limit = [](int resource, size_t bytes) {
         pid_t child = fork();
