@@ -239,10 +239,15 @@ ty_status change_header(image &im, opening &state) {
 }
 
 // A journal or log that is missing is made before anything else: the older header may need one, and the newer one is in
-// doubt while it is written again. That one says that it is not needed; until there is one, it must stay.
+// doubt while it is written again. That one says that it is not needed; until there is one, it must stay. (I3) A log
+// that is made anew is not the one that the older header names: then that header is written first (change_header).
 ty_status settle_files(image &im, opening &state) {
+    const uint64_t named_log = im.header.current.log_identity;
+    const bool replaces_log = named_log && state.log_identity && named_log != state.log_identity;
     bool made = false;
-    if (state.journal.missing || state.log_identity != im.header.current.log_identity)
+    if (ty_status status = settle_name(im))
+        return status;
+    if (replaces_log || state.journal.missing)
         if (ty_status status = flush_image(im.backing, im.header))
             return status;
     if (state.journal.missing)
@@ -259,7 +264,7 @@ ty_status settle_files(image &im, opening &state) {
     }
     if ((status = settle_journal(im, state.journal.scan.batches)))
         return status;
-    if ((status = settle_image(im, state.report.header_repaired)))
+    if (!replaces_log && (status = settle_image(im, state.report.header_repaired)))
         return status;
     return renew_batches(im, state.journal.scan.batches);
 }
