@@ -62,6 +62,7 @@ struct journal_head {
     uint32_t next_slot = 0;    // where the next one goes (I10)
     uint64_t sized_bytes = 0;  // so long the file was at its last successful flush
     bool other_slot_damaged = false;
+    bool in_doubt = false; // a write of it failed: next_slot may hold one that says what is not so
 };
 
 // The header of a journal that holds nothing, in both slots.

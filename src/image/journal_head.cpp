@@ -173,12 +173,14 @@ ty_status write_journal_header(const storage_file &journal, journal_head &head, 
     io_page page;
     static_assert(sizeof page == journal_slot_bytes_2);
     memcpy(page.bytes, &header, sizeof header);
+    head.in_doubt = true;
     if (ty_status status = journal.write(head.next_slot * journal_slot_bytes_2, page.bytes, sizeof page))
         return status;
     if (ty_status status = journal.flush())
         return status;
     head.header = header;
     head.next_slot = 1 - head.next_slot;
+    head.in_doubt = false;
     return TY_OK;
 }
 

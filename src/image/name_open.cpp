@@ -64,7 +64,7 @@ ty_status name_open(image &im, const image_open_hook *hook) {
 ty_status flush_batch(image &im) {
     const uint64_t end = im.writer.allocated_end;
     journal_header_2 next = im.head.header;
-    if (end <= next.size_bytes && next.previous.number == 0)
+    if (end <= next.size_bytes && next.previous.number == 0 && !im.head.in_doubt)
         return im.journal.flush();
     if (end > im.head.sized_bytes) { // I9: a header that a power cut leaves must not tell of bytes that it takes
         if (ty_status status = im.journal.flush())
