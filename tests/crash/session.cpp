@@ -309,8 +309,8 @@ void session::match(const trace &expected, uint64_t event, uint64_t started) {
                                         ", sequence " + std::to_string(report_.sequence) + ", and not " +
                                         std::to_string(last.epoch) + ", " + std::to_string(last.sequence));
     }
-    if (report_.created) {
-        on_.points.push_back({false, {}, started, started, 0, 0});
+    if (report_.created) { // what a creation that failed has removed may come back: an empty heap
+        on_.points.push_back({false, {}, started, point::never, 0, 0});
     }
     if (undo_.attached() && !failed()) {
         undo_.adopt(history);
