@@ -1,11 +1,10 @@
 #include "heap_map.hpp"
 
 #include "heap_map_picture.hpp"
+#include "picture_file.hpp"
 #include <algorithm>
 #include <cairo-svg.h>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 
 namespace heap_map {
 
@@ -52,27 +51,6 @@ std::string render(bool svg, const model &model, const grid &grid, const options
     return sound ? bytes : std::string();
 }
 
-ty_status refuse(int system_error, const char *operation, const std::string &path, const char *remedy) {
-    const ty_status status = system_error == ENOSPC || system_error == EDQUOT  ? TY_E_SPACE
-                             : system_error == EACCES || system_error == EROFS ? TY_E_PERMISSION
-                             : system_error == ENOENT                          ? TY_E_NOT_FOUND
-                                                                               : TY_E_IO;
-    return ty_error_set(status, system_error, operation, path.c_str(), UINT64_MAX, remedy);
-}
-
-ty_status write_file(const std::string &path, const std::string &bytes) {
-    FILE *file = std::fopen(path.c_str(), "wb");
-    if (!file)
-        return refuse(errno, "create the picture", path, "give a path in a folder that exists and may be written to");
-    errno = 0;
-    const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-    const int write_error = errno;
-    const bool closed = std::fclose(file) == 0;
-    if (written && closed)
-        return TY_OK;
-    return refuse(written ? errno : write_error, "write the picture", path, "free some space, or choose another disk");
-}
-
 } // namespace
 
 bool can_draw(const std::string &path) {
@@ -97,7 +75,7 @@ ty_status draw(ty_heap *heap, const std::string &path, const options &options) {
     const std::string bytes = render(has_ending(path, ".svg"), model, grid, options);
     if (bytes.empty())
         return ty_error_set(TY_E_MEMORY, 0, "draw the picture", path.c_str(), UINT64_MAX, "draw a smaller picture");
-    return write_file(path, bytes);
+    return write_picture(path, bytes);
 }
 
 } // namespace heap_map

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -81,6 +82,7 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
+    std::signal(SIGXFSZ, SIG_IGN); // ulimit -f: a write that fails, also of the standard output
     try {
         int code = run(argc, argv);
         if (std::fflush(stdout) || std::ferror(stdout)) {

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import pty
+import resource
 import shutil
 import subprocess
 import sys
@@ -28,11 +29,17 @@ def run(*arguments, **options):
 def hashes(folder):
     state = {}
     for name in sorted(os.listdir(folder)):
+        if os.path.isdir(os.path.join(folder, name)):
+            continue
         with open(os.path.join(folder, name), "rb") as file:
             state[name] = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else (
                 hashlib.sha256(file.read()).hexdigest()
             )
     return state
+
+
+def limit_files_to_8_kib():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 
 
 class CliTest(unittest.TestCase):
@@ -180,6 +187,16 @@ class Usage(CliTest):
             result = subprocess.run([TAIYEN, "info", path], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(result.returncode, 2)
         self.assertIn("taiyen: cannot write", result.stderr)
+
+    def test_standard_output_beyond_the_limit_of_a_file(self):
+        path = self.heap("commit")
+        with open(self.path("out"), "wb") as out:
+            out.write(bytes(8192))
+            out.flush()
+            result = subprocess.run([TAIYEN, "log", "dump", path], stdout=out, stderr=subprocess.PIPE, text=True,
+                                    check=False, preexec_fn=limit_files_to_8_kib)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("taiyen: cannot write the output: File too large", result.stderr)
 
 
 class Refusals(CliTest):
@@ -408,6 +425,56 @@ class Map(CliTest):
         result = run("map", path, "-o", self.path("folder.svg"))
         self.assertEqual(result.returncode, 2)
         self.assertIn("folder.svg", result.stderr)
+
+    def test_the_heap_is_not_written_over(self):
+        heap = self.heap("commit", "h.svg")
+        os.rename(heap + "-journal", self.path("j.svg"))
+        os.rename(heap + "-log", self.path("l.png"))
+        os.mkdir(self.path("sub"))
+        given = ["--journal", self.path("j.svg"), "--log", self.path("l.png")]
+        for target, name in (("h.svg", "image"), ("j.svg", "journal"), ("l.png", "log")):
+            os.symlink(self.path(target), self.path("soft-" + target))
+            os.link(self.path(target), self.path("hard-" + target))
+            os.symlink(self.path("hard-" + target), self.path("both-" + target))
+            paths = ["soft-" + target, "hard-" + target, "both-" + target, target, "sub/../" + target]
+            for path in paths:
+                with self.subTest(path):
+                    self.fails(2, "map", heap, *given, "-o", self.path(path), says=("the heap's " + name,))
+        self.succeeds("verify", heap, *given)
+
+    def test_a_log_that_is_not_there_is_not_made_a_picture(self):
+        heap = self.heap("close")
+        self.fails(2, "map", heap, "--log", self.path("log.png"), "-o", self.path("log.png"), says=("the heap's log",))
+
+    def test_a_failure_leaves_the_old_picture(self):
+        heap = self.heap("close")
+        for name in ("new.svg", "old.svg", "old.png"):
+            if name.startswith("old"):
+                self.succeeds("map", heap, "-o", self.path(name), "--width", "700")
+            before = hashes(self.folder)
+            result = run("map", heap, "-o", self.path(name), preexec_fn=limit_files_to_8_kib)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("ulimit -f", result.stderr)
+            self.assertEqual(hashes(self.folder), before)
+
+    def test_a_replaced_picture_keeps_permissions_and_links(self):
+        heap = self.heap("close")
+        with open(self.path("mine.svg"), "w", encoding="ascii"):
+            pass
+        os.chmod(self.path("mine.svg"), 0o600)
+        os.symlink("mine.svg", self.path("link.svg"))
+        self.succeeds("map", heap, "-o", self.path("link.svg"))
+        self.assertTrue(os.path.islink(self.path("link.svg")))
+        self.assertGreater(os.path.getsize(self.path("mine.svg")), 1000)
+        self.assertEqual(os.stat(self.path("mine.svg")).st_mode & 0o777, 0o600)
+
+    def test_a_pipe_is_written_to(self):
+        heap = self.heap("close")
+        os.mkfifo(self.path("pipe.png"))
+        with subprocess.Popen([TAIYEN, "map", heap, "-o", self.path("pipe.png")]) as program:
+            with open(self.path("pipe.png"), "rb") as pipe:
+                self.assertEqual(pipe.read()[:8], b"\x89PNG\r\n\x1a\n")
+            self.assertEqual(program.wait(60), 0)
 
     def test_full_disk(self):
         path = self.heap("close")
