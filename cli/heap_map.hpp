@@ -21,7 +21,8 @@ inline constexpr int width_max = 8000;
 bool can_draw(const std::string &path);
 
 // Draws an open heap of any kind into a file, which is replaced as a whole: a failure leaves what was there. Other
-// threads' allocations on the heap wait while it is looked at. Errors: TY_E_ARGUMENT, TY_E_IO, TY_E_PERMISSION, TY_E_SPACE with the error detail set.
+// threads' allocations on the heap wait while it is looked at. Errors: TY_E_ARGUMENT, TY_E_IO, TY_E_PERMISSION,
+// TY_E_SPACE with the error detail set.
 ty_status draw(ty_heap *heap, const std::string &path, const options &options);
 
 } // namespace heap_map

@@ -18,7 +18,8 @@ std::string target_of(const std::string &path) {
 }
 
 bool same_file(const std::string &a, const std::string &b) {
-    struct stat of_a {}, of_b {};
+    struct stat of_a {
+    }, of_b{};
     if (target_of(a) == target_of(b))
         return true;
     return !stat(a.c_str(), &of_a) && !stat(b.c_str(), &of_b) && of_a.st_dev == of_b.st_dev &&

@@ -232,8 +232,9 @@ ty_status journal_was_used(const storage_file &journal, const uint8_t *identity,
     uint32_t best = newest_slot(slots);
     bool version_1 = best == journal_slot_count_2 && slots[0].content == slot_content::version_1;
     if (best == journal_slot_count_2 && !version_1) {
-        bool untouched = slots[0].content == slot_content::nothing && slots[1].content == slot_content::nothing;
-        return untouched ? TY_OK : refuse_unreadable(journal, image_header_2{}, slots);
+        if (slots[0].content == slot_content::nothing) // whoever made it, it was not this library
+            slots[0].content = slot_content::foreign;
+        return refuse_unreadable(journal, image_header_2{}, slots);
     }
     const journal_header_2 &header = slots[version_1 ? 0 : best].header;
     bool ours = !identity || !memcmp(header.identity, identity, sizeof header.identity);

@@ -102,6 +102,8 @@ ty_status open(file_sink &self, bool writable) {
     uint64_t size = 0;
     ty_status status = self.file.get_size(&size);
     self.own.table.size_bytes = size / TY_STORAGE_BLOCK * TY_STORAGE_BLOCK;
+    if (!status && size && size < TY_STORAGE_BLOCK) // somebody else's
+        return failure(TY_E_FORMAT, "use a file that is not a log").at(self.path).remedy("check the path");
     return status;
 }
 

@@ -96,8 +96,10 @@ ty_status refuse_missing_log(const log_place &place) {
 // Nothing that a heap may need is written over: only what is this heap's own, or was never used.
 ty_status place_check(log_place &place, const log_identity &identity) {
     ty_status status = place_open(place, true);
+    if (status == TY_E_NOT_FOUND)
+        return TY_OK;
     if (status)
-        return status == TY_E_NOT_FOUND ? TY_OK : status;
+        return status == TY_E_FORMAT ? refuse_stray(place, "a file that is not a log") : status;
     log_header_2 header{};
     status = log_check(*place.sink, place.path, nullptr, &header);
     bool ours = !memcmp(header.heap_identity, identity.heap, sizeof identity.heap);

@@ -65,6 +65,44 @@ TEST_F(bad_files, zeros) {
     expect_refused(TY_E_FORMAT);
 }
 
+// Somebody else's file of any length where a journal or log would be made, by its usual name or a given one; of an open
+// that creates the heap or attaches one to it. (Those below 4 KiB were taken for empty, and replaced.)
+TEST_F(bad_files, where_a_journal_or_log_is_to_be_made) {
+    const char first_bytes[] = {'U', '\0'};
+    for (bool attaches : {false, true})
+        for (const char *suffix : {"-journal", "-log"})
+            for (size_t bytes : {1, 511, 4095, 4096, 4097, 8191, 8192, 100000})
+                for (char byte : first_bytes)
+                    for (bool named : {false, true}) {
+                        SCOPED_TRACE(testing::Message() << attaches << suffix << ' ' << bytes << ' ' << int(byte)
+                                                        << (named ? ", named" : ""));
+                        const bool log = suffix == std::string("-log");
+                        for (const char *end : {"", "-journal", "-log"})
+                            fs::remove(heap_path() + end);
+                        ty_open_options options = small_options();
+                        options.kind = log ? TY_SNAPSHOT : TY_ARCHIVE;
+                        ty_heap *heap = nullptr;
+                        if (attaches) {
+                            ASSERT_EQ(ty_open(heap_path().c_str(), &options, &heap, nullptr), TY_OK);
+                            ASSERT_EQ(ty_close(heap), TY_OK);
+                        }
+                        const std::string path = named ? files_.path("notes.txt") : heap_path() + suffix;
+                        write_text(path, std::string(bytes, byte));
+                        const disk_state before = look_at_disk(files_.root());
+                        options = small_options();
+                        options.kind = log ? TY_TRANSACTIONAL : TY_SNAPSHOT;
+                        (log ? options.log_path : options.journal_path) = named ? path.c_str() : nullptr;
+                        EXPECT_EQ(ty_open(heap_path().c_str(), &options, &heap, nullptr),
+                                  log ? TY_E_MISMATCH : TY_E_FORMAT)
+                            << ty_error_text();
+                        EXPECT_NE(std::string(ty_error_text()).find(path), std::string::npos) << ty_error_text();
+                        EXPECT_EQ(look_at_disk(files_.root()), before) << "a refusal changed a file";
+                        fs::remove(path);
+                        if (HasFailure())
+                            return;
+                    }
+}
+
 TEST_F(bad_files, the_journal_instead_of_the_image) {
     make_heap(heap_path(), 1, 0);
     fs::copy_file(journal_path(), files_.path("other.ty"));
