@@ -78,11 +78,10 @@ ty_status renew_batches(image &im, batch_list &batches) {
     if ((status = flush_image(im.backing, im.header))) // the other header may still need what is beside the batches
         return status;
     uint64_t to = place;
-    for (const batch *b = batches.first; b; to += b->end - b->start, b = b->next)
-        if ((status = copy_in_journal(im.journal, b->start, to, b->end - b->start, buffer)))
-            return status;
-    if ((status = im.journal.flush()))
-        return status;
+    for (const batch *b = batches.first; b && !status; to += b->end - b->start, b = b->next)
+        status = copy_in_journal(im.journal, b->start, to, b->end - b->start, buffer);
+    if (status || (status = im.journal.flush())) // some file systems find out only then that they are full
+        return status == TY_E_SPACE ? TY_OK : status;
     if (to > im.head.header.size_bytes) { // I9
         journal_header_2 next = im.head.header;
         next.size_bytes = im.head.sized_bytes = to;

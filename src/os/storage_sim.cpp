@@ -520,6 +520,11 @@ void sim_set_capacity(sim_disk *disk, uint64_t bytes) {
     disk->capacity = bytes;
 }
 
+uint64_t sim_used_bytes(const sim_disk *disk) {
+    lock_guard guard(disk->lock);
+    return used_bytes(*disk);
+}
+
 void sim_set_broken_flush(sim_disk *disk, bool broken) {
     lock_guard guard(disk->lock);
     disk->broken_flush = broken;

@@ -77,6 +77,7 @@ uint64_t sim_operation_count(const sim_disk *disk, uint32_t operations);
 // A full disk: writes and allocations that would need more than so many bytes in all files together fail with
 // TY_E_SPACE; a write then takes the part that fits. A hole takes no space.
 void sim_set_capacity(sim_disk *disk, uint64_t bytes);
+uint64_t sim_used_bytes(const sim_disk *disk);
 
 // Called by the writing thread before each durable write and after it (done), without the disk's lock: so a test can
 // hold one back until another has overtaken it. NULL: none. Not while a write is under way.

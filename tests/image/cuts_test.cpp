@@ -263,6 +263,25 @@ TEST_F(cuts_test, an_open_of_what_died_before_a_flush_on_a_full_disk) {
     cut_everywhere();
 }
 
+// The same of a file system that allocates nothing beforehand (ext2), or writes each block elsewhere (btrfs): it finds out
+// that it is full when it writes.
+TEST_F(cuts_test, an_open_of_what_died_before_a_flush_on_a_disk_that_becomes_full) {
+    for (uint64_t bytes : {0, 100000}) {
+        SCOPED_TRACE(bytes);
+        open();
+        snapshot(200);
+        snapshot(30);
+        die_before_the_flush();
+        os::sim_set_fault(files->get(), {os::sim_op_allocate, 0, true, TY_E_UNSUPPORTED});
+        os::sim_set_capacity(files->get(), os::sim_used_bytes(files->get()) + bytes);
+        open();
+        os::sim_set_fault(files->get(), {});
+        os::sim_set_capacity(files->get(), UINT64_MAX);
+        discard();
+        cut_everywhere();
+    }
+}
+
 // Nor may it believe a batch whose flush failed: that flush makes nothing durable that a failed one covered.
 TEST_F(cuts_test, an_open_after_a_failed_flush_on_a_full_disk) {
     open();
