@@ -40,9 +40,20 @@ heap_owner archive_owner(image &im) {
 }
 
 // I3.
+ty_status archive_mark_open(image &im) {
+    if (ty_status status = write_header_twice(im.backing, im.header))
+        return status;
+    os::lock_guard guard(im.work);
+    im.open_named = true;
+    return TY_OK;
+}
+
 ty_status archive_snapshot(image &im, uint64_t *epoch) {
     if (ty_status status = check_believable(im))
         return status;
+    if (!image_open_named(im.heap)) // a close failed, and the disk did not take that back
+        if (ty_status status = archive_mark_open(im))
+            return status;
     uint64_t started_ns = os::now_ns();
     heap_pause(im.heap);
     ty_status status = im.backing.write_back(im.base, im.mapped_bytes);

@@ -114,8 +114,8 @@ ty_status write_closed(image &im, bool settled) {
 }
 
 // If it fails, the heap stays in use, and the disk may hold what it said it did not write: a header that calls the heap
-// closed. As far as the disk plays along, that one is written over at once; else before the next batch counts (I8), and
-// an archive heap takes no snapshot any more (I3).
+// closed. As far as the disk plays along, that one is written over at once; else before the next batch counts (I8), or
+// before the next snapshot of an archive heap (I16), which takes none any more where a flush failed (I3).
 ty_status mark_closed(image &im, bool settled) {
     ty_status status = write_closed(im, settled);
     if (!status)
@@ -136,9 +136,8 @@ ty_status settle_files(image &im) {
     if (im.kind == TY_ARCHIVE) {
         if (ty_status status = mark_closed(im, false))
             return status;
-        // The next open writes this header again, in its place (settle_image). Where a power cut tears that, the other
-        // slot has to say the same: an archive heap has no journal that tells. It is closed already, so a failure here
-        // takes nothing away but that.
+        // Where a power cut tears a header in the next open, the other slot has to say the same: an archive heap has no
+        // journal that tells. It is closed already, so a failure here takes nothing away but that.
         (void)write_closed(im, false);
         return TY_OK;
     }

@@ -138,6 +138,8 @@ void worker_stop(image &im);
 
 // ---- archive.cpp
 
+// I16: both headers say that the heap is open.
+ty_status archive_mark_open(image &im);
 ty_status archive_snapshot(image &im, uint64_t *epoch);
 heap_owner archive_owner(image &im);
 // A core file has what is used of the heap, not its whole limit. What is used later is told by the owner's provide.

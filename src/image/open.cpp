@@ -431,13 +431,14 @@ ty_status mark_open(image &im, const image_open_hook *hook) {
     im.header.current.state = uint32_t(image_state::open);
     im.header.current.log_settled = 0;
     im.header.current.owner_process = os::process_id();
+    // An archive's pages may reach the disk at any moment from now on: both headers must say so before (I16).
+    if (im.kind == TY_ARCHIVE)
+        return archive_mark_open(im);
     if (ty_status status = write_header(im.backing, im.header))
         return status;
-    // An archive's pages may reach the disk at any moment from now on: the mark must be there before them. So may the
-    // log's first commit, after which a missing log is a loss. A snapshot heap's first batch makes it durable (I8).
-    return im.kind == TY_SNAPSHOT        ? TY_OK
-           : im.kind == TY_TRANSACTIONAL ? name_open(im, hook)
-                                         : flush_image(im.backing, im.header);
+    // The log's first commit may reach the disk, after which a missing log is a loss. A snapshot heap's first batch
+    // makes the mark durable (I8).
+    return im.kind == TY_SNAPSHOT ? TY_OK : name_open(im, hook);
 }
 
 } // namespace

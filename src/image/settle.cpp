@@ -111,8 +111,11 @@ ty_status settle_image(image &im, bool other_slot_damaged) {
         im.header.in_doubt = true; // the only one there is: the next write, to the other slot, flushes first
     } else {
         header.number -= 1;
-        if (ty_status status = write_header(im.backing, im.header))
-            return status;
+        // Both headers of an archive heap that was closed say the same: the other one is durable and would do, and this
+        // one's slot is written again when the heap is marked as open (I16).
+        if (im.kind != TY_ARCHIVE || header.state != uint32_t(image_state::closed))
+            if (ty_status status = write_header(im.backing, im.header))
+                return status;
     }
     if (opened_before && header.state == uint32_t(image_state::closed))
         return TY_OK;

@@ -36,20 +36,9 @@ std::optional<state> state::parse(const std::string &text) {
     return parsed;
 }
 
-namespace {
-
 using taiyen::os::sim_cut;
 
-// After the death of a process alone, what was in doubt still is: a power cut may yet take it away.
-void inherit(const trace &from, uint64_t event, trace &recovery) {
-    trace::range possible = from.possible_at(event);
-    recovery.first_event = event;
-    for (size_t i = possible.first; i <= possible.last; ++i) {
-        recovery.points.push_back(from.points[i]);
-        recovery.points.back().started = 0;
-        recovery.points.back().acknowledged = i == possible.first ? 0 : point::never;
-    }
-}
+namespace {
 
 // Whether the open that came after a loss was cut before it had made anything durable: so it could not yet make good
 // what is in doubt.
@@ -69,8 +58,9 @@ finding explore(const mode &of, const trace &from, const cut &at, trace &recover
     sim_cut how = at.how == sim_cut::process_death && unsafe ? sim_cut::keep_all : at.how;
     recovery.disk.reset(taiyen::os::sim_power_cut(from.disk.get(), at.event, how, at.seed));
     recovery.undo = from.undo;
-    if (how == sim_cut::process_death) {
-        inherit(from, at.event, recovery);
+    if (how == sim_cut::process_death) { // what was in doubt still is: a power cut may yet take it away
+        recovery.first_event = at.event;
+        recovery.inherit(from, at.event);
     }
     if (from.lost.how && cut_at_once(from, at.event)) {
         recovery.lost = from.lost;

@@ -41,6 +41,7 @@ struct mode {
 };
 extern const mode snapshot_mode;
 extern const mode transactional_mode;
+extern const mode archive_mode;
 
 // Cuts and recovers. `recovery` becomes the trace of all that.
 finding explore(const mode &of, const trace &from, const cut &at, trace &recovery, canary broken = canary::none);

@@ -108,6 +108,7 @@ int main(int count, char **arguments) {
     command given;
     add_mode(app, snapshot_mode, "Snapshot heaps (and archive heaps that become such)", given);
     add_mode(app, transactional_mode, "Transactional heaps (and snapshot heaps that become such)", given);
+    add_mode(app, archive_mode, "Archive heaps", given);
     CLI11_PARSE(app, count, arguments);
     return given.state_text.empty() ? run_all(given) : replay_one(given);
 }

@@ -129,16 +129,23 @@ private:
         finding found = explore(mode_, from, at, recovery, options_.broken);
         slot_.counts.count(from.phase_at(at.event), which.cuts.size() > 1, found);
         tell(which, found);
-        // What a process that died left in doubt only shows when the power goes, too.
-        bool again = at.how == taiyen::os::sim_cut::process_death || random.one_in(3);
+        // What a process that died left in doubt only shows when the power goes, too. That a heap is a mixture is told
+        // by a sector or two, which each of its next opens could lose, whole or not at all.
+        uint64_t again = at.how == taiyen::os::sim_cut::process_death || random.one_in(3);
+        again += recovery.mixture && which.cuts.size() == 1 ? 12 : 0;
         bool usable = found.what == verdict::sound && !recovery.points.empty() && !recovery.lost.ended;
-        if (usable && which.cuts.size() < deepest && again && slot_.counts.states < job_.states) {
-            auto how = static_cast<taiyen::os::sim_cut>(random.below(cut_kinds));
+        if (!usable || which.cuts.size() == deepest) {
+            return;
+        }
+        for (; again > 0 && slot_.counts.states < job_.states; --again) {
+            auto how = recovery.mixture && random.one_in(2) ? taiyen::os::sim_cut::trash
+                                                            : static_cast<taiyen::os::sim_cut>(random.below(cut_kinds));
             uint64_t event = random.one_in(2)
                                  ? rare_events(recovery).pick(random)
                                  : recovery.first_event + random.below(recovery.events() - recovery.first_event + 1);
             which.cuts.push_back({event, how, random.below(1000000)});
             follow(recovery, which, random);
+            which.cuts.pop_back();
         }
     }
 

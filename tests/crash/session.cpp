@@ -145,7 +145,7 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
     if (report_.created && must_exist) {
         fail(verdict::lost, "the heap is not there: created anew");
     } else if (expected.unsafe_at(event) && report_.maybe_inconsistent) {
-        drop_mixture();
+        drop_mixture(expected, event);
     } else {
         verify();
         if (attach_undo(expected, event, expected.undo.wanted && &expected != &on_)) {
@@ -230,13 +230,26 @@ bool session::attach_undo(const trace &expected, uint64_t event, bool recovering
     } else {
         doubt_numbers(expected, expected.possible_at(event), opened_at_, false);
     }
+    note_death_of_archive();
     ty_discard(heap_);
     heap_ = nullptr;
     return false;
 }
 
-// An archive heap that was open when the power failed promises only to say so, which it did; and to crash nobody.
-void session::drop_mixture() {
+// What is discarded is as if its process had died: until it is closed again.
+void session::note_death_of_archive() {
+    if (archive_) {
+        on_.unsafe.push_back({phase::archive, opened_at_, UINT64_MAX});
+    }
+}
+
+// An archive heap that was open when the power failed promises only to say so, which it did; and to crash nobody. Until
+// it is closed it must go on saying so, whatever a power cut takes of this open: or hold what was there before.
+void session::drop_mixture(const trace &expected, uint64_t event) {
+    if (&expected != &on_) {
+        on_.inherit(expected, event);
+        on_.mixture = true;
+    }
     ty_status ignored = ty_heap_verify(heap_, nullptr, nullptr);
     ignored = on_.undo.wanted ? ty_undo_attach(heap_, nullptr) : ignored;
     ignored = on_.undo.wanted ? ty_undo(heap_) : ignored;
@@ -521,6 +534,7 @@ void session::discard() {
     uint64_t started = on_.events();
     ty_status status = ty_discard(heap_);
     undo_.ended();
+    note_death_of_archive();
     note_call(phase::close, started);
     heap_ = nullptr;
     pending_ = no_point;

@@ -91,7 +91,8 @@ protected:
     void undo_problem(const std::string &text);
     void match(const trace &expected, uint64_t event, uint64_t started);
     bool matches(const point &one) const;
-    void drop_mixture();
+    void note_death_of_archive();
+    void drop_mixture(const trace &expected, uint64_t event);
     bool refused_for_loss(ty_status status, uint64_t started);
     bool accept_loss(const trace &expected, uint64_t event);
     void verify();

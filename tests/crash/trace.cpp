@@ -20,6 +20,9 @@ phase trace::phase_at(uint64_t event) const {
 }
 
 bool trace::unsafe_at(uint64_t event) const {
+    if (mixture) {
+        return true;
+    }
     for (const call &one : unsafe) {
         if (one.first < event && event < one.last) {
             return true;
@@ -39,6 +42,16 @@ trace::range trace::possible_at(uint64_t event) const {
         }
     }
     return possible;
+}
+
+void trace::inherit(const trace &from, uint64_t event) {
+    const range possible = from.possible_at(event);
+    points.clear();
+    for (size_t i = possible.first; i <= possible.last; ++i) {
+        points.push_back(from.points[i]);
+        points.back().started = 0;
+        points.back().acknowledged = i == possible.first ? 0 : point::never;
+    }
 }
 
 void trace::acknowledge(size_t index) {

@@ -72,6 +72,7 @@ struct trace {
     std::vector<point> points; // in order of `started`
     std::vector<call> calls;
     std::vector<call> unsafe; // while an archive heap was open: a cut may leave a mixture
+    bool mixture = false;     // there was one from the beginning
     undo_choice undo;
 
     uint64_t events() const { return taiyen::os::sim_event_count(disk.get()); }
@@ -83,6 +84,8 @@ struct trace {
         size_t last;
     };
     range possible_at(uint64_t event) const;
+    // What may be found in `from` after a cut there may still be found in this one, from its beginning on.
+    void inherit(const trace &from, uint64_t event);
     // Everything up to the point is acknowledged now.
     void acknowledge(size_t index);
 };

@@ -6,17 +6,20 @@ namespace {
 
 constexpr uint64_t limit_unit = uint64_t{64} << 20;
 
-// An archive heap lives for a while, is closed in order, and gets a journal.
+// An archive heap is opened and closed in order for a while, and gets a journal.
 void live_as_archive(session &on, dice &random, open_choice &choice) {
     choice.kind = TY_ARCHIVE;
     choice.what = phase::create;
-    on.reopen(choice);
-    for (uint64_t i = random.below(3); i > 0; --i) {
-        on.change(random, 1 + random.below(30));
-        on.snapshot();
+    for (uint64_t rounds = 1 + random.below(3); rounds > 0; --rounds) {
+        on.reopen(choice);
+        for (uint64_t i = random.below(3); i > 0; --i) {
+            on.change(random, 1 + random.below(30));
+            on.snapshot();
+        }
+        on.change(random, random.below(10));
+        on.close();
+        choice.what = phase::archive;
     }
-    on.change(random, random.below(10));
-    on.close();
     choice.kind = TY_SNAPSHOT;
     choice.what = phase::attach;
 }
