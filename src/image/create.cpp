@@ -113,6 +113,8 @@ ty_status create_journal(image &im, bool *made) {
         if (status)
             im.journal.remove_quietly(creation_path);
     }
+    if (status)
+        name_final_file(*im.journal.storage, creation_path, im.journal_path);
     free(creation_path);
     im.journal.path = im.journal_path;
     if (status)
@@ -206,6 +208,8 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
     }
     if (status && made)
         im.backing.remove_quietly(creation_path);
+    if (status)
+        name_final_file(*im.backing.storage, creation_path, im.image_path);
     free(creation_path);
     return status;
 }

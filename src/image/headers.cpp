@@ -19,8 +19,9 @@ slot_content judge_slot(const image_header_2 &header) {
                                                                                   : slot_content::other_version;
 }
 
-// The first of the counters that is beyond what a heap comes to.
-const char *wrong_counter(const image_header_2 &header) {
+} // namespace
+
+const char *counter_above(const image_header_2 &header, uint64_t most) {
     const struct {
         uint64_t value;
         const char *name;
@@ -30,10 +31,12 @@ const char *wrong_counter(const image_header_2 &header) {
                     {header.log_position, "position in the log"},
                     {header.log_sequence, "sequence"}};
     for (const auto &counter : counters)
-        if (counter.value > counter_max_2)
+        if (counter.value > most)
             return counter.name;
     return nullptr;
 }
+
+namespace {
 
 // A valid checksum only says that the bytes are as written, not that a sane program wrote them.
 const char *wrong_field(const image_header_2 &header) {
@@ -69,7 +72,7 @@ const char *wrong_field(const image_header_2 &header) {
                                 header.clear_bytes > header.sums_offset - image_pages_offset_1 ||
                                 header.clear_offset > header.sums_offset - header.clear_bytes)))
         return "range to clear";
-    return wrong_counter(header);
+    return counter_above(header, counter_max_2);
 }
 
 ty_status check_header(const storage_file &image, const image_header_2 &header, uint64_t file_bytes) {

@@ -44,6 +44,9 @@ inline bool is_congruent(const image_header_2 &header) {
 // TY_E_DAMAGED, TY_E_IO.
 ty_status read_header(const storage_file &image, image_header_2 *header, bool *repaired, uint64_t *other_log = nullptr);
 
+// The first of the header's counters that is above `most`; NULL: none is.
+const char *counter_above(const image_header_2 &header, uint64_t most);
+
 // Tells of each slot that is damaged or says what cannot be, and of what they contradict each other in.
 ty_status scrub_headers(const storage_file &image, void (*problem)(void *context, const char *text), void *context);
 

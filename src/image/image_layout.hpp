@@ -38,6 +38,8 @@ constexpr bool operator==(const open_identity_2 &a, const open_identity_2 &b) {
 // What counts up (epochs, header writes, opens, sequences, positions) never comes near this in a heap's life. A file
 // that says more is refused, so that no sum wraps.
 inline constexpr uint64_t counter_max_2 = uint64_t{1} << 62;
+// A writing open refuses what says more than this: so all that it ever counts up to can be read again.
+inline constexpr uint64_t counter_begin_max_2 = counter_max_2 / 2;
 
 struct image_header_2 {
     uint64_t magic;

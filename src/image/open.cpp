@@ -114,6 +114,23 @@ ty_status attach_journal(image &im, opening &state) {
     return TY_OK;
 }
 
+// What is written from here on must be readable for ever: no heap comes to such numbers by itself.
+ty_status check_counters(const image &im, const opening &state) {
+    constexpr uint64_t most = counter_begin_max_2;
+    const journal_header_2 &journal = state.journal.head.header;
+    const batch *newest = state.journal.scan.batches.last;
+    const char *name = counter_above(im.header.current, most);
+    if (!name && std::max(journal.number, journal.open.number) > most)
+        name = "number in the journal's header";
+    if (!name && newest && std::max({newest->epoch, newest->mark.position, newest->mark.sequence}) > most)
+        name = "number of a snapshot in the journal";
+    if (!name)
+        return TY_OK;
+    return failure(TY_E_DAMAGED, "write to a heap with a number that no heap comes to: its %s", name)
+        .at(im.image_path)
+        .remedy("open it read-only, check what it holds, and copy that to another heap");
+}
+
 // The files of an existing heap, from its name to its memory.
 ty_status open_files(image &im, opening &state) {
     if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_OPEN_WRITE))
@@ -134,6 +151,8 @@ ty_status open_files(image &im, opening &state) {
     journal_use use = im.read_only ? journal_use::read : journal_use::write;
     if (ty_status status = has_journal(im.kind) ? read_journal(im.journal, im.journal_path, use, header, &state.journal)
                                                 : check_no_journal(im))
+        return status;
+    if (ty_status status = im.read_only ? TY_OK : check_counters(im, state))
         return status;
     im.head = state.journal.head;
     im.sums_in_doubt = !closed;

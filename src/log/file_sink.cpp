@@ -124,6 +124,8 @@ ty_status file_sink_create(const char *path, uint64_t size_bytes, const ty_stora
     char *creation_path = status ? nullptr : path_with(self->path, creation_suffix);
     if (!status)
         status = creation_path ? create_whole(*self, creation_path, size_bytes) : TY_E_MEMORY;
+    if (status && creation_path)
+        name_final_file(storage, creation_path, self->path);
     free(creation_path);
     return finish(self, status, sink);
 }

@@ -26,6 +26,8 @@ constexpr bool operator==(const log_open_2 &a, const log_open_2 &b) {
 
 // What counts up never comes near this. A log that says more is refused, so that no sum wraps.
 inline constexpr uint64_t log_counter_max_2 = uint64_t{1} << 62;
+// A writing open refuses what says more than this: so all that it ever counts up to can be read again.
+inline constexpr uint64_t log_counter_begin_max_2 = log_counter_max_2 / 2;
 
 // Two slots, each in blocks of its own: at offset 0 of the sink, and behind that. The valid one with the higher number
 // counts. Written when the log is made, and once for each open.

@@ -84,6 +84,19 @@ ty_status replace_leftover(storage_file &file, const char *name, const storage_f
 
 } // namespace
 
+void name_final_file(const ty_storage &storage, const char *creation_path, const char *path) {
+    ty_error error;
+    ty_error_detail(&error);
+    if (strcmp(error.path, creation_path) != 0)
+        return;
+    storage_file left{&storage};
+    const ty_status status = left.open(creation_path, 0);
+    left.close();
+    const bool there = status == TY_OK || status == TY_E_PERMISSION || status == TY_E_FORMAT || status == TY_E_BUSY;
+    (void)ty_error_set(error.status, error.system_error, error.operation, there ? creation_path : path, error.offset,
+                       error.remedy);
+}
+
 void storage_file::remove_quietly(const char *name) const {
     ty_error error;
     ty_error_detail(&error);

@@ -14,6 +14,9 @@ ty_status resolve_beside(const ty_storage &storage, const char *image_path, cons
                          char **resolved);
 inline constexpr const char *creation_suffix = "-creating"; // a file that is being created
 
+// After a failure: an error that names a file which was being created, and is gone, names the one that it was to be.
+void name_final_file(const ty_storage &storage, const char *creation_path, const char *path);
+
 struct storage_file {
     const ty_storage *storage = nullptr;
     ty_file *file = nullptr;

@@ -1,6 +1,7 @@
 // The log as a file or a sink: found, made, replaced. docs/design/txn.md, "Open, attach, detach, close".
 #include "open_steps.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -19,10 +20,20 @@ bool holds_nothing(const ty_log_sink &sink, const char *name, const log_header_2
     return log_scan(sink, name, identity, {}, {}, &contents) == TY_OK && contents.frames == 0;
 }
 
-ty_status refuse_stray(const log_place &place, const char *what) {
-    return failure(TY_E_MISMATCH, "make a log: there is %s", what)
+ty_status refuse_stray(const log_place &place) {
+    return failure(TY_E_MISMATCH, "make a log: there is a file that is not a log")
         .at(place.path)
         .remedy("move it away, or name another place with log_path");
+}
+
+// Its heap may need it although nothing stands in it yet: a heap that died is not opened without its log.
+ty_status refuse_other_heap(const log_place &place, const log_header_2 &header) {
+    char identity[2 * sizeof header.heap_identity + 1];
+    for (size_t i = 0; i < sizeof header.heap_identity; ++i)
+        snprintf(identity + 2 * i, 3, "%02x", header.heap_identity[i]);
+    return failure(TY_E_MISMATCH, "make a log: there is one of another heap, %s", identity)
+        .at(place.path)
+        .remedy("give each heap a log of its own with log_path; move this one away only if its heap is gone");
 }
 
 // The file under another name, then under its own.
@@ -45,6 +56,8 @@ ty_status make_file(log_place &place, const log_identity &identity, const log_op
         (void)ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
     }
     sink_destroy(sink);
+    if (status)
+        name_final_file(storage, creation_path, place.path);
     free(creation_path);
     if (status)
         return status;
@@ -93,25 +106,33 @@ ty_status refuse_missing_log(const log_place &place) {
         .remedy("put the log back, or name it with log_path");
 }
 
+// A creation that failed or died may leave its log: one that no open named yet, or the creation's own alone. The latter
+// looks like that of a heap which died before its first commit; it is known by its name, beside an image that is
+// missing.
+bool left_by_creation(const log_place &place, const log_header_2 &header) {
+    if (!holds_nothing(*place.sink, place.path, header))
+        return false;
+    const bool own_name = !place.options->log && !place.options->log_path;
+    return header.number == 1 || (own_name && header.number == 2 && header.open.number == 2);
+}
+
 // Nothing that a heap may need is written over: only what is this heap's own, or was never used.
 ty_status place_check(log_place &place, const log_identity &identity) {
     ty_status status = place_open(place, true);
     if (status == TY_E_NOT_FOUND)
         return TY_OK;
     if (status)
-        return status == TY_E_FORMAT ? refuse_stray(place, "a file that is not a log") : status;
+        return status == TY_E_FORMAT ? refuse_stray(place) : status;
     log_header_2 header{};
     status = log_check(*place.sink, place.path, nullptr, &header);
     bool ours = !memcmp(header.heap_identity, identity.heap, sizeof identity.heap);
     if (status == TY_E_FORMAT && header.magic == log_magic_1 && header.version == log_version_1 && ours)
         return TY_OK; // this heap's own, which is upgraded or had a log before
     if (status == TY_E_FORMAT)
-        return refuse_stray(place, "a file that is not a log");
+        return refuse_stray(place);
     if (status)
         return status;
-    if (ours)
-        return TY_OK;
-    return holds_nothing(*place.sink, place.path, header) ? TY_OK : refuse_stray(place, "a log of another heap");
+    return ours || left_by_creation(place, header) ? TY_OK : refuse_other_heap(place, header);
 }
 
 ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open) {

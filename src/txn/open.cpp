@@ -2,6 +2,7 @@
 // attach, detach, close".
 #include "open_steps.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,8 +34,9 @@ struct opening {
     bool attached = false;
     bool recreated = false;
     bool detaches = false;
-    bool makes = false; // a log
-    bool made = false;  // its file: of no use if the open fails
+    bool dropped = false; // the heap has no log any more, and the one that it had was not needed
+    bool makes = false;   // a log
+    bool made = false;    // its file: of no use if the open fails
     bool replayed = false;
     ty_heap *heap = nullptr; // from start on
     uint64_t replay_ns = 0;
@@ -61,6 +63,12 @@ void replace_log(opening &state, bool missing, uint64_t other, uint64_t *log_ide
         place_destroy(state.place); // nothing to read
         return;
     }
+    if (state.options.kind == TY_SNAPSHOT) { // it need not be made to be taken away
+        place_destroy(state.place);
+        state.dropped = true;
+        *log_identity = 0;
+        return;
+    }
     state.recreated = true;
     if (missing)
         want_log(state, log_identity);
@@ -72,11 +80,23 @@ void replace_log(opening &state, bool missing, uint64_t other, uint64_t *log_ide
 ty_status find_old_log(opening &state, const image_log &told, uint64_t *log_identity) {
     state.from = {0, 0, told.mark.sequence};
     state.plan.contents.end = state.plan.contents.tail = state.from;
-    if (!state.read_only())
+    if (!state.read_only() && state.options.kind != TY_SNAPSHOT)
         if (ty_status status = place_check(state.place, state.identity))
             return status;
     replace_log(state, true, 0, log_identity);
     return TY_OK;
+}
+
+// As the image does with its own.
+ty_status check_counters(const opening &state) {
+    const log_header_2 &header = state.found;
+    const log_mark &end = state.plan.contents.end;
+    const uint64_t highest = std::max({header.number, header.open.number, end.position, end.sequence});
+    if (highest <= log_counter_begin_max_2)
+        return TY_OK;
+    return failure(TY_E_DAMAGED, "write to a heap with a number that no heap comes to, in its log")
+        .at(state.place.path)
+        .remedy("open it read-only, check what it holds, and copy that to another heap");
 }
 
 // The log of a heap that has one: what stands in it is known, or the open is refused.
@@ -105,8 +125,9 @@ ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity
     if (status)
         return status;
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
-    status = replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan);
-    return status || !state.read_only() ? status : replay_check_fits(state.place, state.plan);
+    if ((status = replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan)))
+        return status;
+    return state.read_only() ? replay_check_fits(state.place, state.plan) : check_counters(state);
 }
 
 ty_status check_log(void *context, const image_log &told, bool created, uint64_t *log_identity) {
@@ -302,6 +323,13 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
              state.recreated ? "; the log was missing or old, and not needed" : "");
 }
 
+void add_dropped_log(ty_report &report) {
+    report.log_detached = true;
+    const size_t length = strlen(report.text);
+    snprintf(report.text + length, sizeof report.text - length,
+             "; the log was missing or old, and not needed: it was detached");
+}
+
 // Whether the log that was made is of no heap, for certain.
 bool no_header_names(const opening &state) {
     ty_info info{};
@@ -387,6 +415,8 @@ ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **h
         if (!status)
             add_to_report(state, opened, told);
     }
+    if (!status && state.dropped)
+        add_dropped_log(told);
     if (status) {
         give_up(state, opened, told.created);
         return status;
