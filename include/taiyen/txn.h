@@ -211,9 +211,10 @@ TY_API TY_CHECKED ty_status ty_txn_lock_object(ty_txn *txn, const void *object);
 
 /* ---- Checks and figures. */
 
-/* A store that no transaction knew of. Called at the end of the transaction, in which the callback can only look; or,
- * for a store outside any transaction, in the handler of the fault: then only async-signal-safe functions, and once a
- * page until the next transaction. Stores are watched from the heap's first transaction on. */
+/* A store that no transaction knew of. Called at the end of the transaction, in which the callback can only look; what
+ * it throws comes out of ty_commit, ty_commit_async or ty_rollback when the transaction is over, as it would be
+ * otherwise; or, for a store outside any transaction, in the handler of the fault: then only async-signal-safe
+ * functions, and once a page until the next transaction. Stores are watched from the heap's first transaction on. */
 typedef struct ty_stray_store {
     void *address;
     size_t bytes;   /* 0: not known (outside of transactions) */

@@ -182,17 +182,22 @@ ty_status ty_on_rollback_procedure(ty_txn *txn, uint64_t id, const void *argumen
 ty_status ty_commit(ty_txn *txn) {
     if (ty_status status = check_txn(txn, "commit"))
         return status;
-    return txn_commit(txn);
+    stray_guard guard;
+    return guard.end(txn_commit(txn));
 }
 
 ty_status ty_commit_async(ty_txn *txn, uint64_t *sequence) {
     if (ty_status status = check_txn(txn, "commit"))
         return status;
-    return txn_commit_async(txn, sequence);
+    stray_guard guard;
+    return guard.end(txn_commit_async(txn, sequence));
 }
 
 ty_status ty_rollback(ty_txn *txn) {
-    return txn ? txn_rollback(txn) : TY_OK;
+    if (!txn)
+        return TY_OK;
+    stray_guard guard;
+    return guard.end(txn_rollback(txn));
 }
 
 ty_status ty_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable) {

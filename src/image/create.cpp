@@ -81,9 +81,9 @@ ty_status format_heap(image &im, const ty_open_options &options) {
 // Whole, a file gets its name (I6).
 ty_status name_file(const storage_file &file, const char *creation_path, const char *path) {
     const ty_storage *storage = file.storage;
-    if (ty_status status = storage->rename(storage->context, creation_path, path))
+    if (ty_status status = os::call_whole(storage->rename, storage->context, creation_path, path))
         return status;
-    ty_status status = storage->flush_directory(storage->context, path);
+    ty_status status = os::call_whole(storage->flush_directory, storage->context, path);
     if (status)
         file.remove_quietly(path);
     return status;

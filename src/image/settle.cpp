@@ -48,7 +48,7 @@ bool journal_in_doubt(const image &im, const batch_list &batches) {
 ty_status settle_name(const image &im) {
     if (im.head.header.number != 1)
         return TY_OK;
-    return im.journal.storage->flush_directory(im.journal.storage->context, im.journal.path);
+    return os::call_whole(im.journal.storage->flush_directory, im.journal.storage->context, im.journal.path);
 }
 
 // I3 for the newest epoch. A header that a power cut tore is written again: the other one was durable then.
@@ -121,7 +121,7 @@ ty_status settle_image(image &im, bool other_slot_damaged) {
         return TY_OK;
     if (ty_status status = flush_image(im.backing, im.header))
         return status;
-    return im.backing.storage->flush_directory(im.backing.storage->context, im.image_path);
+    return os::call_whole(im.backing.storage->flush_directory, im.backing.storage->context, im.image_path);
 }
 
 } // namespace taiyen

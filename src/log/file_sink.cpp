@@ -84,13 +84,13 @@ ty_status create_whole(file_sink &self, const char *creation_path, uint64_t size
     ty_status status = create(self, creation_path, size_bytes, nullptr);
     if (status)
         return status;
-    if ((status = storage.rename(storage.context, creation_path, self.path))) {
+    if ((status = os::call_whole(storage.rename, storage.context, creation_path, self.path))) {
         self.file.close();
         self.file.remove_quietly(creation_path);
         return status;
     }
     self.file.path = self.path;
-    return storage.flush_directory(storage.context, self.path);
+    return os::call_whole(storage.flush_directory, storage.context, self.path);
 }
 
 ty_status open(file_sink &self, bool writable) {

@@ -78,7 +78,7 @@ ty_status read_slot(const ty_log_sink &sink, uint64_t offset, const io_buffer &b
     *header = {};
     if (offset + bytes > sink.size_bytes)
         return TY_OK;
-    if (ty_status status = sink.read(sink.context, offset, buffer.data(), bytes))
+    if (ty_status status = os::call_whole(sink.read, sink.context, offset, buffer.data(), bytes))
         return status;
     memcpy(header, buffer.data(), sizeof *header);
     return TY_OK;
@@ -118,7 +118,7 @@ ty_status write_slot(const ty_log_sink &sink, const io_buffer &buffer, uint64_t 
     memset(buffer.data(), 0, header_blocks(header.block_bytes));
     header.checksum = header_checksum(header);
     memcpy(buffer.data(), &header, sizeof header);
-    return sink.write(sink.context, offset, buffer.data(), header_blocks(header.block_bytes));
+    return os::call_whole(sink.write, sink.context, offset, buffer.data(), header_blocks(header.block_bytes));
 }
 
 ty_status check_identity(const log_header_2 &header, const log_identity &identity, const char *name) {

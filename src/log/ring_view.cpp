@@ -22,7 +22,7 @@ void *read_ahead::run(void *context) {
         if (now == state::stopping)
             return nullptr;
         if (now == state::wanted) {
-            self.status_ = self.sink_.read(self.sink_.context, self.offset_, self.buffer_, self.bytes_);
+            self.status_ = os::call_whole(self.sink_.read, self.sink_.context, self.offset_, self.buffer_, self.bytes_);
             self.state_.store(state::done, std::memory_order_release);
             os::wake_one(self.state_);
         } else {
@@ -81,7 +81,8 @@ ty_status ring_view::load(uint64_t place, uint64_t bytes) {
     uint64_t count = 0;
     if (!take_ahead(place + kept, bytes - kept, &count)) {
         count = std::min(std::max(bytes - kept, next_read_), ring_.bytes - place - kept);
-        if (ty_status status = sink_.read(sink_.context, ring_.offset + place + kept, room_in(1 - current_), count)) {
+        if (ty_status status =
+                os::call_whole(sink_.read, sink_.context, ring_.offset + place + kept, room_in(1 - current_), count)) {
             held_ = 0;
             return status;
         }

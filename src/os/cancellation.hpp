@@ -18,4 +18,11 @@ private:
     int before_;
 };
 
+// Calls a function of the program's, of a table that it gave (storage, a log's sink).
+template <class Result, class... Takes, class... Given>
+Result call_whole(Result (*function)(Takes...), Given... given) {
+    not_cancelable whole;
+    return function(given...);
+}
+
 } // namespace taiyen::os

@@ -37,7 +37,7 @@ char *path_with(const char *path, const char *suffix) {
 ty_status resolve_path(const ty_storage &storage, const char *path, char **resolved) {
     char place[TY_STORAGE_PATH_MAX];
     if (storage.resolve)
-        if (ty_status status = storage.resolve(storage.context, path, place, sizeof place))
+        if (ty_status status = os::call_whole(storage.resolve, storage.context, path, place, sizeof place))
             return status;
     *resolved = path_with(storage.resolve ? place : path, "");
     return *resolved ? TY_OK : TY_E_MEMORY;
@@ -100,7 +100,7 @@ void name_final_file(const ty_storage &storage, const char *creation_path, const
 void storage_file::remove_quietly(const char *name) const {
     ty_error error;
     ty_error_detail(&error);
-    if (storage->remove(storage->context, name))
+    if (os::call_whole(storage->remove, storage->context, name))
         (void)ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
 }
 

@@ -1,5 +1,8 @@
-// A file of a heap: the storage table and one open file of it, so that calls read like calls.
+// A file of a heap: the storage table and one open file of it, so that calls read like calls. The table may be the
+// program's: no thread is cancelled in its functions, as the library holds locks meanwhile (Y5).
 #pragma once
+
+#include "cancellation.hpp"
 
 #include <taiyen/storage.h>
 
@@ -25,7 +28,7 @@ struct storage_file {
     bool is_open() const { return file != nullptr; }
     ty_status open(const char *name, uint32_t flags) {
         path = name;
-        return storage->open(storage->context, name, flags, &file);
+        return os::call_whole(storage->open, storage->context, name, flags, &file);
     }
     // A new file that is for nobody but its owner until `protect`, where the storage can do that.
     ty_status create_private(const char *name) {
@@ -37,18 +40,18 @@ struct storage_file {
     ty_status open_for_creation(const char *name, const storage_file *like = nullptr);
     void close() {
         if (file)
-            storage->close(storage->context, file);
+            os::call_whole(storage->close, storage->context, file);
         file = nullptr;
     }
     ty_status read(uint64_t offset, void *buffer, size_t bytes) const {
-        return storage->read(storage->context, file, offset, buffer, bytes);
+        return os::call_whole(storage->read, storage->context, file, offset, buffer, bytes);
     }
     ty_status write(uint64_t offset, const void *buffer, size_t bytes) const {
-        return storage->write(storage->context, file, offset, buffer, bytes);
+        return os::call_whole(storage->write, storage->context, file, offset, buffer, bytes);
     }
     ty_status write_many(const ty_write *writes, size_t count) const {
         if (storage->write_many)
-            return storage->write_many(storage->context, file, writes, count);
+            return os::call_whole(storage->write_many, storage->context, file, writes, count);
         for (size_t i = 0; i < count; ++i)
             if (ty_status status = write(writes[i].offset, writes[i].buffer, writes[i].bytes))
                 return status;
@@ -56,40 +59,44 @@ struct storage_file {
     }
     ty_status write_durable(uint64_t offset, const void *buffer, size_t bytes) const {
         if (storage->write_durable)
-            return storage->write_durable(storage->context, file, offset, buffer, bytes);
+            return os::call_whole(storage->write_durable, storage->context, file, offset, buffer, bytes);
         ty_status status = write(offset, buffer, bytes);
         return status ? status : flush();
     }
-    ty_status flush() const { return storage->flush(storage->context, file); }
-    ty_status get_size(uint64_t *bytes) const { return storage->get_size(storage->context, file, bytes); }
-    ty_status set_size(uint64_t bytes) const { return storage->set_size(storage->context, file, bytes); }
+    ty_status flush() const { return os::call_whole(storage->flush, storage->context, file); }
+    ty_status get_size(uint64_t *bytes) const {
+        return os::call_whole(storage->get_size, storage->context, file, bytes);
+    }
+    ty_status set_size(uint64_t bytes) const {
+        return os::call_whole(storage->set_size, storage->context, file, bytes);
+    }
     ty_status allocate(uint64_t offset, uint64_t bytes) const {
-        return storage->allocate(storage->context, file, offset, bytes);
+        return os::call_whole(storage->allocate, storage->context, file, offset, bytes);
     }
     ty_status punch(uint64_t offset, uint64_t bytes) const {
-        return storage->punch(storage->context, file, offset, bytes);
+        return os::call_whole(storage->punch, storage->context, file, offset, bytes);
     }
     ty_status next_data(uint64_t offset, uint64_t *start, uint64_t *end) const {
-        return storage->next_data(storage->context, file, offset, start, end);
+        return os::call_whole(storage->next_data, storage->context, file, offset, start, end);
     }
     ty_status map(void *address, size_t bytes, uint64_t offset, uint32_t flags) const {
-        return storage->map(storage->context, file, address, bytes, offset, flags);
+        return os::call_whole(storage->map, storage->context, file, address, bytes, offset, flags);
     }
     ty_status unmap(void *address, size_t bytes) const {
-        return storage->unmap(storage->context, file, address, bytes);
+        return os::call_whole(storage->unmap, storage->context, file, address, bytes);
     }
     ty_status write_back(void *address, size_t bytes) const {
-        return storage->write_back(storage->context, file, address, bytes);
+        return os::call_whole(storage->write_back, storage->context, file, address, bytes);
     }
-    ty_status remove() const { return storage->remove(storage->context, path); }
+    ty_status remove() const { return os::call_whole(storage->remove, storage->context, path); }
     // After a failure, whose detail is kept: a file that is of no use to anybody. The disk may be gone.
     void remove_quietly(const char *name) const;
-    ty_status check() const { return storage->check ? storage->check(storage->context, file) : TY_OK; }
+    ty_status check() const { return storage->check ? os::call_whole(storage->check, storage->context, file) : TY_OK; }
     // N4: whoever may not open `like` may not open this file either.
     ty_status protect(const storage_file &like) const {
-        return storage->protect ? storage->protect(storage->context, file, like.file) : TY_OK;
+        return storage->protect ? os::call_whole(storage->protect, storage->context, file, like.file) : TY_OK;
     }
-    ty_status lock(bool exclusive) const { return storage->lock(storage->context, file, exclusive); }
+    ty_status lock(bool exclusive) const { return os::call_whole(storage->lock, storage->context, file, exclusive); }
 };
 
 // One page for direct I/O, where no memory may have to be asked for: what is written when it is too late to refuse.

@@ -48,11 +48,11 @@ ty_status make_file(log_place &place, const log_identity &identity, const log_op
     ty_status status =
         file_sink_make(creation_path, bytes / TY_STORAGE_BLOCK * TY_STORAGE_BLOCK, storage, place.image, &sink);
     if (!status && !(status = log_format(*sink, identity, open)))
-        status = storage.rename(storage.context, creation_path, place.path);
+        status = os::call_whole(storage.rename, storage.context, creation_path, place.path);
     if (status && sink) {
         ty_error error;
         ty_error_detail(&error);
-        (void)storage.remove(storage.context, creation_path); // the disk may be gone
+        (void)os::call_whole(storage.remove, storage.context, creation_path); // the disk may be gone
         (void)ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
     }
     sink_destroy(sink);
@@ -61,7 +61,7 @@ ty_status make_file(log_place &place, const log_identity &identity, const log_op
     free(creation_path);
     if (status)
         return status;
-    if (!(status = storage.flush_directory(storage.context, place.path)))
+    if (!(status = os::call_whole(storage.flush_directory, storage.context, place.path)))
         status = place_open(place, true);
     if (status)
         storage_file{&storage}.remove_quietly(place.path);
@@ -211,7 +211,7 @@ ty_status place_settle(const log_place &place, const log_header_2 &header) {
     if (header.number > 1)
         return TY_OK;
     const ty_storage &storage = *place.options->storage;
-    return storage.flush_directory(storage.context, place.path);
+    return os::call_whole(storage.flush_directory, storage.context, place.path);
 }
 
 } // namespace taiyen

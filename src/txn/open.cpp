@@ -265,7 +265,7 @@ ty_status detach(opening &state, txn_runtime &rt) {
         return status;
     const ty_storage &storage = *state.options.storage;
     if (!state.options.log)
-        (void)storage.remove(storage.context, state.place.path); // one that stays is of no consequence
+        (void)os::call_whole(storage.remove, storage.context, state.place.path); // one that stays is of no consequence
     runtime_destroy(rt);
     return TY_OK;
 }
@@ -358,7 +358,7 @@ void give_up(opening &state, ty_heap *heap, bool created) {
         sink_destroy(state.place.own);
         state.place.own = nullptr;
         const ty_storage &storage = *state.options.storage;
-        (void)storage.remove(storage.context, state.place.path);
+        (void)os::call_whole(storage.remove, storage.context, state.place.path);
     }
     (void)ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
 }
@@ -381,7 +381,7 @@ void runtime_destroy(txn_runtime &rt) {
         if (rt.log)
             log_stop(rt.log);
         if (!rt.own_sink && rt.sink && rt.sink->close)
-            rt.sink->close(rt.sink->context);
+            os::call_whole(rt.sink->close, rt.sink->context);
     }
     snapshots_destroy(rt);
     sink_destroy(rt.own_sink);

@@ -35,11 +35,22 @@ private:
     size_t length_ = 0;
 };
 
+thread_local os::caught *thrown_by_callback = nullptr;
+
+// After an exception the program is called no more: nothing further is told.
+void call_back(const txn_runtime &rt, const ty_stray_store &store) {
+    os::caught *thrown = store.in_transaction ? thrown_by_callback : nullptr;
+    if (thrown == nullptr)
+        return rt.stray_store(&store, rt.stray_store_context);
+    os::not_cancelable whole; // the transaction is neither under way nor over (Y5)
+    auto call = [&] { rt.stray_store(&store, rt.stray_store_context); };
+    if (!thrown->any())
+        thrown->run(call);
+}
+
 void report(const txn_runtime &rt, const ty_stray_store &store) {
-    if (rt.stray_store != nullptr) {
-        rt.stray_store(&store, rt.stray_store_context);
-        return;
-    }
+    if (rt.stray_store != nullptr)
+        return call_back(rt, store);
     line text;
     if (store.in_transaction)
         text.add("taiyen: a transaction changed ").add(store.bytes, 10).add(" bytes and did not declare them, at ");
@@ -101,6 +112,16 @@ void report_undeclared(const ty_txn *txn, uint64_t first, uint64_t end, const ui
 }
 
 } // namespace
+
+stray_guard::stray_guard() : outer_(thrown_by_callback) {
+    thrown_by_callback = &thrown_;
+}
+
+ty_status stray_guard::end(ty_status status) {
+    thrown_by_callback = outer_;
+    thrown_.rethrow();
+    return status;
+}
 
 void stray_stores_in(ty_txn *txn) {
     // What a procedure does it does by plain stores.

@@ -69,6 +69,18 @@ ty_status txn_log_data(ty_txn *txn, const void *address, size_t bytes);
 ty_status txn_log_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
 ty_status txn_on_rollback_data(ty_txn *txn, void *address, const void *old_bytes, size_t bytes);
 ty_status txn_on_rollback_procedure(ty_txn *txn, uint64_t id, const void *arguments, size_t bytes);
+// Around these, where the program calls them: what its stray_store throws is kept until the call is done (Y6).
+class [[nodiscard]] stray_guard {
+public:
+    stray_guard();
+    stray_guard(const stray_guard &) = delete;
+    stray_guard &operator=(const stray_guard &) = delete;
+    ty_status end(ty_status status); // once; throws, or gives the status on
+
+private:
+    os::caught thrown_;
+    os::caught *outer_;
+};
 ty_status txn_commit(ty_txn *txn);
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence);
 ty_status txn_rollback(ty_txn *txn);

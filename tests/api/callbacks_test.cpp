@@ -199,6 +199,42 @@ TEST(callbacks_of_files, are_not_cancelled) {
     EXPECT_EQ(ty_close(heap), TY_OK) << ty_error_text();
 }
 
+// The first of two stray stores of each transaction is told; the transaction ends as it would have.
+TEST(callbacks_of_transactions, that_throw_change_nothing_of_their_end) {
+    folder files;
+    const std::string path = files.path("a.ty");
+    ty_open_options options = small_options();
+    options.kind = TY_TRANSACTIONAL;
+    options.check_stores = true;
+    options.stray_store = throws<void>;
+    ty_heap *heap = nullptr;
+    ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    ty_txn *txn = nullptr;
+    ASSERT_EQ(ty_begin(heap, nullptr, &txn), TY_OK) << ty_error_text();
+    auto *block = static_cast<char *>(ty_txn_alloc(txn, 50'000));
+    ASSERT_EQ(ty_txn_root_set(txn, "a", block), TY_OK);
+    ASSERT_EQ(ty_commit(txn), TY_OK) << ty_error_text();
+    const std::function<ty_status(ty_txn *)> ends[] = {
+        ty_commit, [](ty_txn *its) { return ty_commit_async(its, nullptr); }, ty_rollback};
+    for (int i = 0; i < 3; i++) {
+        ASSERT_EQ(ty_begin(heap, nullptr, &txn), TY_OK) << ty_error_text();
+        ASSERT_EQ(ty_declare(txn, block + i, 1), TY_OK) << ty_error_text();
+        block[i] = 7;
+        block[20'000] = block[40'000] = static_cast<char>(i + 1);
+        expect_it_thrown([&] { return ends[i](txn); });
+        EXPECT_EQ(ty_current_txn(heap), nullptr);
+        use_in_another_thread(heap);
+    }
+    ASSERT_EQ(ty_discard(heap), TY_OK);
+    options.check_stores = false;
+    ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    block = static_cast<char *>(ty_root(heap, "a"));
+    EXPECT_EQ(block[0], 7);
+    EXPECT_EQ(block[1], 7);
+    EXPECT_EQ(block[2], 0);
+    EXPECT_EQ(ty_close(heap), TY_OK) << ty_error_text();
+}
+
 TEST(callbacks_of_files, that_throw_leave_no_lock_and_no_descriptor) {
     folder files;
     const std::string path = files.path("a.ty");
