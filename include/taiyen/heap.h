@@ -31,7 +31,7 @@ typedef enum ty_class_table {
 
 typedef struct ty_heap_options {
     size_t struct_size; /* sizeof(ty_heap_options), set by the _INIT macro */
-    size_t limit_bytes; /* reserved address space; 0: 64 GiB. Rounded up to 64 MiB */
+    size_t limit_bytes; /* reserved address space; 0: 64 GiB, or less where that cannot be had. Rounded up to 64 MiB */
     void *base;         /* where to place it (a multiple of 64 MiB); NULL: the library finds a place */
     ty_class_table classes;
     uint64_t numa_nodes; /* the heap's memory comes from these nodes alone, bit n for node n; 0: from wherever the

@@ -19,10 +19,14 @@ ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty
 } // namespace
 
 [[gnu::cold]] ty_status volatile_create(const ty_heap_options &options, ty_heap **heap) {
-    const size_t bytes = span_bytes(options.limit_bytes);
+    size_t bytes = span_bytes(options.limit_bytes);
     void *base = nullptr;
-    if (ty_status status = os::reserve(reinterpret_cast<uintptr_t>(options.base), bytes, heap_granule_bytes, &base))
-        return status;
+    while (ty_status status =
+               os::reserve(reinterpret_cast<uintptr_t>(options.base), bytes, heap_granule_bytes, &base)) {
+        if (options.limit_bytes != 0 || bytes == heap_granule_bytes)
+            return status;
+        bytes /= 2; // as much as there is, where the program did not say
+    }
     if (ty_status status = options.numa_nodes != 0 ? os::bind_to_nodes(base, bytes, options.numa_nodes) : TY_OK) {
         static_cast<void>(os::release(base, bytes));
         return status;

@@ -60,6 +60,29 @@ TEST(volatile_heap, a_free_keeps_errno_also_where_memory_is_not_given_back) {
     EXPECT_EQ(ty_heap_destroy(heap), TY_OK);
 }
 
+// As under valgrind, or a limit of the address space. Where the program says how much, it gets that or an error.
+TEST(volatile_heap, is_smaller_where_its_address_space_is_refused) {
+    static int refusals;
+    auto create = [](size_t limit_bytes, ty_heap **heap) {
+        ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+        options.limit_bytes = limit_bytes;
+        refusals = 3;
+        taiyen::os::sys::hook = [](taiyen::os::sys::call which) {
+            return which == taiyen::os::sys::call::mmap && refusals > 0 && refusals-- > 0 ? ENOMEM : 0;
+        };
+        ty_status status = ty_heap_create(&options, heap);
+        taiyen::os::sys::hook = nullptr;
+        return status;
+    };
+    ty_heap *heap = nullptr;
+    ASSERT_EQ(create(0, &heap), TY_OK) << ty_error_text();
+    EXPECT_EQ(refusals, 0);
+    EXPECT_EQ(heap->limit_bytes, size_t{8} << 30);
+    EXPECT_NE(ty_alloc(heap, size_t{100} << 20), nullptr) << ty_error_text();
+    EXPECT_EQ(ty_heap_destroy(heap), TY_OK);
+    EXPECT_EQ(create(size_t{64} << 30, &heap), TY_E_MEMORY);
+}
+
 TEST(volatile_heap, costs_address_space_and_not_memory) {
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     options.limit_bytes = size_t{1} << 38;
