@@ -8,9 +8,7 @@ namespace {
 ty_status provide_blocks(void *context, void *address, size_t bytes) {
     image &im = *static_cast<image *>(context);
     os::dump(address, bytes, true);
-    uint64_t offset = image_pages_offset_1 + uint64_t(static_cast<char *>(address) - im.base);
-    ty_status status = im.backing.allocate(offset, bytes);
-    return status == TY_E_UNSUPPORTED ? TY_OK : status; // a storage that cannot has said so in its documentation
+    return give_blocks(im, uint64_t(static_cast<char *>(address) - im.base) / page_bytes, bytes / page_bytes);
 }
 
 // After a failed flush the kernel takes the pages for clean, and writes them no more: the next flush succeeds, whatever

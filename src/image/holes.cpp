@@ -7,19 +7,54 @@
 namespace taiyen {
 namespace {
 
-ty_status give_blocks(const image &im, uint64_t first, uint64_t count) {
-    ty_status status = im.backing.allocate(image_pages_offset_1 + first * page_bytes, count * page_bytes);
-    return status == TY_E_UNSUPPORTED ? TY_OK : status; // a storage that cannot has said so in its documentation
+// Where the file system allocates nothing beforehand (ext2): pages that have a hole are written as they are.
+ty_status write_as_it_is(const storage_file &file, uint64_t from, uint64_t end) {
+    io_page page;
+    for (uint64_t at = from; at < end; at += page_bytes) {
+        ty_status status = file.read(at, page.bytes, page_bytes);
+        if (status || (status = file.write(at, page.bytes, page_bytes)))
+            return status;
+    }
+    return TY_OK;
+}
+
+ty_status write_holes(const storage_file &file, uint64_t from, uint64_t end) {
+    for (uint64_t at = from; at < end;) {
+        uint64_t data = end, data_end = end;
+        ty_status status = file.next_data(at, &data, &data_end);
+        if (status && status != TY_E_NOT_FOUND)
+            return status == TY_E_UNSUPPORTED ? TY_OK : status; // nor can it tell
+        const bool none = status == TY_E_NOT_FOUND || data >= end;
+        const uint64_t first_data = none ? end : data / page_bytes * page_bytes;
+        if ((status = write_as_it_is(file, at, none ? end : first_data + (data % page_bytes ? page_bytes : 0))))
+            return status;
+        if (none)
+            return TY_OK;
+        at = std::max(data_end / page_bytes * page_bytes, first_data);
+        if (data_end % page_bytes && at < end) { // a hole begins within the page
+            if ((status = write_as_it_is(file, at, at + page_bytes)))
+                return status;
+            at += page_bytes;
+        }
+    }
+    return TY_OK;
 }
 
 } // namespace
+
+ty_status give_blocks(const image &im, uint64_t first, uint64_t count) {
+    const uint64_t from = image_pages_offset_1 + first * page_bytes, bytes = count * page_bytes;
+    ty_status status = im.backing.allocate(from, bytes);
+    return status == TY_E_UNSUPPORTED ? write_holes(im.backing, from, from + bytes) : status;
+}
 
 void note_file_system(image &im) {
     im.holes_take_memory = os::holes_take_memory(im.backing.path);
 }
 
 ty_status fill_holes(const image &im, uint64_t first, uint64_t count) {
-    return im.holes_take_memory && !im.read_only ? give_blocks(im, first, count) : TY_OK;
+    const bool stored_into = im.holes_take_memory || im.kind == TY_ARCHIVE;
+    return stored_into && !im.read_only ? give_blocks(im, first, count) : TY_OK;
 }
 
 ty_status fill_used_holes(const image &im) {

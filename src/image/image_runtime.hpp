@@ -152,8 +152,11 @@ void leave_unused_out_of_dumps(const image &im);
 
 // Told from the path of the image, which is open.
 void note_file_system(image &im);
+// Pages [first, first + count) have disk blocks then, as far as the storage can tell where it has none. Expected:
+// TY_E_SPACE.
+ty_status give_blocks(const image &im, uint64_t first, uint64_t count);
 // Pages [first, first + count), which are about to be touched, get disk blocks if they need them for that.
-// Expected: TY_E_FULL.
+// Expected: TY_E_SPACE.
 ty_status fill_holes(const image &im, uint64_t first, uint64_t count);
 // The same of all pages that the heap has used.
 ty_status fill_used_holes(const image &im);

@@ -263,8 +263,8 @@ TEST_F(cuts_test, an_open_of_what_died_before_a_flush_on_a_full_disk) {
     cut_everywhere();
 }
 
-// The same of a file system that allocates nothing beforehand (ext2), or writes each block elsewhere (btrfs): it finds out
-// that it is full when it writes.
+// The same of a file system that allocates nothing beforehand (ext2), or writes each block elsewhere (btrfs): it finds
+// out that it is full when it writes.
 TEST_F(cuts_test, an_open_of_what_died_before_a_flush_on_a_disk_that_becomes_full) {
     for (uint64_t bytes : {0, 100000}) {
         SCOPED_TRACE(bytes);

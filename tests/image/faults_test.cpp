@@ -180,4 +180,34 @@ TEST(faults_test, an_archive_takes_no_snapshot_after_a_flush_that_failed) {
     EXPECT_GE(failures, 3u); // pages, and header
 }
 
+// I15: where the storage allocates no blocks beforehand, what the heap is about to store into is written; so a full
+// disk is an error of the allocation, and no SIGBUS at a store.
+TEST(faults_test, an_archive_on_a_full_disk_that_allocates_nothing_beforehand) {
+    disk files;
+    ty_open_options options = files.options();
+    options.kind = TY_ARCHIVE;
+    os::sim_set_fault(files.get(), {os::sim_op_allocate, 0, true, TY_E_UNSUPPORTED});
+    os::sim_set_capacity(files.get(), 0);
+    ty_heap *heap = nullptr;
+    EXPECT_EQ(TY_E_SPACE, ty_open(heap_path, &options, &heap, nullptr));
+    os::sim_set_capacity(files.get(), UINT64_MAX);
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    const uint64_t used = os::sim_used_bytes(files.get());
+    os::sim_set_capacity(files.get(), used + 300000);
+    uint64_t blocks = 0;
+    while (char *block = static_cast<char *>(ty_alloc(heap, 10000))) {
+        memset(block, 1, 10000);
+        ASSERT_LT(++blocks, 1000u);
+    }
+    ty_error error;
+    ty_error_detail(&error);
+    EXPECT_EQ(TY_E_SPACE, error.status) << ty_error_text();
+    EXPECT_GT(blocks, 10u);
+    EXPECT_LE(os::sim_used_bytes(files.get()), used + 300000);
+    os::sim_set_capacity(files.get(), UINT64_MAX);
+    ASSERT_OK(ty_snapshot(heap));
+    expect_sound(heap);
+    ASSERT_OK(ty_close(heap));
+}
+
 } // namespace
