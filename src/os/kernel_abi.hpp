@@ -13,6 +13,9 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+#ifndef MADV_DONTNEED_LOCKED // since Linux 5.18
+#define MADV_DONTNEED_LOCKED 24
+#endif
 
 namespace taiyen::os::kernel {
 

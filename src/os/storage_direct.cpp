@@ -273,7 +273,7 @@ ty_status direct_write_durable(void *context, ty_file *file, uint64_t offset, co
             done += static_cast<size_t>(put);
         else if (put == 0)
             status = file_failure("write", file->path(), offset + done, EIO);
-        else if (is_unsupported(errno))
+        else if (is_unsupported(errno) || errno == EPERM) // a filter of system calls; else the write says so, too
             file->writes_durably.store(false, std::memory_order_relaxed);
         else if (errno != EINTR && !fall_back(file, errno))
             status = file_failure("write", file->path(), offset + done, errno);

@@ -225,9 +225,11 @@ void populate(void *address, size_t bytes) {
 }
 
 ty_status decommit(void *address, size_t bytes) {
-    if (sys::madvise(address, bytes, MADV_DONTNEED) != 0)
-        return memory_failure("give back", address, bytes);
-    return TY_OK;
+    if (sys::madvise(address, bytes, MADV_DONTNEED) == 0)
+        return TY_OK;
+    if (errno == EINVAL && sys::madvise(address, bytes, MADV_DONTNEED_LOCKED) == 0) // after mlockall
+        return TY_OK;
+    return memory_failure("give back", address, bytes);
 }
 
 ty_status release(void *address, size_t bytes) {

@@ -113,11 +113,12 @@ TEST_F(storage_direct, what_is_written_is_read) {
 }
 
 TEST_F(storage_direct, a_durable_write_arrives_also_where_the_kernel_has_no_such_thing) {
-    ty_file *file = make(folder.file("a.ty"), 8, 'x');
     aligned_buffer source(2 * block), target(8 * block);
-    for (sys::fault_hook hook : {sys::fault_hook(nullptr), sys::fault_hook([](sys::call which) {
-                                     return which == sys::call::pwrite_durable ? EOPNOTSUPP : 0;
-                                 })}) {
+    const auto unsupported = [](sys::call which) { return which == sys::call::pwrite_durable ? EOPNOTSUPP : 0; };
+    const auto filtered = [](sys::call which) { return which == sys::call::pwrite_durable ? EPERM : 0; };
+    ty_file *file = nullptr;
+    for (sys::fault_hook hook : {sys::fault_hook(nullptr), sys::fault_hook(unsupported), sys::fault_hook(filtered)}) {
+        file = make(folder.file("a.ty"), 8, 'x');
         memset(source.data, hook ? 'z' : 'y', source.bytes);
         sys::hook = hook;
         ty_status status = disk.write_durable(disk.context, file, 3 * block, source.data, source.bytes);
@@ -127,12 +128,13 @@ TEST_F(storage_direct, a_durable_write_arrives_also_where_the_kernel_has_no_such
         EXPECT_EQ(memcmp(target.data + 3 * block, source.data, source.bytes), 0);
         EXPECT_EQ(target.data[3 * block - 1], 'x');
         EXPECT_EQ(target.data[5 * block], 'x');
+        EXPECT_EQ(disk.write_durable(disk.context, file, 1, source.data, block), TY_E_ARGUMENT);
+        close(file);
+        ASSERT_EQ(open(folder.file("a.ty"), 0, &file), TY_OK);
+        EXPECT_NE(disk.write_durable(disk.context, file, 0, source.data, block), TY_OK);
+        close(file);
+        ASSERT_EQ(disk.remove(disk.context, folder.file("a.ty").c_str()), TY_OK);
     }
-    EXPECT_EQ(disk.write_durable(disk.context, file, 1, source.data, block), TY_E_ARGUMENT);
-    close(file);
-    ASSERT_EQ(open(folder.file("a.ty"), 0, &file), TY_OK);
-    EXPECT_NE(disk.write_durable(disk.context, file, 0, source.data, block), TY_OK);
-    close(file);
 }
 
 TEST_F(storage_direct, many_writes_at_once_all_arrive) {

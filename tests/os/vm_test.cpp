@@ -140,6 +140,19 @@ TEST(vm, reserved_memory_faults_committed_memory_is_zero_and_forgets) {
     EXPECT_EQ(release(again, 4 * mb), TY_OK);
 }
 
+// As after mlockall: the kernel refuses to take locked memory back unless it is told that it is locked.
+TEST(vm, locked_memory_forgets) {
+    void *memory = nullptr;
+    ASSERT_EQ(map_memory(4 * page_bytes, memory_hint::none, &memory), TY_OK);
+    if (mlock(memory, 4 * page_bytes))
+        GTEST_SKIP() << "no memory may be locked here";
+    memset(memory, 5, 4 * page_bytes);
+    EXPECT_EQ(decommit(memory, 2 * page_bytes), TY_OK) << ty_error_text();
+    EXPECT_EQ(static_cast<volatile char *>(memory)[0], 0);
+    EXPECT_EQ(static_cast<volatile char *>(memory)[3 * page_bytes], 5);
+    unmap_memory(memory, 4 * page_bytes);
+}
+
 TEST(vm, impossible_sizes_are_refused) {
     void *memory = nullptr;
     EXPECT_EQ(map_memory(0, memory_hint::none, &memory), TY_E_ARGUMENT);
