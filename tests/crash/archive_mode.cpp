@@ -46,6 +46,7 @@ finding faulted_workload(uint64_t seed, trace &on) {
     static const std::vector<uint32_t> kinds = {sim_op_write, sim_op_write, sim_op_flush, sim_op_flush, sim_op_any};
     dice random(seed);
     on = start_trace();
+    on.undo = choose_undo(random);
     open_choice choice = first_choice();
     session live(on);
     live.reopen(choice);

@@ -155,15 +155,17 @@ ty_status change_size(editor &edit, content &model, uint32_t slot, dice &random)
     node *moved = place;
     uint64_t size = old_size;
     uint64_t kept = old_size;
+    bool resized_once = false;
     for (uint64_t times = 1 + (random.one_in(2) ? random.below(3) : 0); times > 0; --times) {
         uint64_t wanted = next_size(moved, random);
         auto *resized = static_cast<node *>(edit.resize(moved, wanted));
-        if (!resized && moved == place) {
+        if (!resized && !resized_once) {
             return TY_E_MEMORY;
         }
         if (!resized) {
             break;
         }
+        resized_once = true;
         moved = resized;
         size = wanted;
         kept = std::min(kept, size);
