@@ -1,4 +1,4 @@
-// Frames: where they lie in the ring, and their checksums. For the writer (ring.cpp) and the reader (scan.cpp).
+// Frames: where they lie in the ring, and their checksums. For the writer (ring_runtime.hpp) and the reader (scan.cpp).
 #pragma once
 
 #include "log.hpp"
