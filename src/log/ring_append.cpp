@@ -6,6 +6,7 @@
 
 namespace taiyen {
 
+// L1.
 void set_room(log *l, slot &s) {
     uint64_t left = l->ring.bytes - s.from % l->ring.bytes;
     uint64_t free = ring_end(l) - s.from;
@@ -22,6 +23,7 @@ void set_room(log *l, slot &s) {
     s.payload_max = bytes > sizeof(frame_header_1) ? static_cast<uint32_t>(bytes - sizeof(frame_header_1)) : 0;
 }
 
+// L3.
 void seal(log *l) {
     slot &s = *l->gathering;
     l->gathering = nullptr;

@@ -135,7 +135,7 @@ void write_next(log *l, waiting_for_it who) {
     bool vigil_kept = watched && l->vigil.begin();
     os::not_cancelable whole; // the sink may be the program's
     ty_status status = l->sink->write(l->sink->context, offset, s.memory, bytes);
-    if (!status && l->check)
+    if (!status && l->check) // N3
         status = l->check(l->context);
     if (vigil_kept)
         l->vigil.end();
