@@ -4,6 +4,7 @@
 #include "page_sums.hpp"
 #include "paths.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -123,20 +124,39 @@ ty_status create_journal(image &im, bool *made) {
     return status;
 }
 
-// I7.
+namespace {
+
+// Its heap may need it although nothing stands in it yet: a heap that died is not opened without its journal.
+ty_status refuse_other_heap(const image &im, const journal_trace &trace) {
+    char identity[2 * sizeof trace.heap_identity + 1];
+    for (size_t i = 0; i < sizeof trace.heap_identity; ++i)
+        snprintf(identity + 2 * i, 3, "%02x", trace.heap_identity[i]);
+    if (im.own_journal_name)
+        return failure(TY_E_MISMATCH, "make a journal: there is one of a heap whose image is not here, %s", identity)
+            .at(im.journal_path)
+            .remedy("put the image that belongs to it back, or move the journal away");
+    return failure(TY_E_MISMATCH, "make a journal: there is one of another heap, %s", identity)
+        .at(im.journal_path)
+        .remedy("give each heap a journal of its own with journal_path; move this one away only if its heap is gone");
+}
+
+} // namespace
+
+// I7. A creation that died may leave a journal, which looks like that of a heap that died before its first batch. It is
+// known by its name, beside an image that is missing.
 ty_status check_journal_place(image &im) {
     ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE);
     if (status == TY_E_NOT_FOUND)
         return TY_OK;
-    bool used = false;
+    journal_trace trace;
     const bool log_is_empty = im.kind == TY_TRANSACTIONAL; // or refused by now
-    if (status || (status = im.journal.lock(true)) ||
-        (status = journal_was_used(im.journal, nullptr, &used, log_is_empty)))
+    if (status || (status = im.journal.lock(true)) || (status = read_journal_trace(im.journal, log_is_empty, &trace)) ||
+        !trace.found)
         return status;
-    if (used)
-        return failure(TY_E_MISMATCH, "make a journal: there is one of a heap whose image is not here")
-            .at(im.journal_path)
-            .remedy("put the image that belongs to it back, or move the journal away");
+    const uint8_t *identity = im.header.current.identity;
+    const bool ours = !memcmp(trace.heap_identity, identity, sizeof trace.heap_identity);
+    if (trace.used || (!ours && !im.own_journal_name))
+        return refuse_other_heap(im, trace);
     return TY_OK;
 }
 

@@ -29,6 +29,7 @@ struct image : heap_image {
     ty_heap *heap;
     ty_kind kind;
     bool read_only;
+    bool own_journal_name; // it follows from the image's
     ty_background background;
     uint64_t journal_limit_bytes;
     char *image_path;

@@ -81,9 +81,14 @@ enum class journal_fit {
 ty_status read_journal_head(const storage_file &journal, const image_header_2 &image, journal_head *head,
                             journal_fit *fit);
 
-// Whether the journal may hold what was acknowledged, of this heap (NULL: of any), or belong to a log that does, unless
-// there is none. What is no journal is refused.
-ty_status journal_was_used(const storage_file &journal, const uint8_t *identity, bool *used, bool log_is_empty = false);
+// What a journal says to somebody who may not have its image.
+struct journal_trace {
+    bool found = false; // a header; an empty file has none
+    bool used = false;  // it may hold what was acknowledged, or belong to a log that does, unless there is none
+    uint8_t heap_identity[16] = {};
+};
+// What is no journal is refused.
+ty_status read_journal_trace(const storage_file &journal, bool log_is_empty, journal_trace *trace);
 
 // Where in the chain of epochs a reader stands.
 struct journal_position {

@@ -221,8 +221,8 @@ ty_status read_journal_head(const storage_file &journal, const image_header_2 &i
     return check_header(journal, image, head->header, file_bytes, fit);
 }
 
-ty_status journal_was_used(const storage_file &journal, const uint8_t *identity, bool *used, bool log_is_empty) {
-    *used = false;
+ty_status read_journal_trace(const storage_file &journal, bool log_is_empty, journal_trace *trace) {
+    *trace = {};
     uint64_t file_bytes = 0;
     if (ty_status status = journal.get_size(&file_bytes); status || file_bytes == 0)
         return status;
@@ -237,12 +237,13 @@ ty_status journal_was_used(const storage_file &journal, const uint8_t *identity,
         return refuse_unreadable(journal, image_header_2{}, slots);
     }
     const journal_header_2 &header = slots[version_1 ? 0 : best].header;
-    bool ours = !identity || !memcmp(header.identity, identity, sizeof header.identity);
     // The first batch changes the header, as closing does. One that names an open and took no batch may be of a heap
     // all of whose work is in its log; where there is none, it was left by a creation that failed, and the heap had
     // nothing. One of version 1 was cut to its header when the heap was closed.
     uint64_t writes_before = log_is_empty && header.previous.number ? 2 : 1;
-    *used = ours && (version_1 ? file_bytes > page_bytes : header.number > writes_before);
+    trace->found = true;
+    trace->used = version_1 ? file_bytes > page_bytes : header.number > writes_before;
+    memcpy(trace->heap_identity, header.identity, sizeof trace->heap_identity);
     return TY_OK;
 }
 

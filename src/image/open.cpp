@@ -27,6 +27,7 @@ ty_status image_create(const char *path, const ty_open_options &options, image *
     im->backing = {options.storage, nullptr, im->image_path};
     im->journal = {options.storage, nullptr, im->journal_path};
     im->read_only = options.mode == TY_OPEN_READ_ONLY;
+    im->own_journal_name = !options.journal_path;
     im->background = options.background;
     im->journal_limit_bytes = options.journal_limit_bytes;
     im->copies.bound_bytes = options.memory_bytes;
@@ -72,10 +73,11 @@ ty_status check_no_journal(const image &im) {
     ty_status status = journal.open(im.journal_path, 0);
     if (status)
         return status == TY_E_NOT_FOUND ? TY_OK : status;
-    bool used = false;
-    status = journal_was_used(journal, im.header.current.identity, &used);
+    journal_trace trace;
+    status = read_journal_trace(journal, false, &trace);
     journal.close();
-    if (status || !used)
+    const uint8_t *identity = im.header.current.identity;
+    if (status || !trace.used || memcmp(trace.heap_identity, identity, sizeof trace.heap_identity))
         return status == TY_E_FORMAT || status == TY_E_DAMAGED ? TY_OK : status; // nothing of this heap
     return failure(TY_E_MISMATCH, "open an image that is older than its journal")
         .at(im.journal_path)

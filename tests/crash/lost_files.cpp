@@ -58,8 +58,8 @@ std::optional<open_identity_2> open_named_by_image(const trace &on) {
 // Where nothing was committed, a journal that took no batch says nothing, and a log neither.
 bool journal_holds_something(const trace &on, bool is_empty) {
     opened journal(on, names[journal_name]);
-    bool used = true;
-    return journal.status == TY_OK && (journal_was_used(journal.file, nullptr, &used, is_empty) || used);
+    journal_trace found;
+    return journal.status == TY_OK && (read_journal_trace(journal.file, is_empty, &found) || found.used);
 }
 
 // Names and content are durable then: what is lost is lost before the open.

@@ -39,15 +39,26 @@ ty_status set_number(ty_heap *heap, uint64_t number) {
     return ty_commit(txn);
 }
 
-void make_closed(const disk &on, ty_kind kind = TY_TRANSACTIONAL) {
+void make_closed(const disk &on, ty_kind kind = TY_TRANSACTIONAL, const char *path = heap_path) {
     ty_open_options options = with_log(on, kind);
     ty_heap *heap = nullptr;
-    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    ASSERT_OK(ty_open(path, &options, &heap, nullptr));
     if (kind != TY_TRANSACTIONAL) {
         ASSERT_OK(ty_root_set(heap, "number", ty_alloc_zeroed(heap, 64)));
     }
     ASSERT_OK(set_number(heap, 1));
     ASSERT_OK(ty_close(heap));
+}
+
+std::string identity_of(const disk &on) {
+    char page[4096] = {};
+    EXPECT_TRUE(on.read(heap_path, 0, page));
+    image_header_2 header;
+    memcpy(&header, page, sizeof header);
+    char text[33];
+    for (size_t i = 0; i < 16; ++i)
+        snprintf(text + 2 * i, 3, "%02x", header.identity[i]);
+    return text;
 }
 
 // A heap that died is not opened without its log, also where nothing stands in it.
@@ -59,22 +70,94 @@ TEST(other_heaps_files, a_log_that_holds_nothing_is_not_replaced) {
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     disk died(files.cut(os::sim_cut::keep_all));
     ASSERT_OK(ty_discard(heap));
-    ty_info info{};
-    info.struct_size = sizeof info;
-    ASSERT_OK(ty_read_info(heap_path, died.storage(), &info));
-    char identity[33];
-    for (size_t i = 0; i < 16; ++i)
-        snprintf(identity + 2 * i, 3, "%02x", info.identity[i]);
     options = with_log(died);
     options.log_path = shared_path;
     EXPECT_EQ(TY_E_MISMATCH, ty_open(other_path, &options, &heap, nullptr));
-    EXPECT_NE(nullptr, strstr(ty_error_text(), identity)) << ty_error_text();
+    EXPECT_NE(nullptr, strstr(ty_error_text(), identity_of(died).c_str())) << ty_error_text();
     EXPECT_NE(nullptr, strstr(ty_error_text(), shared_path)) << ty_error_text();
     EXPECT_EQ("(none)", died.read_file(other_path));
     options.mode = TY_OPEN_EXISTING;
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_OK(set_number(heap, 1));
     ASSERT_OK(ty_close(heap));
+}
+
+// A snapshot heap that died before its first batch is not opened without its journal either. Also an archive heap does
+// not take it.
+TEST(other_heaps_files, a_journal_that_was_not_used_is_not_replaced) {
+    disk files;
+    ty_open_options options = with_log(files, TY_SNAPSHOT);
+    options.journal_path = "shared-journal";
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    disk died(files.cut(os::sim_cut::keep_all));
+    ASSERT_OK(ty_discard(heap));
+    make_closed(died, TY_ARCHIVE, "archive.ty");
+    for (ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL})
+        for (const char *path : {other_path, "archive.ty"}) {
+            SCOPED_TRACE(std::string(path) + ", " + std::to_string(kind));
+            options = with_log(died, kind);
+            options.journal_path = "shared-journal";
+            EXPECT_EQ(TY_E_MISMATCH, ty_open(path, &options, &heap, nullptr));
+            EXPECT_NE(nullptr, strstr(ty_error_text(), identity_of(died).c_str())) << ty_error_text();
+            EXPECT_NE(nullptr, strstr(ty_error_text(), "shared-journal")) << ty_error_text();
+        }
+    EXPECT_EQ("(none)", died.read_file(other_path));
+    options = existing(died);
+    options.journal_path = "shared-journal";
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    ASSERT_OK(ty_root_set(heap, "number", ty_alloc_zeroed(heap, 64)));
+    ASSERT_OK(set_number(heap, 1));
+    ASSERT_OK(ty_close(heap));
+}
+
+// The attach of an archive heap died: the journal is its own.
+TEST(other_heaps_files, a_journal_of_its_own_is_replaced) {
+    disk files;
+    make_closed(files, TY_ARCHIVE);
+    ty_open_options options = with_log(files, TY_SNAPSHOT);
+    options.journal_path = "shared-journal";
+    ty_heap *heap = nullptr;
+    const uint64_t begin = os::sim_event_count(files.get());
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    const uint64_t end = os::sim_event_count(files.get());
+    ASSERT_OK(ty_discard(heap));
+    int left = 0;
+    for (uint64_t event = begin; event <= end; ++event) {
+        SCOPED_TRACE(event);
+        disk cut(os::sim_power_cut(files.get(), event, os::sim_cut::keep_all, 1));
+        options.storage = cut.storage();
+        ty_info info{};
+        info.struct_size = sizeof info;
+        ASSERT_OK(ty_read_info(heap_path, cut.storage(), &info));
+        left += info.kind == TY_ARCHIVE && cut.read_file("shared-journal") != "(none)";
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        ASSERT_OK(set_number(heap, 2));
+        ASSERT_OK(ty_close(heap));
+    }
+    EXPECT_GT(left, 0);
+}
+
+// What a creation that died left at the default name is in nobody's way.
+TEST(other_heaps_files, a_journal_that_a_creation_left_is_replaced) {
+    disk files;
+    ty_open_options options = with_log(files, TY_SNAPSHOT);
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    const uint64_t end = os::sim_event_count(files.get());
+    ASSERT_OK(ty_discard(heap));
+    int left = 0;
+    for (uint64_t event = 0; event <= end; ++event) {
+        SCOPED_TRACE(event);
+        disk cut(os::sim_power_cut(files.get(), event, os::sim_cut::keep_all, 1));
+        left += cut.read_file(heap_path) == "(none)" && cut.read_file(journal_path) != "(none)";
+        options.storage = cut.storage();
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        ASSERT_OK(ty_root_set(heap, "number", ty_alloc_zeroed(heap, 64)));
+        ASSERT_OK(set_number(heap, 1));
+        ASSERT_OK(ty_close(heap));
+    }
+    EXPECT_GT(left, 0);
 }
 
 // One that a creation left is of no heap, and in nobody's way.
