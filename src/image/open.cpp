@@ -54,36 +54,6 @@ ty_open_options with_defaults(const ty_open_options &given) {
     return options;
 }
 
-ty_status lock_image(image &im) {
-    ty_status status = im.backing.lock(!im.read_only);
-    if (status != TY_E_BUSY)
-        return status;
-    image_header_2 header;
-    bool repaired = false;
-    uint64_t owner = read_header(im.backing, &header, &repaired) ? 0 : header.owner_process;
-    return failure(TY_E_BUSY, "open a heap that is open already (last opened by process %llu)",
-                   (unsigned long long)owner)
-        .at(im.image_path)
-        .remedy("close it there first; a forked child of that process may hold it, too");
-}
-
-// An archive heap that became a snapshot heap has a journal: then this image is older.
-ty_status check_no_journal(const image &im) {
-    storage_file journal{im.journal.storage};
-    ty_status status = journal.open(im.journal_path, 0);
-    if (status)
-        return status == TY_E_NOT_FOUND ? TY_OK : status;
-    journal_trace trace;
-    status = read_journal_trace(journal, false, &trace);
-    journal.close();
-    const uint8_t *identity = im.header.current.identity;
-    if (status || !trace.used || memcmp(trace.heap_identity, identity, sizeof trace.heap_identity))
-        return status == TY_E_FORMAT || status == TY_E_DAMAGED ? TY_OK : status; // nothing of this heap
-    return failure(TY_E_MISMATCH, "open an image that is older than its journal")
-        .at(im.journal_path)
-        .remedy("put the newest image back, or move the journal away");
-}
-
 ty_found judge_files(const image_header_2 &header, const journal_scan &scan) {
     if (header.state == uint32_t(image_state::closed))
         return scan.batches.count ? TY_FOUND_CLOSED_BATCHES : TY_FOUND_CLOSED;
@@ -93,15 +63,6 @@ ty_found judge_files(const image_header_2 &header, const journal_scan &scan) {
 }
 
 // An archive heap gets a journal. A crash in between leaves an archive heap and a journal that holds nothing.
-// Asked before anything is changed (I7).
-ty_status check_attach(image &im) {
-    if (im.header.current.state != uint32_t(image_state::closed))
-        return failure(TY_E_DAMAGED, "attach a journal to an archive heap that was not closed in order")
-            .at(im.image_path)
-            .remedy("open it as it is, check it, close it, and attach then");
-    return check_journal_place(im);
-}
-
 ty_status attach_journal(image &im, opening &state) {
     image_header_2 &header = im.header.current;
     bool made = false;
@@ -116,23 +77,6 @@ ty_status attach_journal(image &im, opening &state) {
     return TY_OK;
 }
 
-// What is written from here on must be readable for ever: no heap comes to such numbers by itself.
-ty_status check_counters(const image &im, const opening &state) {
-    constexpr uint64_t most = counter_begin_max_2;
-    const journal_header_2 &journal = state.journal.head.header;
-    const batch *newest = state.journal.scan.batches.last;
-    const char *name = counter_above(im.header.current, most);
-    if (!name && std::max(journal.number, journal.open.number) > most)
-        name = "number in the journal's header";
-    if (!name && newest && std::max({newest->epoch, newest->mark.position, newest->mark.sequence}) > most)
-        name = "number of a snapshot in the journal";
-    if (!name)
-        return TY_OK;
-    return failure(TY_E_DAMAGED, "write to a heap with a number that no heap comes to: its %s", name)
-        .at(im.image_path)
-        .remedy("open it read-only, check what it holds, and copy that to another heap");
-}
-
 // The files of an existing heap, from its name to its memory.
 ty_status open_files(image &im, opening &state) {
     if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_OPEN_WRITE))
@@ -142,11 +86,8 @@ ty_status open_files(image &im, opening &state) {
     image_header_2 &header = im.header.current;
     if (ty_status status = read_header(im.backing, &header, &state.report.header_repaired, &state.other_log))
         return status;
-    if ((header.features_read_only & ~known_features_read_only) && !im.read_only)
-        return failure(TY_E_FORMAT, "write to a heap with features that this library does not know (%#llx)",
-                       (unsigned long long)header.features_read_only)
-            .at(im.image_path)
-            .remedy("open it read-only, or use a newer version of the library");
+    if (ty_status status = check_features(im))
+        return status;
     im.kind = ty_kind(header.kind);
     bool closed = header.state == uint32_t(image_state::closed);
     state.report.maybe_inconsistent = im.kind == TY_ARCHIVE && !closed;

@@ -34,6 +34,14 @@ ty_status create_journal(image &im, bool *made);
 // Before it, where the image knows of none: refuses if there is one that may be needed, and locks what is there.
 ty_status check_journal_place(image &im);
 
+// open_checks.cpp: refusals, before anything is changed (I7). Locks the image; TY_E_BUSY: it is open elsewhere.
+ty_status lock_image(image &im);
+ty_status check_features(const image &im);
+// An archive heap that became a snapshot heap has a journal: then this image is older.
+ty_status check_no_journal(const image &im);
+ty_status check_counters(const image &im, const opening &state);
+ty_status check_attach(image &im);
+
 // open_memory.cpp: the image mapped, and what batches hold beyond it; a heap of it, and its written pages tracked.
 ty_status take_memory(image &im, opening &state);
 ty_status start_memory(image &im, const opening &state); // the same of what is mapped

@@ -3,6 +3,7 @@
 #include "descriptor.hpp"
 #include "file_access.hpp"
 #include "file_failure.hpp"
+#include "file_name.hpp"
 #include "kernel_abi.hpp"
 #include "links.hpp"
 #include "size_signal.hpp"
@@ -17,6 +18,9 @@
 #include <taiyen/storage.h>
 
 struct ty_file {
+    explicit ty_file(const char *path) : name(path) {}
+
+    taiyen::os::file_name name; // the text as it was opened lies behind this struct
     int fd = -1;
     off_t mark = 0; // N2
     bool writable = false;
@@ -27,8 +31,7 @@ struct ty_file {
     std::atomic<bool> writes_durably = true; // until the kernel refuses it
     taiyen::os::write_queue queue;
     taiyen::os::mutex moving{taiyen::os::lock_rank::storage}; // while fd stands elsewhere than at the mark
-    // As it was opened, for error texts; it lies behind this struct.
-    const char *path() const { return reinterpret_cast<const char *>(this + 1); }
+    const char *path() const { return name.text(); }
 };
 
 namespace taiyen::os {
@@ -134,8 +137,9 @@ ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened
     void *memory = sys::memory(sizeof(ty_file) + path_bytes);
     if (memory == nullptr)
         return failure(TY_E_MEMORY, "open the file").at(path).cause(ENOMEM).remedy("%s", remedy_for(ENOMEM));
-    auto *file = new (memory) ty_file{};
-    memcpy(static_cast<void *>(file + 1), path, path_bytes);
+    char *opened_path = static_cast<char *>(memory) + sizeof(ty_file);
+    memcpy(opened_path, path, path_bytes);
+    auto *file = new (memory) ty_file(opened_path);
     bool create = (flags & TY_OPEN_CREATE) != 0;
     file->writable = (flags & (TY_OPEN_WRITE | TY_OPEN_CREATE)) != 0;
     // Not blocking: opening a pipe must not wait for its other end.
@@ -144,6 +148,8 @@ ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened
     int fd = open_number(path, mode | (create ? O_CREAT | O_EXCL : 0), flags & TY_OPEN_PRIVATE ? 0600 : 0666, &made);
     ty_status status = fd < 0 ? open_failure(path, errno) : check_opened(fd, path, file);
     if (status == TY_OK) {
+        if (create)
+            file->name.expect_rename();
         *opened = file;
         return TY_OK;
     }
@@ -167,6 +173,7 @@ void direct_close(void *, ty_file *file) {
             static_cast<void>(sys::fcntl(file->fd, F_OFD_SETLK, &range));
         sys::close(file->fd);
     }
+    file->name.close();
     free(file);
 }
 
@@ -443,6 +450,7 @@ ty_status direct_lock(void *, ty_file *file, bool exclusive) {
 ty_status direct_rename(void *, const char *from, const char *to) {
     if (sys::rename(from, to) != 0)
         return file_failure("rename the file", from, UINT64_MAX, errno);
+    file_name::renamed(from, to);
     return TY_OK;
 }
 

@@ -140,6 +140,8 @@ int live(life one, int full_at) {
         }
         ty_status status = one.step(step);
         if (status == TY_E_SPACE && full) {
+            if (strstr(ty_error_text(), "-creating")) // no such file is there
+                return tell(one, full_at, step, status);
             one.empty();
             full = false;
             status = one.step(step);

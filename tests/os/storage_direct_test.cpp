@@ -443,3 +443,30 @@ TEST_F(storage_direct, a_file_system_in_memory_works_too) {
     close(file);
     EXPECT_EQ(disk.remove(disk.context, path.c_str()), TY_OK);
 }
+
+// A heap's files are made under another name. Errors of the same session name the file that there is.
+TEST_F(storage_direct, errors_of_a_renamed_file_name_it_as_it_is_called) {
+    const std::string making = folder.file("h-creating"), made = folder.file("a-longer-name-than-before");
+    const std::string other = folder.file("o");
+    ty_file *file = make(making, 1, 'a');
+    ty_file *beside = make(other, 1, 'b');
+    aligned_buffer buffer(block);
+    EXPECT_NE(read(file, block, buffer.data, block), TY_OK);
+    EXPECT_TRUE(text_has(making)) << ty_error_text();
+    ASSERT_EQ(disk.rename(disk.context, making.c_str(), made.c_str()), TY_OK);
+    EXPECT_NE(read(file, block, buffer.data, block), TY_OK);
+    EXPECT_TRUE(text_has(made)) << ty_error_text();
+    EXPECT_NE(read(beside, block, buffer.data, block), TY_OK);
+    EXPECT_TRUE(text_has(other)) << ty_error_text();
+    close(beside); // the list goes on without it
+    // The next file of that name is another one, and so is a rename from the name of one that is closed.
+    ty_file *second = make(making, 1, 'c');
+    ASSERT_EQ(disk.rename(disk.context, making.c_str(), other.c_str()), TY_OK);
+    EXPECT_NE(read(second, block, buffer.data, block), TY_OK);
+    EXPECT_TRUE(text_has(other)) << ty_error_text();
+    EXPECT_NE(read(file, block, buffer.data, block), TY_OK);
+    EXPECT_TRUE(text_has(made)) << ty_error_text();
+    close(second);
+    close(file);
+    EXPECT_NE(disk.rename(disk.context, making.c_str(), other.c_str()), TY_OK);
+}

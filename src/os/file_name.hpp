@@ -1,0 +1,34 @@
+// The name of an open file, for error texts.
+#pragma once
+
+#include <atomic>
+
+namespace taiyen::os {
+
+// A file that is made under a name for the time being, and renamed, has its new name from then on: the other one leads
+// to nothing that a user could look at. Text may be asked for at any time.
+class file_name {
+public:
+    // opened: outlives this.
+    explicit constexpr file_name(const char *opened) : opened_(opened) {}
+
+    const char *text() const {
+        const char *renamed = renamed_.load(std::memory_order_acquire); // pairs with the store of a rename
+        return renamed != nullptr ? renamed : opened_;
+    }
+    // The file was created: the first rename from its name is its own.
+    void expect_rename();
+    // A rename was done, perhaps of a file that expects one. Where memory is short it keeps the name that it had.
+    static void renamed(const char *from, const char *to);
+    void close();
+
+private:
+    void leave_list(); // under the list's lock
+
+    const char *opened_;
+    std::atomic<char *> renamed_{nullptr};
+    std::atomic<bool> expects_{false}; // in the list; changed under its lock
+    file_name *next_ = nullptr;        // guarded by the list's lock
+};
+
+} // namespace taiyen::os
