@@ -147,7 +147,8 @@ std::string epochs_of(const ty_info &info) {
 }
 
 void print_words(const heap_files &files, const ty_info &info) {
-    std::printf("%s: %s heap, format %u\n", files.path.c_str(), kind_name(info.kind), info.format_version);
+    std::printf("%s: %s heap, format %u\n", text::printable(files.path).c_str(), kind_name(info.kind),
+                info.format_version);
     print_line("identity", identity_of(info));
     print_line("created", time_of(info.created_unix_s));
     print_line("base", text::hex(info.base));

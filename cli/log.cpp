@@ -45,8 +45,8 @@ void print_json(const std::string &path, const ty_log_info &info) {
 
 void print_words(const std::string &path, const ty_log_info &info) {
     const uint64_t in_use = info.end_position - info.start_position;
-    std::printf("%s: its log has format %u and %s in blocks of %s\n", path.c_str(), info.format_version,
-                text::size(info.size_bytes).c_str(), text::size(info.block_bytes).c_str());
+    std::printf("%s: its log has format %u and %s in blocks of %s\n", text::printable(path).c_str(),
+                info.format_version, text::size(info.size_bytes).c_str(), text::size(info.block_bytes).c_str());
     std::printf("  in use    %s (%s)\n", text::size(in_use).c_str(),
                 text::percent(double(in_use) / double(info.size_bytes)).c_str());
     if (info.transactions == 0) {

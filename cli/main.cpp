@@ -1,6 +1,7 @@
 // taiyen: looks at heap files, checks them, draws them.
 #include "commands.hpp"
 #include "heap_map.hpp"
+#include "text.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -63,7 +64,7 @@ int run(int argc, char **argv) {
     } catch (const CLI::ParseError &error) {
         if (error.get_exit_code() == 0)
             return app.exit(error); // --help and --version
-        std::fprintf(stderr, "taiyen: %s\nTry 'taiyen --help'.\n", error.what());
+        std::fprintf(stderr, "taiyen: %s\nTry 'taiyen --help'.\n", text::printable(error.what()).c_str());
         return cli::exit_cannot;
     }
     if (info->parsed())

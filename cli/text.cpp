@@ -40,6 +40,20 @@ std::string hex(const void *address) {
     return text;
 }
 
+std::string printable(const std::string &name) {
+    std::string line;
+    for (const char one : name) {
+        const auto code = static_cast<unsigned char>(one);
+        char escaped[5];
+        snprintf(escaped, sizeof escaped, "\\x%02x", code);
+        if (code < 0x20 || code == 0x7f)
+            line += escaped;
+        else
+            line += code == '\\' ? "\\\\" : std::string(1, one);
+    }
+    return line;
+}
+
 std::string counted(uint64_t number, const char *thing) {
     std::string text = count(number) + " " + thing;
     if (number == 1)

@@ -26,7 +26,7 @@ bool on_progress(uint64_t done_bytes, uint64_t total_bytes, void *context) {
 void on_problem(const char *problem, void *context) {
     auto &found = *static_cast<findings *>(context);
     found.progress.clear();
-    std::printf("%s: %s\n", found.files.path.c_str(), as_options(problem).c_str());
+    std::printf("%s: %s\n", text::printable(found.files.path).c_str(), as_options(problem).c_str());
     ++found.problems;
 }
 
@@ -54,10 +54,10 @@ int verify_heap(findings &found, ty_heap_stats &stats) {
 
 int verify(const heap_files &files, verify_part part) {
     findings found{files};
-    const char *path = files.path.c_str();
+    const std::string path = text::printable(files.path);
     if (part != verify_part::structures) {
         const ty_open_options options = files.options();
-        const ty_status status = ty_scrub_with(path, &options, on_progress, on_problem, &found);
+        const ty_status status = ty_scrub_with(files.path.c_str(), &options, on_progress, on_problem, &found);
         found.progress.clear();
         if (status && (status != TY_E_DAMAGED || found.problems == 0))
             return complain(status);
@@ -67,14 +67,14 @@ int verify(const heap_files &files, verify_part part) {
         if (const int code = verify_heap(found, stats))
             return found.problems ? exit_problems : code;
     if (found.problems) {
-        std::printf("%s: %s found\n", path, text::counted(found.problems, "problem").c_str());
+        std::printf("%s: %s found\n", path.c_str(), text::counted(found.problems, "problem").c_str());
         return exit_problems;
     }
     std::string checked = part == verify_part::structures ? "" : text::size(found.checked_bytes) + " of files";
     if (part != verify_part::files)
         checked += (checked.empty() ? "the structures of " : " and the structures of ") +
                    text::counted(stats.live_blocks, "block");
-    std::printf("%s: sound; checked %s\n", path, checked.c_str());
+    std::printf("%s: sound; checked %s\n", path.c_str(), checked.c_str());
     return exit_fine;
 }
 

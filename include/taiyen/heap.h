@@ -154,14 +154,15 @@ typedef struct ty_heap_stats {
     size_t live_blocks;
     size_t live_bytes;     /* usable bytes of live blocks */
     size_t control_bytes;  /* header and the touched part of the tables */
-    size_t resident_bytes; /* of the span, as the kernel counts it */
+    size_t resident_bytes; /* of the span, as the kernel counts it; 0: not known (without /proc) */
     size_t free_runs;
     size_t free_bytes;         /* free within touched_bytes: free runs and free blocks of spans */
     size_t largest_free_bytes; /* largest block that could be allocated now */
     double availability;       /* how much of the free space of the touched part can really be used, 0 to 1: for
                                   log-spaced sizes s from 16 B to the free total O, the mean of
                                   (sum over free blocks F of floor(F/s)*s) / O; 1 when nothing is free */
-    double page_efficiency;    /* live_bytes / resident_bytes, 0 to 1; 1 when nothing is resident */
+    double page_efficiency;    /* live_bytes / resident_bytes, 0 to 1; 1 when nothing is resident, or
+                                  that is not known */
     size_t used_bytes;         /* of pages that blocks lie in: what ty_heap_set_limits bounds */
 } ty_heap_stats;
 

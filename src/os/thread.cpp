@@ -175,7 +175,10 @@ ty_status thread::start(void *(*main)(void *), void *argument) {
     }
     if (error == 0)
         return TY_OK;
-    return failure(TY_E_MEMORY, "start a thread").cause(error).remedy("free memory, or raise the limit: ulimit -u");
+    return failure(TY_E_MEMORY, "start a thread")
+        .cause(error)
+        .remedy("free memory, or raise the limits of threads (ulimit -u, a container's --pids-limit) and of address "
+                "space (ulimit -v, -d)");
 }
 
 void thread::join() {
