@@ -87,14 +87,15 @@ typedef enum ty_background {
 typedef struct ty_open_options {
     size_t struct_size; /* sizeof(ty_open_options), set by the _INIT macro */
     ty_open_mode mode;
-    ty_kind kind;              /* of a new heap; an existing archive heap becomes a snapshot heap by TY_SNAPSHOT, an
-                                  existing snapshot heap transactional by TY_TRANSACTIONAL, and a transactional one a
-                                  snapshot heap by TY_SNAPSHOT: its log is replayed and removed */
-    size_t limit_bytes;        /* of a new heap, 0: 64 GiB; an existing heap is raised to it when it is larger */
-    void *base;                /* of a new heap; NULL: the library picks a place that address-space randomisation does
-                                  not use, by the heap's identity */
-    ty_class_table classes;    /* of a new heap */
-    const char *journal_path;  /* NULL: the image's path + "-journal" */
+    ty_kind kind;           /* of a new heap; an existing archive heap becomes a snapshot heap by TY_SNAPSHOT, an
+                               existing snapshot heap transactional by TY_TRANSACTIONAL, and a transactional one a
+                               snapshot heap by TY_SNAPSHOT: its log is replayed and removed */
+    size_t limit_bytes;     /* of a new heap, 0: 64 GiB; an existing heap is raised to it when it is larger */
+    void *base;             /* of a new heap; NULL: the library picks a place that address-space randomisation does
+                               not use, by the heap's identity */
+    ty_class_table classes; /* of a new heap */
+    const char
+        *journal_path; /* NULL: the image's path + "-journal". TY_E_ARGUMENT if it leads to the image or the log */
     const ty_storage *storage; /* NULL: ty_storage_default() */
     ty_tracking tracking;
     ty_background background;
@@ -104,7 +105,8 @@ typedef struct ty_open_options {
     size_t journal_limit_bytes; /* when unapplied batches exceed it, a snapshot applies first. 0: 1 GiB, or a
                                    quarter of that memory if it is less */
     /* For transactional heaps: */
-    const char *log_path;          /* NULL: the image's path + "-log"; may be on another device */
+    const char *log_path;          /* NULL: the image's path + "-log"; may be on another device. TY_E_ARGUMENT if it
+                                      leads to the image or the journal */
     size_t log_bytes;              /* of a new log, 0: 256 MiB. Fixed from then on */
     const struct ty_log_sink *log; /* keep the log there instead of in a file; the heap does not own it */
     bool automatic;                /* TY_STORES_DEFAULT means automatic */
@@ -271,16 +273,18 @@ typedef struct ty_info {
     uint64_t journal_bytes; /* size of the journal */
     uint64_t created_unix_s;
     ty_found found;      /* what an open would report */
-    char open_text[256]; /* what an open would do, as one sentence */
+    char open_text[256]; /* what an open would do with image, journal and log, as one sentence: it is refused, and why;
+                            or it opens, with what it reads from the journal and replays from the log */
     /* Of transactional heaps: */
     uint64_t log_identity;
     uint64_t log_position; /* where the epoch that an open would restore stands in the log */
     uint64_t log_sequence; /* of the last transaction that this epoch holds */
 } ty_info;
 
-/* Reads the parameters of a heap from its files. Needs read permission only, changes nothing, works while the heap is
- * open elsewhere (the figures may then be of different moments). storage may be NULL.
- * Errors: TY_E_NOT_FOUND, TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_IO. Thread-safe. */
+/* Reads the parameters of a heap from its files: image, journal and log are read as far as an open reads them, so what
+ * is wrong with journal or log stands in open_text. Needs read permission only, changes nothing, works while the heap
+ * is open elsewhere (the figures may then be of different moments). storage may be NULL. Errors: TY_E_NOT_FOUND,
+ * TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_IO. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_read_info(const char *path, const ty_storage *storage, ty_info *info);
 
 /* The same of the files that an open with these options would take: journal_path, log_path, log and storage count.

@@ -265,7 +265,7 @@ ty_status ty_read_info_with(const char *path, const ty_open_options *options, ty
         return status;
     ty_info known{};
     known.struct_size = sizeof known;
-    if (ty_status status = image_read_info(path, *used.storage, &known, nullptr, used.journal_path))
+    if (ty_status status = txn_read_info(path, used, &known))
         return status;
     copy_output(&known, sizeof known, info);
     return TY_OK;

@@ -81,9 +81,16 @@ ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size
 ty_status image_dirty_count(ty_heap *heap, uint64_t *pages);
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
-// log may be NULL. journal_path NULL: beside the image.
+// log may be NULL. journal_path NULL: beside the image. *refusal (may be NULL): what image and journal would have an
+// open refused for; then the figures that the journal has a part in are those of the image alone. status TY_OK:
+// nothing.
 ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
-                          const char *journal_path = nullptr);
+                          const char *journal_path = nullptr, ty_error *refusal = nullptr);
+// Whether `other`, as resolved, is the path of the heap's image or journal: *same is that word, or NULL.
+// Errors: TY_E_ARGUMENT where these are the same.
+ty_status image_tell_same(const char *path, const ty_open_options &options, const char *other, const char **same);
+// The text of info says that an open would be refused for this.
+void image_tell_refusal(const ty_error &refusal, ty_info *info);
 ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
                       ty_problem_callback *problem, void *context, const char *journal_path = nullptr);
 // Refuses what a forked child, or a reader, may not do; of a heap without an image, nothing.

@@ -1,6 +1,7 @@
 // What the files say, without opening the heap.
 #include "headers.hpp"
 #include "image.hpp"
+#include "image_runtime.hpp"
 #include "journal.hpp"
 #include "paths.hpp"
 
@@ -32,14 +33,10 @@ void take_header(const image_header_2 &header, ty_info *info) {
     info->log_identity = header.log_identity;
 }
 
-// What an open would do. Problems of the journal are told, not returned: the image's parameters are still of use.
-void foretell(ty_status journal_status, const journal_scan &scan, ty_info *info) {
+// What an open would do, as far as image and journal tell.
+void foretell(const journal_contents &contents, ty_info *info) {
+    const journal_scan &scan = contents.scan;
     const char *text = "opens at once";
-    info->found = info->closed ? TY_FOUND_CLOSED : TY_FOUND_DIED;
-    if (journal_status) {
-        snprintf(info->open_text, sizeof info->open_text, "would be refused: %s", ty_error_text());
-        return;
-    }
     if (info->in_use) {
         text = "is open now; another open would be refused";
     } else if (scan.batches.count) {
@@ -54,13 +51,25 @@ void foretell(ty_status journal_status, const journal_scan &scan, ty_info *info)
         text = info->kind == TY_ARCHIVE ? "opens, but its process died: the content may be a mixture"
                                         : "opens with the last snapshot; its process died without closing it";
     }
-    snprintf(info->open_text, sizeof info->open_text, "%s", text);
+    snprintf(info->open_text, sizeof info->open_text, "%s%s", text,
+             contents.missing ? "; its journal is missing or old, and not needed" : "");
+}
+
+// The journal is read, or what an open would be refused for is told.
+ty_status look_at_journal(storage_file &journal, const char *path, const image_header_2 &header,
+                          journal_contents *contents, ty_info *info) {
+    if (!has_journal(info->kind))
+        return check_no_journal(*journal.storage, path, header);
+    ty_status status = read_journal(journal, path, journal_use::look, header, contents);
+    if (journal.is_open())
+        (void)journal.get_size(&info->journal_bytes); // what fails is told already
+    return status;
 }
 
 } // namespace
 
 ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
-                          const char *given_journal_path) {
+                          const char *given_journal_path, ty_error *refusal) {
     size_t struct_size = info->struct_size;
     *info = {};
     info->struct_size = struct_size;
@@ -77,15 +86,19 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     take_header(header, info);
     info->image_bytes = allocated_bytes(image);
     info->in_use = image.lock(false) == TY_E_BUSY;
+    info->found = info->closed ? TY_FOUND_CLOSED : TY_FOUND_DIED;
     journal_contents contents;
     const journal_scan &scan = contents.scan;
     char *journal_path = nullptr;
-    status = resolve_beside(storage, path, journal_suffix, given_journal_path, &journal_path);
-    if (!status && has_journal(info->kind)) {
-        status = read_journal(journal, journal_path, journal_use::look, header, &contents);
-        if (journal.is_open())
-            (void)journal.get_size(&info->journal_bytes); // what fails is told already
-    }
+    status = resolve_journal(storage, path, given_journal_path, &journal_path);
+    if (!status)
+        status = look_at_journal(journal, journal_path, header, &contents, info);
+    if (info->in_use && journal.is_open())
+        status = TY_OK; // what is being written may read as a mixture
+    ty_error refused = status ? keep_error() : ty_error{};
+    foretell(contents, info);
+    if (status && !info->in_use)
+        image_tell_refusal(refused, info);
     info->batches = scan.batches.count;
     info->batch_pages = scan.batches.pages();
     if (scan.batches.last)
@@ -95,12 +108,18 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     info->log_sequence = restored.mark.sequence;
     if (log)
         *log = restored;
-    foretell(info->in_use ? TY_OK : status, scan, info);
+    if (refusal)
+        *refusal = refused;
     contents.scan.batches.clear();
     free(journal_path);
     journal.close();
     image.close();
     return TY_OK;
+}
+
+void image_tell_refusal(const ty_error &refusal, ty_info *info) {
+    (void)report_error(refusal); // its fields as one line
+    snprintf(info->open_text, sizeof info->open_text, "would be refused: %s", ty_error_text());
 }
 
 } // namespace taiyen

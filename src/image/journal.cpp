@@ -1,6 +1,7 @@
 #include "journal.hpp"
 
 #include "checksum.hpp"
+#include "paths.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -70,6 +71,34 @@ uint64_t batch_list::pages() const {
     for (const batch *b = first; b; b = b->next)
         sum += b->copies.count;
     return sum;
+}
+
+ty_status resolve_journal(const ty_storage &storage, const char *image_path, const char *given, char **resolved) {
+    char *image = nullptr;
+    if (ty_status status = resolve_beside(storage, image_path, journal_suffix, given, resolved))
+        return status;
+    if (ty_status status = resolve_path(storage, image_path, &image))
+        return status;
+    const bool same = strcmp(image, *resolved) == 0;
+    free(image);
+    if (!same)
+        return TY_OK;
+    return failure(TY_E_ARGUMENT, "use the heap's image as its journal")
+        .at(*resolved)
+        .remedy("give journal_path another path, or none");
+}
+
+ty_status image_tell_same(const char *path, const ty_open_options &options, const char *other, const char **same) {
+    char *image = nullptr, *journal = nullptr;
+    const ty_storage &storage = *options.storage;
+    ty_status status = resolve_path(storage, path, &image);
+    if (!status)
+        status = resolve_journal(storage, path, options.journal_path, &journal);
+    if (!status)
+        *same = !strcmp(image, other) ? "image" : !strcmp(journal, other) ? "journal" : nullptr;
+    free(image);
+    free(journal);
+    return status;
 }
 
 ty_status read_batch(const storage_file &journal, const batch &b, const page_sink &sink) {

@@ -121,6 +121,9 @@ enum class journal_use { look, read, write };
 ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header_2 &image,
                        journal_contents *contents);
 
+// Of an image that has none, an archive's: one that became a snapshot heap has a journal, and then this image is older.
+ty_status check_no_journal(const ty_storage &storage, const char *path, const image_header_2 &image);
+
 // What a layer with a log needs to know of the epoch that header and batches restore.
 image_log log_of(const image_header_2 &header, const batch_list &batches);
 

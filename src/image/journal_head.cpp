@@ -247,6 +247,20 @@ ty_status read_journal_trace(const storage_file &journal, bool log_is_empty, jou
     return TY_OK;
 }
 
+ty_status check_no_journal(const ty_storage &storage, const char *path, const image_header_2 &image) {
+    storage_file journal{&storage};
+    if (ty_status status = journal.open(path, 0))
+        return status == TY_E_NOT_FOUND ? TY_OK : status;
+    bool used = false;
+    ty_status status = journal_was_used(journal, image.identity, &used);
+    journal.close();
+    if (status || !used)
+        return status == TY_E_FORMAT || status == TY_E_DAMAGED ? TY_OK : status; // nothing of this heap
+    return failure(TY_E_MISMATCH, "open an image that is older than its journal")
+        .at(path)
+        .remedy("put the newest image back, or move the journal away");
+}
+
 ty_status read_journal(storage_file &journal, const char *path, journal_use use, const image_header_2 &image,
                        journal_contents *contents) {
     ty_status status = journal.open(path, use == journal_use::write ? TY_OPEN_WRITE : 0);

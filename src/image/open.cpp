@@ -23,7 +23,7 @@ ty_status image_create(const char *path, const ty_open_options &options, image *
     im->purge = image_purge;
     ty_status status = resolve_path(*options.storage, path, &im->image_path);
     if (!status)
-        status = resolve_beside(*options.storage, path, journal_suffix, options.journal_path, &im->journal_path);
+        status = resolve_journal(*options.storage, path, options.journal_path, &im->journal_path);
     im->backing = {options.storage, nullptr, im->image_path};
     im->journal = {options.storage, nullptr, im->journal_path};
     im->read_only = options.mode == TY_OPEN_READ_ONLY;
@@ -93,7 +93,7 @@ ty_status open_files(image &im, opening &state) {
     state.report.maybe_inconsistent = im.kind == TY_ARCHIVE && !closed;
     journal_use use = im.read_only ? journal_use::read : journal_use::write;
     if (ty_status status = has_journal(im.kind) ? read_journal(im.journal, im.journal_path, use, header, &state.journal)
-                                                : check_no_journal(im))
+                                                : check_no_journal(*im.journal.storage, im.journal_path, header))
         return status;
     if (ty_status status = im.read_only ? TY_OK : check_counters(im, state))
         return status;

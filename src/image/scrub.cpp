@@ -247,7 +247,7 @@ ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_c
     char *journal_path = nullptr;
     ty_status status = image.open(path, 0);
     if (!status)
-        status = resolve_beside(storage, path, journal_suffix, given_journal_path, &journal_path);
+        status = resolve_journal(storage, path, given_journal_path, &journal_path);
     if (!status)
         status = scrub_files(image, journal, journal_path, progress, problem, context);
     journal.close();

@@ -36,6 +36,47 @@ ty_status refuse_other_heap(const log_place &place, const log_header_2 &header) 
         .remedy("give each heap a log of its own with log_path; move this one away only if its heap is gone");
 }
 
+// The heap was not closed in order, and its log is not there.
+ty_status refuse_missing_log(const log_place &place) {
+    return failure(TY_E_NOT_FOUND, "open a heap without its log: there may be transactions in it")
+        .at(place.path)
+        .remedy("put the log back, or name it with log_path");
+}
+
+// Whether what is open is another log of the heap that holds nothing: one that an open was about to give it.
+bool is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity) {
+    log_header_2 header;
+    if (log_check(*place.sink, place.path, nullptr, &header) ||
+        memcmp(header.heap_identity, heap.heap, sizeof heap.heap) || !holds_nothing(*place.sink, place.path, header))
+        return false;
+    *log_identity = header.log_identity;
+    return true;
+}
+
+// Whether it is another log of the same heap, of an earlier open, and the heap was closed in order since.
+bool is_earlier_log(const log_header_2 &header, const image_log &told) {
+    return told.closed && header.log_identity != told.log_identity && header.open.number < told.open.number &&
+           !memcmp(header.heap_identity, told.heap_identity, sizeof header.heap_identity);
+}
+
+// A heap that has no log may have its journal where a log would lie: so only where there is a log, or is to be one.
+ty_status check_apart(const log_place &place, const char *heap_path) {
+    const ty_open_options &options = *place.options;
+    const char *same = nullptr;
+    if (ty_status status = image_tell_same(heap_path, options, place.path, &same); status || !same)
+        return status;
+    if (!options.log_path && options.kind != TY_TRANSACTIONAL) {
+        log_place look{&options, place.path, nullptr, nullptr, nullptr};
+        const bool is_log = !place_open(look, false) && !log_check(*look.sink, look.path, nullptr, nullptr);
+        sink_destroy(look.own);
+        if (!is_log)
+            return TY_OK;
+    }
+    return failure(TY_E_ARGUMENT, "use one file as the heap's log and its %s", same)
+        .at(place.path)
+        .remedy("give log_path and journal_path paths of their own, or none");
+}
+
 // The file under another name, then under its own.
 ty_status make_file(log_place &place, const log_identity &identity, const log_open_2 &open) {
     const ty_open_options &options = *place.options;
@@ -72,8 +113,16 @@ ty_status make_file(log_place &place, const log_identity &identity, const log_op
 
 ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options) {
     place = {&options, nullptr, nullptr, nullptr, nullptr};
-    if (!options.log)
-        return resolve_beside(*options.storage, heap_path, log_suffix, options.log_path, &place.path);
+    if (!options.log) {
+        ty_status status = resolve_beside(*options.storage, heap_path, log_suffix, options.log_path, &place.path);
+        if (!status && heap_path)
+            status = check_apart(place, heap_path);
+        if (status) {
+            free(place.path);
+            place.path = nullptr;
+        }
+        return status;
+    }
     place.path = path_with(sink_name, "");
     return place.path ? TY_OK : TY_E_MEMORY;
 }
@@ -100,12 +149,6 @@ ty_status place_open(log_place &place, bool writable) {
     return status == TY_E_FORMAT ? TY_E_NOT_FOUND : status;
 }
 
-ty_status refuse_missing_log(const log_place &place) {
-    return failure(TY_E_NOT_FOUND, "open a heap without its log: there may be transactions in it")
-        .at(place.path)
-        .remedy("put the log back, or name it with log_path");
-}
-
 // A creation that failed or died may leave its log: one that no open named yet, or the creation's own alone. The latter
 // looks like that of a heap which died before its first commit; it is known by its name, beside an image that is
 // missing.
@@ -117,8 +160,8 @@ bool left_by_creation(const log_place &place, const log_header_2 &header) {
 }
 
 // Nothing that a heap may need is written over: only what is this heap's own, or was never used.
-ty_status place_check(log_place &place, const log_identity &identity) {
-    ty_status status = place_open(place, true);
+ty_status place_check(log_place &place, const log_identity &identity, bool writable) {
+    ty_status status = place_open(place, writable);
     if (status == TY_E_NOT_FOUND)
         return TY_OK;
     if (status)
@@ -141,15 +184,6 @@ ty_status place_make(log_place &place, const log_identity &identity, const log_o
     sink_destroy(place.own);
     place.sink = place.own = nullptr;
     return make_file(place, identity, open);
-}
-
-bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity) {
-    log_header_2 header;
-    if (log_check(*place.sink, place.path, nullptr, &header) ||
-        memcmp(header.heap_identity, heap.heap, sizeof heap.heap) || !holds_nothing(*place.sink, place.path, header))
-        return false;
-    *log_identity = header.log_identity;
-    return true;
 }
 
 ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older) {
@@ -193,9 +227,26 @@ ty_status place_check_not_newer(const log_place &place, const image_log &told) {
         .remedy("put the newest image and journal back; or move the log away, if what is in it is not wanted");
 }
 
-bool is_earlier_log(const log_header_2 &header, const image_log &told) {
-    return told.closed && header.log_identity != told.log_identity && header.open.number < told.open.number &&
-           !memcmp(header.heap_identity, told.heap_identity, sizeof header.heap_identity);
+ty_status place_find(log_place &place, const log_identity &identity, const image_log &told, bool writable,
+                     log_header_2 *found, log_fit *fit, uint64_t *other) {
+    *fit = log_fit::fits;
+    ty_status status = place_open(place, writable);
+    if (status == TY_E_NOT_FOUND) {
+        *fit = log_fit::missing;
+        return told.closed ? TY_OK : refuse_missing_log(place);
+    }
+    if (!status)
+        status = log_check(*place.sink, place.path, &identity, found);
+    bool older = false;
+    if (!status)
+        status = place_check_open(place, *found, told, &older);
+    else if (status == TY_E_MISMATCH && told.closed && is_unused(place, identity, other))
+        return *fit = log_fit::unused, TY_OK;
+    else if (status == TY_E_MISMATCH && is_earlier_log(*found, told))
+        return *fit = log_fit::older, TY_OK;
+    if (older)
+        *fit = log_fit::older;
+    return status;
 }
 
 ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,

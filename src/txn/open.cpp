@@ -103,27 +103,17 @@ ty_status check_counters(const opening &state) {
 ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity) {
     if (told.version_1)
         return find_old_log(state, told, log_identity);
-    ty_status status = place_open(state.place, !state.read_only());
-    bool missing = status == TY_E_NOT_FOUND, older = false;
-    log_header_2 &header = state.found;
-    if (!status)
-        status = log_check(*state.place.sink, state.place.path, &state.identity, &header);
+    log_fit fit = log_fit::fits;
     uint64_t other = 0;
-    bool unused = status == TY_E_MISMATCH && told.closed && place_is_unused(state.place, state.identity, &other);
-    if (missing && !told.closed)
-        return refuse_missing_log(state.place);
-    if (!status)
-        status = place_check_open(state.place, header, told, &older);
-    else if (status == TY_E_MISMATCH && !unused && is_earlier_log(header, told))
-        status = (older = true, TY_OK);
-    if (missing || unused || (!status && older)) {
-        state.from = {0, 0, told.mark.sequence};
-        state.plan.contents.end = state.plan.contents.tail = state.from;
-        replace_log(state, !unused, other, log_identity);
-        return TY_OK;
-    }
+    ty_status status = place_find(state.place, state.identity, told, !state.read_only(), &state.found, &fit, &other);
     if (status)
         return status;
+    if (fit != log_fit::fits) {
+        state.from = {0, 0, told.mark.sequence};
+        state.plan.contents.end = state.plan.contents.tail = state.from;
+        replace_log(state, fit != log_fit::unused, other, log_identity);
+        return TY_OK;
+    }
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
     if ((status = replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan)))
         return status;

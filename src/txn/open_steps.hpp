@@ -24,19 +24,25 @@ void place_destroy(log_place &place); // the file is closed, not removed
 
 // Opens what is there. TY_E_NOT_FOUND: nothing is; for a user's sink, it was never formatted.
 ty_status place_open(log_place &place, bool writable);
-// The heap was not closed in order, and its log is not there.
-ty_status refuse_missing_log(const log_place &place);
 // Whether a log may be made there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
-ty_status place_check(log_place &place, const log_identity &identity);
+ty_status place_check(log_place &place, const log_identity &identity, bool writable = true);
 // Makes a log that holds nothing, after place_check or where place_open found nothing: whole before it has its name.
 // Failing, it leaves none.
 ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open);
 // Whether the log is of the open that the heap's image names. Else the open is refused, unless the heap was closed in
 // order and the log is older: then it is of no consequence.
 ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older);
-// Whether it is another log of the same heap, of an earlier open, and the heap was closed in order since: of no
-// consequence, too.
-bool is_earlier_log(const log_header_2 &header, const image_log &told);
+// What a log is to the image of a heap that has one.
+enum class log_fit {
+    fits,
+    missing, // of no consequence, as the next: a writing open makes one
+    older,
+    unused // another log of the heap that holds nothing: it serves
+};
+// Opens the log of a heap that is not of format version 1 and checks whether it is the image's, or of no consequence.
+// Else the open is refused. *other: the identity of an unused one.
+ty_status place_find(log_place &place, const log_identity &identity, const image_log &told, bool writable,
+                     log_header_2 *found, log_fit *fit, uint64_t *other);
 // The log names this open before the heap's image does (I8), and before a commit of it is acknowledged.
 ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
                           const log_open_2 &open, const io_buffer &buffer);
@@ -45,8 +51,6 @@ ty_status place_name_open(log_place &place, const log_identity &identity, const 
 ty_status place_settle(const log_place &place, const log_header_2 &header);
 // Of a heap that says it has no log: none of a later open of it may lie there. What cannot be read is none.
 ty_status place_check_not_newer(const log_place &place, const image_log &told);
-// Whether what is open is another log of the heap that holds nothing: one that an open was about to give it.
-bool place_is_unused(const log_place &place, const log_identity &heap, uint64_t *log_identity);
 
 // ---- replay.cpp
 

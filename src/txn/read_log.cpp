@@ -2,6 +2,7 @@
 #include "open_steps.hpp"
 
 #include <bit>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -95,6 +96,13 @@ struct entry_teller {
     }
 };
 
+log_identity identity_of(const image_log &told) {
+    log_identity identity{};
+    memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
+    identity.log = told.log_identity;
+    return identity;
+}
+
 void take_header(const log_header_2 &header, ty_log_info *info) {
     info->format_version = header.version;
     memcpy(info->heap_identity, header.heap_identity, sizeof info->heap_identity);
@@ -103,19 +111,10 @@ void take_header(const log_header_2 &header, ty_log_info *info) {
     info->block_bytes = header.block_bytes;
 }
 
-// What an open would replay.
-ty_status read_behind_snapshot(const char *heap_path, const log_place &place, ty_log_info *info,
+// What an open would replay. in_use: the heap, by a writer, so that what is read is of different moments.
+ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
                                ty_log_entry_callback *callback, void *context) {
-    ty_info heap{};
-    image_log known{};
-    const ty_open_options &options = *place.options;
-    if (ty_status status = image_read_info(heap_path, *options.storage, &heap, &known, options.journal_path))
-        return status;
-    if (!known.log_identity)
-        return failure(TY_E_MISMATCH, "read the log of a heap that has none").at(heap_path).remedy("check the path");
-    log_identity identity{};
-    memcpy(identity.heap, known.heap_identity, sizeof identity.heap);
-    identity.log = known.log_identity;
+    log_identity identity = identity_of(known);
     log_header_2 header;
     if (ty_status status = log_check(*place.sink, place.path, &identity, &header))
         return status;
@@ -142,17 +141,52 @@ ty_status read_behind_snapshot(const char *heap_path, const log_place &place, ty
     return teller.stopped ? TY_OK : status;
 }
 
-// There is no log where it should be: should there be one?
-ty_status tell_missing(const char *heap_path, const log_place &place) {
-    ty_info heap{};
-    if (ty_status status =
-            image_read_info(heap_path, *place.options->storage, &heap, nullptr, place.options->journal_path))
+// Where the last snapshot stands in the log, only image and journal together tell.
+ty_status read_heap(const char *path, const ty_open_options &options, ty_info *heap, image_log *known) {
+    ty_error refusal{};
+    if (ty_status status = image_read_info(path, *options.storage, heap, known, options.journal_path, &refusal))
         return status;
-    if (!heap.log_identity)
-        return failure(TY_E_MISMATCH, "read the log of a heap that has none").at(heap_path).remedy("check the path");
-    return failure(TY_E_NOT_FOUND, "read the log: there is none")
-        .at(place.path)
-        .remedy("put the log back, or name it with log_path");
+    if (!known->log_identity)
+        return failure(TY_E_UNSUPPORTED, "read the log of a heap that has none")
+            .at(path)
+            .remedy("only transactional heaps have one");
+    return refusal.status ? ty_error_set(refusal.status, refusal.system_error, refusal.operation, refusal.path,
+                                         refusal.offset, refusal.remedy)
+                          : TY_OK;
+}
+
+void add_to_text(ty_info *info, const char *text) {
+    size_t length = strlen(info->open_text);
+    snprintf(info->open_text + length, sizeof info->open_text - length, "%s", text);
+}
+
+// What an open would do with the log, or the refusal.
+ty_status foretell_log(log_place &place, const image_log &told, ty_info *info) {
+    if (!told.log_identity)
+        return place_check_not_newer(place, told);
+    log_identity identity = identity_of(told);
+    if (told.version_1) {
+        add_to_text(info, "; a log of the present format is made");
+        return place_check(place, identity, false);
+    }
+    log_header_2 header;
+    log_fit fit = log_fit::fits;
+    uint64_t other = 0;
+    if (ty_status status = place_find(place, identity, told, false, &header, &fit, &other))
+        return status;
+    if (fit != log_fit::fits) {
+        add_to_text(info, "; its log is missing or old, and not needed");
+        return TY_OK;
+    }
+    ty_log_info log{};
+    if (ty_status status = read_behind_snapshot(place, *info, told, &log, nullptr, nullptr))
+        return status;
+    char text[80];
+    snprintf(text, sizeof text, "; replays %llu transaction%s from the log", (unsigned long long)log.transactions,
+             log.transactions == 1 ? "" : "s");
+    if (log.transactions)
+        add_to_text(info, text);
+    return TY_OK;
 }
 
 // What the scrub of all files of a heap finds.
@@ -175,23 +209,16 @@ struct findings {
 };
 
 // What an open would say of the log, and what it does not look at.
-void scrub_log(const char *path, const image_log &told, log_place &place, findings &found) {
-    ty_status status = place_open(place, false);
-    if (status == TY_E_NOT_FOUND && told.closed)
-        return; // of no consequence
-    if (status == TY_E_NOT_FOUND)
-        status = refuse_missing_log(place);
-    ty_log_info info{};
-    if (!status)
-        status = read_behind_snapshot(path, place, &info, nullptr, nullptr);
-    log_identity identity{};
-    memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
+void scrub_log(const ty_info &heap, const image_log &told, log_place &place, findings &found) {
+    log_header_2 header;
+    log_fit fit = log_fit::fits;
     uint64_t other = 0;
-    log_header_2 header{};
-    if (status == TY_E_MISMATCH && place.sink && told.closed &&
-        (place_is_unused(place, identity, &other) ||
-         (!log_check(*place.sink, place.path, nullptr, &header) && is_earlier_log(header, told))))
+    ty_log_info info{};
+    ty_status status = place_find(place, identity_of(told), told, false, &header, &fit, &other);
+    if (!status && fit != log_fit::fits)
         return; // the next open makes one
+    if (!status)
+        status = read_behind_snapshot(place, heap, told, &info, nullptr, nullptr);
     if (status)
         findings::note(ty_error_text(), &found);
     else if (log_half_damaged(*place.sink))
@@ -203,20 +230,45 @@ void scrub_log(const char *path, const image_log &told, log_place &place, findin
 
 ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty_log_info *info,
                        ty_log_entry_callback *callback, void *context) {
+    ty_info heap{};
+    image_log known{};
+    if (heap_path)
+        if (ty_status status = read_heap(heap_path, options, &heap, &known))
+            return status;
     log_place place{};
     if (ty_status status = place_create(place, heap_path, options))
         return status;
     log_header_2 header;
     ty_status status = place_open(place, false);
     if (status == TY_E_NOT_FOUND && heap_path)
-        status = tell_missing(heap_path, place);
+        status = failure(TY_E_NOT_FOUND, "read the log: there is none")
+                     .at(place.path)
+                     .remedy("put the log back, or name it with log_path");
     if (!status && !(status = log_check(*place.sink, place.path, nullptr, &header))) {
         take_header(header, info);
         if (heap_path)
-            status = read_behind_snapshot(heap_path, place, info, callback, context);
+            status = read_behind_snapshot(place, heap, known, info, callback, context);
     }
     place_destroy(place);
     return status;
+}
+
+ty_status txn_read_info(const char *path, const ty_open_options &options, ty_info *info) {
+    image_log told{};
+    ty_error refusal{};
+    ty_status status = image_read_info(path, *options.storage, info, &told, options.journal_path, &refusal);
+    if (status || info->in_use || refusal.status)
+        return status;
+    log_place place{};
+    status = place_create(place, path, options);
+    if (!status)
+        status = foretell_log(place, told, info);
+    if (status) {
+        ty_error_detail(&refusal);
+        image_tell_refusal(refusal, info);
+    }
+    place_destroy(place);
+    return TY_OK;
 }
 
 ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progress_callback *progress,
@@ -228,13 +280,19 @@ ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progres
         return status;
     ty_info heap{};
     image_log told{};
-    if ((status = image_read_info(path, *options.storage, &heap, &told, options.journal_path)))
+    ty_error refusal{};
+    if ((status = image_read_info(path, *options.storage, &heap, &told, options.journal_path, &refusal)))
         return status;
-    if (told.log_identity && !told.version_1) {
+    if (refusal.status && !found.count) // for what the image's scrub does not look at
+        findings::note(heap.open_text, &found);
+    if (!told.version_1) {
         log_place place{};
         if ((status = place_create(place, path, options)))
             return status;
-        scrub_log(path, told, place, found);
+        if (told.log_identity)
+            scrub_log(heap, told, place, found);
+        else if (place_check_not_newer(place, told))
+            findings::note(ty_error_text(), &found);
         place_destroy(place);
     }
     if (found.count)

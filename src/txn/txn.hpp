@@ -43,6 +43,7 @@ ty_status txn_work(ty_heap *heap);
 ty_status txn_mark_written(ty_heap *heap, const void *address, size_t bytes);
 ty_status txn_work_status(ty_heap *heap);
 // Of options they take the paths, the storage and the sink; heap_path may be NULL.
+ty_status txn_read_info(const char *path, const ty_open_options &options, ty_info *info);
 ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty_log_info *info,
                        ty_log_entry_callback *callback, void *context);
 ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progress_callback *progress,

@@ -96,15 +96,32 @@ class Log(CliTest):
         self.fails(2, "log", "stat", heap, says=("atlas.ty-log",))
         self.assertIn("3 transactions", self.succeeds("log", "stat", "--log", self.path("elsewhere"), heap))
 
+    def test_without_what_an_open_needs(self):
+        for suffix, says in (("-journal", "without its journal"), ("-log", "without its log")):
+            heap = self.heap("commit", "without" + suffix)
+            os.rename(heap + suffix, self.path("away"))
+            for command in ("stat", "dump"):
+                result = self.fails(1 if suffix == "-journal" else 2, "log", command, heap, says=(heap + suffix,))
+                self.assertEqual(result.stdout, "")
+            self.assertIn("would be refused: cannot open a heap " + says, self.succeeds("info", heap))
+            info = json.loads(self.succeeds("info", "--json", heap))
+            self.assertIn("would be refused: cannot open a heap " + says, info["open_text"])
+            os.rename(self.path("away"), heap + suffix)
+
     def test_info_tells_of_the_log(self):
         heap = self.heap("commit")
+        self.assertIn("replays 3 transactions from the log", self.succeeds("info", heap))
         self.assertIn("the log holds 3 transactions", self.succeeds("info", heap))
         info = json.loads(self.succeeds("info", "--json", heap))
         self.assertEqual((info["kind"], info["log_sequence"]), ("transactional", 0))
         self.assertIn("sound", self.succeeds("verify", heap))
 
     def test_what_has_no_log(self):
-        self.fails(1, "log", "stat", self.heap("close"), "--log", self.heap("commit", "b.ty") + "-log", says=("has none",))
+        self.fails(2, "log", "stat", self.heap("close"), "--log", self.heap("commit", "b.ty") + "-log", says=("has none",))
+        for name in ("atlas.ty", "archive.ty"):
+            heap = self.heap("archive" if name == "archive.ty" else "close", name)
+            for command in ("stat", "dump"):
+                self.fails(2, "log", command, heap, says=("has none", name))
         self.fails(2, "log", "dump", self.path("none.ty"))
         self.fails(2, "log")
 
@@ -152,7 +169,7 @@ class FilesElsewhere(CliTest):
             path = self.elsewhere(how)
             given = {name: value for name, value in self.options.items() if name != missing}
             for command in self.COMMANDS:
-                if command[0] == "log" and (how == "die" or missing == "--journal"):
+                if command[0] == "log" and how == "die":
                     continue
                 with self.subTest(how=how, missing=missing, command=command):
                     result = self.run_at(path, command, **given)
@@ -162,6 +179,17 @@ class FilesElsewhere(CliTest):
 
 
 class Usage(CliTest):
+    def test_control_characters_of_a_path_are_escaped(self):
+        for how in ("close", "commit"):
+            path = self.heap(how, how + "\n\x1b[2J.ty")
+            shown = how + "\\x0a\\x1b[2J.ty"
+            commands = [["info"], ["verify"], ["scrub"]] + ([["log", "stat"]] if how == "commit" else [])
+            for command in commands:
+                with self.subTest(command):
+                    self.assertIn(shown, self.succeeds(*command, path))
+            self.fails(2, "info", path + "-none", says=(shown + "-none",))
+            self.fails(2, "map", path, "-o", path + ".pdf", says=(shown + ".pdf",))
+
     def test_help_and_version(self):
         self.assertRegex(self.succeeds("--version"), r"^taiyen \d+\.\d+\.\d+\n$")
         self.assertIn("verify", self.succeeds("--help"))
