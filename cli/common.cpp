@@ -1,4 +1,5 @@
 #include "commands.hpp"
+#include "text.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -24,7 +25,7 @@ std::string as_options(std::string text) {
 
 int complain(ty_status status) {
     std::fflush(stdout);
-    std::fprintf(stderr, "taiyen: %s\n", as_options(ty_error_text()).c_str());
+    std::fprintf(stderr, "taiyen: %s\n", text::printable(as_options(ty_error_text())).c_str());
     return status == TY_E_DAMAGED || status == TY_E_MISMATCH ? exit_problems : exit_cannot;
 }
 

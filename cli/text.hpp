@@ -9,7 +9,7 @@ namespace text {
 std::string size(uint64_t bytes);   // "45.2 MiB"
 std::string count(uint64_t number); // "412,334"
 std::string percent(double share);  // "94.1 %"
-// A path or name on one line: control characters as \xNN, and a backslash twice, as in ty_error_text.
+// A path or name on one line: control characters as \xNN, and a backslash twice.
 std::string printable(const std::string &name);
 std::string hex(const void *address);
 std::string counted(uint64_t number, const char *thing); // "1 block", "2 blocks", "3 batches"

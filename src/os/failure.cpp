@@ -69,17 +69,6 @@ void describe_errno(int error, char *reason, size_t bytes) {
 #endif
 }
 
-// The end of a path says more than its beginning.
-void copy_end(char *to, size_t bytes, const char *from) {
-    size_t length = strlen(from);
-    if (length < bytes) {
-        memcpy(to, from, length + 1);
-        return;
-    }
-    memcpy(to, "...", 3);
-    memcpy(to + 3, from + length - (bytes - 4), bytes - 3);
-}
-
 // Appends to a text of fixed size; what does not fit is left out.
 class line {
 public:
@@ -94,31 +83,6 @@ public:
         return place;
     }
 
-    // One line whatever a path holds: control characters as \xNN, and a backslash twice. What would be longer than a
-    // field can be loses its beginning.
-    slice add_escaped(const char *part) {
-        static constexpr char digits[] = "0123456789abcdef";
-        char escaped[4 * sizeof(ty_error::path)];
-        size_t bytes = 0;
-        for (const char *at = part; *at != 0 && bytes + 4 < sizeof escaped; ++at) {
-            const auto code = static_cast<unsigned char>(*at);
-            if (code >= 0x20 && code != 0x7f) {
-                if (code == '\\')
-                    escaped[bytes++] = '\\';
-                escaped[bytes++] = *at;
-                continue;
-            }
-            escaped[bytes++] = '\\';
-            escaped[bytes++] = 'x';
-            escaped[bytes++] = digits[code >> 4];
-            escaped[bytes++] = digits[code & 15];
-        }
-        escaped[bytes] = 0;
-        char kept[sizeof(ty_error::path)];
-        copy_end(kept, sizeof kept, escaped);
-        return add(kept);
-    }
-
 private:
     char *text_;
     size_t used_ = 0;
@@ -129,9 +93,9 @@ private:
     char reason[reason_bytes];
     line text(into.text);
     text.add("cannot ");
-    into.operation = text.add_escaped(error.operation);
+    into.operation = text.add(error.operation);
     text.add(error.path[0] != 0 ? ": " : "");
-    into.path = text.add_escaped(error.path);
+    into.path = text.add(error.path);
     if (error.offset != UINT64_MAX) {
         snprintf(number, sizeof number, " at offset %llu", static_cast<unsigned long long>(error.offset));
         text.add(number);
@@ -145,7 +109,7 @@ private:
         text.add(index < status_count ? words[index].meaning : "unknown status");
     }
     text.add(error.remedy[0] != 0 ? "; " : "");
-    into.remedy = text.add_escaped(error.remedy);
+    into.remedy = text.add(error.remedy);
 }
 
 void remember(const ty_error &error) {
@@ -155,27 +119,20 @@ void remember(const ty_error &error) {
     render(error, last);
 }
 
-int digit_of(char digit) {
-    return digit <= '9' ? digit - '0' : digit - 'a' + 10;
+void copy_slice(const thread_error &from, slice place, char *to) {
+    memcpy(to, from.text + place.start, place.length);
+    to[place.length] = 0;
 }
 
-// As it was given.
-template <size_t bytes>
-void copy_slice(const thread_error &from, slice place, char (&to)[bytes]) {
-    const char *at = from.text + place.start, *end = at + place.length;
-    size_t count = 0;
-    while (at < end && count + 1 < bytes) {
-        if (*at != '\\' || end - at < 2) {
-            to[count++] = *at++;
-        } else if (at[1] == 'x' && end - at >= 4) {
-            to[count++] = static_cast<char>(digit_of(at[2]) << 4 | digit_of(at[3]));
-            at += 4;
-        } else {
-            to[count++] = at[1];
-            at += 2;
-        }
+// The end of a path says more than its beginning.
+void copy_end(char *to, size_t bytes, const char *from) {
+    size_t length = strlen(from);
+    if (length < bytes) {
+        memcpy(to, from, length + 1);
+        return;
     }
-    to[count] = 0;
+    memcpy(to, "...", 3);
+    memcpy(to + 3, from + length - (bytes - 4), bytes - 3);
 }
 
 // errno is kept: in failure(...).cause(errno) it is read after the earlier parts have run.

@@ -175,10 +175,7 @@ ty_status thread::start(void *(*main)(void *), void *argument) {
     }
     if (error == 0)
         return TY_OK;
-    return failure(TY_E_MEMORY, "start a thread")
-        .cause(error)
-        .remedy("free memory, or raise the limits of threads (ulimit -u, a container's --pids-limit) and of address "
-                "space (ulimit -v, -d)");
+    return failure(TY_E_MEMORY, "start a thread").cause(error).remedy("free memory, or raise ulimit -u, -v or -d");
 }
 
 void thread::join() {

@@ -38,26 +38,6 @@ TEST(failure, text_leaves_out_what_is_empty) {
     EXPECT_STREQ(error.path, "");
 }
 
-// A path may hold anything: the text is one line all the same, and the field is what was given.
-TEST(failure, control_characters_are_printed_escaped) {
-    const char *path = "/a\nb\\c\x1b[2J\x7f\xc3\xa4";
-    ty_status status = failure(TY_E_IO, "read\tit").at(path).remedy("see\nhere");
-    EXPECT_EQ(status, TY_E_IO);
-    EXPECT_STREQ(ty_error_text(), "cannot read\\x09it: /a\\x0ab\\\\c\\x1b[2J\\x7f\xc3\xa4: input or output failed; "
-                                  "see\\x0ahere");
-    ty_error error;
-    ty_error_detail(&error);
-    EXPECT_STREQ(error.operation, "read\tit");
-    EXPECT_STREQ(error.path, path);
-    EXPECT_STREQ(error.remedy, "see\nhere");
-    std::string long_path = "/" + std::string(250, '\n') + "/end.ty";
-    status = failure(TY_E_IO, "read it").at(long_path.c_str()).remedy("look");
-    EXPECT_EQ(std::string(ty_error_text()).find('\n'), std::string::npos);
-    EXPECT_TRUE(std::string(ty_error_text()).ends_with("x0a/end.ty: input or output failed; look"));
-    ty_error_detail(&error);
-    EXPECT_TRUE(std::string(error.path).ends_with("\n\n/end.ty"));
-}
-
 TEST(failure, long_fields_are_cut_and_paths_keep_their_end) {
     std::string path = "/start/" + std::string(400, 'x') + "/end.ty";
     std::string words(500, 'w');
