@@ -251,10 +251,10 @@ ty_status check_no_journal(const ty_storage &storage, const char *path, const im
     storage_file journal{&storage};
     if (ty_status status = journal.open(path, 0))
         return status == TY_E_NOT_FOUND ? TY_OK : status;
-    bool used = false;
-    ty_status status = journal_was_used(journal, image.identity, &used);
+    journal_trace trace;
+    ty_status status = read_journal_trace(journal, false, &trace);
     journal.close();
-    if (status || !used)
+    if (status || !trace.used || memcmp(trace.heap_identity, image.identity, sizeof trace.heap_identity))
         return status == TY_E_FORMAT || status == TY_E_DAMAGED ? TY_OK : status; // nothing of this heap
     return failure(TY_E_MISMATCH, "open an image that is older than its journal")
         .at(path)

@@ -29,23 +29,6 @@ ty_status check_features(const image &im) {
         .remedy("open it read-only, or use a newer version of the library");
 }
 
-// An archive heap that became a snapshot heap has a journal: then this image is older.
-ty_status check_no_journal(const image &im) {
-    storage_file journal{im.journal.storage};
-    ty_status status = journal.open(im.journal_path, 0);
-    if (status)
-        return status == TY_E_NOT_FOUND ? TY_OK : status;
-    journal_trace trace;
-    status = read_journal_trace(journal, false, &trace);
-    journal.close();
-    const uint8_t *identity = im.header.current.identity;
-    if (status || !trace.used || memcmp(trace.heap_identity, identity, sizeof trace.heap_identity))
-        return status == TY_E_FORMAT || status == TY_E_DAMAGED ? TY_OK : status; // nothing of this heap
-    return failure(TY_E_MISMATCH, "open an image that is older than its journal")
-        .at(im.journal_path)
-        .remedy("put the newest image back, or move the journal away");
-}
-
 // Asked before anything is changed (I7).
 ty_status check_attach(image &im) {
     if (im.header.current.state != uint32_t(image_state::closed))

@@ -37,8 +37,6 @@ ty_status check_journal_place(image &im);
 // open_checks.cpp: refusals, before anything is changed (I7). Locks the image; TY_E_BUSY: it is open elsewhere.
 ty_status lock_image(image &im);
 ty_status check_features(const image &im);
-// An archive heap that became a snapshot heap has a journal: then this image is older.
-ty_status check_no_journal(const image &im);
 ty_status check_counters(const image &im, const opening &state);
 ty_status check_attach(image &im);
 
