@@ -361,7 +361,13 @@ void txn_session::make_stable(dice &random) {
                                         (status != TY_OK ? ty_status_name(status) + std::string(" ") + ty_error_text()
                                                          : "it says that it is not"));
     } else if (status == TY_OK) {
-        acknowledge(one.index);
+        // Where nothing was written, no more is stable than was committed: a commit that failed, and was rolled back,
+        // may be found all the same until something is (ty_commit).
+        if (on_.events() != started || !all) {
+            acknowledge(one.index);
+        } else if (!unstable_.empty()) {
+            acknowledge(unstable_.back().index);
+        }
         std::erase_if(unstable_, [&](const asynchronous &other) { return other.index <= one.index; });
     }
 }
