@@ -11,7 +11,9 @@ namespace taiyen {
 namespace {
 
 constinit thread_table no_caches{};            // of threads that have none yet: all empty, never written
-constinit thread_table *idle_tables = nullptr; // of threads that ended, empty; guarded by caches_lock
+constinit thread_table *idle_tables = nullptr; // of threads that ended, empty; guarded by caches_lock, as is the next
+constinit thread_table *known_tables = nullptr;
+constinit uint32_t look_due = looks_apart_min; // Y7: how many threads begin or end before the next look
 thread_local bool gave_up;                     // this thread's caches, when it ended
 bool hooks_installed;                          // guarded by caches_lock, as is the key
 pthread_key_t thread_ends;
@@ -106,11 +108,8 @@ void end_cache(thread_cache *cache) {
         retire_cache(cache);
 }
 
-// The thread ends. Runs again if a later destructor of the thread uses a heap. While a heap stands still its caches do,
-// too: they are left to who opens the gate (Y1, Y4).
-void end_thread(void *argument) {
-    thread_table *table = static_cast<thread_table *>(argument);
-    os::lock_guard guard(caches_lock);
+// While a heap stands still its caches do, too: they are left to who opens the gate (Y1, Y4). Under caches_lock.
+[[gnu::cold]] void end_table(thread_table *table) {
     while (thread_cache *cache = table->first) {
         ty_heap *heap = cache->heap;
         os::lock_guard gate(heap->gate_lock);
@@ -122,10 +121,47 @@ void end_thread(void *argument) {
             heap->ended_caches = cache;
         }
     }
-    own_table = &no_caches;
-    gave_up = true;
+    table->process = 0;
     table->next_idle = idle_tables;
     idle_tables = table;
+}
+
+// Y7. A thread that has got so far is at work in no cache, and what it wrote is seen by who sees `busy`; one that is
+// still seen by the kernel, or whose number is another's by now, is found later. Under caches_lock.
+[[gnu::cold]] void look_for_ended() {
+    const uint64_t process = os::process_id();
+    look_due = looks_apart_min;
+    for (thread_table *table = known_tables; table != nullptr; table = table->next_known) {
+        if (table->process != process)
+            continue;
+        bool ended = os::thread_has_ended(table->thread);
+        for (thread_cache *cache = table->first; cache != nullptr && ended; cache = cache->next_in_thread)
+            ended = cache->busy.load(std::memory_order_acquire) == 0;
+        if (ended)
+            end_table(table);
+        else
+            look_due++;
+    }
+}
+
+// A thread begins or ends. Under caches_lock.
+void count_thread() {
+    if (--look_due == 0) [[unlikely]]
+        look_for_ended();
+}
+
+// The thread ends. Runs again if a later destructor of the thread uses a heap.
+void end_thread(void *argument) {
+    os::lock_guard guard(caches_lock);
+    end_table(static_cast<thread_table *>(argument));
+    own_table = &no_caches;
+    gave_up = true;
+    count_thread();
+}
+
+[[gnu::cold]] void name_owner(thread_table *table) {
+    table->process = os::process_id();
+    table->thread = os::thread_id();
 }
 
 // The heaps that a fork has to do with: not the one that its thread, or another one, is just restoring, which nobody
@@ -181,6 +217,8 @@ void after_fork_in_parent() {
 
 void after_fork_in_child() {
     os::note_fork();
+    if (own_table != &no_caches)
+        name_owner(own_table);
     after_fork(true);
 }
 
@@ -188,17 +226,21 @@ void after_fork_in_child() {
 ty_status make_table() {
     if (own_table != &no_caches)
         return TY_OK;
+    count_thread();
     if (idle_tables == nullptr) {
         void *memory;
         if (ty_status status = os::map_memory(sizeof(thread_table), os::memory_hint::none, &memory); status != TY_OK)
             return status;
         idle_tables = static_cast<thread_table *>(memory);
+        idle_tables->next_known = known_tables;
+        known_tables = idle_tables;
     }
     if (int error = pthread_setspecific(thread_ends, idle_tables); error != 0)
         return failure(TY_E_MEMORY, "set up a thread's caches").cause(error);
     own_table = idle_tables;
     idle_tables = own_table->next_idle;
     own_table->next_idle = nullptr;
+    name_owner(own_table);
     gave_up = false;
     return TY_OK;
 }
@@ -268,6 +310,11 @@ thread_cache *cache_of(ty_heap *heap) {
     if (heap->held != nullptr)
         heap->held->start(cache);
     return cache;
+}
+
+void give_up_ended_threads() {
+    os::lock_guard guard(caches_lock);
+    look_for_ended();
 }
 
 thread_cache *cache_to_free(ty_heap *heap) {

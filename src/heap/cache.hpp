@@ -16,8 +16,11 @@ struct thread_table {
     std::atomic<uintptr_t> recent_base;
     std::atomic<uint64_t> recent_bytes;
     std::atomic<thread_cache *> recent;
-    thread_cache *first; // guarded by caches_lock, as is the next
+    thread_cache *first; // guarded by caches_lock, as is the rest
     thread_table *next_idle;
+    thread_table *next_known;
+    uint64_t process; // Y7: whose it is
+    uint64_t thread;
     std::atomic<thread_cache *> caches[slot_count];
 };
 
@@ -120,6 +123,13 @@ void take_ended_caches(ty_heap *heap);
 
 // Takes the heap out of all threads' tables and drops its caches; no thread uses the heap any more. Under caches_lock.
 void drop_caches(ty_heap *heap);
+
+// Y7: a thread that used a heap after its last destructor, where nobody tells it that it ends, is given up by others:
+//     each time that as many threads as there are have begun or ended, those are looked for that the kernel has not got
+//     any more. Of this process alone: threads of a parent's are not the child's to judge, nor the other way round.
+inline constexpr uint32_t looks_apart_min = 8; // in threads that begin or end
+// Looks for them at once. The caller holds no lock.
+void give_up_ended_threads();
 
 // Once a process: what must happen when a thread ends and when the process forks. Under caches_lock.
 ty_status install_hooks();

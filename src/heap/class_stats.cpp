@@ -101,6 +101,7 @@ ty_status heap_each_class(ty_heap *heap, ty_class_callback *callback, void *cont
 ty_status heap_each_thread(ty_heap *heap, ty_thread_callback *callback, void *context) {
     figure_list<ty_thread_stats> list;
     size_t count;
+    give_up_ended_threads();
     {
         pause_guard paused(heap);
         os::lock_guard guard(heap->gate_lock);

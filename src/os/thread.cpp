@@ -209,6 +209,13 @@ uint64_t thread_id() {
     return static_cast<uint64_t>(direct::call(SYS_gettid));
 }
 
+[[gnu::cold]] bool thread_has_ended(uint64_t id) {
+    int kept = errno;
+    bool ended = direct::call(SYS_tgkill, getpid(), id, 0) < 0 && errno == ESRCH;
+    errno = kept;
+    return ended;
+}
+
 uint64_t unix_time_ns() {
     timespec time;
     clock_gettime(CLOCK_REALTIME, &time);

@@ -115,6 +115,7 @@ uint64_t unix_time_s();
 uint64_t unix_time_ns();
 uint64_t process_id();
 uint64_t thread_id();                           // of the calling thread, as gettid gives it
+bool thread_has_ended(uint64_t id);             // of this process, for the kernel; false: not known
 void random_bytes(void *bytes, unsigned count); // getrandom; for identities and nonces
 
 inline void yield() {

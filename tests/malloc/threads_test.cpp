@@ -190,6 +190,31 @@ TEST(malloc_threads, an_ended_thread_leaves_nothing_behind) {
     pthread_key_delete(freeing_key);
 }
 
+// Allocates in every round, the last one too.
+void allocate_late(void *rounds) {
+    auto left = reinterpret_cast<uintptr_t>(rounds);
+    free(malloc(40));
+    if (left > 1)
+        pthread_setspecific(freeing_key, reinterpret_cast<void *>(left - 1));
+}
+
+// Y7.
+TEST(malloc_threads, that_allocate_in_the_last_round_leave_nothing_behind) {
+    ASSERT_EQ(pthread_key_create(&freeing_key, allocate_late), 0);
+    auto run_many = [](int count) {
+        for (int i = 0; i < count; i++)
+            std::thread([] {
+                free(malloc(100));
+                pthread_setspecific(freeing_key, reinterpret_cast<void *>(PTHREAD_DESTRUCTOR_ITERATIONS));
+            }).join();
+    };
+    run_many(30);
+    size_t before = address_space_pages();
+    run_many(200);
+    EXPECT_LT(address_space_pages(), before + 4000) << "a thread's tables take 150 pages";
+    pthread_key_delete(freeing_key);
+}
+
 void churn(const std::atomic<bool> &stop, uint64_t seed) {
     void *blocks[200] = {};
     for (uint64_t i = seed; !stop; i++) {
