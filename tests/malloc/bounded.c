@@ -1,5 +1,6 @@
 /* What check_bounded.py runs on glibc's malloc and on the drop-in, under limits. */
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,9 +81,31 @@ static int locked(int user, int future) {
     return failed != NULL ? 4 : 0;
 }
 
+enum { freed_bytes = 64 << 20, freed_max = 1 << 20, freed_min = 1000 };
+
+/* A text in each page of memory that is freed and given back. Made here, so that it lies nowhere else. */
+static void free_texts(size_t bytes) {
+    void **last = NULL;
+    for (size_t sum = 0; sum < freed_bytes; sum += bytes) {
+        char *block = malloc(bytes);
+        for (size_t i = sizeof(void *); i + 32 <= bytes; i += 4096)
+            sprintf(block + i, "freed-%c-block", 'x');
+        *(void **)block = last;
+        last = (void **)block;
+    }
+    while (last != NULL) {
+        void **next = *last;
+        free(last);
+        last = next;
+    }
+}
+
 /* A live block with a text that lies nowhere else, and an end that leaves a core file. */
 static int end_badly(void) {
     char *keep[1000];
+    free_texts(freed_max);
+    free_texts(freed_min);
+    malloc_trim(0);
     for (int i = 0; i < 1000; i++)
         memset(keep[i] = malloc(1000), 1, 1000);
     for (int i = 0; i < 40; i++)

@@ -71,7 +71,7 @@ def core_of(arguments, library, folder):
         content = file.read()
     os.unlink(files[0])
     blocks = sum(f"live-{chr(97 + i % 26)}{i}-block\0".encode() in content for i in range(40))
-    return status.st_size, status.st_blocks * 512, blocks
+    return status.st_size, status.st_blocks * 512, blocks, content.count(b"freed-x-block\0")
 
 
 def check_core(arguments):
@@ -85,9 +85,11 @@ def check_core(arguments):
     if theirs is None:
         print("no core files here: not tried")
         return None
-    print(f"core files (bytes, bytes on disk, live blocks found): {ours}, with glibc {theirs}")
+    print(f"core files (bytes, bytes on disk, live blocks, freed blocks): {ours}, with glibc {theirs}")
     if ours is None or ours[2] != 40:
         return f"live blocks are not in the core file: {ours}"
+    if ours[3] != 0:
+        return f"memory that was freed and given back is in the core file: {ours}"
     if ours[1] > theirs[1] + CORE_MORE:
         return f"the core file takes {ours[1]} bytes, with glibc {theirs[1]}"
     return None
