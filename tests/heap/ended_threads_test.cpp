@@ -14,17 +14,18 @@
 namespace taiyen::test {
 namespace {
 
+size_t live_blocks(ty_heap *heap) {
+    ty_heap_stats stats{};
+    EXPECT_EQ(heap_get_stats(heap, &stats), TY_OK);
+    return stats.live_blocks;
+}
+
+#if !defined(__SANITIZE_THREAD__) // which has forgotten a thread by then
 size_t caches_of(const ty_heap *heap) {
     size_t count = 0;
     for (const thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
         count++;
     return count;
-}
-
-size_t live_blocks(ty_heap *heap) {
-    ty_heap_stats stats{};
-    EXPECT_EQ(heap_get_stats(heap, &stats), TY_OK);
-    return stats.live_blocks;
 }
 
 // join returns before the kernel has forgotten the thread.
@@ -33,7 +34,6 @@ void await_end(uint64_t thread) {
         os::yield();
 }
 
-#if !defined(__SANITIZE_THREAD__) // which has forgotten a thread by then
 struct late_use {
     pthread_key_t key;
     ty_heap *heap;

@@ -60,15 +60,17 @@ size_t count_threads(ty_heap *heap) {
 }
 
 TEST_F(gate, threads_end_during_a_callback) {
-    std::atomic<bool> standing{false};
+    std::atomic<bool> used{false}, standing{false};
     std::thread other([&] {
         EXPECT_EQ(heap_free(heap_alloc(first.heap, 10)), TY_OK);
         EXPECT_NE(heap_alloc(first.heap, 20), nullptr);
+        used = true; // from here on it enters no heap
         while (!standing)
             os::give_way();
     });
-    while (count_threads(first.heap) != 2)
+    while (!used)
         os::give_way();
+    EXPECT_EQ(count_threads(first.heap), 2u);
     while_standing(first.heap, [&] {
         standing = true;
         other.join();
