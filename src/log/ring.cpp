@@ -103,15 +103,25 @@ ty_status log_start(const log_options &options, log **made) {
     return TY_OK;
 }
 
+void log_rest(log *l) {
+    if (!l->has_thread)
+        return;
+    l->lock.lock();
+    l->stopping = true;
+    l->thread_word.fetch_add(1, std::memory_order_relaxed);
+    l->lock.unlock();
+    os::wake_all(l->thread_word);
+    l->thread.join();
+    l->has_thread = l->stopping = false;
+}
+
+void log_resume(log *l) {
+    if (!l->has_thread)
+        l->has_thread = l->thread.start(write_behind, l) == TY_OK;
+}
+
 void log_stop(log *l) {
-    if (l->has_thread) {
-        l->lock.lock();
-        l->stopping = true;
-        l->thread_word.fetch_add(1, std::memory_order_relaxed);
-        l->lock.unlock();
-        os::wake_all(l->thread_word);
-        l->thread.join();
-    }
+    log_rest(l);
     if (l->has_vigil)
         l->vigil.stop();
     if (l->memory)

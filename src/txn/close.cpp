@@ -26,6 +26,7 @@ ty_status close_with_log(txn_runtime &rt) {
         status = snapshots_free_all(rt);
     if (!status) {
         automatic_destroy(rt);
+        log_rest(rt.log); // its check looks at the image, which is about to end
         image_mark mark = mark_of(log_mark_now(rt.log));
         status = image_close(heap, &mark);
     }
@@ -41,6 +42,8 @@ ty_status close_with_log(txn_runtime &rt) {
         rt.threads = false;
     if (!image_open_named(heap))
         log_break(rt.log, status); // X7: a commit counts with the snapshot that makes the files say so
+    if (rt.threads)
+        log_resume(rt.log);
     snapshots_begin(rt);
     if (locked)
         rt.gate.unlock();
