@@ -104,8 +104,8 @@ struct log_options {
 ty_status log_start(const log_options &options, log **made);
 // Ends the thread; frees it. What was appended and is not stable is dropped (log_make_stable first).
 void log_stop(log *l);
-// Ends the thread alone, while nobody commits: no write, and no check, is under way then. And starts it again; where that
-// fails, appenders and waiters write.
+// Ends the thread alone, while nobody commits: no write, and no check, is under way then. And starts it again; where
+// that fails, appenders and waiters write.
 void log_rest(log *l);
 void log_resume(log *l);
 
