@@ -114,8 +114,8 @@ typedef bool ty_log_entry_callback(const ty_log_entry *entry, void *context);
  * Image and journal together tell where the snapshot stands: without the journal, where it is needed, the log is not
  * read.
  * Errors: TY_E_NOT_FOUND, TY_E_FORMAT, TY_E_UNSUPPORTED (the heap has no log), TY_E_MISMATCH (not this heap's log, or
- * its journal is missing or not its own), TY_E_DAMAGED (acknowledged transactions are
- * unreadable; the text says where), TY_E_IO. Thread-safe. */
+ * its journal is missing or not its own), TY_E_DAMAGED (acknowledged transactions are unreadable; the text says where),
+ * TY_E_IO. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_log_read(const char *heap_path, const char *log_path, const struct ty_storage *storage,
                                         ty_log_info *info, ty_log_entry_callback *callback, void *context);
 

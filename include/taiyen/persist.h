@@ -87,15 +87,15 @@ typedef enum ty_background {
 typedef struct ty_open_options {
     size_t struct_size; /* sizeof(ty_open_options), set by the _INIT macro */
     ty_open_mode mode;
-    ty_kind kind;           /* of a new heap; an existing archive heap becomes a snapshot heap by TY_SNAPSHOT, an
-                               existing snapshot heap transactional by TY_TRANSACTIONAL, and a transactional one a
-                               snapshot heap by TY_SNAPSHOT: its log is replayed and removed */
-    size_t limit_bytes;     /* of a new heap, 0: 64 GiB; an existing heap is raised to it when it is larger */
-    void *base;             /* of a new heap; NULL: the library picks a place that address-space randomisation does
-                               not use, by the heap's identity */
-    ty_class_table classes; /* of a new heap */
-    const char
-        *journal_path; /* NULL: the image's path + "-journal". TY_E_ARGUMENT if it leads to the image or the log */
+    ty_kind kind;              /* of a new heap; an existing archive heap becomes a snapshot heap by TY_SNAPSHOT, an
+                                  existing snapshot heap transactional by TY_TRANSACTIONAL, and a transactional one a
+                                  snapshot heap by TY_SNAPSHOT: its log is replayed and removed */
+    size_t limit_bytes;        /* of a new heap, 0: 64 GiB; an existing heap is raised to it when it is larger */
+    void *base;                /* of a new heap; NULL: the library picks a place that address-space randomisation does
+                                  not use, by the heap's identity */
+    ty_class_table classes;    /* of a new heap */
+    const char *journal_path;  /* NULL: the image's path + "-journal". TY_E_ARGUMENT if it leads to the image or the
+                                  log */
     const ty_storage *storage; /* NULL: ty_storage_default() */
     ty_tracking tracking;
     ty_background background;

@@ -1,8 +1,7 @@
 // Asking the heap's owner to make pages usable before they are first touched.
 //
 // P2: memory that a program has not touched is not resident out of proportion. A heap that grows asks for huge pages
-// for
-//     as much more as was found in use, and 32 MiB. What tells is a part of it that stays in small pages till then.
+//     for as much more as was found in use, and 32 MiB. What tells is a part of it that stays in small pages till then.
 #pragma once
 
 #include "heap_runtime.hpp"

@@ -37,7 +37,7 @@ heap_owner archive_owner(image &im) {
     return owner;
 }
 
-// I3.
+// I16.
 ty_status archive_mark_open(image &im) {
     if (ty_status status = write_header_twice(im.backing, im.header))
         return status;
@@ -46,6 +46,7 @@ ty_status archive_mark_open(image &im) {
     return TY_OK;
 }
 
+// I3.
 ty_status archive_snapshot(image &im, uint64_t *epoch) {
     if (ty_status status = check_believable(im))
         return status;

@@ -1,9 +1,8 @@
 // The image's two header slots.
 //
 // I2: a slot is overwritten only while the other one is durable.
-// I16: before a page of an archive heap may be changed, both headers durably say that the heap is open, and stay so
-// until
-//      it is closed: whichever of them a power cut takes, the other one tells that the content may be a mixture.
+// I16: before a page of an archive heap may be changed, both headers durably say that the heap is open, until it is
+//      closed: whichever of them a power cut takes, the other one tells that the content may be a mixture.
 #pragma once
 
 #include "../heap/heap.hpp"

@@ -55,8 +55,8 @@ ty_status image_check_files(ty_heap *heap) {
     return check_files(*image_of(heap));
 }
 
-bool image_open_named(const ty_heap *heap) {
-    image *im = image_of(const_cast<ty_heap *>(heap));
+bool image_open_named(ty_heap *heap) {
+    image *im = image_of(heap);
     os::lock_guard guard(im->work);
     return im->open_named;
 }

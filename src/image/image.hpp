@@ -111,7 +111,7 @@ void image_set_restless(ty_heap *heap, void (*restless)(void *context, os::page_
 ty_status image_check_files(ty_heap *heap);
 // I8: whether both headers name this open and call the heap open. False where a close failed and the disk did not take
 // that back: the next snapshot writes them; until then nothing counts that is not in one.
-bool image_open_named(const ty_heap *heap);
+bool image_open_named(ty_heap *heap);
 // What a layer above keeps with the heap; NULL at first.
 void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);

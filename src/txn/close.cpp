@@ -26,7 +26,8 @@ ty_status close_with_log(txn_runtime &rt) {
         status = snapshots_free_all(rt);
     if (!status) {
         automatic_destroy(rt);
-        log_rest(rt.log); // its check looks at the image, which is about to end
+        // X11: the log's thread, whose check looks at the image, ends before the image does.
+        log_rest(rt.log);
         image_mark mark = mark_of(log_mark_now(rt.log));
         status = image_close(heap, &mark);
     }

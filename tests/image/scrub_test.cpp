@@ -333,6 +333,8 @@ TEST_F(scrub_test, names_what_the_images_headers_contradict_each_other_in) {
         planted with = one;
         if (with.offset == offsetof(image_header_2, number))
             with.value = 1 - older;
+        if (with.offset == offsetof(image_header_2, identity[3])) // random: another one
+            with.value = headers[older].identity[3] ^ 1;
         plant(copy, with, older, 1);
         expect_names(copy, one.name);
     }

@@ -38,6 +38,17 @@ inline content content_of(ty_heap *heap) {
     return found;
 }
 
+// For a heap in real files.
+inline ty_open_options options_of(ty_kind kind) {
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.kind = kind;
+    options.limit_bytes = small_limit;
+    options.log_bytes = 1 << 20;
+    options.background = TY_BACKGROUND_CALLS;
+    options.staging_bytes = 8 << 20;
+    return options;
+}
+
 class disk {
 public:
     disk() : disk_(os::sim_create()) {}

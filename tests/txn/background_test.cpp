@@ -300,6 +300,44 @@ struct writer {
     }
 };
 
+// A device that takes its time: a write of another thread than the closing one is not over when the close begins.
+struct slow_device {
+    static constexpr std::chrono::milliseconds write_time{50};
+    const std::thread::id closer = std::this_thread::get_id();
+    std::atomic<bool> writes{false}, closes{false};
+
+    static void hook(void *context, bool done) {
+        auto &self = *static_cast<slow_device *>(context);
+        if (!done || std::this_thread::get_id() == self.closer)
+            return;
+        self.writes = true;
+        while (!self.closes)
+            std::this_thread::yield();
+        const auto end = std::chrono::steady_clock::now() + write_time;
+        while (std::chrono::steady_clock::now() < end)
+            std::this_thread::yield();
+    }
+};
+
+// X11: the log's thread asks the image for its files after each write. (It was a fault where the image had ended.)
+TEST_F(background_test, closed_while_the_log_is_written) {
+    open();
+    auto *number = static_cast<uint64_t *>(make("number", 8));
+    slow_device device;
+    os::sim_set_write_hook(files.get(), slow_device::hook, &device);
+    ty_txn *txn = begin();
+    ASSERT_OK(ty_declare(txn, number, 8));
+    *number = 7;
+    ASSERT_OK(ty_commit_async(txn, nullptr));
+    ASSERT_TRUE(comes_true([&] { return device.writes.load(); }));
+    device.closes = true;
+    ASSERT_OK(ty_close(heap));
+    heap = nullptr;
+    os::sim_set_write_hook(files.get(), nullptr, nullptr);
+    open();
+    EXPECT_EQ(7u, *static_cast<uint64_t *>(ty_root(heap, "number")));
+}
+
 TEST_F(background_test, closed_and_discarded_amid_commits) {
     options.snapshot_interval_ms = 1;
     options.snapshot_dirty_bytes = 256 << 10;

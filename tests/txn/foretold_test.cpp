@@ -16,16 +16,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-ty_open_options options_of(ty_kind kind) {
-    ty_open_options o = TY_OPEN_OPTIONS_INIT;
-    o.kind = kind;
-    o.limit_bytes = small_limit;
-    o.log_bytes = 1 << 20;
-    o.background = TY_BACKGROUND_CALLS;
-    o.staging_bytes = 8 << 20;
-    return o;
-}
-
 ty_status work(ty_heap *heap, ty_kind kind, int commits) {
     if (kind != TY_TRANSACTIONAL) {
         if (!ty_alloc(heap, 1000))

@@ -138,10 +138,10 @@ TEST(other_heaps_files, a_journal_of_its_own_is_replaced) {
     EXPECT_GT(left, 0);
 }
 
-// What a creation that died left at the default name is in nobody's way.
-TEST(other_heaps_files, a_journal_that_a_creation_left_is_replaced) {
+// What a creation that died left at the default name is of no heap, and in nobody's way.
+void expect_leftover_is_replaced(ty_kind kind, const char *leftover) {
     disk files;
-    ty_open_options options = with_log(files, TY_SNAPSHOT);
+    ty_open_options options = with_log(files, kind);
     ty_heap *heap = nullptr;
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     const uint64_t end = os::sim_event_count(files.get());
@@ -150,35 +150,24 @@ TEST(other_heaps_files, a_journal_that_a_creation_left_is_replaced) {
     for (uint64_t event = 0; event <= end; ++event) {
         SCOPED_TRACE(event);
         disk cut(os::sim_power_cut(files.get(), event, os::sim_cut::keep_all, 1));
-        left += cut.read_file(heap_path) == "(none)" && cut.read_file(journal_path) != "(none)";
-        options.storage = cut.storage();
+        left += cut.read_file(heap_path) == "(none)" && cut.read_file(leftover) != "(none)";
+        options = with_log(cut, kind);
         ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
-        ASSERT_OK(ty_root_set(heap, "number", ty_alloc_zeroed(heap, 64)));
+        if (kind == TY_SNAPSHOT) {
+            ASSERT_OK(ty_root_set(heap, "number", ty_alloc_zeroed(heap, 64)));
+        }
         ASSERT_OK(set_number(heap, 1));
         ASSERT_OK(ty_close(heap));
     }
     EXPECT_GT(left, 0);
 }
 
-// One that a creation left is of no heap, and in nobody's way.
+TEST(other_heaps_files, a_journal_that_a_creation_left_is_replaced) {
+    expect_leftover_is_replaced(TY_SNAPSHOT, journal_path);
+}
+
 TEST(other_heaps_files, a_log_that_a_creation_left_is_replaced) {
-    disk files;
-    ty_open_options options = with_log(files);
-    ty_heap *heap = nullptr;
-    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
-    const uint64_t end = os::sim_event_count(files.get());
-    ASSERT_OK(ty_discard(heap));
-    int left = 0;
-    for (uint64_t event = 0; event <= end; ++event) {
-        SCOPED_TRACE(event);
-        disk cut(os::sim_power_cut(files.get(), event, os::sim_cut::keep_all, 1));
-        left += cut.read_file(heap_path) == "(none)" && cut.read_file(log_path) != "(none)";
-        options = with_log(cut);
-        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
-        ASSERT_OK(set_number(heap, 1));
-        ASSERT_OK(ty_close(heap));
-    }
-    EXPECT_GT(left, 0);
+    expect_leftover_is_replaced(TY_TRANSACTIONAL, log_path);
 }
 
 TEST(other_heaps_files, a_log_is_not_made_to_be_taken_away) {

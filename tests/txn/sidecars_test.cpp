@@ -19,16 +19,6 @@ using namespace taiyen::test;
 
 namespace {
 
-ty_open_options options_of(ty_kind kind) {
-    ty_open_options options = TY_OPEN_OPTIONS_INIT;
-    options.kind = kind;
-    options.limit_bytes = small_limit;
-    options.log_bytes = 1 << 20;
-    options.background = TY_BACKGROUND_CALLS;
-    options.staging_bytes = 8 << 20;
-    return options;
-}
-
 ty_status open_heap(const std::string &path, ty_kind kind, ty_heap **heap) {
     ty_open_options options = options_of(kind);
     return ty_open(path.c_str(), &options, heap, nullptr);
