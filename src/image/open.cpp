@@ -174,6 +174,8 @@ ty_status make_ready(image &im, const opening &state) {
         return TY_OK;
     if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
         return status;
+    // Once a process, and before its first thread if that can be: with several, the kernel takes 10 ms to register it.
+    static_cast<void>(os::process_barrier_available());
     return worker_start(im); // they have nothing to do before the heap is open
 }
 
