@@ -95,7 +95,13 @@ ty_status ty_file_log_create(const char *path, uint64_t size_bytes, const ty_sto
     if (storage)
         if (ty_status status = check_storage(storage, call))
             return status;
-    return open_file_log(path, size_bytes, storage ? *storage : *ty_storage_default(), sink);
+    const ty_storage &used = storage ? *storage : *ty_storage_default();
+    char *resolved = nullptr;
+    if (ty_status status = resolve_path(used, path, &resolved))
+        return status;
+    ty_status status = open_file_log(resolved, size_bytes, used, sink);
+    free(resolved);
+    return status;
 }
 
 void ty_log_sink_destroy(ty_log_sink *sink) {

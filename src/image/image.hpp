@@ -58,7 +58,7 @@ struct image_open_hook {
 ty_status image_freeze(ty_heap **heap);
 
 // The functions of persist.h, with arguments checked by the caller. hook may be NULL: then a heap with a log is
-// refused.
+// refused. path: as resolve_path gives it.
 ty_status image_open(const char *path, const ty_open_options &options, const image_open_hook *hook, ty_heap **heap,
                      ty_report *report);
 // The header becomes that of a heap without a log, durably. The newest snapshot is durable and holds everything.

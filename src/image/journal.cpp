@@ -75,14 +75,13 @@ uint64_t batch_list::pages() const {
 
 ty_status resolve_journal(const ty_storage &storage, const char *image_path, const char *given, char **resolved) {
     char *image = nullptr;
-    if (ty_status status = resolve_beside(storage, image_path, journal_suffix, given, resolved))
-        return status;
     if (ty_status status = resolve_path(storage, image_path, &image))
         return status;
-    const bool same = strcmp(image, *resolved) == 0;
+    ty_status status = resolve_beside(storage, image, journal_suffix, given, resolved);
+    const bool same = !status && strcmp(image, *resolved) == 0;
     free(image);
     if (!same)
-        return TY_OK;
+        return status;
     return failure(TY_E_ARGUMENT, "use the heap's image as its journal")
         .at(*resolved)
         .remedy("give journal_path another path, or none");

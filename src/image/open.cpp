@@ -21,7 +21,8 @@ ty_status image_create(const char *path, const ty_open_options &options, image *
         return failure(TY_E_MEMORY, "open a heap").at(path);
     image *im = new (memory) image{};
     im->purge = image_purge;
-    ty_status status = resolve_path(*options.storage, path, &im->image_path);
+    im->image_path = path_with(path, "");
+    ty_status status = im->image_path ? TY_OK : TY_E_MEMORY;
     if (!status)
         status = resolve_journal(*options.storage, path, options.journal_path, &im->journal_path);
     im->backing = {options.storage, nullptr, im->image_path};

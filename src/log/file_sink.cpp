@@ -50,7 +50,8 @@ ty_status make(const char *path, const ty_storage &storage, file_sink **made) {
     self->own.check = check_file;
     self->file.storage = &storage;
     *made = self;
-    return resolve_path(storage, path, &self->path);
+    self->path = path_with(path, "");
+    return self->path ? TY_OK : TY_E_MEMORY;
 }
 
 ty_status fill_with_zeros(const storage_file &file, uint64_t size_bytes) {

@@ -19,7 +19,7 @@ struct log_mark {
 
 // ---- Sinks (sinks.cpp, file_sink.cpp)
 
-struct file_sink; // a ty_log_sink over a ty_storage file
+struct file_sink; // a ty_log_sink over a ty_storage file; its path: as resolve_path gives it
 ty_status file_sink_create(const char *path, uint64_t size_bytes, const ty_storage &storage, ty_log_sink **sink);
 // A new file under a name that it does not keep (open_for_creation); as closed to others as `like`.
 ty_status file_sink_make(const char *creation_path, uint64_t size_bytes, const ty_storage &storage,

@@ -2,6 +2,7 @@
 // hierarchy, /proc/self/mountinfo where that is mounted, and which part of it: a container sees its own part alone.
 #include "memory_group.hpp"
 
+#include "descriptor.hpp"
 #include "syscalls.hpp"
 #include "text_file.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 // Lines of a file of any length; longer lines are cut.
 class line_reader {
 public:
-    explicit line_reader(const char *path) : fd_(sys::open(path, O_RDONLY | O_CLOEXEC)) {}
+    explicit line_reader(const char *path) : fd_(open_system_file(path)) {}
     ~line_reader() {
         if (fd_ >= 0)
             sys::close(fd_);

@@ -47,13 +47,9 @@ ty_status resolve_beside(const ty_storage &storage, const char *image_path, cons
                          char **resolved) {
     if (given)
         return resolve_path(storage, given, resolved);
-    char *image = nullptr;
-    if (ty_status status = resolve_path(storage, image_path, &image))
-        return status;
-    char *beside = path_with(image, suffix);
+    char *beside = path_with(image_path, suffix);
     ty_status status = beside ? resolve_path(storage, beside, resolved) : TY_E_MEMORY;
     free(beside);
-    free(image);
     return status;
 }
 

@@ -12,7 +12,8 @@ namespace taiyen {
 char *path_with(const char *path, const char *suffix);
 // The path of the file that this one leads to, in malloc's memory.
 ty_status resolve_path(const ty_storage &storage, const char *path, char **resolved);
-// The same of a file that lies beside a heap's image, or where it was given; given may be NULL.
+// The same of a file that lies beside a heap's image, whose path is resolved, or where it was given, unless that is
+// NULL.
 ty_status resolve_beside(const ty_storage &storage, const char *image_path, const char *suffix, const char *given,
                          char **resolved);
 inline constexpr const char *creation_suffix = "-creating"; // a file that is being created

@@ -127,6 +127,16 @@ ty_status place_create(log_place &place, const char *heap_path, const ty_open_op
     return place.path ? TY_OK : TY_E_MEMORY;
 }
 
+ty_status place_of(log_place &place, const char *heap_path, const ty_open_options &options) {
+    char *resolved = nullptr;
+    if (heap_path)
+        if (ty_status status = resolve_path(*options.storage, heap_path, &resolved))
+            return status;
+    ty_status status = place_create(place, resolved, options);
+    free(resolved);
+    return status;
+}
+
 void place_destroy(log_place &place) {
     sink_destroy(place.own);
     free(place.path);

@@ -388,18 +388,15 @@ void runtime_destroy(txn_runtime &rt) {
     os::unmap_memory(&rt, sizeof rt);
 }
 
-ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report) {
-    opening state{};
-    state.options = options;
-    state.heap_path = path;
-    if (!state.options.storage)
-        state.options.storage = ty_storage_default();
-    if (ty_status status = place_create(state.place, path, state.options))
+namespace {
+
+ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
+    if (ty_status status = place_create(state.place, state.heap_path, state.options))
         return status;
     image_open_hook hook{&state, check_log, make_log, start, give_up_start, name_open};
     ty_report told{};
     ty_heap *opened = nullptr;
-    ty_status status = image_open(path, state.options, &hook, &opened, &told);
+    ty_status status = image_open(state.heap_path, state.options, &hook, &opened, &told);
     if (!status && image_kind(opened) == TY_TRANSACTIONAL) {
         status = finish_open(state, &opened);
         if (!status)
@@ -415,6 +412,22 @@ ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **h
         *report = told;
     *heap = opened;
     return TY_OK;
+}
+
+} // namespace
+
+ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report) {
+    opening state{};
+    state.options = options;
+    if (!state.options.storage)
+        state.options.storage = ty_storage_default();
+    char *resolved = nullptr;
+    if (ty_status status = resolve_path(*state.options.storage, path, &resolved))
+        return status;
+    state.heap_path = resolved;
+    ty_status status = open_resolved(state, heap, report);
+    free(resolved);
+    return status;
 }
 
 } // namespace taiyen

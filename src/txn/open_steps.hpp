@@ -17,7 +17,10 @@ struct log_place {
     ty_log_sink *own;          // the same, where the open made it
     const storage_file *image; // of the heap, during its open: the log is as closed to others (N4)
 };
+// heap_path: as resolve_path gives it.
 ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options);
+// The same of any path of the heap; NULL: the options alone name the log.
+ty_status place_of(log_place &place, const char *heap_path, const ty_open_options &options);
 void place_destroy(log_place &place); // the file is closed, not removed
 
 // ---- attach_log.cpp

@@ -236,7 +236,7 @@ ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty
         if (ty_status status = read_heap(heap_path, options, &heap, &known))
             return status;
     log_place place{};
-    if (ty_status status = place_create(place, heap_path, options))
+    if (ty_status status = place_of(place, heap_path, options))
         return status;
     log_header_2 header;
     ty_status status = place_open(place, false);
@@ -260,7 +260,7 @@ ty_status txn_read_info(const char *path, const ty_open_options &options, ty_inf
     if (status || info->in_use || refusal.status)
         return status;
     log_place place{};
-    status = place_create(place, path, options);
+    status = place_of(place, path, options);
     if (!status)
         status = foretell_log(place, told, info);
     if (status) {
@@ -287,7 +287,7 @@ ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progres
         findings::note(heap.open_text, &found);
     if (!told.version_1) {
         log_place place{};
-        if ((status = place_create(place, path, options)))
+        if ((status = place_of(place, path, options)))
             return status;
         if (told.log_identity)
             scrub_log(heap, told, place, found);
