@@ -71,8 +71,15 @@ bool lists(const char *list, const char *word) {
     return false;
 }
 
-// The place of the process in a hierarchy: a line of /proc/self/cgroup is NUMBER:CONTROLLERS:PLACE.
-bool find_place(const char *cgroup_path, memory_group::version kind, char *place, size_t place_bytes) {
+using version = memory_group::version;
+
+struct group_places {
+    char first[memory_group::longest] = {}; // empty: the process is in none
+    char second[memory_group::longest] = {};
+};
+
+// The places of the process in the hierarchies: a line of /proc/self/cgroup is NUMBER:CONTROLLERS:PLACE.
+void find_places(const char *cgroup_path, group_places *places) {
     line_reader reader(cgroup_path);
     char line[memory_group::longest + 64];
     while (reader.next(line, sizeof line)) {
@@ -82,14 +89,12 @@ bool find_place(const char *cgroup_path, memory_group::version kind, char *place
             continue;
         *found++ = 0;
         controllers++;
-        bool right = kind == memory_group::version::first ? lists(controllers, "memory")
-                                                          : strcmp(line, "0:") == 0 && *controllers == 0;
-        if (right && strlen(found) < place_bytes) {
+        char *place = lists(controllers, "memory")                   ? places->first
+                      : strcmp(line, "0:") == 0 && *controllers == 0 ? places->second
+                                                                     : nullptr;
+        if (place != nullptr && *place == 0 && strlen(found) < memory_group::longest)
             strcpy(place, found);
-            return true;
-        }
     }
-    return false;
 }
 
 // The next word of a line; what ends it becomes a zero.
@@ -102,10 +107,10 @@ char *take_word(char **line) {
 }
 
 // A line of /proc/self/mountinfo: ID PARENT DEVICE ROOT MOUNT_POINT OPTIONS OPTIONAL... - TYPE SOURCE SUPER_OPTIONS
-bool take_mount(char *line, memory_group::version kind, const char **root, const char **mount_point) {
+version take_mount(char *line, const char **root, const char **mount_point) {
     char *kinds = strstr(line, " - ");
     if (kinds == nullptr)
-        return false;
+        return version::none;
     kinds += 3;
     const char *type = take_word(&kinds);
     take_word(&kinds);
@@ -114,8 +119,9 @@ bool take_mount(char *line, memory_group::version kind, const char **root, const
         take_word(&line);
     *root = take_word(&line);
     *mount_point = take_word(&line);
-    return kind == memory_group::version::first ? strcmp(type, "cgroup") == 0 && lists(options, "memory")
-                                                : strcmp(type, "cgroup2") == 0;
+    if (strcmp(type, "cgroup2") == 0)
+        return version::second;
+    return strcmp(type, "cgroup") == 0 && lists(options, "memory") ? version::first : version::none;
 }
 
 // The place below the part of the hierarchy that is mounted; the part itself, where the place is not below it.
@@ -126,23 +132,12 @@ const char *below(const char *place, const char *root) {
     return strcmp(place + length, "/") == 0 ? "" : place + length;
 }
 
-void find_group(const char *cgroup_path, const char *mountinfo_path, memory_group::version kind, memory_group *group) {
-    char place[memory_group::longest];
-    if (!find_place(cgroup_path, kind, place, sizeof place))
-        return;
-    line_reader reader(mountinfo_path);
-    char line[2 * memory_group::longest];
-    while (reader.next(line, sizeof line)) {
-        const char *root, *mount_point;
-        if (!take_mount(line, kind, &root, &mount_point))
-            continue;
-        int length = snprintf(group->folder, sizeof group->folder, "%s%s", mount_point, below(place, root));
-        if (length < 0 || static_cast<size_t>(length) >= sizeof group->folder)
-            return; // of the groups of a path that long none is known
-        group->kind = kind;
-        group->mount_length = strlen(mount_point);
-        return;
-    }
+void take_group(const char *place, version kind, const char *root, const char *mount_point, memory_group *group) {
+    int length = snprintf(group->folder, sizeof group->folder, "%s%s", mount_point, below(place, root));
+    if (length < 0 || static_cast<size_t>(length) >= sizeof group->folder)
+        return; // of the groups of a path that long none is known
+    group->kind = kind;
+    group->mount_length = strlen(mount_point);
 }
 
 // 0: none.
@@ -193,8 +188,19 @@ void memory_watch::start() {
 void memory_watch::start(const char *cgroup_path, const char *mountinfo_path) {
     for (memory_group &group : groups_)
         group = {};
-    find_group(cgroup_path, mountinfo_path, memory_group::version::first, &groups_[0]);
-    find_group(cgroup_path, mountinfo_path, memory_group::version::second, &groups_[1]);
+    group_places places;
+    find_places(cgroup_path, &places);
+    line_reader reader(mountinfo_path);
+    char line[2 * memory_group::longest];
+    while (reader.next(line, sizeof line)) {
+        const char *root, *mount_point;
+        const version kind = take_mount(line, &root, &mount_point);
+        const bool is_first = kind == version::first;
+        const char *place = is_first ? places.first : places.second;
+        memory_group &group = groups_[is_first ? 0 : 1];
+        if (kind != version::none && *place != 0 && group.kind == version::none) // of several mounts the first
+            take_group(place, kind, root, mount_point, &group);
+    }
 }
 
 uint64_t memory_watch::limit() const {
