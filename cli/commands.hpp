@@ -1,8 +1,11 @@
 // The commands of `taiyen`. Each returns the program's exit code.
 #pragma once
 
+#include "arguments.hpp"
+
 #include <string>
 #include <taiyen/taiyen.h>
+#include <vector>
 
 namespace cli {
 
@@ -23,21 +26,26 @@ struct heap_files {
     ty_open_options options() const;
 };
 
-enum class verify_part { all, files, structures };
+int info(const request &given);
+int verify(const request &given);
+int scrub(const request &given);
+int log_stat(const request &given);
+int log_dump(const request &given);
+int map(const request &given);
 
-int info(const heap_files &files, bool json, bool classes);
-int verify(const heap_files &files, verify_part part);
-int log_stat(const heap_files &files, bool json);
-int log_dump(const heap_files &files);
-int map(const heap_files &files, const std::string &picture_path, int width);
+// Calls `look` for each heap, whatever came of the one before it. The highest of their exit codes.
+int each_heap(const request &given, int (*look)(const heap_files &files, const request &given));
 
 // The library's text with the options of this program where it names those of ty_open.
 std::string as_options(std::string text);
 // Says on stderr what the thread's last failing call could not do, and what to do about it.
 int complain(ty_status status);
+// The same, and as the file's document where JSON was asked for.
+int refuse(const heap_files &files, const request &given, ty_status status);
 
 // The file's name without its folders, for titles.
 std::string name_of(const std::string &path);
 const char *kind_name(ty_kind kind);
+std::vector<ty_class_stats> classes_of(ty_heap *heap, ty_status *status);
 
 } // namespace cli

@@ -1,6 +1,8 @@
 #include "commands.hpp"
+#include "json.hpp"
 #include "text.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -15,10 +17,16 @@ ty_open_options heap_files::options() const {
     return options;
 }
 
+int each_heap(const request &given, int (*look)(const heap_files &files, const request &given)) {
+    int worst = exit_fine;
+    for (const std::string &path : given.paths)
+        worst = std::max(worst, look({path, given.journal_path, given.log_path}, given));
+    return worst;
+}
+
 std::string as_options(std::string text) {
-    for (const auto &[name, option] :
-         {std::pair{"with journal_path", "with --journal"}, {"with log_path", "with --log"}})
-        if (const size_t at = text.find(name); at != std::string::npos)
+    for (const auto &[name, option] : {std::pair{" journal_path", " --journal"}, {" log_path", " --log"}})
+        for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += std::strlen(option))
             text.replace(at, std::strlen(name), option);
     return text;
 }
@@ -27,6 +35,12 @@ int complain(ty_status status) {
     std::fflush(stdout);
     std::fprintf(stderr, "taiyen: %s\n", text::printable(as_options(ty_error_text())).c_str());
     return status == TY_E_DAMAGED || status == TY_E_MISMATCH ? exit_problems : exit_cannot;
+}
+
+int refuse(const heap_files &files, const request &given, ty_status status) {
+    if (given.json)
+        json::print({{"path", files.path}, {"error", json::error(status)}});
+    return complain(status);
 }
 
 std::string name_of(const std::string &path) {
@@ -47,6 +61,16 @@ const char *kind_name(ty_kind kind) {
         break;
     }
     return "unknown";
+}
+
+std::vector<ty_class_stats> classes_of(ty_heap *heap, ty_status *status) {
+    std::vector<ty_class_stats> classes;
+    auto keep = [](const ty_class_stats *one, void *all) {
+        static_cast<std::vector<ty_class_stats> *>(all)->push_back(*one);
+        return true;
+    };
+    *status = ty_each_class(heap, keep, &classes);
+    return classes;
 }
 
 } // namespace cli

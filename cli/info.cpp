@@ -1,10 +1,10 @@
 // taiyen info: what the files of a heap say, without opening it; and by size class, opened read-only.
 #include "commands.hpp"
+#include "json.hpp"
 #include "text.hpp"
 
 #include <cstdio>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 namespace cli {
@@ -49,16 +49,6 @@ const char *found_words(const ty_info &info) {
     return "nothing was found";
 }
 
-std::string identity_of(const ty_info &info) {
-    std::string hex;
-    for (uint8_t byte : info.identity) {
-        static constexpr char digits[] = "0123456789abcdef";
-        hex += digits[byte >> 4];
-        hex += digits[byte & 15];
-    }
-    return hex;
-}
-
 const char *classes_name(ty_class_table classes) {
     return classes == TY_CLASSES_PACKED ? "packed" : "line";
 }
@@ -72,48 +62,33 @@ std::string time_of(uint64_t unix_s) {
     return text;
 }
 
-nlohmann::ordered_json classes_json(const std::vector<ty_class_stats> &classes) {
-    auto all = nlohmann::ordered_json::array();
-    for (const ty_class_stats &one : classes)
-        all.push_back({{"block_bytes", one.block_bytes},
-                       {"spans", one.spans},
-                       {"span_bytes", one.span_bytes},
-                       {"block_count", one.block_count},
-                       {"live_blocks", one.live_blocks},
-                       {"live_bytes", one.live_bytes}});
-    return all;
-}
-
-void print_json(const std::string &path, const ty_info &info, const std::vector<ty_class_stats> *by_class) {
-    nlohmann::ordered_json json;
-    json["path"] = path;
-    json["kind"] = kind_name(info.kind);
-    json["format_version"] = info.format_version;
-    json["identity"] = identity_of(info);
-    json["base"] = text::hex(info.base);
-    json["limit_bytes"] = info.limit_bytes;
-    json["page_bytes"] = info.page_bytes;
-    json["classes"] = classes_name(info.classes);
-    json["image_epoch"] = info.image_epoch;
-    json["epoch"] = info.epoch;
-    json["batches"] = info.batches;
-    json["batch_pages"] = info.batch_pages;
-    json["closed"] = info.closed;
-    json["in_use"] = info.in_use;
-    json["image_bytes"] = info.image_bytes;
-    json["journal_bytes"] = info.journal_bytes;
-    json["created_unix_s"] = info.created_unix_s;
+json::document document_of(const std::string &path, const ty_info &info) {
+    json::document one;
+    one["path"] = path;
+    one["kind"] = kind_name(info.kind);
+    one["format_version"] = info.format_version;
+    one["identity"] = json::identity(info.identity);
+    one["base"] = text::hex(info.base);
+    one["limit_bytes"] = json::wide(info.limit_bytes);
+    one["page_bytes"] = info.page_bytes;
+    one["classes"] = classes_name(info.classes);
+    one["image_epoch"] = json::wide(info.image_epoch);
+    one["epoch"] = json::wide(info.epoch);
+    one["batches"] = json::wide(info.batches);
+    one["batch_pages"] = json::wide(info.batch_pages);
+    one["closed"] = info.closed;
+    one["in_use"] = info.in_use;
+    one["image_bytes"] = json::wide(info.image_bytes);
+    one["journal_bytes"] = json::wide(info.journal_bytes);
+    one["created_unix_s"] = json::wide(info.created_unix_s);
     if (info.kind == TY_TRANSACTIONAL) {
-        json["log_identity"] = info.log_identity;
-        json["log_position"] = info.log_position;
-        json["log_sequence"] = info.log_sequence;
+        one["log_identity"] = json::wide(info.log_identity);
+        one["log_position"] = json::wide(info.log_position);
+        one["log_sequence"] = json::wide(info.log_sequence);
     }
-    json["found"] = found_name(info.found);
-    json["open_text"] = as_options(info.open_text);
-    if (by_class != nullptr)
-        json["classes_in_use"] = classes_json(*by_class);
-    // A path need not be UTF-8; what is not is replaced.
-    std::puts(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    one["found"] = found_name(info.found);
+    one["open_text"] = as_options(info.open_text);
+    return one;
 }
 
 void print_line(const char *label, const std::string &value) {
@@ -126,7 +101,9 @@ bool has_journal(const ty_info &info) {
 
 // What an open would replay, where the log is beside the heap.
 std::string log_of(const heap_files &files, const ty_info &info) {
-    std::string line = "the snapshot holds the transactions up to number " + text::count(info.log_sequence);
+    std::string line = "the snapshot holds no transaction";
+    if (info.log_sequence != 0)
+        line = "the snapshot holds the transactions up to number " + text::count(info.log_sequence);
     ty_log_info log{};
     log.struct_size = sizeof log;
     const ty_open_options options = files.options();
@@ -149,7 +126,7 @@ std::string epochs_of(const ty_info &info) {
 void print_words(const heap_files &files, const ty_info &info) {
     std::printf("%s: %s heap, format %u\n", text::printable(files.path).c_str(), kind_name(info.kind),
                 info.format_version);
-    print_line("identity", identity_of(info));
+    print_line("identity", json::identity(info.identity));
     print_line("created", time_of(info.created_unix_s));
     print_line("base", text::hex(info.base));
     print_line("limit", text::size(info.limit_bytes) + " of address space, pages of " + text::size(info.page_bytes) +
@@ -176,42 +153,45 @@ void print_classes(const std::vector<ty_class_stats> &classes) {
     }
 }
 
-int read_classes(const heap_files &files, std::vector<ty_class_stats> &classes) {
+// Opens the heap for reading. The status of the first call that failed.
+ty_status read_classes(const heap_files &files, std::vector<ty_class_stats> &classes) {
     const ty_open_options options = files.options();
     ty_heap *heap = nullptr;
     if (ty_status status = ty_open(files.path.c_str(), &options, &heap, nullptr))
-        return complain(status);
-    auto keep = [](const ty_class_stats *one, void *all) {
-        static_cast<std::vector<ty_class_stats> *>(all)->push_back(*one);
-        return true;
-    };
-    int code = exit_fine;
-    if (ty_status status = ty_each_class(heap, keep, &classes))
-        code = complain(status);
-    if (ty_status status = ty_close(heap))
-        code = complain(status);
-    return code;
+        return status;
+    ty_status status = TY_OK;
+    classes = classes_of(heap, &status);
+    const ty_status closed = ty_close(heap);
+    return status ? status : closed;
 }
 
-} // namespace
-
-int info(const heap_files &files, bool json, bool classes) {
+int info_of(const heap_files &files, const request &given) {
     const ty_open_options options = files.options();
     ty_info info{};
     info.struct_size = sizeof info;
     if (ty_status status = ty_read_info_with(files.path.c_str(), &options, &info))
-        return complain(status);
+        return refuse(files, given, status);
     std::vector<ty_class_stats> by_class;
-    if (classes)
-        if (int code = read_classes(files, by_class); code != exit_fine)
-            return code;
-    if (json)
-        print_json(files.path, info, classes ? &by_class : nullptr);
-    else
-        print_words(files, info);
-    if (!json && classes)
+    if (given.classes)
+        if (ty_status status = read_classes(files, by_class))
+            return refuse(files, given, status);
+    if (given.json) {
+        json::document one = document_of(files.path, info);
+        if (given.classes)
+            one["classes_in_use"] = json::classes(by_class);
+        json::print(one);
+        return exit_fine;
+    }
+    print_words(files, info);
+    if (given.classes)
         print_classes(by_class);
     return exit_fine;
+}
+
+} // namespace
+
+int info(const request &given) {
+    return each_heap(given, info_of);
 }
 
 } // namespace cli

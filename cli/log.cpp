@@ -1,10 +1,10 @@
 // taiyen log: what the log of a transactional heap holds behind the last snapshot.
 #include "commands.hpp"
+#include "json.hpp"
 #include "text.hpp"
 
 #include <cinttypes>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 namespace cli {
 
@@ -12,35 +12,23 @@ namespace {
 
 constexpr uint64_t shown_bytes_max = 32; // of an entry's bytes
 
-std::string identity_of(const uint8_t (&identity)[16]) {
-    std::string hex;
-    for (uint8_t byte : identity) {
-        static constexpr char digits[] = "0123456789abcdef";
-        hex += digits[byte >> 4];
-        hex += digits[byte & 15];
-    }
-    return hex;
-}
-
-void print_json(const std::string &path, const ty_log_info &info) {
-    nlohmann::ordered_json json;
-    json["path"] = path;
-    json["format_version"] = info.format_version;
-    json["heap_identity"] = identity_of(info.heap_identity);
-    json["log_identity"] = info.log_identity;
-    json["size_bytes"] = info.size_bytes;
-    json["block_bytes"] = info.block_bytes;
-    json["start_position"] = info.start_position;
-    json["end_position"] = info.end_position;
-    json["first_sequence"] = info.first_sequence;
-    json["transactions"] = info.transactions;
-    json["frames"] = info.frames;
-    json["record_bytes"] = info.record_bytes;
-    json["data_entries"] = info.data_entries;
-    json["changed_bytes"] = info.changed_bytes;
-    json["operations"] = info.operations;
-    json["procedures"] = info.procedures;
-    std::puts(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+json::document document_of(const std::string &path, const ty_log_info &info) {
+    return {{"path", path},
+            {"format_version", info.format_version},
+            {"heap_identity", json::identity(info.heap_identity)},
+            {"log_identity", json::wide(info.log_identity)},
+            {"size_bytes", json::wide(info.size_bytes)},
+            {"block_bytes", info.block_bytes},
+            {"start_position", json::wide(info.start_position)},
+            {"end_position", json::wide(info.end_position)},
+            {"first_sequence", json::wide(info.first_sequence)},
+            {"transactions", json::wide(info.transactions)},
+            {"frames", json::wide(info.frames)},
+            {"record_bytes", json::wide(info.record_bytes)},
+            {"data_entries", json::wide(info.data_entries)},
+            {"changed_bytes", json::wide(info.changed_bytes)},
+            {"operations", json::wide(info.operations)},
+            {"procedures", json::wide(info.procedures)}};
 }
 
 void print_words(const std::string &path, const ty_log_info &info) {
@@ -53,25 +41,27 @@ void print_words(const std::string &path, const ty_log_info &info) {
         std::printf("  replay    nothing: the last snapshot holds all transactions\n");
         return;
     }
-    std::printf("  replay    %s, numbers %" PRIu64 " to %" PRIu64 "; %s of records in %s\n",
-                text::counted(info.transactions, "transaction").c_str(), info.first_sequence,
-                info.first_sequence + info.transactions - 1, text::size(info.record_bytes).c_str(),
-                text::counted(info.frames, "frame").c_str());
+    std::string numbers = "number " + std::to_string(info.first_sequence);
+    if (info.transactions > 1)
+        numbers = "numbers " + std::to_string(info.first_sequence) + " to " +
+                  std::to_string(info.first_sequence + info.transactions - 1);
+    std::printf("  replay    %s, %s; %s of records in %s\n", text::counted(info.transactions, "transaction").c_str(),
+                numbers.c_str(), text::size(info.record_bytes).c_str(), text::counted(info.frames, "frame").c_str());
     std::printf("  entries   %s of data, %s in all, %s, %s\n",
                 text::counted(info.data_entries, "changed piece").c_str(), text::size(info.changed_bytes).c_str(),
                 text::counted(info.operations, "operation").c_str(),
                 text::counted(info.procedures, "procedure").c_str());
 }
 
-std::string bytes_of(const ty_log_entry &entry) {
+std::string hex_of(const ty_log_entry &entry, uint64_t bytes_max) {
+    static constexpr char digits[] = "0123456789abcdef";
     const auto *bytes = static_cast<const unsigned char *>(entry.bytes);
     std::string line;
-    for (uint64_t i = 0; i < entry.size_bytes && i < shown_bytes_max; ++i) {
-        char pair[4];
-        std::snprintf(pair, sizeof pair, "%02x", bytes[i]);
-        line += pair;
+    for (uint64_t i = 0; i < entry.size_bytes && i < bytes_max; ++i) {
+        line += digits[bytes[i] >> 4];
+        line += digits[bytes[i] & 15];
     }
-    return entry.size_bytes > shown_bytes_max ? line + "..." : line;
+    return entry.size_bytes > bytes_max ? line + "..." : line;
 }
 
 // Printable characters as they are, others as \xNN.
@@ -89,12 +79,12 @@ std::string name_in(const ty_log_entry &entry) {
 bool print_entry(const ty_log_entry *entry, void *) {
     switch (entry->kind) {
     case TY_LOG_TRANSACTION:
-        std::printf("transaction %" PRIu64 " at %" PRIu64 ", %" PRIu64 " bytes\n", entry->sequence, entry->position,
-                    entry->size_bytes);
+        std::printf("transaction %" PRIu64 " at %" PRIu64 ", %s\n", entry->sequence, entry->position,
+                    text::counted(entry->size_bytes, "byte").c_str());
         break;
     case TY_LOG_DATA:
         std::printf("  data 0x%" PRIx64 " %" PRIu64 " %s\n", entry->address, entry->size_bytes,
-                    bytes_of(*entry).c_str());
+                    hex_of(*entry, shown_bytes_max).c_str());
         break;
     case TY_LOG_ALLOC:
         std::printf("  alloc 0x%" PRIx64 " %" PRIu64 "\n", entry->address, entry->size_bytes);
@@ -110,32 +100,85 @@ bool print_entry(const ty_log_entry *entry, void *) {
         break;
     case TY_LOG_PROCEDURE:
         std::printf("  procedure %" PRIu64 " %" PRIu64 " %s\n", entry->procedure, entry->size_bytes,
-                    bytes_of(*entry).c_str());
+                    hex_of(*entry, shown_bytes_max).c_str());
         break;
     }
     return std::ferror(stdout) == 0; // nobody reads any more: main says so
 }
 
-} // namespace
+const char *kind_name(ty_log_entry_kind kind) {
+    switch (kind) {
+    case TY_LOG_TRANSACTION:
+        return "transaction";
+    case TY_LOG_DATA:
+        return "data";
+    case TY_LOG_ALLOC:
+        return "alloc";
+    case TY_LOG_FREE:
+        return "free";
+    case TY_LOG_RESIZE:
+        return "resize";
+    case TY_LOG_ROOT:
+        return "root";
+    case TY_LOG_PROCEDURE:
+        return "procedure";
+    }
+    return "unknown";
+}
 
-int log_stat(const heap_files &files, bool json) {
+bool print_entry_json(const ty_log_entry *entry, void *context) {
+    const ty_log_entry_kind kind = entry->kind;
+    json::document one{{"path", static_cast<const heap_files *>(context)->path},
+                       {"sequence", json::wide(entry->sequence)},
+                       {"kind", kind_name(kind)}};
+    if (kind == TY_LOG_TRANSACTION)
+        one["position"] = json::wide(entry->position);
+    else if (kind == TY_LOG_PROCEDURE)
+        one["procedure"] = json::wide(entry->procedure);
+    else
+        one["address"] = text::hex(entry->address);
+    if (kind == TY_LOG_ROOT)
+        one["name"] = std::string(static_cast<const char *>(entry->bytes), entry->size_bytes);
+    else if (kind != TY_LOG_FREE)
+        one["size_bytes"] = json::wide(entry->size_bytes);
+    if (kind == TY_LOG_DATA || kind == TY_LOG_PROCEDURE)
+        one["bytes"] = hex_of(*entry, entry->size_bytes);
+    json::print(one);
+    return std::ferror(stdout) == 0;
+}
+
+int stat_of(const heap_files &files, const request &given) {
     const ty_open_options options = files.options();
     ty_log_info info{};
     info.struct_size = sizeof info;
     if (ty_status status = ty_log_read_with(files.path.c_str(), &options, &info, nullptr, nullptr))
-        return complain(status);
-    if (json)
-        print_json(files.path, info);
+        return refuse(files, given, status);
+    if (given.json)
+        json::print(document_of(files.path, info));
     else
         print_words(files.path, info);
     return exit_fine;
 }
 
-int log_dump(const heap_files &files) {
+int dump_of(const heap_files &files, const request &given) {
     const ty_open_options options = files.options();
-    if (ty_status status = ty_log_read_with(files.path.c_str(), &options, nullptr, print_entry, nullptr))
-        return complain(status);
+    if (!given.json && given.paths.size() > 1)
+        std::printf("%s:\n", text::printable(files.path).c_str());
+    heap_files named = files;
+    if (ty_status status = ty_log_read_with(files.path.c_str(), &options, nullptr,
+                                            given.json ? print_entry_json : print_entry, &named))
+        return refuse(files, given, status);
     return exit_fine;
+}
+
+} // namespace
+
+int log_stat(const request &given) {
+    return each_heap(given, stat_of);
+}
+
+int log_dump(const request &given) {
+    return each_heap(given, dump_of);
 }
 
 } // namespace cli

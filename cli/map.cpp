@@ -1,8 +1,12 @@
-// taiyen map: a picture of a heap, opened read-only.
+// taiyen map: a picture of a heap, opened read-only, or its figures.
 #include "commands.hpp"
 #include "heap_map.hpp"
+#include "json.hpp"
+#include "text.hpp"
 
 #include <array>
+#include <charconv>
+#include <cstdio>
 #include <sys/stat.h>
 #include <utility>
 
@@ -41,25 +45,97 @@ ty_status check_picture_path(const heap_files &files, const std::string &picture
     return TY_OK;
 }
 
-} // namespace
+// 0: not a width that can be drawn.
+int width_of(const std::string &text) {
+    int width = 0;
+    const char *end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, width);
+    const bool drawable = width >= heap_map::width_min && width <= heap_map::width_max;
+    return error == std::errc() && stop == end && drawable ? width : 0;
+}
 
-int map(const heap_files &files, const std::string &picture_path, int width) {
-    if (ty_status status = check_picture_path(files, picture_path))
-        return complain(status);
+// What the words alone get wrong. Says so.
+bool is_possible(const request &given) {
+    std::string what;
+    if (given.picture_path.empty() && !given.json)
+        what = "'map' needs --output PICTURE, or --json";
+    else if (!given.picture_path.empty() && !heap_map::can_draw(given.picture_path))
+        what = "the picture '" + text::printable(given.picture_path) + "' does not end in .svg or .png";
+    else if (!given.width.empty() && width_of(given.width) == 0)
+        what = "the option '--width' takes 600 to 8000 pixels, and was given '" + text::printable(given.width) + "'";
+    if (!what.empty())
+        std::fprintf(stderr, "taiyen: %s; see taiyen help map\n", what.c_str());
+    return what.empty();
+}
+
+ty_status print_figures(ty_heap *heap, const heap_files &files, const request &given) {
+    ty_heap_stats stats{};
+    stats.struct_size = sizeof stats;
+    if (ty_status status = ty_heap_get_stats(heap, &stats))
+        return status;
+    ty_status status = TY_OK;
+    const std::vector<ty_class_stats> classes = classes_of(heap, &status);
+    if (status)
+        return status;
+    const ty_kind kind = ty_heap_kind(heap);
+    uint64_t waiting_pages = 0;
+    if (kind == TY_SNAPSHOT || kind == TY_TRANSACTIONAL)
+        if ((status = ty_dirty_count(heap, &waiting_pages)))
+            return status;
+    json::document one{{"path", files.path},
+                       {"kind", kind_name(kind)},
+                       {"base", text::hex(stats.base)},
+                       {"limit_bytes", json::wide(stats.limit_bytes)},
+                       {"touched_bytes", json::wide(stats.touched_bytes)},
+                       {"live_blocks", json::wide(stats.live_blocks)},
+                       {"live_bytes", json::wide(stats.live_bytes)},
+                       {"used_bytes", json::wide(stats.used_bytes)},
+                       {"control_bytes", json::wide(stats.control_bytes)},
+                       {"free_runs", json::wide(stats.free_runs)},
+                       {"free_bytes", json::wide(stats.free_bytes)},
+                       {"largest_free_bytes", json::wide(stats.largest_free_bytes)},
+                       {"availability", stats.availability},
+                       {"waiting_pages", json::wide(waiting_pages)},
+                       {"classes_in_use", json::classes(classes)}};
+    if (!given.picture_path.empty())
+        one["picture"] = given.picture_path;
+    json::print(one);
+    return TY_OK;
+}
+
+ty_status draw(ty_heap *heap, const heap_files &files, const request &given) {
+    heap_map::options picture;
+    picture.name = name_of(files.path);
+    if (!given.width.empty())
+        picture.width = width_of(given.width);
+    picture.waiting = true;
+    return heap_map::draw(heap, given.picture_path, picture);
+}
+
+int map_of(const heap_files &files, const request &given) {
+    const bool drawn = !given.picture_path.empty();
+    if (drawn)
+        if (ty_status status = check_picture_path(files, given.picture_path))
+            return refuse(files, given, status);
     const ty_open_options options = files.options();
     ty_heap *heap = nullptr;
     if (ty_status status = ty_open(files.path.c_str(), &options, &heap, nullptr))
-        return complain(status);
-    heap_map::options picture;
-    picture.name = name_of(files.path);
-    picture.width = width;
-    picture.waiting = true;
+        return refuse(files, given, status);
     int code = exit_fine;
-    if (ty_status status = heap_map::draw(heap, picture_path, picture))
-        code = complain(status);
-    if (ty_status status = ty_close(heap))
-        code = complain(status);
+    ty_status status = drawn ? draw(heap, files, given) : TY_OK;
+    if (!status && given.json)
+        status = print_figures(heap, files, given);
+    if (status)
+        code = refuse(files, given, status);
+    if (ty_status closed = ty_close(heap))
+        code = complain(closed);
     return code;
+}
+
+} // namespace
+
+int map(const request &given) {
+    return is_possible(given) ? each_heap(given, map_of) : int(exit_cannot);
 }
 
 } // namespace cli

@@ -34,10 +34,14 @@ std::string percent(double share) {
     return text;
 }
 
-std::string hex(const void *address) {
+std::string hex(uint64_t address) {
     char text[32];
-    snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(address)));
+    snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
     return text;
+}
+
+std::string hex(const void *address) {
+    return hex(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(address)));
 }
 
 std::string printable(const std::string &name) {

@@ -11,6 +11,7 @@ std::string count(uint64_t number); // "412,334"
 std::string percent(double share);  // "94.1 %"
 // A path or name on one line: control characters as \xNN, and a backslash twice.
 std::string printable(const std::string &name);
+std::string hex(uint64_t address); // "0x420000000000"
 std::string hex(const void *address);
 std::string counted(uint64_t number, const char *thing); // "1 block", "2 blocks", "3 batches"
 

@@ -1,5 +1,6 @@
 // taiyen verify: checks the files' checksums, then the heap's structures top-down.
 #include "commands.hpp"
+#include "json.hpp"
 #include "progress.hpp"
 #include "text.hpp"
 
@@ -9,11 +10,16 @@ namespace cli {
 
 namespace {
 
+enum class scope { all, files, structures };
+
 struct findings {
     const heap_files &files;
+    const request &given;
     cli::progress progress{"checking the files"};
-    uint64_t problems = 0;
+    std::vector<std::string> problems{}; // of --json
+    uint64_t problem_count = 0;
     uint64_t checked_bytes = 0;
+    uint64_t live_blocks = 0;
 };
 
 bool on_progress(uint64_t done_bytes, uint64_t total_bytes, void *context) {
@@ -26,56 +32,95 @@ bool on_progress(uint64_t done_bytes, uint64_t total_bytes, void *context) {
 void on_problem(const char *problem, void *context) {
     auto &found = *static_cast<findings *>(context);
     found.progress.clear();
-    std::printf("%s: %s\n", text::printable(found.files.path).c_str(), as_options(problem).c_str());
-    ++found.problems;
+    ++found.problem_count;
+    if (found.given.json)
+        found.problems.push_back(as_options(problem));
+    else
+        std::printf("%s: %s\n", text::printable(found.files.path).c_str(), as_options(problem).c_str());
 }
 
-// A failure other than "problems were reported" ends the check.
-int verify_heap(findings &found, ty_heap_stats &stats) {
+// What ended the check; TY_OK where it came to its end, whatever it found.
+ty_status check_files(findings &found) {
+    const ty_open_options options = found.files.options();
+    const ty_status status = ty_scrub_with(found.files.path.c_str(), &options, on_progress, on_problem, &found);
+    found.progress.clear();
+    return status == TY_E_DAMAGED && found.problem_count ? TY_OK : status;
+}
+
+ty_status check_structures(findings &found) {
     const ty_open_options options = found.files.options();
     ty_heap *heap = nullptr;
     if (ty_status status = ty_open(found.files.path.c_str(), &options, &heap, nullptr))
-        return complain(status);
-    const uint64_t before = found.problems;
-    const ty_status verified = ty_heap_verify(heap, on_problem, &found);
-    int code = exit_fine;
-    if (verified && (verified != TY_E_DAMAGED || found.problems == before))
-        code = complain(verified);
+        return status;
+    const uint64_t before = found.problem_count;
+    ty_status status = ty_heap_verify(heap, on_problem, &found);
+    ty_heap_stats stats{};
     stats.struct_size = sizeof stats;
-    if (!verified)
-        if (ty_status status = ty_heap_get_stats(heap, &stats))
-            code = complain(status);
-    if (ty_status status = ty_close(heap))
-        code = complain(status);
-    return code;
+    if (!status && !(status = ty_heap_get_stats(heap, &stats)))
+        found.live_blocks = stats.live_blocks;
+    if (status == TY_E_DAMAGED && found.problem_count > before)
+        status = TY_OK;
+    const ty_status closed = ty_close(heap);
+    return status ? status : closed;
+}
+
+void print_json(const findings &found, scope scope, ty_status status) {
+    json::document one{{"path", found.files.path}};
+    if (!status || found.problem_count) {
+        one["sound"] = found.problem_count == 0;
+        one["problems"] = found.problems;
+    }
+    if (!status && scope != scope::structures)
+        one["checked_bytes"] = json::wide(found.checked_bytes);
+    if (!status && scope != scope::files && found.problem_count == 0)
+        one["live_blocks"] = json::wide(found.live_blocks);
+    if (status)
+        one["error"] = json::error(status);
+    json::print(one);
+}
+
+void print_words(const findings &found, scope scope) {
+    const std::string path = text::printable(found.files.path);
+    if (found.problem_count) {
+        std::printf("%s: %s found\n", path.c_str(), text::counted(found.problem_count, "problem").c_str());
+        return;
+    }
+    std::string checked = scope == scope::structures ? "" : text::size(found.checked_bytes) + " of files";
+    if (scope != scope::files)
+        checked += (checked.empty() ? "the structures of " : " and the structures of ") +
+                   text::counted(found.live_blocks, "block");
+    std::printf("%s: sound; checked %s\n", path.c_str(), checked.c_str());
+}
+
+int check(const heap_files &files, const request &given, scope scope) {
+    findings found{files, given};
+    ty_status status = scope != scope::structures ? check_files(found) : TY_OK;
+    if (!status && scope != scope::files)
+        status = check_structures(found);
+    if (given.json)
+        print_json(found, scope, status);
+    else if (!status)
+        print_words(found, scope);
+    const int code = status ? complain(status) : int(exit_fine);
+    return found.problem_count ? int(exit_problems) : code;
+}
+
+int verify_one(const heap_files &files, const request &given) {
+    return check(files, given, given.quick ? scope::structures : scope::all);
+}
+
+int scrub_one(const heap_files &files, const request &given) {
+    return check(files, given, scope::files);
 }
 
 } // namespace
 
-int verify(const heap_files &files, verify_part part) {
-    findings found{files};
-    const std::string path = text::printable(files.path);
-    if (part != verify_part::structures) {
-        const ty_open_options options = files.options();
-        const ty_status status = ty_scrub_with(files.path.c_str(), &options, on_progress, on_problem, &found);
-        found.progress.clear();
-        if (status && (status != TY_E_DAMAGED || found.problems == 0))
-            return complain(status);
-    }
-    ty_heap_stats stats{};
-    if (part != verify_part::files)
-        if (const int code = verify_heap(found, stats))
-            return found.problems ? exit_problems : code;
-    if (found.problems) {
-        std::printf("%s: %s found\n", path.c_str(), text::counted(found.problems, "problem").c_str());
-        return exit_problems;
-    }
-    std::string checked = part == verify_part::structures ? "" : text::size(found.checked_bytes) + " of files";
-    if (part != verify_part::files)
-        checked += (checked.empty() ? "the structures of " : " and the structures of ") +
-                   text::counted(stats.live_blocks, "block");
-    std::printf("%s: sound; checked %s\n", path.c_str(), checked.c_str());
-    return exit_fine;
+int verify(const request &given) {
+    return each_heap(given, verify_one);
+}
+
+int scrub(const request &given) {
+    return each_heap(given, scrub_one);
 }
 
 } // namespace cli

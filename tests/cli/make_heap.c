@@ -2,7 +2,9 @@
  *   make_heap PATH close     a snapshot heap, closed in order
  *   make_heap PATH archive   an archive heap, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
- *   make_heap PATH commit  a transactional heap whose process dies with three transactions in the log
+ *   make_heap PATH commit    a transactional heap whose process dies with three transactions in the log
+ *   make_heap PATH one       the same with one transaction
+ *   make_heap PATH long      the same with one transaction that writes 104 bytes
  *   make_heap PATH hold      prints "open", and holds it open for writing until standard input ends
  * and with JOURNAL LOG behind these, with its journal and log there. */
 #include <stdio.h>
@@ -40,15 +42,15 @@ static bool fill_and_snapshot(ty_heap *heap, int times) {
     return true;
 }
 
-static bool commit(ty_heap *heap, int times) {
+static bool commit(ty_heap *heap, int times, size_t bytes) {
     for (int i = 0; i < times; ++i) {
         ty_txn *txn;
         if (ty_begin(heap, NULL, &txn))
             return false;
-        char *block = ty_txn_alloc(txn, 100);
+        char *block = ty_txn_alloc(txn, 104);
         if (!block || ty_txn_root_set(txn, "newest", block))
             return false;
-        memset(block, 'a' + i, 8);
+        memset(block, 'a' + i, bytes);
         if (ty_commit(txn))
             return false;
     }
@@ -64,7 +66,8 @@ int main(int argc, char **argv) {
     options.background = TY_BACKGROUND_CALLS;
     if (strcmp(how, "archive") == 0)
         options.kind = TY_ARCHIVE;
-    if (strcmp(how, "commit") == 0) {
+    const bool commits = strcmp(how, "commit") == 0, one = strcmp(how, "one") == 0, is_long = strcmp(how, "long") == 0;
+    if (commits || one || is_long) {
         options.kind = TY_TRANSACTIONAL;
         options.log_bytes = TY_LOG_BYTES_MIN;
     }
@@ -75,8 +78,8 @@ int main(int argc, char **argv) {
     ty_heap *heap;
     if (ty_open(argv[1], &options, &heap, NULL))
         return fail("open");
-    if (strcmp(how, "commit") == 0) {
-        if (!commit(heap, 3))
+    if (options.kind == TY_TRANSACTIONAL) {
+        if (!commit(heap, commits ? 3 : 1, is_long ? 104 : 8))
             return fail("commit");
         _exit(0);
     }

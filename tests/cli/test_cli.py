@@ -78,8 +78,8 @@ class Log(CliTest):
         before = hashes(self.folder)
         self.assertIn("3 transactions, numbers 1 to 3", self.succeeds("log", "stat", heap))
         stat = json.loads(self.succeeds("log", "stat", "--json", heap))
-        self.assertEqual((stat["transactions"], stat["first_sequence"]), (3, 1))
-        self.assertGreaterEqual(stat["operations"], 6)
+        self.assertEqual((stat["transactions"], stat["first_sequence"]), ("3", "1"))
+        self.assertGreaterEqual(int(stat["operations"]), 6)
         self.assertEqual(hashes(self.folder), before)
 
     def test_dump(self):
@@ -113,7 +113,7 @@ class Log(CliTest):
         self.assertIn("replays 3 transactions from the log", self.succeeds("info", heap))
         self.assertIn("the log holds 3 transactions", self.succeeds("info", heap))
         info = json.loads(self.succeeds("info", "--json", heap))
-        self.assertEqual((info["kind"], info["log_sequence"]), ("transactional", 0))
+        self.assertEqual((info["kind"], info["log_sequence"]), ("transactional", "0"))
         self.assertIn("sound", self.succeeds("verify", heap))
 
     def test_what_has_no_log(self):
@@ -190,24 +190,98 @@ class Usage(CliTest):
             self.fails(2, "info", path + "-none", says=(shown + "-none",))
             self.fails(2, "map", path, "-o", path + ".pdf", says=(shown + ".pdf",))
 
-    def test_help_and_version(self):
-        self.assertRegex(self.succeeds("--version"), r"^taiyen \d+\.\d+\.\d+\n$")
-        self.assertIn("verify", self.succeeds("--help"))
-        self.assertIn("--json", self.succeeds("info", "--help"))
+    COMMANDS = ("info", "verify", "scrub", "map", "log stat", "log dump", "version", "help")
 
-    def test_wrong_usage(self):
-        for arguments in (
-            [],
-            ["no-such-command"],
-            ["info"],
-            ["info", "--no-such-option", "a.ty"],
-            ["map", "a.ty"],
-            ["map", "a.ty", "-o", "heap.pdf"],
-            ["map", "a.ty", "-o", "heap.svg", "--width", "5"],
-        ):
-            with self.subTest(arguments):
-                result = self.fails(2, *arguments, says=["--help"])
-                self.assertEqual(result.stdout, "")
+    def test_version(self):
+        for words in (["--version"], ["version"]):
+            self.assertRegex(self.succeeds(*words), r"^taiyen \d+\.\d+\.\d+\n$")
+        self.assertRegex(json.loads(self.succeeds("version", "--json"))["version"], r"^\d+\.\d+\.\d+$")
+
+    def test_help(self):
+        text = self.succeeds("help")
+        for words in (["--help"], ["-h"]):
+            self.assertEqual(self.succeeds(*words), text)
+        for code in ("0, all is fine", "1, a heap has problems", "2, wrong usage"):
+            self.assertIn(code, text)
+        for command in self.COMMANDS:
+            with self.subTest(command):
+                self.assertIn(f"\n  {command} ", text)
+                words = command.split()
+                of_it = self.succeeds("help", *words)
+                self.assertTrue(of_it.startswith(f"Usage: taiyen {command}"), of_it)
+                self.assertLess(max(map(len, (text + of_it).splitlines())), 80)
+                for more in (["--help"], ["-h"]):
+                    self.assertEqual(self.succeeds(*words, *more), of_it)
+                self.assertEqual(self.succeeds("--help", *words), of_it)
+                if command != "help":
+                    self.assertIn("--json", of_it)
+
+    def test_help_of_several_commands(self):
+        text = self.succeeds("help", "log")
+        self.assertEqual(text, self.succeeds("help", "log", "stat") + "\n" + self.succeeds("help", "log", "dump"))
+        self.assertEqual(self.succeeds("log", "--help"), text)
+
+    def test_help_needs_nothing_else_to_be_right(self):
+        self.assertEqual(self.succeeds("map", "none.ty", "and.ty", "--help"), self.succeeds("help", "map"))
+
+    def wrong(self, words, says, see):
+        with self.subTest(words):
+            result = self.fails(2, *words)
+            self.assertEqual((result.stdout, result.stderr), ("", f"taiyen: {says}; see taiyen help{see}\n"))
+
+    def test_words_that_are_not_known(self):
+        self.wrong(["foo"], "there is no command 'foo'", "")
+        self.wrong(["help", "foo"], "there is no command 'foo'", "")
+        self.wrong(["\x1b[2J"], "there is no command '\\x1b[2J'", "")
+        self.wrong(["log", "foo", "a.ty"], "there is no command 'log foo'", " log")
+        self.wrong(["help", "log", "foo"], "there is no command 'log foo'", " log")
+        self.wrong(["help", "info", "foo"], "there is no command 'info foo'", " info")
+        self.wrong(["--foo"], "there is no option '--foo' before a command", "")
+        self.wrong(["--json", "info", "a.ty"], "there is no option '--json' before a command", "")
+        self.wrong(["info", "--foo", "a.ty"], "'info' has no option '--foo'", " info")
+        self.wrong(["info", "a.ty", "-x"], "'info' has no option '-x'", " info")
+        self.wrong(["info", "--foo=3", "a.ty"], "'info' has no option '--foo'", " info")
+        self.wrong(["verify", "a.ty", "--classes"], "'verify' has no option '--classes'", " verify")
+        self.wrong(["log", "dump", "a.ty", "--quick"], "'log dump' has no option '--quick'", " log dump")
+
+    def test_words_that_are_missing(self):
+        self.wrong([], "a command is missing", "")
+        for words in (["log"], ["log", "--json", "a.ty"]):
+            self.wrong(words, "a word is missing behind 'log': say 'log stat' or 'log dump'", " log")
+        for command in self.COMMANDS[:6]:
+            more = ["--json"] if command == "map" else []
+            self.wrong([*command.split(), *more], f"'{command}' needs a FILE", " " + command)
+        self.wrong(["info", "a.ty", ""], "a FILE of 'info' is empty", " info")
+        self.wrong(["info", "a.ty", "--journal"], "the option '--journal' needs a PATH", " info")
+        self.wrong(["info", "a.ty", "--log="], "the PATH of the option '--log' is empty", " info")
+        self.wrong(["map", "a.ty", "-o"], "the option '-o' needs a PICTURE", " map")
+        self.wrong(["map", "a.ty"], "'map' needs --output PICTURE, or --json", " map")
+
+    def test_words_that_are_too_many(self):
+        self.wrong(["map", "a.ty", "b.ty", "-o", "a.svg"], "'map' takes FILE alone, and was given 'b.ty' too", " map")
+        self.wrong(["version", "1"], "'version' takes no operand, and was given '1'", " version")
+        self.wrong(["info", "--json=yes", "a.ty"], "the option '--json' takes no value, and has 'yes'", " info")
+        for option in ("--journal", "--log"):
+            self.wrong(["info", "a.ty", "b.ty", option, "c"],
+                       "--journal and --log name files of one heap: give 'info' one FILE with them", " info")
+
+    def test_values_that_are_wrong(self):
+        self.wrong(["map", "a.ty", "-o", "heap.pdf"], "the picture 'heap.pdf' does not end in .svg or .png", " map")
+        for width in ("5", "8001", "wide", "700px", "-700", "700.0", "99999999999"):
+            self.wrong(["map", "a.ty", "-o", "heap.svg", "--width", width],
+                       f"the option '--width' takes 600 to 8000 pixels, and was given '{width}'", " map")
+
+    def test_options_in_each_form(self):
+        path = self.heap("close")
+        shutil.move(path + "-journal", self.path("j"))
+        shown = self.succeeds("info", path, "--journal", self.path("j"))
+        self.assertIn("opens at once", shown)
+        self.assertEqual(self.succeeds("info", "--journal=" + self.path("j"), path), shown)
+        os.rename(path, self.path("-a.ty"))
+        for words in (["info", "--", "-a.ty"], ["info", "--journal", "j", "--", "-a.ty"]):
+            result = run(*words, cwd=self.folder)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertTrue(result.stdout.startswith("-a.ty: snapshot heap"), result.stdout)
 
     def test_full_standard_output(self):
         path = self.heap("close")
@@ -227,14 +301,159 @@ class Usage(CliTest):
         self.assertIn("taiyen: cannot write the output: File too large", result.stderr)
 
 
+class SeveralFiles(CliTest):
+    """Each file's result, whatever came of the one before; the highest exit code."""
+
+    def setUp(self):
+        super().setUp()
+        self.sound = self.heap("close", "sound.ty")
+        self.logged = self.heap("commit", "logged.ty")
+        self.damaged = self.heap("close", "damaged.ty")
+        with open(self.damaged, "r+b") as file:
+            file.seek(PAGES_OFFSET + 3 * 4096 + 100)
+            file.write(b"\x55\xaa\x55")
+        self.missing = self.path("missing.ty")
+
+    def test_each_files_result(self):
+        result = run("info", self.sound, self.missing, self.logged)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("sound.ty: snapshot heap", result.stdout)
+        self.assertIn("logged.ty: transactional heap", result.stdout)
+        self.assertRegex(result.stderr, r"\Ataiyen: cannot .*missing\.ty.*\n\Z")
+
+    def test_the_highest_exit_code(self):
+        for paths, code in (([self.sound, self.logged], 0), ([self.damaged, self.sound], 1),
+                            ([self.missing, self.sound], 2), ([self.missing, self.damaged, self.sound], 2),
+                            ([self.damaged, self.missing], 2)):
+            for command in ("verify", "scrub"):
+                with self.subTest(paths=paths, command=command):
+                    result = run(command, *paths)
+                    self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+                    for path, says in ((self.sound, "sound;"), (self.damaged, "1 problem found")):
+                        self.assertEqual(f"{path}: {says}" in result.stdout, path in paths, result.stdout)
+
+    def test_a_document_for_each_file(self):
+        paths = [self.damaged, self.missing, self.sound]
+        result = run("verify", "--json", *paths)
+        self.assertEqual(result.returncode, 2)
+        damaged, missing, sound = map(json.loads, result.stdout.splitlines())
+        self.assertEqual([one["path"] for one in (damaged, missing, sound)], paths)
+        self.assertFalse(damaged["sound"])
+        self.assertEqual(len(damaged["problems"]), 1)
+        self.assertIn("page 3", damaged["problems"][0])
+        self.assertEqual(set(missing), {"path", "error"})
+        self.assertEqual(missing["error"]["status"], "TY_E_NOT_FOUND")
+        self.assertEqual(result.stderr, f"taiyen: {missing['error']['text']}\n")
+        self.assertEqual((sound["sound"], sound["problems"], sound["live_blocks"]), (True, [], "688"))
+        self.assertNotIn("error", damaged)
+
+    def test_logs(self):
+        another = self.heap("commit", "another.ty")
+        words = self.succeeds("log", "stat", self.logged, another)
+        self.assertEqual(words.count("3 transactions"), 2)
+        words = self.succeeds("log", "dump", self.logged, another)
+        self.assertTrue(words.startswith(f"{self.logged}:\ntransaction 1 "), words)
+        self.assertIn(f"\n{another}:\ntransaction 1 ", words)
+        self.assertEqual(words, f"{self.logged}:\n{self.succeeds('log', 'dump', self.logged)}"
+                                f"{another}:\n{self.succeeds('log', 'dump', another)}")
+
+
+def whole_numbers(name, value):
+    """(name, number) of each whole number in a document."""
+    if isinstance(value, dict):
+        return [pair for inner, one in value.items() for pair in whole_numbers(inner, one)]
+    if isinstance(value, list):
+        return [pair for one in value for pair in whole_numbers(name, one)]
+    return [(name, value)] if type(value) is int else []
+
+
+class Json(CliTest):
+    """Every command that prints data has it as JSON, one document a line, and each wide number as a string."""
+
+    def documents(self, *words):
+        return [json.loads(line) for line in self.succeeds(*words).splitlines()]
+
+    def test_each_command(self):
+        path = self.heap("commit")
+        for words in (["info"], ["info", "--classes"], ["verify"], ["verify", "--quick"], ["scrub"], ["map"],
+                      ["map", "-o", self.path("heap.svg")], ["log", "stat"], ["log", "dump"]):
+            with self.subTest(words):
+                documents = self.documents(*words, path, "--json")
+                self.assertEqual(len(documents), 12 if words == ["log", "dump"] else 1)
+                for document in documents:
+                    self.assertEqual(document["path"], path)
+                    narrow = {("format_version", 2), ("page_bytes", 4096), ("block_bytes", 4096)}
+                    self.assertLessEqual(set(whole_numbers("", document)), narrow)
+
+    def test_numbers_beyond_doubles(self):
+        path = self.heap("commit")
+        info, = self.documents("info", "--json", path)
+        stat, = self.documents("log", "stat", "--json", path)
+        self.assertEqual(info["log_identity"], stat["log_identity"])
+        for name in ("log_identity", "epoch", "limit_bytes", "created_unix_s"):
+            self.assertRegex(info[name], r"^\d+$")
+        self.assertRegex(info["base"], r"^0x[0-9a-f]+$")
+
+    def test_entries_of_a_log(self):
+        path = self.heap("commit")
+        entries = self.documents("log", "dump", "--json", path)
+        base = int(self.documents("info", "--json", path)[0]["base"], 16)
+        self.assertEqual([one["kind"] for one in entries], ["transaction", "alloc", "root", "data"] * 3)
+        self.assertEqual([one["sequence"] for one in entries], ["1"] * 4 + ["2"] * 4 + ["3"] * 4)
+        self.assertEqual([one["name"] for one in entries if one["kind"] == "root"], ["newest"] * 3)
+        self.assertEqual([one["bytes"] for one in entries if one["kind"] == "data"], ["61" * 8, "62" * 8, "63" * 8])
+        for one in entries:
+            if one["kind"] != "transaction":
+                self.assertTrue(base < int(one["address"], 16) < base + (64 << 20), one)
+
+    def test_long_entries_are_whole(self):
+        path = self.heap("long")
+        dumped = self.succeeds("log", "dump", path)
+        self.assertIn("61" * 32 + "...\n", dumped)
+        data = [one for one in self.documents("log", "dump", "--json", path) if one["kind"] == "data"]
+        self.assertEqual("".join(one["bytes"] for one in data), "61" * 104)
+        self.assertEqual(sum(int(one["size_bytes"]) for one in data), 104)
+
+    def test_figures_of_a_map(self):
+        path = self.heap("die")
+        figures, = self.documents("map", "--json", path)
+        info, = self.documents("info", "--json", "--classes", path)
+        for name in ("path", "kind", "base", "limit_bytes", "classes_in_use"):
+            self.assertEqual(figures[name], info[name])
+        self.assertEqual(int(figures["live_blocks"]), sum(int(one["live_blocks"]) for one in figures["classes_in_use"]))
+        self.assertGreater(int(figures["waiting_pages"]), 0)
+        self.assertNotIn("picture", figures)
+        drawn, = self.documents("map", "--json", path, "-o", self.path("heap.svg"))
+        self.assertEqual(drawn, {**figures, "picture": self.path("heap.svg")})
+        self.assertTrue(os.path.exists(self.path("heap.svg")))
+
+
+class Singular(CliTest):
+    def test_one_of_a_thing(self):
+        path = self.heap("one")
+        self.assertIn("replay    1 transaction, number 1; ", self.succeeds("log", "stat", path))
+        self.assertIn("1 changed piece of data", self.succeeds("log", "stat", path))
+        self.assertIn("1 block", self.succeeds("verify", path))
+        self.assertIn("the log holds 1 transaction behind", self.succeeds("info", path))
+        self.assertIn("replays 1 transaction from the log", self.succeeds("info", path))
+        for command in (["info"], ["info", "--classes"], ["verify"], ["log", "stat"], ["log", "dump"]):
+            self.assertNotRegex(self.succeeds(*command, path), r"(?<![\d.,])1 [a-z]+s\b")
+
+
 class Refusals(CliTest):
-    COMMANDS = (["info"], ["info", "--json"], ["scrub"], ["verify"], ["verify", "--quick"], ["map", "-o", "/tmp/never-written.svg"])
+    COMMANDS = (["info"], ["info", "--json"], ["scrub"], ["scrub", "--json"], ["verify"],
+                ["verify", "--json"], ["verify", "--quick"], ["map", "-o", "/tmp/never-written.svg"], ["map", "--json"])
 
     def refused(self, code, path, says):
         for command in self.COMMANDS:
             with self.subTest(command):
                 result = self.fails(code, *command, path, says=says)
-                self.assertEqual(result.stdout, "")
+                if "--json" in command:
+                    refusal = json.loads(result.stdout)
+                    self.assertEqual(refusal["path"], path)
+                    self.assertEqual(result.stderr, f"taiyen: {refusal['error']['text']}\n")
+                else:
+                    self.assertEqual(result.stdout, "")
         self.assertFalse(os.path.exists("/tmp/never-written.svg"))
 
     def test_missing_file(self):
@@ -300,7 +519,7 @@ class Info(CliTest):
             self.assertIn(word, words)
         info = json.loads(self.succeeds("info", path, "--json"))
         self.assertEqual(info["kind"], "snapshot")
-        self.assertEqual(info["limit_bytes"], 64 << 20)
+        self.assertEqual(info["limit_bytes"], str(64 << 20))
         self.assertEqual(info["found"], "closed")
         self.assertTrue(info["closed"])
         self.assertEqual(info["epoch"], info["image_epoch"])
@@ -315,21 +534,22 @@ class Info(CliTest):
         classes = json.loads(self.succeeds("info", path, "--json", "--classes"))["classes_in_use"]
         self.assertGreater(len(classes), 1)
         for one in classes:
+            one = {name: int(value) for name, value in one.items()}
             self.assertLessEqual(one["live_blocks"], one["block_count"])
             self.assertLessEqual(one["live_bytes"], one["span_bytes"])
             if one["block_bytes"]:
                 self.assertEqual(one["live_bytes"], one["live_blocks"] * one["block_bytes"])
         words = self.succeeds("info", path, "--classes")
-        self.assertIn(f"{classes[0]['block_bytes']:,}", words.splitlines()[-len(classes)])
+        self.assertIn(f"{int(classes[0]['block_bytes']):,}", words.splitlines()[-len(classes)])
         self.assertEqual(hashes(self.folder), before)
 
     def test_died(self):
         path = self.heap("die")
         info = json.loads(self.succeeds("info", path, "--json"))
         self.assertFalse(info["closed"])
-        self.assertEqual(info["batches"], 2)
-        self.assertEqual(info["epoch"], info["image_epoch"] + 2)
-        self.assertGreater(info["batch_pages"], 0)
+        self.assertEqual(info["batches"], "2")
+        self.assertEqual(int(info["epoch"]), int(info["image_epoch"]) + 2)
+        self.assertGreater(int(info["batch_pages"]), 0)
         self.assertEqual(info["found"], "died_applying")
         self.assertIn("2 batches", self.succeeds("info", path))
 

@@ -1,0 +1,313 @@
+#include "arguments.hpp"
+
+#include "commands.hpp"
+#include "json.hpp"
+#include "text.hpp"
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+
+namespace cli {
+
+namespace {
+
+const option journal{
+    "journal", 0, "PATH", nullptr, &request::journal_path, "the heap's journal, if it is not FILE-journal"};
+const option log_file{"log", 0, "PATH", nullptr, &request::log_path, "the heap's log, if it is not FILE-log"};
+const option as_json{"json", 0, nullptr, &request::json, nullptr, "a JSON document for each FILE, one a line"};
+const option entries_as_json{"json", 0, nullptr, &request::json, nullptr, "a JSON document for each entry, one a line"};
+const option as_json_once{"json", 0, nullptr, &request::json, nullptr, "as a JSON document"};
+const option by_class{"classes",         0,       nullptr,
+                      &request::classes, nullptr, "also the blocks by size class; opens the heap"};
+const option quick{"quick", 0, nullptr, &request::quick, nullptr, "the structures only, not the checksum of each page"};
+const option output{
+    "output", 'o', "PICTURE", nullptr, &request::picture_path, "where to draw it: a path that ends in .svg or .png"};
+const option width{
+    "width", 0, "PIXELS", nullptr, &request::width, "the picture's width: 600 to 8000, 1200 if left out"};
+const option help{"help", 'h', nullptr, &request::help, nullptr, "this text"};
+
+int run_version(const request &given) {
+    if (given.json)
+        json::print({{"version", ty_version()}});
+    else
+        std::printf("taiyen %s\n", ty_version());
+    return exit_fine;
+}
+
+int run_help(const request &given);
+
+const std::vector<command> commands{
+    {"info",
+     "FILE...",
+     SIZE_MAX,
+     "what a heap is, how it was closed, what an open would do",
+     "Tells what the files of a heap say: its kind and size, its snapshots, how it\n"
+     "was closed, and what an open would do. Opens nothing, and works while the heap\n"
+     "is in use.",
+     {&as_json, &by_class, &journal, &log_file},
+     info},
+    {"verify",
+     "FILE...",
+     SIZE_MAX,
+     "check a heap's files, then its structures",
+     "Checks image, journal and log against their checksums, then opens the heap for\n"
+     "reading and checks its structures. Tells each problem and its place, one a\n"
+     "line.",
+     {&as_json, &quick, &journal, &log_file},
+     verify},
+    {"scrub",
+     "FILE...",
+     SIZE_MAX,
+     "check a heap's files without opening it",
+     "Checks image, journal and log against their checksums, without opening the\n"
+     "heap. Tells each problem and its place, one a line.",
+     {&as_json, &journal, &log_file},
+     scrub},
+    {"map",
+     "FILE",
+     1,
+     "draw what a heap's pages are used for",
+     "Draws a picture of what the heap's pages are used for, and of its memory by\n"
+     "size of block. Opens the heap for reading. With --json, prints the figures; the\n"
+     "picture may then be left out.",
+     {&output, &width, &as_json, &journal, &log_file},
+     map},
+    {"log stat",
+     "FILE...",
+     SIZE_MAX,
+     "how full a heap's log is, and what an open would replay",
+     "Tells how full the log of a transactional heap is, and what an open would\n"
+     "replay.",
+     {&as_json, &journal, &log_file},
+     log_stat},
+    {"log dump",
+     "FILE...",
+     SIZE_MAX,
+     "the transactions that an open would replay",
+     "Prints the transactions that an open would replay from the log of a\n"
+     "transactional heap, one entry a line. The text has the first 32 bytes of long\n"
+     "entries, JSON has all bytes.",
+     {&entries_as_json, &journal, &log_file},
+     log_dump},
+    {"version", "", 0, "the version of taiyen", "Prints the version of taiyen.", {&as_json_once}, run_version},
+    {"help",
+     "[COMMAND]",
+     2,
+     "this text, or the help of a command",
+     "Prints what taiyen does, or what a command does.",
+     {},
+     run_help},
+};
+
+std::string quoted(const std::string &word) {
+    return "'" + text::printable(word) + "'";
+}
+
+// `about`: what to ask help for; empty: all of taiyen.
+int complain_of(const std::string &what, const std::string &about = "") {
+    std::fflush(stdout);
+    std::fprintf(stderr, "taiyen: %s; see taiyen help%s%s\n", what.c_str(), about.empty() ? "" : " ", about.c_str());
+    return exit_cannot;
+}
+
+std::vector<const command *> group(const std::string &word) {
+    std::vector<const command *> found;
+    for (const command &one : commands)
+        if (std::string_view(one.name).starts_with(word + " "))
+            found.push_back(&one);
+    return found;
+}
+
+size_t words_of(const command &one) {
+    return std::string_view(one.name).find(' ') == std::string_view::npos ? 1 : 2;
+}
+
+// The command that the words begin with. NULL: none.
+const command *find(const std::vector<std::string> &words) {
+    for (size_t count : {size_t{1}, size_t{2}}) {
+        if (words.size() < count)
+            break;
+        const std::string name = count == 1 ? words[0] : words[0] + " " + words[1];
+        for (const command &one : commands)
+            if (name == one.name)
+                return &one;
+    }
+    return nullptr;
+}
+
+int complain_of_command(const std::vector<std::string> &words) {
+    if (words.empty())
+        return complain_of("a command is missing");
+    const std::vector<const command *> several = group(words[0]);
+    if (several.empty() && words[0].starts_with("-"))
+        return complain_of("there is no option " + quoted(words[0]) + " before a command");
+    if (several.empty())
+        return complain_of("there is no command " + quoted(words[0]));
+    if (words.size() > 1 && !words[1].starts_with("-"))
+        return complain_of("there is no command " + quoted(words[0] + " " + words[1]), words[0]);
+    std::string names;
+    for (const command *one : several)
+        names += (names.empty() ? "" : " or ") + quoted(one->name);
+    return complain_of("a word is missing behind " + quoted(words[0]) + ": say " + names, words[0]);
+}
+
+void print_all_help() {
+    std::printf("taiyen looks at heap files, checks them, draws them. It changes none of them.\n\n"
+                "Usage: taiyen COMMAND [OPTION]... FILE...\n\nCommands:\n");
+    for (const command &one : commands)
+        std::printf("  %-10s %s\n", one.name, one.summary);
+    std::printf("\n'taiyen help COMMAND' and 'taiyen COMMAND --help' tell a command's options.\n\n"
+                "FILE is the heap's image, such as atlas.ty. Its journal is FILE-journal and its\n"
+                "log FILE-log, unless --journal PATH and --log PATH name others. A file whose\n"
+                "name begins with a dash is named behind a word '--'.\n\n"
+                "With --json, whole numbers of 64 bits (sizes, counts, epochs, positions) are\n"
+                "strings of digits, and addresses are strings such as \"0x420000000000\".\n\n"
+                "Exit codes: 0, all is fine; 1, a heap has problems; 2, wrong usage, or a file\n"
+                "cannot be read. Of several files, the highest code counts.\n");
+}
+
+void print_option(const option &one) {
+    std::string name = one.letter != 0 ? std::string("-") + one.letter + ", --" : "    --";
+    name += one.name;
+    if (one.value != nullptr)
+        name += std::string(" ") + one.value;
+    std::printf("  %-24s %s\n", name.c_str(), one.help);
+}
+
+void print_help(const command &one) {
+    std::printf("Usage: taiyen %s%s%s%s\n\n%s\n", one.name, one.options.empty() ? "" : " [OPTION]...",
+                *one.operands ? " " : "", one.operands, one.details);
+    if (one.options.empty())
+        return;
+    std::printf("\nOptions:\n");
+    for (const option *each : one.options)
+        print_option(*each);
+    print_option(help);
+}
+
+int help_about(const std::vector<std::string> &words) {
+    if (words.empty()) {
+        print_all_help();
+        return exit_fine;
+    }
+    if (const command *one = find(words)) {
+        if (words.size() > words_of(*one))
+            return complain_of("there is no command " + quoted(std::string(one->name) + " " + words.back()), one->name);
+        print_help(*one);
+        return exit_fine;
+    }
+    const std::vector<const command *> several = words.size() == 1 ? group(words[0]) : std::vector<const command *>();
+    if (several.empty())
+        return complain_of_command(words);
+    for (const command *one : several) {
+        if (one != several.front())
+            std::printf("\n");
+        print_help(*one);
+    }
+    return exit_fine;
+}
+
+int run_help(const request &given) {
+    return help_about(given.paths);
+}
+
+class reader {
+public:
+    explicit reader(const command &command) : command_(command) {}
+
+    // A complaint about the words; none: they are taken in.
+    std::optional<std::string> read(const std::vector<std::string> &words) {
+        bool options = true;
+        for (size_t i = 0; i < words.size(); ++i) {
+            const std::string &word = words[i];
+            const bool dashed = options && word.size() > 1 && word[0] == '-';
+            if (dashed && word == "--")
+                options = false;
+            else if (!dashed)
+                given_.paths.push_back(word);
+            else if (auto complaint = read_option(words, i))
+                return complaint;
+        }
+        return given_.help ? std::nullopt : check();
+    }
+    const request &given() const { return given_; }
+
+private:
+    // --name, --name=value, --name value, -n value.
+    std::optional<std::string> read_option(const std::vector<std::string> &words, size_t &i) {
+        const std::string &word = words[i];
+        const size_t equals = std::min(word.find('='), word.size());
+        const std::string name = word.substr(0, equals);
+        const option *one = find_option(name);
+        if (one == nullptr)
+            return "'" + std::string(command_.name) + "' has no option " + quoted(name);
+        if (one->flag != nullptr) {
+            if (equals != word.size())
+                return "the option " + quoted(name) + " takes no value, and has " + quoted(word.substr(equals + 1));
+            given_.*one->flag = true;
+            return {};
+        }
+        if (equals == word.size() && i + 1 == words.size())
+            return "the option " + quoted(name) + " needs a " + one->value;
+        std::string &value = given_.*one->text;
+        value = equals == word.size() ? words[++i] : word.substr(equals + 1);
+        if (value.empty())
+            return "the " + std::string(one->value) + " of the option " + quoted(name) + " is empty";
+        return {};
+    }
+
+    const option *find_option(const std::string &name) const {
+        auto is_named = [&](const option *one) {
+            return name == std::string("--") + one->name ||
+                   (one->letter != 0 && name == std::string("-") + one->letter);
+        };
+        if (is_named(&help))
+            return &help;
+        const auto found = std::find_if(command_.options.begin(), command_.options.end(), is_named);
+        return found == command_.options.end() ? nullptr : *found;
+    }
+
+    std::optional<std::string> check() const {
+        const std::string name = quoted(command_.name);
+        const std::vector<std::string> &paths = given_.paths;
+        if (std::string_view(command_.operands).starts_with("FILE") && paths.empty())
+            return name + " needs a FILE";
+        if (paths.size() > command_.operands_max && command_.operands_max == 0)
+            return name + " takes no operand, and was given " + quoted(paths[0]);
+        if (paths.size() > command_.operands_max)
+            return name + " takes " + command_.operands + " alone, and was given " +
+                   quoted(paths[command_.operands_max]) + " too";
+        if (std::find(paths.begin(), paths.end(), "") != paths.end())
+            return "a FILE of " + name + " is empty";
+        if (paths.size() > 1 && !(given_.journal_path + given_.log_path).empty())
+            return "--journal and --log name files of one heap: give " + name + " one FILE with them";
+        return {};
+    }
+
+    const command &command_;
+    request given_;
+};
+
+} // namespace
+
+int run_words(std::vector<std::string> words) {
+    if (!words.empty() && (words[0] == "--help" || words[0] == "-h"))
+        words[0] = "help";
+    if (!words.empty() && words[0] == "--version")
+        words[0] = "version";
+    if (words.size() == 2 && !group(words[0]).empty() && (words[1] == "--help" || words[1] == "-h"))
+        return help_about({words[0]});
+    const command *one = find(words);
+    if (one == nullptr)
+        return complain_of_command(words);
+    reader read(*one);
+    if (auto complaint = read.read({words.begin() + static_cast<std::ptrdiff_t>(words_of(*one)), words.end()}))
+        return complain_of(*complaint, one->name);
+    if (!read.given().help)
+        return one->run(read.given());
+    print_help(*one);
+    return exit_fine;
+}
+
+} // namespace cli

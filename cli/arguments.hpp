@@ -1,0 +1,45 @@
+// The words behind `taiyen`: one table of commands and options, from which they are read and the help is written.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cli {
+
+// What the words ask for.
+struct request {
+    std::vector<std::string> paths; // of images
+    std::string journal_path;
+    std::string log_path;
+    std::string picture_path;
+    std::string width;
+    bool json = false;
+    bool classes = false;
+    bool quick = false;
+    bool help = false;
+};
+
+struct option {
+    const char *name;           // without its dashes
+    char letter;                // its short form; 0: none
+    const char *value;          // what stands behind it, for the help; NULL: nothing does
+    bool request::*flag;        // where it has no value
+    std::string request::*text; // where it has one
+    const char *help;
+};
+
+struct command {
+    const char *name;     // one word, or two: "log stat"
+    const char *operands; // for the help: "FILE..."
+    size_t operands_max;
+    const char *summary;
+    const char *details;
+    std::vector<const option *> options;
+    int (*run)(const request &given);
+};
+
+// Reads the words and runs the command. The program's exit code. What the words get wrong is told on stderr, word by
+// word.
+int run_words(std::vector<std::string> words);
+
+} // namespace cli
