@@ -92,8 +92,11 @@ docs: ## HTML of the public headers in build/docs/html; every code block is comp
 	@scripts/check_docs.py
 	@scripts/build_docs
 
-install: build ## Install headers, libraries and the taiyen program below PREFIX (/usr/local); DESTDIR works
-	@cmake --install build/release --prefix $(PREFIX)
+install: build ## Install headers, libraries, manual pages and the taiyen program below PREFIX (/usr/local); LIBDIR, DESTDIR
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX)) \
+	  $(if $(LIBDIR),-DCMAKE_INSTALL_LIBDIR=$(LIBDIR),-UCMAKE_INSTALL_LIBDIR) \
+	  >build/release-configure.log 2>&1 || { cat build/release-configure.log >&2; exit 1; }
+	@cmake --install build/release --strip
 
 format: ## Format all sources with clang-format-14
 	@scripts/setup format

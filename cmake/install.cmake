@@ -1,14 +1,23 @@
-# What `cmake --install` installs: the public headers, both libraries, the drop-in malloc, the taiyen program, a CMake
-# package and pkg-config files. tests/install uses them from outside.
+# What `cmake --install` installs: the public headers, both libraries, the drop-in malloc, the taiyen program, manual
+# pages, licences, a CMake package and pkg-config files. tests/install uses them from outside.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS taiyen taiyen_shared EXPORT taiyen_targets)
+set(static_libraries taiyen)
 if(TARGET taiyen_malloc)
   install(TARGETS taiyen_malloc taiyen_malloc_static EXPORT taiyen_targets)
+  list(APPEND static_libraries taiyen_malloc_static)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/docs/man/libtaiyen.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+if(TARGET taiyen_malloc)
+  install(FILES ${PROJECT_SOURCE_DIR}/docs/man/libtaiyen-malloc.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7)
+endif()
 if(TARGET taiyen_cli)
   install(TARGETS taiyen_cli)
+  install(FILES ${PROJECT_SOURCE_DIR}/docs/man/taiyen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/taiyen)
@@ -19,10 +28,37 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/taiyen-config-version.cma
 install(FILES ${PROJECT_BINARY_DIR}/taiyen-config.cmake ${PROJECT_BINARY_DIR}/taiyen-config-version.cmake
         DESTINATION ${package_dir})
 
-file(RELATIVE_PATH TAIYEN_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+# pkg-config's files tell folders from their own place, so that an installation can be moved; a folder that was given whole
+# stays where it is.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(TAIYEN_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+  string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
+  set(TAIYEN_PC_PREFIX "\${pcfiledir}/${to_prefix}")
+endif()
+foreach(folder LIBDIR INCLUDEDIR)
+  set(TAIYEN_PC_${folder} "${CMAKE_INSTALL_${folder}}")
+  cmake_path(ABSOLUTE_PATH TAIYEN_PC_${folder} BASE_DIRECTORY "\${prefix}")
+endforeach()
 foreach(package taiyen taiyen-malloc)
   if(package STREQUAL taiyen OR TARGET taiyen_malloc)
     configure_file(${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   endif()
 endforeach()
+
+# `cmake --install --strip` strips programs and shared libraries by itself; of static ones, what is for debuggers goes.
+foreach(library ${static_libraries})
+  install(CODE "
+    if(CMAKE_INSTALL_DO_STRIP)
+      cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_PREFIX OUTPUT_VARIABLE prefix)
+      set(folder \"${CMAKE_INSTALL_LIBDIR}\")
+      cmake_path(ABSOLUTE_PATH folder BASE_DIRECTORY \"\${prefix}\")
+      execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug \"\$ENV{DESTDIR}\${folder}/$<TARGET_FILE_NAME:${library}>\"
+                      COMMAND_ERROR_IS_FATAL ANY)
+    endif()")
+endforeach()
+
+install(CODE "set(TAIYEN_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")")
+install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/tell_loader.cmake)

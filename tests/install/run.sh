@@ -1,35 +1,109 @@
 #!/usr/bin/env bash
-# Goal: what is installed can be used from outside. Method: install into a temporary folder, move it (nothing may
-# remember where it was), then build and run programs of another project with the CMake package and with pkg-config.
+# Goal: what is installed can be used from outside, wherever it is, and the loader finds it. Method: install as
+# `make install` does into a temporary folder, move it (nothing may remember where it was), then build and run programs of
+# another project with the CMake package and with pkg-config; likewise for folders of libraries as distributions have
+# them. The system's ldconfig and id are stood in for.
 #
 #   tests/install/run.sh BUILD_FOLDER
 set -euo pipefail
 build=$1
 here=$(cd "$(dirname "$0")" && pwd)
+source=$(cd "$here/../.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+fail() {
+    echo "$1"
+    exit 1
+}
+quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }; }
 
-cmake --install "$build" --prefix "$folder/first" >"$folder/log" || { cat "$folder/log"; exit 1; }
+# use LIBRARIES CMAKE_OPTION: builds and runs the outside programs against what is installed there.
+use() {
+    local libraries=$1 flags program
+    rm -rf "$folder/outside"
+    quietly cmake -S "$here/outside" -B "$folder/outside" "$2"
+    quietly cmake --build "$folder/outside"
+    for program in c_static c_shared cpp/cpp_static cpp/cpp_shared malloc_shared malloc_static; do
+        "$folder/outside/$program"
+    done
+    LD_PRELOAD=$libraries/libtaiyen-malloc.so "$folder/outside/malloc_preloaded"
+    export PKG_CONFIG_PATH=$libraries/pkgconfig
+    read -ra flags < <(pkg-config --cflags --libs taiyen)
+    cc -o "$folder/with_pc" "$here/outside/main.c" "${flags[@]}"
+    LD_LIBRARY_PATH=$libraries "$folder/with_pc"
+    # The static library needs no C++ run-time.
+    cc -o "$folder/with_pc_static" "$here/outside/main.c" -Wl,-Bstatic "${flags[@]}" -Wl,-Bdynamic
+    "$folder/with_pc_static"
+    read -ra flags < <(pkg-config --cflags --libs taiyen-malloc)
+    cc -o "$folder/malloc_with_pc" "$here/outside/malloc.c" "${flags[@]}"
+    LD_LIBRARY_PATH=$libraries "$folder/malloc_with_pc"
+    [ "$(realpath "$(pkg-config --variable=libdir taiyen)")" = "$(realpath "$libraries")" ] ||
+        fail "pkg-config says the libraries are in $(pkg-config --variable=libdir taiyen)"
+}
+
+# 1. Installed and moved.
+quietly cmake --install "$build" --strip --prefix "$folder/first"
 mv "$folder/first" "$folder/prefix"
+libraries=$(dirname "$(find "$folder/prefix" -name libtaiyen.a)")
+use "$libraries" -DCMAKE_PREFIX_PATH="$folder/prefix"
 
-cmake -S "$here/outside" -B "$folder/outside" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/log" &&
-    cmake --build "$folder/outside" >>"$folder/log" || { cat "$folder/log"; exit 1; }
-for program in c_static c_shared cpp/cpp_static cpp/cpp_shared malloc_shared malloc_static; do
-    "$folder/outside/$program"
+# The public headers and nothing else of ours; licences, manual pages; nothing for debuggers.
+diff <(cd "$source/include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
+for file in LICENSE NOTICE CHANGELOG.md; do
+    cmp "$source/$file" "$folder/prefix/share/doc/taiyen/$file"
 done
-LD_PRELOAD=$(find "$folder/prefix" -name libtaiyen-malloc.so) "$folder/outside/malloc_preloaded"
+diff <(cd "$source/docs/man" && ls) <(cd "$folder/prefix/share/man" && find . -type f -printf '%f\n' | sort)
+"$folder/prefix/bin/taiyen" --version
+for file in "$folder/prefix/bin/taiyen" "$libraries"/lib*; do
+    ! readelf -SW "$file" | grep -F .debug_ || fail "$file is not stripped"
+done
 
-pc=$(find "$folder/prefix" -name taiyen.pc)
-read -ra flags < <(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs taiyen)
-libraries=$(dirname "$(dirname "$pc")")
-cc -o "$folder/with_pc" "$here/outside/main.c" "${flags[@]}"
-LD_LIBRARY_PATH=$libraries "$folder/with_pc"
-cc -o "$folder/with_pc_static" "$here/outside/main.c" -Wl,-Bstatic "${flags[@]}" -Wl,-Bdynamic # no C++ run-time
-"$folder/with_pc_static"
-read -ra flags < <(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs taiyen-malloc)
-cc -o "$folder/malloc_with_pc" "$here/outside/malloc.c" "${flags[@]}"
-LD_LIBRARY_PATH=$libraries "$folder/malloc_with_pc"
+# 2. Folders as distributions have them. Only configured: the libraries are those of the build.
+for folders in "lib/x86_64-linux-gnu include" "lib64 include/of/it" "$folder/elsewhere/lib $folder/elsewhere/include"; do
+    read -r lib include <<<"$folders"
+    rm -rf "$folder/other" "$folder/build"
+    quietly cmake -S "$source" -B "$folder/build" -DTAIYEN_BUILD_CLI=OFF -DTAIYEN_BUILD_BENCH=OFF \
+        -DTAIYEN_BUILD_EXAMPLES=OFF -DTAIYEN_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX="$folder/other" \
+        -DCMAKE_INSTALL_LIBDIR="$lib" -DCMAKE_INSTALL_INCLUDEDIR="$include"
+    mkdir -p "$folder/build/lib"
+    cp -a "$build"/lib/libtaiyen* "$folder/build/lib"
+    quietly cmake --install "$folder/build"
+    if [ "${lib#/}" = "$lib" ]; then
+        mv "$folder/other" "$folder/moved"
+        lib=$folder/moved/$lib
+    fi
+    use "$lib" -Dtaiyen_DIR="$lib/cmake/taiyen"
+    rm -rf "$folder/moved"
+done
 
-# The public headers and nothing else of ours.
-diff <(cd "$here/../../include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
+# 3. The loader. Stand-ins say which folders its cache covers, who the user is, and that the cache was made.
+mkdir "$folder/stand-ins"
+cat >"$folder/stand-ins/ldconfig" <<'END'
+#!/bin/sh
+case $* in *-N*) printf '/lib: (from <builtin>:0)\n\tlibc.so.6\n%s: (from a.conf:1)\n' "$COVERED" ;; *) echo made >"$MADE" ;; esac
+END
+printf '#!/bin/sh\necho "$USER_ID"\n' >"$folder/stand-ins/id"
+chmod +x "$folder/stand-ins"/*
+export COVERED MADE=$folder/made USER_ID
+tell() { # USER_ID COVERED [VARIABLE=VALUE]: what the installation says
+    rm -f "$MADE"
+    USER_ID=$1 COVERED=$2
+    env PATH="$folder/stand-ins:$PATH" "${@:3}" cmake --install "$build" --prefix "$folder/root" >"$folder/log" 2>&1
+}
+covered=$folder/root/${libraries#"$folder/prefix/"}
+tell 0 "$covered" && [ -e "$MADE" ] || fail "ldconfig was not run"
+tell 1000 "$covered" && [ ! -e "$MADE" ] && grep -q "Run ldconfig as an administrator" "$folder/log" ||
+    fail "a user is not told to run ldconfig"
+tell 0 /elsewhere && [ ! -e "$MADE" ] && grep -q "does not look in $covered: set LD_LIBRARY_PATH" "$folder/log" ||
+    fail "nobody is told of a folder that the loader does not know"
+tell 0 "$covered" DESTDIR="$folder/package" && [ ! -e "$MADE" ] && ! grep -q loader "$folder/log" ||
+    fail "ldconfig was run for a package"
+
+# 4. Where the documents say the drop-in malloc is, there it is.
+env DESTDIR="$folder/system" cmake --install "$build" --prefix /usr/local >"$folder/log"
+told=$(grep -ohE 'LD_PRELOAD=/[^ ]*' "$source/README.md" "$source"/docs/*.md | sort -u)
+[ -n "$told" ] || fail "the documents name no installed library for LD_PRELOAD"
+for path in ${told//LD_PRELOAD=/}; do
+    [ -e "$folder/system$path" ] || fail "the documents say $path, which make install does not make"
+done
 echo "installed, moved and used from outside"

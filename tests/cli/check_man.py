@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Goal: docs/man/taiyen.1 has each command and each option of the program, and none that it has not.
+Method: hold the page against what --help says of each command.
+
+    tests/cli/check_man.py TAIYEN
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "man" / "taiyen.1"
+
+
+def walk(program):
+    """The commands, and their long options, as the help tells them."""
+    def help_of(*words):
+        return subprocess.run([program, "help", *words], check=True, capture_output=True, text=True).stdout
+
+    listed = help_of().partition("\nCommands:\n")[2].partition("\n\n")[0]
+    commands = re.findall(r"^  (\w+(?: \w+)?)  ", listed, re.MULTILINE)
+    texts = [help_of(*command.split()) for command in commands if command not in ("help", "version")]
+    options = set(re.findall(r"^ +(?:-\w, )?(--\w[\w-]*)", "\n".join(texts), re.MULTILINE))
+    return set(commands), options
+
+
+def main():
+    commands, options = walk(sys.argv[1])
+    page = PAGE.read_text(encoding="utf-8")
+    in_page = {"commands": set(re.findall(r"^\.It Cm (.*)$", page, re.MULTILINE)),
+               "options": set("-" + name for line in re.findall(r"^\.It Fl (.*)$", page, re.MULTILINE)
+                              for name in re.findall(r"(-[\w-]+)", line))}
+    problems = 0
+    for what, there in (("commands", commands), ("options", options)):
+        for name in sorted(there ^ in_page[what]):
+            problems += 1
+            print(f"{name}: only in {'the program' if name in there else 'the manual page'}")
+    print(f"{len(commands)} commands, {len(options)} options: {problems} problems")
+    return 1 if problems or not commands else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

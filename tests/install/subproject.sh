@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Goal: Taiyen can be a part of another project, by add_subdirectory and by FetchContent: without what only our tests and
+# programs need, without our flags in that project or its flags on our sources, and without a target too much. Method:
+# tests/install/parent, configured by both; the first is built whole.
+#
+#   tests/install/subproject.sh
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() {
+    echo "$1"
+    exit 1
+}
+
+configure() { # FOLDER OPTION...
+    cmake -S "$here/parent" -B "$folder/$1" -DTAIYEN="$here/../.." -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
+        "${@:2}" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+    ! grep -i warning "$folder/log" || fail "a warning of CMake's"
+}
+
+configure fetched -DFETCH=ON
+configure added
+cmake --build "$folder/added" --parallel 2 >"$folder/log" 2>&1 || { tail -n 50 "$folder/log"; exit 1; }
+! grep -i warning: "$folder/log" || fail "warnings of a compiler"
+for program in c_static c_shared cpp_static; do
+    "$folder/added/programs/$program"
+done
+
+# Nothing is built that the project does not link, and nothing of ours is installed with it or tested in it.
+built=$(cd "$folder/added" && find . -name 'lib*.a' -o -name 'lib*.so' | xargs -n 1 basename | sort | tr '\n' ' ')
+[ "$built" = "libtaiyen.a libtaiyen.so " ] || fail "built: $built"
+cmake --install "$folder/added" --prefix "$folder/installed" >"$folder/log"
+installed=$(cd "$folder/installed" && find . -type f)
+[ "$installed" = ./bin/c_static ] || fail "installed with the other project: $installed"
+ctest --test-dir "$folder/added" -N | grep -q "Total Tests: 0" || fail "our tests are among the other project's"
+echo "added and fetched, built strictly, used; nothing else was built"
