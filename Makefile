@@ -22,19 +22,14 @@ help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '  make %-11s %s\n' "$$name" "$$text"; done
 
-# $(call build_preset,PRESET[,TARGET...])
-build_preset = @cmake --preset $(1) >build/$(1)-configure.log 2>&1 || { cat build/$(1)-configure.log >&2; exit 1; } \
-	&& cmake --build --preset $(1) --parallel $(JOBS) $(if $(2),--target $(2))
-
 build: ## Build everything: programs in build/release/bin, libraries in build/release/lib
 	@scripts/setup $(packages_for)
-	@mkdir -p build
-	$(call build_preset,release)
+	@scripts/build release $(JOBS)
 
 demo: ## Real data in a heap, a bank with transactions, a drawing with undo; each killed again and again (a minute)
 	@scripts/setup build
-	@mkdir -p build
-	$(call build_preset,release,atlas_demo ledger_demo draw draw_demo taiyen_cli)
+	@scripts/build release $(JOBS) atlas_demo ledger_demo draw draw_demo taiyen_cli
+	@echo "taiyen: three demos, about a minute in all"
 	@$(BIN)/atlas-demo
 	@echo
 	@$(BIN)/ledger-demo
@@ -58,8 +53,7 @@ check: check-asan check-tsan ## All tests under AddressSanitizer with UBSan, and
 
 check-asan check-tsan: check-%:
 	@scripts/setup check
-	@mkdir -p build
-	$(call build_preset,$*)
+	@scripts/build $* $(JOBS)
 	@ctest --preset $* --parallel $(JOBS) --no-tests=error
 
 larger: packages_for := test
@@ -79,8 +73,7 @@ crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS),
 
 fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records, undo buffers
 	@scripts/setup fuzz
-	@mkdir -p build
-	$(call build_preset,fuzz)
+	@scripts/build fuzz $(JOBS)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz build/fuzz $(FUZZ_TARGETS)
 
 mutants: ## Plant the faults of tests/mutants (MUTANTS='I*': some of them): the test that each names must tell
