@@ -1,7 +1,7 @@
 // Uses a heap of which nothing is certain, in every way that the API offers. Any status is fine; a crash is a finding.
 #pragma once
 
-#include "src/os/storage_sim.hpp"
+#include "src/sim/storage_sim.hpp"
 #include <taiyen/taiyen.h>
 
 namespace fuzz {

@@ -3,7 +3,7 @@
 // in memory, of one session or several, with turns; headers and the first bytes of frames change, with their checksums
 // made right again if the input says so.
 #include "fuzz/patches.hpp"
-#include "src/log/frame.hpp"
+#include "src/log/frames/frame.hpp"
 
 #include <algorithm>
 #include <cstdlib>

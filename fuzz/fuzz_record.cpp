@@ -1,8 +1,8 @@
 // Goal: no bytes make the reader of log records leave the record or its scope, and what it read can be written and read
 // again. Method: the input, behind two bytes that say the scope and how to write, is read into a small memory; that
 // memory is encoded, and decoded into another.
-#include "src/log/record.hpp"
-#include "src/log/record_decode.hpp"
+#include "src/log/records/record.hpp"
+#include "src/log/records/record_decode.hpp"
 
 #include <algorithm>
 #include <cstdlib>

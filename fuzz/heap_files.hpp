@@ -2,8 +2,8 @@
 #pragma once
 
 #include "fuzz/patches.hpp"
-#include "src/image/image_layout.hpp"
-#include "src/os/storage_sim.hpp"
+#include "src/image/files/image_layout.hpp"
+#include "src/sim/storage_sim.hpp"
 #include <array>
 #include <map>
 #include <vector>

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that includes go one way: os <- heap <- image, log <- txn <- undo, pack <- api <- malloc, programs.
+"""Checks that includes go one way: os <- heap <- image, log <- txn <- undo, pack <- api <- malloc, programs; and
+likewise among the parts of a layer.
 
     scripts/check_layers.py [TREE]        prints each violation as file:line: what; exit 1 if there is one
     scripts/check_layers.py --self-test   plants each kind of violation in a temporary tree and looks for it
@@ -23,17 +24,28 @@ LOWER_LAYERS = {
     "pack": ("os", "heap", "image", "log", "txn"),
     "api": ("os", "heap", "image", "log", "txn", "undo", "pack"),
     "malloc": ("os", "heap"),  # and the public API
+    "sim": ("os",),
 }
 
-# The simulated disk is a test instrument, no part of the library: it may use the C++ run-time library, has a façade of
-# its own, and nothing in the library includes it.
-SIMULATION = "src/os/storage_sim"
+# The parts of a layer, a folder each, from the lowest up: what a part includes of another lies below it, and is that
+# part's entry header, PART/PART.hpp. A layer that is not named here has no folders.
+PARTS = {
+    "os": ("base", "calls", "process", "memory", "tracking", "storage"),
+    "heap": ("tables", "pages", "spans", "threads", "blocks", "checks", "whole"),
+    "image": ("files", "snapshots", "opening", "looks"),
+    "log": ("records", "frames", "ring", "sinks"),
+    "txn": ("changes", "transactions", "recovery"),
+}
+
+# The simulated disk stands beside the layers. It is a test instrument, no part of the library: it may use the C++
+# run-time library, and nothing in the library includes it.
+SIMULATION = "src/sim/"
 
 # Refers to the C++ run-time library weakly, to catch what a program's callbacks throw.
-EXCEPTIONS = "src/os/caught.cpp"
+EXCEPTIONS = "src/os/base/caught.cpp"
 
 # A header beside a façade, and the layer that needs it: malloc's fast path is in line, for a call would cost a third.
-INLINE_CALLS = {"src/heap/held.hpp": "malloc"}
+INLINE_CALLS = {"src/heap/blocks/held.hpp": "malloc"}
 
 PROGRAM_FOLDERS = ("cli", "bench", "examples")
 TEST_FOLDERS = ("tests", "fuzz")
@@ -68,6 +80,12 @@ def layer_of(path):
     return parts[1] if len(parts) > 2 and parts[0] == "src" else None
 
 
+def part_of(path):
+    """The part of a layer that a path below src lies in; None for a façade, and what lies beside it."""
+    parts = path.split("/")
+    return parts[2] if len(parts) > 3 and parts[0] == "src" else None
+
+
 def resolve(tree, path, include):
     """The path within the tree of what a quoted include names, or None where there is no such file."""
     for folder in (os.path.dirname(path), "", "src", "include"):
@@ -77,15 +95,28 @@ def resolve(tree, path, include):
     return None
 
 
+def check_part_include(path, layer, target):
+    """Within a layer: the own part and the façade freely, lower parts through their entry headers."""
+    own, other = part_of(path), part_of(target)
+    if own is None or other is None or own == other:
+        return None
+    order = PARTS[layer]
+    if order.index(other) > order.index(own):
+        return f"{own} may not include {other}: includes go down the parts of src/{layer} only"
+    if target != f"src/{layer}/{other}/{other}.hpp":
+        return f"{own} includes {target} past its entry header {other}/{other}.hpp"
+    return None
+
+
 def check_layer_include(path, layer, target):
-    """Within src: the own layer freely, lower layers through their façades."""
+    """Within src: lower layers through their façades."""
     if target.startswith("include/taiyen/"):
         return None
     if target.startswith(SIMULATION) and not path.startswith(SIMULATION):
         return f"{target} is for tests only"
     other = layer_of(target)
     if other == layer:
-        return None
+        return check_part_include(path, layer, target)
     if other not in LOWER_LAYERS:
         return f"src/{layer} includes {target}, which is no part of the library"
     if other not in LOWER_LAYERS[layer]:
@@ -105,7 +136,7 @@ def check_layer_system_include(path, layer, include):
         return None
     if "." not in include:
         return f"<{include}> may need the C++ run-time library, which src does without"
-    return None if layer == "os" else f"<{include}>: only src/os includes system headers"
+    return None if layer in ("os", "sim") else f"<{include}>: only src/os includes system headers"
 
 
 def check_program_include(path, target):
@@ -119,7 +150,7 @@ def check_test_include(path, target):
     """tests/<layer> sees its layer and what is below; other tests see everything."""
     layer = path.split("/")[1]
     other = layer_of(target)
-    if layer not in LOWER_LAYERS or other is None or other == layer or other in LOWER_LAYERS[layer]:
+    if layer not in LOWER_LAYERS or other in (None, layer, "sim") or other in LOWER_LAYERS[layer]:
         return None
     return f"tests of {layer} include {target}: a layer's tests use it and what is below it"
 
@@ -142,6 +173,8 @@ def check_include(tree, path, include, quoted):
     if layer is not None:
         if layer not in LOWER_LAYERS:
             return f"src/{layer} is not a layer that {os.path.basename(__file__)} knows"
+        if part_of(path) not in (None,) + PARTS.get(layer, ()):
+            return f"src/{layer}/{part_of(path)} is not a part that {os.path.basename(__file__)} knows"
         if quoted and target is None:
             return f'"{include}" is not in the tree; system headers are written <{include}>'
         return check_layer_include(path, layer, target) if target else check_layer_system_include(path, layer, include)
@@ -179,10 +212,15 @@ def check_tree(tree):
 PLANTED = (
     ("src/os/a.cpp", '#include "../heap/heap.hpp"'),
     ("src/heap/b.cpp", '#include "../image/image.hpp"'),
-    ("src/image/c.cpp", '#include "../heap/heap_layout.hpp"'),
-    ("src/image/m.cpp", '#include "../heap/held.hpp"'),
-    ("src/image/d.cpp", '#include "../os/storage_sim.hpp"'),
-    ("src/os/s.cpp", '#include "storage_sim.hpp"'),
+    ("src/image/c.cpp", '#include "../heap/tables/heap_layout.hpp"'),
+    ("src/image/m.cpp", '#include "../heap/blocks/held.hpp"'),
+    ("src/image/d.cpp", '#include "../sim/storage_sim.hpp"'),
+    ("src/os/s.cpp", '#include "../sim/storage_sim.hpp"'),
+    ("src/sim/t.cpp", '#include "../os/memory/memory.hpp"'),
+    ("src/heap/tables/u.cpp", '#include "../pages/pages.hpp"'),
+    ("src/heap/spans/v.cpp", '#include "../pages/runs.hpp"'),
+    ("src/heap/new_part/w.cpp", "#include <cstdint>"),
+    ("src/api/new_part/x.cpp", "#include <cstdint>"),
     ("src/image/e.cpp", '#include "../../cli/own.hpp"'),
     ("src/image/f.cpp", '#include "missing.hpp"'),
     ("src/heap/g.cpp", "#include <vector>"),
@@ -200,21 +238,27 @@ PLANTED = (
 )
 ALLOWED = (
     ("src/os/os.hpp", "#include <sys/mman.h>"),
-    ("src/os/storage_sim.hpp", "#include <atomic>"),
-    ("src/os/storage_sim.cpp", "#include <vector>"),
+    ("src/sim/storage_sim.hpp", "#include <atomic>"),
+    ("src/sim/storage_sim.cpp", "#include <vector>"),
+    ("src/sim/cut.cpp", '#include "../os/os.hpp"'),
     ("src/heap/heap.hpp", '#include "../os/os.hpp"'),
-    ("src/heap/heap_layout.hpp", "#include <taiyen/heap.h>"),
-    ("src/heap/held.hpp", "#include <atomic>"),
-    ("src/malloc/m.cpp", '#include "../heap/held.hpp"'),
+    ("src/heap/tables/heap_layout.hpp", "#include <taiyen/heap.h>"),
+    ("src/heap/pages/pages.hpp", '#include "runs.hpp"'),
+    ("src/heap/pages/runs.hpp", '#include "../heap.hpp"'),
+    ("src/heap/spans/ok.cpp", '#include "../pages/pages.hpp"'),
+    ("src/heap/blocks/held.hpp", "#include <atomic>"),
+    ("src/os/memory/memory.hpp", "#include <cstddef>"),
+    ("src/malloc/m.cpp", '#include "../heap/blocks/held.hpp"'),
     ("src/image/image.hpp", '#include "../heap/heap.hpp"'),
-    ("src/os/checksum.cpp", "#include <xxhash.h>"),
+    ("src/os/base/checksum.cpp", "#include <xxhash.h>"),
     ("src/api/api.cpp", '#include "../image/image.hpp"'),
     ("src/api/text.cpp", "#include <cstdio>"),
     ("cli/own.hpp", "#include <string>"),
     ("cli/main.cpp", '#include "own.hpp"'),
     ("bench/probe.cpp", "#include <sys/ioctl.h>"),
-    ("tests/heap/ok.cpp", '#include "src/heap/heap_layout.hpp"'),
-    ("tests/crash/ok.cpp", '#include "src/os/storage_sim.hpp"'),
+    ("tests/heap/tables/ok.cpp", '#include "src/heap/tables/heap_layout.hpp"'),
+    ("tests/crash/ok.cpp", '#include "src/sim/storage_sim.hpp"'),
+    ("tests/log/ok.cpp", '#include "src/sim/storage_sim.hpp"'),
     ("include/taiyen/heap.h", "#include <stdint.h>"),
     ("include/taiyen/taiyen.hpp", "#include <memory_resource>"),
 )

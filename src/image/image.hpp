@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../heap/heap.hpp"
-#include "image_layout.hpp"
+#include "files/image_layout.hpp"
 #include <taiyen/persist.h>
 
 namespace taiyen {

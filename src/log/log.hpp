@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../os/os.hpp"
-#include "log_layout.hpp"
-#include "record_decode.hpp"
+#include "frames/log_layout.hpp"
+#include "records/record_decode.hpp"
 #include <taiyen/log.h>
 #include <taiyen/storage.h>
 

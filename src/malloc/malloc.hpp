@@ -8,7 +8,7 @@
 // M4: free keeps errno.
 #pragma once
 
-#include "../heap/held.hpp"
+#include "../heap/blocks/held.hpp"
 #include "../os/os.hpp"
 #include <atomic>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // Goal: the first program of the design (a volatile heap) works as printed, and each wrong use of it is refused with a
 // text that helps. Method: through the public API alone.
 #include "fixture.hpp"
-#include "src/heap/heap_runtime.hpp"
-#include "src/os/syscalls.hpp"
+#include "src/heap/tables/heap_runtime.hpp"
+#include "src/os/calls/syscalls.hpp"
 
 #include <cstring>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 #include "lost_files.hpp"
 
-#include "src/image/headers.hpp"
-#include "src/image/journal.hpp"
+#include "src/image/files/headers.hpp"
+#include "src/image/files/journal.hpp"
 
 #include <cstdio>
 #include <cstdlib>

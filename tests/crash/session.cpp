@@ -1,7 +1,7 @@
 #include "session.hpp"
 
-#include "src/os/vm.hpp"
-#include "src/txn/memory_need.hpp"
+#include "src/os/memory/vm.hpp"
+#include "src/txn/transactions/memory_need.hpp"
 
 #include <sys/mman.h>
 

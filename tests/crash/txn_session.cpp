@@ -1,6 +1,6 @@
 #include "txn_session.hpp"
 
-#include "src/log/log_layout.hpp"
+#include "src/log/frames/log_layout.hpp"
 
 #include <condition_variable>
 #include <mutex>

@@ -1,7 +1,7 @@
 // Heaps in plain memory for the tests of the heap layer: a reserved span whose pages become usable when the heap asks.
 #pragma once
 
-#include "src/heap/heap_runtime.hpp"
+#include "src/heap/tables/heap_runtime.hpp"
 #include <cstring>
 #include <gtest/gtest.h>
 #include <string>

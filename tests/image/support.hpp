@@ -1,8 +1,8 @@
 // What the image tests share: a heap on a simulated disk, filled with blocks whose content a plain model remembers.
 #pragma once
 
-#include "src/image/image_layout.hpp"
-#include "src/os/storage_sim.hpp"
+#include "src/image/files/image_layout.hpp"
+#include "src/sim/storage_sim.hpp"
 
 #include <cstring>
 #include <gtest/gtest.h>

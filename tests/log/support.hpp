@@ -1,8 +1,8 @@
 // What the log tests share: a log on a simulated disk or in memory, and what is read back from it.
 #pragma once
 
-#include "src/log/frame.hpp"
-#include "src/os/storage_sim.hpp"
+#include "src/log/frames/frame.hpp"
+#include "src/sim/storage_sim.hpp"
 
 #include <atomic>
 #include <cstring>

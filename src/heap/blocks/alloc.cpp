@@ -1,0 +1,401 @@
+// The entry points that allocate, free and resize.
+#include "alloc.hpp"
+#include "../pages/pages.hpp"
+#include "../tables/tables.hpp"
+#include "held.hpp"
+#include "pointer.hpp"
+#include "recycle.hpp"
+#include "relocate.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+void *no_block(ty_status) {
+    return nullptr; // the detail is set
+}
+
+// Takes the block that was freed last.
+[[gnu::always_inline]] inline void *take_freed(const ty_heap *heap, class_cache &entry) {
+    const freed_block *freed = entry.freed--;
+    span_state &state = heap->states[freed->number];
+    state.used++;
+    std::atomic<uint64_t> &word = state.bits[freed->index / 64];
+    word.store(word.load(std::memory_order_relaxed) | uint64_t{1} << freed->index % 64, std::memory_order_relaxed);
+    return freed->block;
+}
+
+// Takes a block from the cached word, which has one.
+[[gnu::always_inline]] inline void *take_from_word(class_cache &entry) {
+    uint64_t free = entry.free;
+    uint64_t bit = free & -free;
+    entry.free = free ^ bit;
+    entry.word->store(entry.word->load(std::memory_order_relaxed) | bit, std::memory_order_relaxed);
+    return entry.blocks + static_cast<unsigned>(__builtin_ctzll(free)) * entry.block_bytes;
+}
+
+void *take_small(thread_cache *cache, uint32_t size_class) {
+    if (const held_calls *held = cache->heap->held)
+        return held->take(cache, size_class);
+    class_cache &entry = cache->classes[size_class];
+    if (!is_bottom(entry.freed))
+        return take_freed(cache->heap, entry);
+    return entry.free != 0 || refill(cache, size_class) ? take_from_word(entry) : nullptr;
+}
+
+[[gnu::noinline]] void *alloc_slowly(thread_cache *cache, uint32_t size_class, size_t size) {
+    ty_heap *heap = cache->heap;
+    if (heap->checks != nullptr && heap->checks->calls->sample_due(heap)) [[unlikely]] {
+        leave(cache); // what takes a stack may allocate
+        if (void *sample = heap->checks->calls->take_sample(heap, size, __builtin_return_address(0)))
+            return sample;
+        enter(cache);
+    }
+    void *block = take_small(cache, size_class);
+    leave(cache);
+    after_growth(heap);
+    return block;
+}
+
+// A class whose blocks all have the alignment, since spans are aligned to their size. UINT32_MAX: none that wastes less
+// than a run.
+uint32_t aligned_class(const ty_heap *heap, size_t size, size_t alignment) {
+    if (size > heap->small_max)
+        return UINT32_MAX;
+    size_t run_bytes = size <= page_bytes ? page_bytes : (size + page_bytes - 1) / page_bytes * page_bytes;
+    for (uint32_t c = heap->class_of[(size + 7) / 8]; c < heap->class_count; c++) {
+        const class_info &info = heap->classes[c];
+        if (info.block_bytes > run_bytes)
+            break;
+        if (info.block_bytes % alignment == 0 && alignment <= info.span_mask)
+            return c;
+    }
+    return UINT32_MAX;
+}
+
+// Pages for a block of run->count pages.
+ty_status take_run(ty_heap *heap, uint64_t align_pages, page_run *run, uint64_t *fresh_from, memory_donors *donors) {
+    os::lock_guard guard(heap->pages_lock);
+    if (ty_status status = take_pages(heap, run->count, align_pages, &run->first, fresh_from); status != TY_OK)
+        return status;
+    heap->descriptors[run->first] = {page_run_head, 0, 0, run->count, 0, 0};
+    withdraw_donors(heap, *run, *fresh_from, donors);
+    return TY_OK;
+}
+
+enum class own_free { refused, done, noticed };
+
+// The owner's free of what is at an offset within the heap. Refused: it is something else, and nothing has changed.
+// Noticed: after_free has more to do.
+[[gnu::always_inline]] inline own_free free_own(thread_cache *cache, const void *block, uint64_t offset,
+                                                uint32_t *number) {
+    const ty_heap *heap = cache->heap;
+    *number = number_of(heap, offset / page_bytes);
+    span_state &state = heap->states[*number]; // number 0, of what is not a known span, has no owner
+    bool own = state.owner.load(std::memory_order_relaxed) == cache;
+    if (!own || state.pending.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        return own_free::refused;
+    class_cache *entry = &cache->classes[state.size_class];
+    place_in_span place = find_place(state.reciprocal, offset & state.span_mask);
+    std::atomic<uint64_t> &word = state.bits[place.index / 64];
+    uint64_t bits = word.load(std::memory_order_relaxed); // past the last block they are clear (H5)
+    if (!place.exact || !(bits >> place.index % 64 & 1)) [[unlikely]]
+        return own_free::refused;
+    word.store(bits ^ uint64_t{1} << place.index % 64, std::memory_order_relaxed);
+    freed_block *freed = entry->freed + 1;
+    if (!is_bottom(freed)) [[likely]] {
+        *freed = {static_cast<char *>(const_cast<void *>(block)), *number, place.index};
+        entry->freed = freed;
+    }
+    return --state.used == state.notice ? own_free::noticed : own_free::done;
+}
+
+} // namespace
+
+[[gnu::cold]] ty_status not_writable(const char *verb, const ty_heap *heap) {
+    if (!heap_is_open(heap))
+        return heap_closed(verb);
+    if (heap->left)
+        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", verb).remedy("do it there");
+    return failure(TY_E_PERMISSION, "%s in the heap at %p: it is open for reading only", verb,
+                   static_cast<void *>(heap->base))
+        .remedy("open it for writing");
+}
+
+[[gnu::cold]] ty_status unsupported_by_checks(const char *verb, const ty_heap *heap) {
+    return failure(TY_E_UNSUPPORTED, "%s in the heap at %p: it is checked", verb, static_cast<void *>(heap->base))
+        .remedy("create the heap without checks");
+}
+
+void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed) {
+    if (size > heap->limit_bytes || alignment > heap->limit_bytes) {
+        return no_block(
+            failure(TY_E_MEMORY, "allocate %zu bytes aligned to %zu: more than the heap's limit", size, alignment)
+                .remedy("use a heap with a larger limit_bytes"));
+    }
+    uint64_t pages = size == 0 ? 1 : (size + page_bytes - 1) / page_bytes;
+    uint64_t align_pages =
+        alignment <= page_bytes ? run_alignment(heap, pages, aligned_run_pages) : alignment / page_bytes;
+    if (cache != nullptr && alignment <= page_bytes) {
+        if (page_run kept = take_kept_run(cache, pages); kept.count != 0) {
+            char *block = page_address(heap, kept.first);
+            return zeroed ? memset(block, 0, kept.count * page_bytes) : block;
+        }
+    }
+    page_run run{0, static_cast<uint32_t>(pages)};
+    uint64_t fresh_from;
+    memory_donors donors;
+    ty_status status = take_run(heap, align_pages, &run, &fresh_from, &donors);
+    if (status == TY_E_MEMORY && cache != nullptr && free_kept_runs(cache))
+        status = take_run(heap, align_pages, &run, &fresh_from, &donors);
+    if (status != TY_OK)
+        return nullptr;
+    recycle(heap, run, fresh_from, donors);
+    if (zeroed)
+        zero_pages(heap, run, fresh_from);
+    return page_address(heap, run.first);
+}
+
+void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed) {
+    uint32_t size_class;
+    if (alignment > 8)
+        size_class = aligned_class(heap, size, alignment);
+    else
+        size_class = size <= heap->small_max ? heap->class_of[(size + 7) / 8] : UINT32_MAX;
+    if (size_class == UINT32_MAX)
+        return alloc_run_entered(heap, cache, size, alignment, zeroed);
+    void *block = take_small(cache, size_class);
+    if (block != nullptr && zeroed)
+        memset(block, 0, size);
+    return block;
+}
+
+ty_status free_run(ty_heap *heap, thread_cache *cache, const void *block, page_run emptied) {
+    uint64_t page = offset_in(heap, block) / page_bytes;
+    bool is_block = false;
+    if (emptied.count == 0 && cache != nullptr && page_address(heap, page) == block && keep_run(cache, page))
+        return TY_OK;
+    {
+        os::lock_guard guard(heap->pages_lock);
+        page_run run;
+        page_descriptor &head = heap->descriptors[page];
+        bool sound = area_at_head(heap, page, &run);
+        is_block = page_address(heap, page) == block && claim_run(head);
+        ty_status status = TY_OK;
+        if (is_block)
+            status = sound ? release_pages(heap, run, emptied) : tables_damaged("the run is wrong", heap, page);
+        if (status != TY_OK) {
+            unclaim_run(head);
+            return status;
+        }
+    }
+    if (!is_block)
+        return not_a_block("free", heap, block);
+    decay_if_due(heap);
+    return TY_OK;
+}
+
+ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block) {
+    uint64_t offset = offset_in(heap, block);
+    uint64_t page = offset / page_bytes;
+    if (page < first_user_page || page >= top_of(heap))
+        return not_a_block("free", heap, block);
+    if (cache != nullptr && heap->held != nullptr) {
+        if (held_free result = heap->held->hold(cache, block); result != held_free::elsewhere)
+            return result == held_free::held ? TY_OK : not_a_block("free", heap, block);
+    } else if (cache != nullptr) {
+        uint32_t number;
+        own_free result = free_own(cache, block, offset, &number);
+        if (result == own_free::noticed)
+            after_free(cache, number);
+        if (result != own_free::refused)
+            return TY_OK;
+    }
+    const page_descriptor &descriptor = heap->descriptors[page];
+    if (kind_of(descriptor) != page_span)
+        return free_run(heap, cache, block, {});
+    small_block place = small_block_at(heap, descriptor.size_class, offset);
+    free_result result{};
+    if (place.exact) {
+        if (ty_status status = free_unowned(heap, cache, place, &result); status != TY_OK)
+            return status;
+    }
+    if (result.overdue != nullptr) [[unlikely]]
+        take_from_sleeper(result.overdue);
+    if (!result.freed)
+        return not_a_block("free", heap, block);
+    decay_if_due(heap);
+    return TY_OK;
+}
+
+namespace {
+
+[[gnu::cold, gnu::noinline]] void *alloc_otherwise(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
+    if (alignment != 0 && !std::has_single_bit(alignment)) {
+        return no_block(
+            failure(TY_E_ARGUMENT, "allocate with an alignment of %zu", alignment).remedy("give a power of two"));
+    }
+    if (!heap->writable)
+        return no_block(not_writable("allocate", heap));
+    if (checks_all(heap))
+        return heap->checks->calls->alloc(heap, size, alignment, zeroed, __builtin_return_address(0));
+    void *block = nullptr;
+    {
+        operation work(heap);
+        if (work.cache() != nullptr)
+            block = alloc_entered(heap, work.cache(), size, alignment, zeroed);
+    }
+    after_growth(heap);
+    return block;
+}
+
+[[gnu::cold, gnu::noinline]] ty_status free_otherwise(void *block) {
+    if (block == nullptr)
+        return TY_OK;
+    ty_heap *heap = heap_at(block);
+    if (heap == nullptr)
+        return not_a_block("free", nullptr, block);
+    if (!heap->writable)
+        return not_writable("free", heap);
+    if (is_checked(heap, block)) [[unlikely]]
+        return heap->checks->calls->free(heap, "free", block, __builtin_return_address(0));
+    operation work(heap, cache_to_free);
+    return free_entered(heap, work.cache(), block);
+}
+
+[[gnu::noinline]] ty_status free_noticed(thread_cache *cache, uint32_t number) {
+    after_free(cache, number);
+    leave(cache);
+    return TY_OK;
+}
+
+[[gnu::noinline]] ty_status free_elsewhere(void *block) {
+    return find_cache(block) ? heap_free(block) : free_otherwise(block);
+}
+
+} // namespace
+
+void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
+    if (alignment == 0 && !zeroed)
+        return heap_alloc(heap, size);
+    return alloc_otherwise(heap, size, alignment, zeroed);
+}
+
+// This and heap_free call only functions that they end with, so that they need no stack.
+void *heap_alloc(ty_heap *heap, size_t size) {
+    thread_cache *cache = cache_at(heap->slot);
+    if (size > heap->small_max || cache == nullptr || !try_enter(cache)) [[unlikely]]
+        return alloc_otherwise(heap, size, 0, false);
+    uint32_t size_class = heap->class_of[(size + 7) / 8];
+    class_cache &entry = cache->classes[size_class];
+    void *block;
+    if (!is_bottom(entry.freed)) [[likely]]
+        block = take_freed(heap, entry);
+    else if (entry.free != 0)
+        block = take_from_word(entry);
+    else
+        return alloc_slowly(cache, size_class, size);
+    leave(cache);
+    return block;
+}
+
+void *alloc_held_slowly(ty_heap *heap, size_t size) {
+    thread_cache *cache = cache_at(heap->slot);
+    if (cache == nullptr || !try_enter(cache, gate_holds))
+        return alloc_otherwise(heap, size, 0, false);
+    if (size <= heap->small_max)
+        return alloc_slowly(cache, heap->class_of[(size + 7) / 8], size);
+    page_run kept = take_kept_run(cache, (size + page_bytes - 1) / page_bytes);
+    leave(cache);
+    return kept.count != 0 ? page_address(heap, kept.first) : alloc_otherwise(heap, size, 0, false);
+}
+
+void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *bytes) {
+    if (alignment != 0 && !std::has_single_bit(alignment))
+        return no_block(
+            failure(TY_E_ARGUMENT, "allocate with an alignment of %zu", alignment).remedy("give a power of two"));
+    if (!heap->writable)
+        return no_block(not_writable("allocate", heap));
+    if (checks_all(heap))
+        return no_block(unsupported_by_checks("allocate a whole block", heap));
+    uint32_t size_class = UINT32_MAX;
+    if (alignment > 8)
+        size_class = aligned_class(heap, size, alignment);
+    else if (size <= heap->small_max)
+        size_class = heap->class_of[(size + 7) / 8];
+    operation work(heap);
+    if (work.cache() == nullptr)
+        return nullptr;
+    if (size_class != UINT32_MAX) {
+        *bytes = heap->classes[size_class].block_bytes;
+        void *block = take_small(work.cache(), size_class);
+        return block != nullptr ? memset(block, 0, *bytes) : nullptr;
+    }
+    if (size <= heap->small_max) // a run of a small block's size could not be told from one
+        size = heap->small_max + 1;
+    void *block = alloc_run_entered(heap, work.cache(), size, alignment, true);
+    if (block != nullptr)
+        *bytes = heap->descriptors[offset_in(heap, block) / page_bytes].length * page_bytes;
+    return block;
+}
+
+ty_status heap_free(void *block) {
+    __builtin_prefetch(block); // it is soon allocated again; this neither writes nor faults
+    const thread_table *table = own_table;
+    uint64_t offset = reinterpret_cast<uintptr_t>(block) - table->recent_base.load(std::memory_order_relaxed);
+    if (offset >= table->recent_bytes.load(std::memory_order_relaxed)) [[unlikely]]
+        return free_elsewhere(block);
+    thread_cache *cache = table->recent.load(std::memory_order_relaxed);
+    if (!try_enter(cache)) [[unlikely]]
+        return free_otherwise(block);
+    uint32_t number;
+    own_free result = free_own(cache, block, offset, &number);
+    if (result == own_free::noticed) [[unlikely]]
+        return free_noticed(cache, number);
+    leave(cache);
+    return result == own_free::done ? TY_OK : free_otherwise(block);
+}
+
+ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size) {
+    uint64_t offset = offset_in(heap, address);
+    uint64_t bytes = size == 0 ? 1 : size;
+    bool inside = offset >= first_user_page * page_bytes && offset < heap->first_table_page * page_bytes &&
+                  bytes <= heap->first_table_page * page_bytes - offset;
+    if (!inside)
+        return failure(TY_E_ARGUMENT, "allocate %zu bytes at %p: not in the heap's blocks", size, address)
+            .remedy("the heap's blocks lie from %p to %p", static_cast<void *>(page_address(heap, first_user_page)),
+                    static_cast<void *>(page_address(heap, heap->first_table_page)));
+    bool small = size <= heap->small_max;
+    uint32_t size_class = small ? heap->class_of[(size + 7) / 8] : 0;
+    bool possible = small ? small_block_at(heap, size_class, offset).exact : offset % page_bytes == 0;
+    if (possible && small) {
+        small_block place = small_block_at(heap, size_class, offset);
+        possible = place.head >= first_user_page &&
+                   place.head + uint64_t{heap->classes[size_class].pages} <= heap->first_table_page;
+    }
+    if (!possible)
+        return failure(TY_E_ARGUMENT, "allocate at %p: no block of %zu bytes can start there", address, size)
+            .remedy("use an address that an allocation of this size has returned");
+    if (small)
+        return take_small_at(heap, size_class, offset);
+    page_run run{static_cast<uint32_t>(offset / page_bytes),
+                 static_cast<uint32_t>((bytes + page_bytes - 1) / page_bytes)};
+    os::lock_guard guard(heap->pages_lock);
+    ty_status status = take_pages_at(heap, run);
+    if (status == TY_OK)
+        heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
+    return status;
+}
+
+ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size) {
+    if (!heap->writable)
+        return not_writable("allocate", heap);
+    if (checks_all(heap))
+        return unsupported_by_checks("allocate at an address", heap);
+    pause_guard paused(heap, pause_to::change); // spans may have owners, who change them without locks
+    return alloc_at_paused(heap, address, size);
+}
+
+} // namespace taiyen

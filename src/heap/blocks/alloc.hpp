@@ -1,0 +1,22 @@
+// Allocating and freeing for a thread that has entered a heap already.
+#pragma once
+
+#include "../pages/pages.hpp"
+#include "../threads/threads.hpp"
+
+namespace taiyen {
+
+void *alloc_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
+// Of pages, whatever the size. cache may be NULL: then the block is none that a thread has kept.
+void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed);
+// cache may be NULL: then the gate's lock is held.
+ty_status free_entered(ty_heap *heap, thread_cache *cache, const void *block);
+// The same for what is no small block. Its pages in emptied have no memory any more.
+ty_status free_run(ty_heap *heap, thread_cache *cache, const void *block, page_run emptied);
+// For a paused heap whose spans have no owners or settled ones.
+ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size);
+ty_status resize_paused(ty_heap *heap, void *address, size_t size, size_t *bytes_before, size_t *bytes);
+ty_status unsupported_by_checks(const char *verb, const ty_heap *heap);
+ty_status not_writable(const char *verb, const ty_heap *heap);
+
+} // namespace taiyen

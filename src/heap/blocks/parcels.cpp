@@ -1,0 +1,298 @@
+#include "parcels.hpp"
+
+#include "../pages/pages.hpp"
+#include "../spans/spans.hpp"
+#include "../threads/threads.hpp"
+#include "pointer.hpp"
+
+namespace taiyen {
+namespace {
+
+// What waits to be sent is no more than this, as it is lost to all.
+constexpr uint32_t outgoing_bytes_max = 65536;
+
+// What is found in an inbox that is shut.
+parcel *shut_mark() {
+    return reinterpret_cast<parcel *>(uintptr_t{1});
+}
+
+thread_cache *owner_of(const ty_heap *heap, const char *block) {
+    const held_stack *held = stack_for(heap, offset_in(heap, block));
+    return held != nullptr ? cache_with(heap, held) : nullptr;
+}
+
+// Frees blocks in the truth: those of spans that no thread owns, or whose owner cannot be reached. Those that are of
+// one word of a bitmap together.
+class truth_freer {
+public:
+    explicit truth_freer(thread_cache *cache) : cache_(cache) {}
+    ~truth_freer() { free_word(); }
+    truth_freer(const truth_freer &) = delete;
+    truth_freer &operator=(const truth_freer &) = delete;
+
+    void add(const char *block) {
+        ty_heap *heap = cache_->heap;
+        uint64_t offset = offset_in(heap, block);
+        const page_descriptor &page = heap->descriptors[offset / page_bytes];
+        small_block place = small_block_at(heap, page.size_class, offset);
+        uint64_t bit = uint64_t{1} << place.index % 64;
+        bool same = mask_ != 0 && place.head == place_.head && place.index / 64 == place_.index / 64;
+        if (page.kind != page_span || !place.exact || !is_live(heap, place) || (same && mask_ & bit)) [[unlikely]]
+            return tell_wrong_free(heap, block);
+        if (!same) {
+            free_word();
+            place_ = place;
+        }
+        mask_ |= bit;
+    }
+
+private:
+    void free_word() {
+        if (mask_ == 0)
+            return;
+        ty_heap *heap = cache_->heap;
+        uint64_t mask = mask_;
+        mask_ = 0;
+        uint32_t number = number_of(heap, place_.head);
+        thread_cache *owner = heap->states[number].owner.load(std::memory_order_seq_cst);
+        if (owner != nullptr && owner != cache_) {
+            free_result result = free_remotely(heap, owner, number, {place_.head, place_.index / 64, mask});
+            if (result.overdue != nullptr) [[unlikely]]
+                take_from_sleeper(result.overdue);
+            if (!result.freed)
+                tell_wrong_free(heap, address_of(place_)); // or a neighbour: freed by two threads at once
+            return;
+        }
+        for (; mask != 0; mask &= mask - 1) {
+            small_block block = place_;
+            block.index = place_.index / 64 * 64 + static_cast<uint32_t>(__builtin_ctzll(mask));
+            free_result result;
+            if (free_unowned(heap, cache_, block, &result) != TY_OK || !result.freed)
+                tell_wrong_free(heap, address_of(block));
+        }
+    }
+    const char *address_of(const small_block &block) const {
+        const ty_heap *heap = cache_->heap;
+        return page_address(heap, block.head) + size_t{block.index} * heap->classes[block.size_class].block_bytes;
+    }
+
+    thread_cache *cache_;
+    small_block place_{}; // of one of them
+    uint64_t mask_ = 0;
+};
+
+// False: it is shut (R3).
+bool post(thread_cache *owner, parcel *sent) {
+    parcel *first = owner->inbox.load(std::memory_order_relaxed);
+    do {
+        if (first == shut_mark())
+            return false;
+        sent->next = first;
+    } while (!owner->inbox.compare_exchange_weak(first, sent, std::memory_order_release, std::memory_order_relaxed));
+    return true; // pairs with the acquire in open_parcels
+}
+
+// Senders may overwrite each other's counts: about right is enough here, and a locked instruction for each parcel is
+// not. (R9)
+void count_waiting(thread_cache *owner, uint64_t bytes) {
+    uint64_t before = owner->waiting_bytes.load(std::memory_order_relaxed);
+    owner->waiting_bytes.store(before + bytes, std::memory_order_relaxed);
+    if (passes_share(owner, before, before + bytes)) [[unlikely]]
+        take_from_sleeper(owner);
+}
+
+// What it cannot send in a parcel goes to the truth. The blocks have about so many bytes.
+void send_parcel(thread_cache *cache, thread_cache *owner, char *const *blocks, uint32_t count, uint64_t bytes) {
+    const ty_heap *heap = cache->heap;
+    char *memory = take_without_parcels(cache, heap->class_of[sizeof(parcel) / 8]);
+    if (memory != nullptr) {
+        parcel *sent = reinterpret_cast<parcel *>(memory);
+        sent->count = count;
+        for (uint32_t i = 0; i < count; i++)
+            sent->blocks[i] = blocks[i];
+        if (post(owner, sent))
+            return count_waiting(owner, bytes + sizeof(parcel));
+        put_on_stacks(cache, &memory, 1);
+    }
+    truth_freer truth(cache);
+    for (uint32_t i = 0; i < count; i++)
+        truth.add(blocks[i]);
+}
+
+// Sends all that have the first one's owner; how many are left.
+uint32_t send_to_one(thread_cache *cache, char **blocks, uint32_t count, uint64_t block_bytes) {
+    thread_cache *owner = owner_of(cache->heap, blocks[0]);
+    char *own[outgoing_max];
+    uint32_t sent = 0, kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (owner_of(cache->heap, blocks[i]) == owner)
+            own[sent++] = blocks[i];
+        else
+            blocks[kept++] = blocks[i];
+    }
+    if (sent == 0)
+        return kept; // its owner changed just now: the next round sees the new one
+    if (owner != nullptr && owner != cache) {
+        send_parcel(cache, owner, own, sent, sent * block_bytes);
+        return kept;
+    }
+    truth_freer truth(cache);
+    for (uint32_t i = 0; i < sent; i++)
+        truth.add(own[i]);
+    return kept;
+}
+
+[[gnu::noinline]] void send_outgoing(thread_cache *cache) {
+    uint32_t left = cache->outgoing_count, bytes = cache->outgoing_bytes;
+    if (left == 0)
+        return;
+    cache->outgoing_count = 0;
+    cache->outgoing_bytes = 0;
+    if (cache->outgoing_to != nullptr)
+        return send_parcel(cache, cache->outgoing_to, cache->outgoing, left, bytes);
+    for (uint32_t average = bytes / left; left != 0;)
+        left = send_to_one(cache, cache->outgoing, left, average);
+}
+
+void unpack(thread_cache *cache, parcel *each) {
+    while (each != nullptr) {
+        parcel *next = each->next;
+        auto *own = reinterpret_cast<char *>(each);
+        put_on_stacks(cache, each->blocks, each->count);
+        put_on_stacks(cache, &own, 1);
+        each = next;
+    }
+}
+
+// All threads stand still: what is to be whose stack it belongs on.
+void deliver_block(thread_cache *cache, char *block) {
+    if (thread_cache *owner = owner_of(cache->heap, block))
+        return put_on_stacks(owner, &block, 1);
+    truth_freer truth(cache);
+    truth.add(block);
+}
+
+enum class gathered { held, full, wrong };
+
+// Full: send_outgoing comes next.
+[[gnu::always_inline]] inline gathered gather(thread_cache *cache, const void *block, thread_cache *owner,
+                                              uint32_t size_class) {
+    const ty_heap *heap = cache->heap;
+    const class_info &info = heap->classes[size_class];
+    place_in_span place = find_place(info.reciprocal, offset_in(heap, block) & info.span_mask);
+    if (!place.exact || place.index >= info.blocks) [[unlikely]]
+        return gathered::wrong;
+    uint32_t count = cache->outgoing_count;
+    uint32_t bytes = cache->outgoing_bytes + info.block_bytes;
+    if (cache->outgoing_to != owner)
+        cache->outgoing_to = count == 0 ? owner : nullptr;
+    cache->outgoing[count] = static_cast<char *>(const_cast<void *>(block));
+    cache->outgoing_count = ++count;
+    cache->outgoing_bytes = bytes;
+    return count < outgoing_max && bytes < outgoing_bytes_max ? gathered::held : gathered::full;
+}
+
+// Its place tells whose the span is, and of what class; its content is on the owner's processor, as are the span's.
+[[gnu::always_inline]] inline gathered gather_owned(thread_cache *cache, const void *block, const held_stack *stack) {
+    thread_cache *owner = cache_with(cache->heap, stack);
+    return gather(cache, block, owner, static_cast<uint32_t>(stack - owner->held));
+}
+
+[[gnu::noinline]] ty_status end_free(thread_cache *cache, void *block, held_free result) {
+    if (cache->outgoing_count == 0 && has_parcels(cache))
+        open_parcels(cache); // it has just sent some: what its own ones were made of comes back so
+    leave(cache);
+    return result == held_free::held ? TY_OK : heap_free(block);
+}
+
+// It is a run of pages, or in a span that no thread owns, or no block.
+[[gnu::noinline]] ty_status free_unstacked(thread_cache *cache, void *block) {
+    const ty_heap *heap = cache->heap;
+    uint64_t page = offset_in(heap, block) / page_bytes;
+    bool kept = page < top_of(heap) && page_address(heap, page) == block && keep_run(cache, page);
+    return end_free(cache, block, kept ? held_free::held : send_later(cache, block, nullptr));
+}
+
+[[gnu::noinline]] ty_status free_full(thread_cache *cache, void *block) {
+    send_outgoing(cache);
+    return end_free(cache, block, held_free::held);
+}
+
+} // namespace
+
+held_free send_later(thread_cache *cache, const void *block, const held_stack *stack) {
+    gathered result;
+    if (stack != nullptr) {
+        result = gather_owned(cache, block, stack);
+    } else {
+        const ty_heap *heap = cache->heap;
+        uint64_t page = offset_in(heap, block) / page_bytes;
+        if (page >= top_of(heap) || kind_of(heap->descriptors[page]) != page_span)
+            return held_free::elsewhere;
+        result = gather(cache, block, nullptr, heap->descriptors[page].size_class);
+    }
+    if (result == gathered::full)
+        send_outgoing(cache);
+    return result == gathered::wrong ? held_free::wrong : held_free::held;
+}
+
+// This calls only functions that it ends with, so that it needs no stack.
+ty_status free_held_elsewhere(void *block, const held_stack *stack) {
+    thread_cache *cache = holding_cache;
+    if (stack == nullptr) [[unlikely]]
+        return free_unstacked(cache, block);
+    gathered result = gather_owned(cache, block, stack);
+    if (result == gathered::full) [[unlikely]]
+        return free_full(cache, block);
+    if (result == gathered::wrong) [[unlikely]]
+        return end_free(cache, block, held_free::wrong);
+    leave(cache);
+    return TY_OK;
+}
+
+bool has_parcels(const thread_cache *cache) {
+    return cache->inbox.load(std::memory_order_relaxed) > shut_mark();
+}
+
+void open_parcels(thread_cache *cache) {
+    cache->waiting_bytes.store(0, std::memory_order_relaxed);
+    cache->asleep = false;
+    unpack(cache, cache->inbox.exchange(nullptr, std::memory_order_acquire));
+}
+
+void open_inbox(thread_cache *cache) {
+    parcel *expected = shut_mark();
+    cache->inbox.compare_exchange_strong(expected, nullptr, std::memory_order_relaxed);
+}
+
+void shut_inbox(thread_cache *cache) {
+    parcel *first = cache->inbox.exchange(shut_mark(), std::memory_order_acquire);
+    if (first != shut_mark())
+        unpack(cache, first);
+    send_outgoing(cache);
+}
+
+void send_all(thread_cache *cache) {
+    if (has_parcels(cache))
+        open_parcels(cache);
+    send_outgoing(cache);
+}
+
+// R4.
+void deliver(thread_cache *cache) {
+    uint32_t count = cache->outgoing_count;
+    cache->outgoing_count = 0;
+    cache->outgoing_bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        deliver_block(cache, cache->outgoing[i]);
+    parcel *each = has_parcels(cache) ? cache->inbox.exchange(nullptr, std::memory_order_acquire) : nullptr;
+    while (each != nullptr) {
+        parcel *next = each->next;
+        for (uint64_t i = 0; i < each->count; i++)
+            deliver_block(cache, each->blocks[i]);
+        deliver_block(cache, reinterpret_cast<char *>(each));
+        each = next;
+    }
+}
+
+} // namespace taiyen

@@ -1,0 +1,229 @@
+#include "recycle.hpp"
+
+#include "../pages/pages.hpp"
+#include "relocate.hpp"
+
+namespace taiyen {
+namespace {
+
+// Fewer pages at once are left alone: a call takes as long as a fault, and as seven while other threads run, since the
+// kernel then asks their processors to forget an address.
+constexpr uint64_t stretch_min = 16;
+
+// So many areas are looked at for each page that is missing: in less time than its fault takes.
+constexpr uint64_t areas_per_page = 4;
+constexpr uint64_t areas_max = 4096;
+
+// A huge page is not split for less: 350 us and more, where a fault takes 1.5.
+constexpr uint64_t split_min = huge_page_pages / 2;
+
+constexpr uint32_t moves_max = 64;
+constexpr uint32_t failures_max = 4;
+
+// Pages whose memory went from one place to the other.
+struct page_move {
+    uint32_t from;
+    uint32_t to;
+    uint32_t count;
+};
+
+// Stretches of a run's pages whose bits are alike, one after the other: of a unit at least, from 16 pages on, or of
+// whole huge pages.
+class stretches {
+public:
+    stretches(const ty_heap *heap, uint64_t first, uint64_t end, uint64_t unit, bool touched)
+        : heap_(heap), at_(first), stop_(first), next_(first), end_(end), unit_(unit), touched_(touched) {}
+    uint64_t at() const { return at_; }
+    uint64_t left() const { return stop_ - at_; }
+    void skip(uint64_t pages) { at_ += pages; }
+    // False: there is no more.
+    [[gnu::noinline]] bool find() {
+        while (left() < unit_) {
+            if (next_ == end_)
+                return false;
+            at_ = next_with_touched(heap_, next_, end_, touched_);
+            next_ = stop_ = next_with_touched(heap_, at_, end_, !touched_);
+            if (unit_ != huge_page_pages)
+                continue;
+            at_ = (at_ + huge_page_pages - 1) & ~(huge_page_pages - 1);
+            stop_ &= ~(huge_page_pages - 1);
+            stop_ = stop_ > at_ ? stop_ : at_;
+        }
+        return true;
+    }
+
+private:
+    const ty_heap *heap_;
+    uint64_t at_, stop_, next_, end_, unit_;
+    bool touched_;
+};
+
+stretches stretches_of(const ty_heap *heap, page_run run, uint64_t unit, bool touched) {
+    return {heap, run.first, uint64_t{run.first} + run.count, unit, touched};
+}
+
+// Pages of the run from here on were never used.
+uint64_t used_end(page_run run, uint64_t fresh_from) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    return fresh_from < run.first ? run.first : end < fresh_from ? end : fresh_from;
+}
+
+// The next area of the sweep for donors, if it can be one.
+bool next_donor(ty_heap *heap, page_run *area) {
+    page_memory &memory = heap->memory;
+    uint64_t top = top_of(heap);
+    uint64_t page = next_head(heap, memory.next_donor < first_user_page ? first_user_page : memory.next_donor, top);
+    if (page >= top || !area_at_head(heap, page, area)) {
+        memory.next_donor = page < top ? page + 1 : first_user_page; // damaged: verify tells
+        return false;
+    }
+    memory.next_donor = page + area->count;
+    return kind_at(heap, page) == page_free && area->count >= stretch_min;
+}
+
+// Moves memory from the donors into the holes, in pieces of a unit at least, and makes it known. Where small pages have
+// been, an empty page table is left, and the kernel would split a huge page that comes there: so that goes first. (P1)
+[[gnu::cold, gnu::noinline]] void move_memory(ty_heap *heap, stretches holes, const memory_donors &donors,
+                                              uint64_t unit) {
+    page_move moves[moves_max];
+    uint32_t count = 0;
+    uint32_t failures = 0;
+    if (unit != huge_page_pages)
+        heap->memory.parts_move.store(true, std::memory_order_relaxed);
+    for (uint32_t i = 0; i < donors.count; i++) {
+        stretches given = stretches_of(heap, donors.runs[i], unit, true);
+        while (count < moves_max && failures < failures_max && holes.find() && given.find()) {
+            uint64_t wanted = holes.left() < given.left() ? holes.left() : given.left();
+            char *to = page_address(heap, holes.at());
+            if (unit == huge_page_pages) {
+                forget_small_pages(heap, holes.at(), wanted);
+                heap->owner.give_back(heap->owner.context, to, wanted * page_bytes);
+            } else {
+                split_at_ends(heap, {static_cast<uint32_t>(given.at()), static_cast<uint32_t>(wanted)});
+                note_small_pages(heap, holes.at(), wanted);
+            }
+            uint64_t moved =
+                heap->mover.hand_over(page_address(heap, given.at()), to, wanted * page_bytes) / page_bytes;
+            if (moved != 0)
+                moves[count++] = {static_cast<uint32_t>(given.at()), static_cast<uint32_t>(holes.at()),
+                                  static_cast<uint32_t>(moved)};
+            failures += moved < wanted;
+            given.skip(wanted);
+            holes.skip(wanted);
+        }
+    }
+    os::lock_guard guard(heap->pages_lock);
+    for (uint32_t i = 0; i < count; i++) {
+        mark_touched(heap, moves[i].from, moves[i].count, false);
+        mark_touched(heap, moves[i].to, moves[i].count, true);
+    }
+}
+
+// A part of a huge page is not worth splitting one for in a run of so many pages: all that moves later is then split.
+bool takes_huge_only(page_run run) {
+    return run.count >= aligned_run_pages;
+}
+
+// What a run wants: all pages below fresh_from that have no memory, and whole huge pages. If the heap has such and may
+// hold more memory, those alone: faults for the rest cost less than splitting what others would take whole.
+struct memory_wish {
+    uint64_t pages;
+    bool huge_only;
+};
+
+memory_wish wish_of(const ty_heap *heap, page_run run, uint64_t fresh_from, uint64_t holes_end) {
+    uint64_t old = used_end(run, fresh_from) - run.first;
+    uint64_t missing = old - count_touched(heap, run.first, old);
+    bool huge_only =
+        takes_huge_only(run) || (heap->huge_places.load(std::memory_order_relaxed) != 0 && may_hold_more(heap));
+    if (missing >= stretch_min && !huge_only)
+        return {missing, false};
+    uint64_t pages = 0;
+    stretches holes(heap, run.first, holes_end, huge_page_pages, false);
+    for (; holes.find(); holes.skip(holes.left()))
+        pages += holes.left();
+    return {pages, true};
+}
+
+// The free run behind a long one, if it holds the rest of its last huge page, of which nothing has memory: then that
+// gets a whole one, too. Count 0: it does not.
+page_run free_behind(const ty_heap *heap, page_run run) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    uint64_t tail = end & ~(huge_page_pages - 1);
+    uint64_t tail_end = tail + huge_page_pages;
+    page_run behind;
+    bool whole = takes_huge_only(run) && tail != end && tail_end <= top_of(heap) && is_head(heap, end) &&
+                 kind_at(heap, end) == page_free && area_at_head(heap, end, &behind) &&
+                 behind.count >= tail_end - end && next_with_touched(heap, tail, tail_end, true) == tail_end;
+    return whole ? behind : page_run{};
+}
+
+// Whole huge pages are for who wants such, or half of one at least: faults cost less than a split.
+bool can_give(const ty_heap *heap, page_run area, const memory_wish &wish) {
+    bool huge = stretches_of(heap, area, huge_page_pages, true).find();
+    return huge ? wish.huge_only || wish.pages >= split_min : !wish.huge_only;
+}
+
+// What comes with system calls is cold, here and elsewhere: so it is compiled for size.
+[[gnu::cold, gnu::noinline]] bool withdraw(ty_heap *heap, page_run donor, memory_donors *donors) {
+    if (!withdraw_free(heap, donor))
+        return false;
+    heap->memory.idle -= count_touched(heap, donor.first, donor.count);
+    donors->runs[donors->count++] = donor;
+    return true;
+}
+
+} // namespace
+
+[[gnu::cold]] void withdraw_donors(ty_heap *heap, page_run run, uint64_t fresh_from, memory_donors *donors) {
+    page_memory &memory = heap->memory;
+    donors->count = 0;
+    donors->holes_end = uint64_t{run.first} + run.count;
+    if (!heap->owner.movable || run.count < stretch_min || memory.idle < stretch_min)
+        return;
+    if (!memory.zeros.load(std::memory_order_relaxed) || heap->mover.refuses())
+        return;
+    page_run behind = free_behind(heap, run);
+    uint64_t holes_end =
+        behind.count != 0 ? (behind.first + huge_page_pages) & ~(huge_page_pages - 1) : donors->holes_end;
+    memory_wish wish = wish_of(heap, run, fresh_from, holes_end);
+    donors->huge_only = wish.huge_only;
+    if (wish.pages != 0 && behind.count != 0 && withdraw(heap, behind, donors))
+        donors->holes_end = holes_end;
+    uint64_t areas = wish.pages < areas_max / areas_per_page ? wish.pages * areas_per_page : areas_max;
+    for (uint64_t found = 0; areas > 0 && found < wish.pages && donors->count < donors_max; areas--) {
+        page_run area;
+        if (!next_donor(heap, &area) || !can_give(heap, area, wish))
+            continue;
+        uint64_t touched = count_touched(heap, area.first, area.count);
+        if (touched >= stretch_min && withdraw(heap, area, donors))
+            found += touched;
+    }
+}
+
+// Whole huge pages that get no memory from others are faulted in, 90 us each; where an empty page table is left, as
+// 512 small pages, 600 us. So it goes first.
+[[gnu::cold, gnu::noinline]] void drop_page_tables(ty_heap *heap, page_run run, uint64_t fresh_from) {
+    stretches holes(heap, run.first, used_end(run, fresh_from), huge_page_pages, false);
+    for (; holes.find(); holes.skip(holes.left()))
+        if (forget_small_pages(heap, holes.at(), holes.left()))
+            heap->owner.give_back(heap->owner.context, page_address(heap, holes.at()), holes.left() * page_bytes);
+}
+
+[[gnu::cold]] void recycle(ty_heap *heap, page_run run, uint64_t fresh_from, const memory_donors &donors) {
+    if (donors.count != 0)
+        move_memory(heap, {heap, run.first, donors.holes_end, huge_page_pages, false}, donors, huge_page_pages);
+    if (run.count >= huge_page_pages && heap->memory.touched != nullptr)
+        drop_page_tables(heap, run, fresh_from);
+    if (donors.count == 0)
+        return;
+    if (!donors.huge_only)
+        move_memory(heap, {heap, run.first, used_end(run, fresh_from), stretch_min, false}, donors, stretch_min);
+    os::lock_guard guard(heap->pages_lock);
+    for (uint32_t i = 0; i < donors.count; i++) {
+        heap->memory.idle += count_touched(heap, donors.runs[i].first, donors.runs[i].count);
+        return_withdrawn(heap, donors.runs[i]);
+    }
+}
+
+} // namespace taiyen

@@ -1,0 +1,165 @@
+#include "relocate.hpp"
+
+#include "../pages/pages.hpp"
+#include "alloc.hpp"
+#include "recycle.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// A shrinking run moves only if it is short: it is copied.
+constexpr uint64_t tidy_bytes_max = uint64_t{256} << 10;
+
+// Fewer small pages than these are copied: they fault in less time than a call takes.
+constexpr uint64_t moved_pages_min = 8;
+
+// Where a growing block goes to. Pages from fresh_from on were above top; donors are for the pages that it has more.
+struct new_place {
+    page_run run;
+    uint64_t fresh_from;
+    memory_donors donors;
+};
+
+void *no_block(ty_status) {
+    return nullptr; // the detail is set
+}
+
+// Where in a huge page the new place should start, in pages: where the old one does, so that pages can be moved whole.
+// A short run is rather copied, once, to the start of one.
+uint64_t offset_for(const ty_heap *heap, const live_block &block) {
+    uint64_t page = reinterpret_cast<uintptr_t>(heap->base + block.offset) / page_bytes;
+    return !block.small && block.run.count >= aligned_run_pages ? page % huge_page_pages : 0;
+}
+
+page_run pages_of(const live_block &block) {
+    return block.small ? page_run{0, static_cast<uint32_t>((block.bytes + page_bytes - 1) / page_bytes)} : block.run;
+}
+
+// The pages of a run behind the first ones.
+page_run behind(page_run run, uint32_t count) {
+    return {run.first + count, run.count - count};
+}
+
+// A run of place->run.count pages for a block that has grown and is likely to grow again: where there is memory enough,
+// in front of as many free pages.
+[[gnu::cold, gnu::noinline]] ty_status take_growing_run(ty_heap *heap, const live_block &block, new_place *place) {
+    uint64_t pages = place->run.count;
+    uint64_t before = offset_for(heap, block);
+    const wanted_place choices[] = {{pages, huge_page_pages, before, pages, false, false},
+                                    {pages, huge_page_pages, before, 0, false, false},
+                                    {pages, 1, 0, 0, false, false}};
+    os::lock_guard guard(heap->pages_lock);
+    place->fresh_from = top_of(heap);
+    ty_status status = TY_E_MEMORY;
+    for (uint32_t i = heap->owner.movable && pages >= huge_page_pages ? 0 : 2; i < 3 && status == TY_E_MEMORY; i++)
+        status = take_pages_in(heap, choices[i], &place->run.first);
+    if (status != TY_OK)
+        return status;
+    heap->descriptors[place->run.first] = {page_run_head, 0, 0, place->run.count, 0, 0};
+    withdraw_donors(heap, behind(place->run, pages_of(block).count), place->fresh_from, &place->donors);
+    return TY_OK;
+}
+
+// A block about to move takes what is free of its last huge page, so that this is moved, too, and not copied.
+void fill_last_huge_page(ty_heap *heap, uint64_t pages_wanted, page_run *run) {
+    uint64_t base_page = reinterpret_cast<uintptr_t>(heap->base) / page_bytes;
+    uint64_t missing = -(base_page + run->first + run->count) & (huge_page_pages - 1);
+    uint64_t filled = run->count + missing;
+    uint64_t fresh_from;
+    if (missing == 0 || run->count < huge_page_pages || filled > pages_wanted)
+        return;
+    os::lock_guard guard(heap->pages_lock);
+    if (grow_run(heap, *run, static_cast<uint32_t>(filled), &fresh_from) == TY_OK)
+        run->count = static_cast<uint32_t>(filled);
+}
+
+// Content that lies in small pages, and goes to where such are. What is there already is copied into; the first stretch
+// without memory gets the pages. Returns those that are gone. The target of a move must read as zeros (PM4): so its end
+// is not left for the kernel to find.
+page_run move_small_pages(ty_heap *heap, page_run from, uint64_t to) {
+    uint64_t hole = next_with_touched(heap, to, to + from.count, false);
+    uint64_t stop = next_with_touched(heap, hole, to + from.count, true);
+    page_run rest = behind(from, static_cast<uint32_t>(hole - to));
+    char *source = page_address(heap, rest.first);
+    char *target = page_address(heap, hole);
+    size_t moved = 0;
+    if (stop - hole >= moved_pages_min)
+        moved = heap->mover.hand_over(source, target, (stop - hole) * page_bytes);
+    memcpy(page_address(heap, to), page_address(heap, from.first), (hole - to) * page_bytes);
+    memcpy(target + moved, source + moved, rest.count * page_bytes - moved);
+    return {rest.first, static_cast<uint32_t>(moved / page_bytes)};
+}
+
+// None of these pages is part of a huge one, unless the kernel makes them such on its own.
+bool in_small_pages(const ty_heap *heap, uint64_t first, uint64_t count) {
+    uint64_t from = first / huge_page_pages;
+    uint64_t last = (first + count - 1) / huge_page_pages;
+    return last < 64 && (heap->huge_places.load(std::memory_order_relaxed) >> from) << from << (63 - last) == 0;
+}
+
+// Inlined, this and take_growing_run would be there twice. It copies, so it is not cold: that would be done by bytes.
+[[gnu::noinline]] page_run move_content(ty_heap *heap, page_run from, const new_place &place) {
+    uint64_t to = place.run.first;
+    bool small = in_small_pages(heap, from.first, from.count) && in_small_pages(heap, to, from.count);
+    if (small && heap->memory.touched != nullptr && heap->memory.zeros.load(std::memory_order_relaxed))
+        return move_small_pages(heap, from, to);
+    size_t moved = heap->mover.move(page_address(heap, from.first), page_address(heap, to), from.count * page_bytes,
+                                    is_vacant(heap, to, from.count));
+    if (heap->memory.small_pages != nullptr && (to + from.count) % huge_page_pages != 0)
+        note_small_pages(heap, to + from.count - 1, 1); // the tail is copied to such
+    uint32_t first = static_cast<uint32_t>((from.first + huge_page_pages - 1) & ~(huge_page_pages - 1));
+    return {first, static_cast<uint32_t>(moved / page_bytes)};
+}
+
+} // namespace
+
+void *grow_elsewhere(ty_heap *heap, thread_cache *cache, live_block block, size_t size) {
+    char *from = heap->base + block.offset;
+    if (block.small && size <= heap->small_max) {
+        void *moved = alloc_entered(heap, cache, size, 0, false);
+        if (moved == nullptr)
+            return nullptr;
+        memcpy(moved, from, block.bytes);
+        return free_entered(heap, cache, from) == TY_OK ? moved : nullptr;
+    }
+    if (size > heap->limit_bytes)
+        return no_block(failure(TY_E_MEMORY, "resize a block to %zu bytes: more than the heap's limit", size)
+                            .remedy("use a heap with a larger limit_bytes"));
+    new_place place{{0, static_cast<uint32_t>((size + page_bytes - 1) / page_bytes)}, 0, {}};
+    if (take_growing_run(heap, block, &place) != TY_OK)
+        return nullptr;
+    char *to = page_address(heap, place.run.first);
+    page_run emptied{};
+    if (!block.small && heap->owner.movable) {
+        fill_last_huge_page(heap, place.run.count, &block.run);
+        emptied = move_content(heap, block.run, place);
+    } else {
+        memcpy(to, from, block.bytes);
+    }
+    recycle(heap, behind(place.run, pages_of(block).count), place.fresh_from, place.donors);
+    ty_status status = block.small ? free_entered(heap, cache, from) : free_run(heap, cache, from, emptied);
+    return status == TY_OK ? to : nullptr;
+}
+
+void *tidy_shrunk(ty_heap *heap, thread_cache *cache, const live_block &block, size_t size, uint64_t freed_bytes) {
+    void *from = heap->base + block.offset;
+    if (!heap->owner.movable || block.small || size > freed_bytes || size > tidy_bytes_max)
+        return from;
+    void *to = nullptr;
+    if (size <= heap->small_max) {
+        to = alloc_entered(heap, cache, size, 0, false);
+    } else {
+        uint32_t first;
+        os::lock_guard guard(heap->pages_lock);
+        if (take_better_place(heap, block.run, &first) == TY_OK && first != 0)
+            to = page_address(heap, first);
+    }
+    if (to == nullptr)
+        return from;
+    memcpy(to, from, size);
+    return free_entered(heap, cache, from) == TY_OK ? to : nullptr;
+}
+
+} // namespace taiyen

@@ -1,0 +1,317 @@
+// A heap's checks from its start to its end: what live blocks come to by site, and what is looked at as a whole.
+#include "checks.hpp"
+
+#include "../blocks/blocks.hpp"
+#include "../threads/threads.hpp"
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t quarantine_default = uint64_t{16} << 20;
+constexpr uint64_t quarantine_small = uint64_t{256} << 10; // where it only tells of blocks freed twice
+constexpr uint64_t mappings_default = 65530;               // vm.max_map_count, where it cannot be read
+constexpr uint64_t samples_max = 256;
+constexpr uint32_t leaks_told_max = 50; // on standard error
+
+// A guarded block takes two mappings: a quarter of them all.
+uint64_t find_guarded_max(unsigned flags) {
+    if ((flags & TY_CHECK_GUARD_PAGES) == 0)
+        return samples_max;
+    uint64_t mappings = mappings_default;
+    static_cast<void>(os::read_number("/proc/sys/vm/max_map_count", &mappings));
+    return mappings / 8;
+}
+
+// Frees what there is of it.
+void drop(heap_checks *checks) {
+    if (checks->watch != nullptr) {
+        os::faults::hold held(*checks->watch);
+        os::faults::remove(checks->watch);
+    }
+    checks->records.stop();
+    checks->freed.stop();
+    checks->sites.stop();
+    os::unmap_memory(checks, sizeof(heap_checks));
+}
+
+ty_status start_parts(heap_checks *checks, const ty_check_options &options) {
+    bool keeps = (options.checks & (TY_CHECK_FREED | TY_CHECK_GUARD_PAGES)) != 0 || options.checks == 0;
+    uint64_t bytes = options.quarantine_bytes;
+    if (bytes == 0)
+        bytes = keeps ? quarantine_default : quarantine_small;
+    if (ty_status status = checks->freed.start(bytes); status != TY_OK)
+        return status;
+    if (ty_status status = checks->sites.start(); status != TY_OK)
+        return status;
+    if ((options.checks & TY_CHECK_GUARD_PAGES) == 0 && options.sample_every == 0)
+        return TY_OK;
+    return os::faults::add(os::faults::layer::forbidden, checks->heap->base, checks->heap->limit_bytes,
+                           on_forbidden_access, checks, &checks->watch);
+}
+
+// The sites with live blocks, by bytes.
+struct site_list {
+    ty_site_use *uses = nullptr;
+    size_t mapped_bytes = 0;
+    size_t count = 0;
+    ~site_list() { os::unmap_memory(uses, mapped_bytes); }
+};
+
+void sum_records(const heap_checks &checks) {
+    for (uint32_t site = checks.sites.first(); site < checks.sites.end(); site = checks.sites.next(site))
+        checks.sites.at(site).sum = {};
+    for (uint64_t place = 0; place < checks.records.places(); place++) {
+        const check_record &record = checks.records.at(place);
+        if (record.real == 0 || record.freed || record.site == 0)
+            continue;
+        site_sum &sum = checks.sites.at(record.site).sum;
+        sum.thread = sum.blocks == 0 || sum.thread == record.thread ? record.thread : 0;
+        sum.blocks++;
+        sum.bytes += record.user_bytes;
+        sum.block = record.user;
+        sum.size = record.user_bytes;
+    }
+}
+
+// While the heap stands still.
+ty_status list_sites(const heap_checks &checks, site_list *list) {
+    sum_records(checks);
+    size_t sites = 0;
+    for (uint32_t site = checks.sites.first(); site < checks.sites.end(); site = checks.sites.next(site))
+        sites += checks.sites.at(site).sum.blocks != 0;
+    if (sites == 0)
+        return TY_OK;
+    void *memory;
+    list->mapped_bytes = sites * sizeof(ty_site_use);
+    if (ty_status status = os::map_memory(list->mapped_bytes, os::memory_hint::none, &memory); status != TY_OK)
+        return status;
+    list->uses = static_cast<ty_site_use *>(memory);
+    for (uint32_t site = checks.sites.first(); site < checks.sites.end(); site = checks.sites.next(site)) {
+        const known_site &known = checks.sites.at(site);
+        if (known.sum.blocks == 0)
+            continue;
+        ty_site where{known.frames, known.frame_count, known.sum.thread};
+        list->uses[list->count++] = {
+            sizeof(ty_site_use), where,  known.sum.blocks, known.sum.bytes, checks.heap->base + known.sum.block,
+            known.sum.size,      nullptr};
+    }
+    auto order = [](const ty_site_use &a, const ty_site_use &b) {
+        return a.total_bytes != b.total_bytes ? a.total_bytes > b.total_bytes : a.block < b.block;
+    };
+    std::make_heap(list->uses, list->uses + list->count, order); // much less code than std::sort
+    std::sort_heap(list->uses, list->uses + list->count, order);
+    return TY_OK;
+}
+
+ty_status each_site(ty_heap *heap, const char *state, ty_site_callback *callback, void *context) {
+    site_list list;
+    {
+        pause_guard paused(heap);
+        if (ty_status status = list_sites(checks_of(heap), &list); status != TY_OK)
+            return status;
+    }
+    void *memory;
+    if (ty_status status = os::map_memory(finding_text_bytes, os::memory_hint::none, &memory); status != TY_OK)
+        return status;
+    bool more = true;
+    for (size_t i = 0; i < list.count && more; i++) {
+        text_writer text{static_cast<char *>(memory)};
+        write_sum(text, list.uses[i], state);
+        list.uses[i].text = text.text;
+        more = callback(&list.uses[i], context);
+    }
+    os::unmap_memory(memory, finding_text_bytes);
+    return TY_OK;
+}
+
+struct leak_report {
+    heap_checks *checks;
+    size_t sites = 0;
+    size_t blocks = 0;
+    size_t bytes = 0;
+};
+
+bool tell_leak(const ty_site_use *use, void *context) {
+    auto &report = *static_cast<leak_report *>(context);
+    report.sites++;
+    report.blocks += use->block_count;
+    report.bytes += use->total_bytes;
+    const heap_checks &checks = *report.checks;
+    if (checks.found == nullptr) {
+        if (report.sites <= leaks_told_max)
+            os::write_standard_error(use->text, strlen(use->text));
+        return true;
+    }
+    ty_finding told{};
+    told.struct_size = sizeof told;
+    told.kind = TY_FINDING_LEAK;
+    told.heap = checks.heap;
+    told.address = told.block = use->block;
+    told.size_bytes = use->size_bytes;
+    told.block_count = use->block_count;
+    told.total_bytes = use->total_bytes;
+    told.allocated = use->site;
+    told.text = use->text;
+    checks.found(&told, checks.found_context);
+    return true;
+}
+
+void tell_leaks(ty_heap *heap) {
+    leak_report report{&checks_of(heap)};
+    char line[160];
+    ty_status status = each_site(heap, "were not freed", tell_leak, &report);
+    if (checks_of(heap).found != nullptr)
+        return;
+    int length = 0;
+    if (status != TY_OK)
+        length = snprintf(line, sizeof line, "taiyen: no memory for a report of what was not freed\n");
+    else if (report.sites != 0)
+        length =
+            snprintf(line, sizeof line, "taiyen: %zu bytes in %zu blocks of %zu sites were not freed%s\n", report.bytes,
+                     report.blocks, report.sites, report.sites > leaks_told_max ? ", of which 50 are told above" : "");
+    os::write_standard_error(line, static_cast<size_t>(length));
+}
+
+void describe(const finding &what, const ty_heap *heap, char *text, size_t text_bytes) {
+    const check_record &record = what.record;
+    const char *where = what.kind == TY_FINDING_WRITE_FREED    ? "after its free, into"
+                        : what.kind == TY_FINDING_WRITE_BEFORE ? "before"
+                                                               : "behind";
+    snprintf(text, text_bytes, "a write at %p, %s the block at %p of %llu bytes",
+             reinterpret_cast<void *>(what.address), where, static_cast<void *>(heap->base + record.user),
+             static_cast<unsigned long long>(record.user_bytes));
+}
+
+void check_live(ty_heap *heap) {
+    const heap_checks &checks = checks_of(heap);
+    for (uint64_t place = 0;; place++) {
+        finding_list findings;
+        {
+            pause_guard paused(heap);
+            while (place < checks.records.places() && findings.count == 0) {
+                const check_record &record = checks.records.at(place);
+                if (record.real != 0 && !record.freed)
+                    check_block(checks, record, nullptr, &findings);
+                if (findings.count == 0)
+                    place++;
+            }
+        }
+        if (findings.count == 0)
+            return;
+        tell_all(checks_of(heap), findings);
+    }
+}
+
+} // namespace
+
+static void finish(ty_heap *heap) {
+    check_live(heap);
+    for (bool done = false; !done;) {
+        finding_list findings;
+        done = let_all_go(heap, &findings);
+        tell_all(checks_of(heap), findings);
+    }
+    if ((heap->checks->flags & TY_CHECK_LEAKS) != 0)
+        tell_leaks(heap);
+}
+
+static void stop(ty_heap *heap) {
+    drop(&checks_of(heap));
+    heap->checks = nullptr;
+}
+
+ty_status heap_each_site(ty_heap *heap, ty_site_callback *callback, void *context) {
+    if (heap->checks == nullptr || (heap->checks->flags & TY_CHECK_SITES) == 0)
+        return failure(TY_E_UNSUPPORTED, "tell where the blocks of the heap at %p were allocated",
+                       static_cast<void *>(heap->base))
+            .remedy("create it with TY_CHECK_SITES");
+    return each_site(heap, "are live", callback, context);
+}
+
+static bool as_program_sees(const ty_heap *heap, ty_block *block) {
+    const check_record *record = checks_of(heap).records.find(offset_in(heap, block->address));
+    if (record == nullptr)
+        return true;
+    *block = {heap->base + record->user, record->user_bytes};
+    return !record->freed;
+}
+
+static void subtract_freed(const ty_heap *heap, ty_heap_stats *stats) {
+    stats->live_blocks -= checks_of(heap).freed.count();
+    stats->live_bytes -= checks_of(heap).freed.bytes();
+}
+
+static uint64_t verify_checks(const ty_heap *heap, ty_problem_callback *callback, void *context) {
+    const heap_checks &checks = checks_of(heap);
+    uint64_t problems = 0;
+    for (uint64_t place = 0; place < checks.records.places(); place++) {
+        finding_list findings;
+        if (checks.records.at(place).real != 0)
+            check_block(checks, checks.records.at(place), nullptr, &findings);
+        for (size_t i = 0; i < findings.count && callback != nullptr; i++) {
+            char text[160];
+            describe(findings.all[i], heap, text, sizeof text);
+            callback(text, context);
+        }
+        problems += findings.count;
+    }
+    return problems;
+}
+
+// On the thread that made the access, which is not within the heap: no lock of its own is in the way.
+os::faults::outcome on_forbidden_access(void *context, const os::faults::memory_fault &fault) {
+    auto &checks = *static_cast<heap_checks *>(context);
+    live_block block;
+    void *address = reinterpret_cast<void *>(fault.address);
+    if (find_block(checks.heap, address, &block) != TY_OK)
+        return os::faults::outcome::not_ours;
+    check_record record{};
+    {
+        os::lock_guard guard(checks.lock);
+        if (const check_record *found = checks.records.find(block.offset))
+            record = *found;
+    }
+    if (record.real != 0)
+        tell(checks, {TY_FINDING_ACCESS, nullptr, fault.address, record, fault.write});
+    return os::faults::outcome::not_ours;
+}
+
+static constexpr check_calls calls = {
+    checked_alloc,    checked_free, checked_resize, checked_resize_in_place, checked_usable_size, has_record,
+    checked_block_at, sample_due,   take_sample,    as_program_sees,         subtract_freed,      verify_checks,
+    finish,           stop};
+
+ty_status heap_start_checks(ty_heap *heap, const ty_check_options &options) {
+    if (heap->checks != nullptr || heap->caches != nullptr || top_of(heap) != first_user_page)
+        return failure(TY_E_BUSY, "start checks of the heap at %p: it is in use", static_cast<void *>(heap->base))
+            .remedy("start them before anything else is done with the heap");
+    void *memory;
+    if (ty_status status = os::map_memory(sizeof(heap_checks), os::memory_hint::none, &memory); status != TY_OK)
+        return status;
+    auto *checks = new (memory) heap_checks;
+    checks->calls = &calls;
+    checks->heap = heap;
+    checks->flags = options.checks;
+    if ((checks->flags & TY_CHECK_LEAKS) != 0)
+        checks->flags |= TY_CHECK_SITES;
+    checks->sample_every = options.sample_every;
+    checks->sample_left.store(options.sample_every, std::memory_order_relaxed);
+    checks->guarded_max = find_guarded_max(options.checks);
+    checks->found = options.found;
+    checks->found_context = options.found_context;
+    if (ty_status status = start_parts(checks, options); status != TY_OK) {
+        drop(checks);
+        return status;
+    }
+    heap->checks = checks;
+    heap->keeps_runs.store(false, std::memory_order_relaxed);
+    if ((checks->flags & TY_CHECK_SITES) != 0 || checks->sample_every != 0)
+        os::prepare_stacks();
+    return TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,54 @@
+// The stacks that a checked heap has seen, each once. Written under the checks' lock; what has been entered never
+// changes, but for the sums, and never goes away while the heap lives.
+#pragma once
+
+#include "../heap.hpp"
+
+namespace taiyen {
+
+inline constexpr uint32_t site_frames_max = 24;
+
+// What live blocks of a site come to, while they are summed up.
+struct site_sum {
+    uint64_t blocks;
+    uint64_t bytes;
+    uint64_t block; // one of them: its offset from the base
+    uint64_t size;
+    uint64_t thread; // 0: several
+};
+
+struct known_site {
+    uint64_t hash;
+    uint32_t next; // in its bucket
+    uint32_t frame_count;
+    site_sum sum;
+    void *frames[site_frames_max]; // as many as there are
+};
+
+class site_table {
+public:
+    ty_status start();
+    void stop();
+    // The number of a stack; that of the empty one when there is no room for it.
+    uint32_t enter(void *const *frames, size_t count);
+    known_site &at(uint32_t site) const { return *reinterpret_cast<known_site *>(memory_ + size_t{site} * unit); }
+    // All sites one after the other: the first one is the empty stack.
+    uint32_t first() const { return first_site; }
+    uint32_t next(uint32_t site) const { return site + units_of(at(site).frame_count); }
+    uint32_t end() const { return end_; }
+
+private:
+    static constexpr size_t unit = 8;
+    static constexpr size_t bytes = size_t{32} << 20;
+    static constexpr uint32_t bucket_count = 1u << 14;
+    static constexpr uint32_t first_site = bucket_count * sizeof(uint32_t) / unit;
+    static constexpr uint32_t units_of(uint64_t frame_count) {
+        return static_cast<uint32_t>((offsetof(known_site, frames) + frame_count * sizeof(void *)) / unit);
+    }
+    uint32_t &bucket_of(uint64_t hash) const { return reinterpret_cast<uint32_t *>(memory_)[hash % bucket_count]; }
+
+    char *memory_ = nullptr; // the buckets, then the sites
+    uint32_t end_ = first_site;
+};
+
+} // namespace taiyen

@@ -1,0 +1,236 @@
+#include "page_memory.hpp"
+
+#include "touched_pages.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// What free pages may hold beyond the most that was lately in use: a share of that, and a constant so that small heaps
+// never ask the kernel; or room for three of the longest runs that were lately taken, which may be wanted again, within
+// another share. Giving back stops halfway, so that the next free does not begin it again.
+constexpr uint64_t slack_shift = 4;
+constexpr uint64_t slack_min = 2048;
+constexpr uint64_t long_runs_kept = 3;
+constexpr uint64_t long_runs_shift = 2;
+
+// When a round over the free runs found nothing to give back, the next one waits until so many pages more are held.
+constexpr uint64_t barren_growth = 512;
+
+// A call of decay looks at so many free runs, and takes so many away at once.
+constexpr uint32_t decay_looks = 256;
+constexpr uint32_t decay_runs = 32;
+
+bool watched(const ty_heap *heap) {
+    return heap->memory.touched != nullptr;
+}
+
+bool is_touched(const ty_heap *heap, uint64_t page) {
+    return heap->memory.touched[page / 64].load(std::memory_order_relaxed) >> page % 64 & 1;
+}
+
+// The bits of a free run are cleared.
+void forget_touched(ty_heap *heap, page_run run) {
+    heap->memory.idle -= count_touched(heap, run.first, run.count);
+    mark_touched(heap, run.first, run.count, false);
+}
+
+// Nobody can take these pages meanwhile. That one of them does not read as zeros spoils it for all: the kernel refuses
+// where memory is locked, and that seldom changes.
+void give_back(ty_heap *heap, page_run run) {
+    split_at_ends(heap, run);
+    if (!heap->owner.give_back(heap->owner.context, page_address(heap, run.first), run.count * page_bytes))
+        heap->memory.zeros.store(false, std::memory_order_relaxed);
+}
+
+uint64_t larger(uint64_t one, uint64_t other) {
+    return one > other ? one : other;
+}
+
+[[gnu::noinline]] uint64_t slack(const page_memory &memory, uint64_t pages) {
+    uint64_t long_runs = long_runs_kept * larger(memory.longest, memory.longest_before);
+    uint64_t share = pages >> long_runs_shift;
+    return (pages >> slack_shift) + larger(slack_min, long_runs < share ? long_runs : share);
+}
+
+// How many pages may be held: memory is given back from most on until enough is left. Short runs may hold a share more:
+// a page of theirs costs most to give back, in calls and in faults later.
+struct bounds {
+    uint64_t enough, most, enough_in_short, most_in_short;
+};
+
+[[gnu::noinline]] bounds bounds_of(const page_memory &memory) {
+    uint64_t peak = larger(memory.peak, memory.peak_before);
+    uint64_t more = slack(memory, peak), short_more = peak >> slack_shift;
+    return {peak + more / 2, peak + more, peak + more + short_more / 2, peak + more + short_more};
+}
+
+uint64_t held_pages(const page_memory &memory) {
+    return memory.used + memory.idle;
+}
+
+bool gives_short_runs(page_memory &memory, const bounds &bounds) {
+    uint64_t held = held_pages(memory);
+    return memory.gives_short = held > (memory.gives_short ? bounds.enough_in_short : bounds.most_in_short);
+}
+
+bool is_due(const page_memory &memory, const bounds &bounds, uint64_t bound) {
+    uint64_t held = held_pages(memory);
+    return held > bound && (held > memory.barren + barren_growth || held > bounds.most_in_short);
+}
+
+[[gnu::cold, gnu::noinline]] void start_period_if_over(page_memory &memory) {
+    uint64_t now = os::now_ns();
+    if (now - memory.period_start < memory.period_ns)
+        return;
+    memory.period_start = now;
+    memory.barren = 0;
+    memory.peak_before = memory.peak;
+    memory.peak = memory.used;
+    memory.longest_before = memory.longest;
+    memory.longest = 0;
+}
+
+// The next round begins; false: the last one found nothing.
+bool start_round(page_memory &memory) {
+    bool found = memory.found;
+    memory.next_length = page_memory::long_run_pages;
+    memory.next = 0;
+    memory.found = false;
+    memory.barren = found ? 0 : held_pages(memory);
+    return found;
+}
+
+// The next free run of a round, which takes the long ones in the order of their lengths, and then, where they are given
+// back, the short ones. none: there is no more, or the tree is damaged (verify tells).
+[[gnu::cold]] uint32_t next_free_run(ty_heap *heap, const bounds &bounds) {
+    page_memory &memory = heap->memory;
+    run_tree tree = tree_of(heap);
+    bool in_short = memory.next_length < page_memory::long_run_pages;
+    for (;;) {
+        if (in_short && !gives_short_runs(memory, bounds))
+            return run_tree::none;
+        uint32_t page = tree.lower_bound(memory.next_length, memory.next);
+        if (page != run_tree::none && page != run_tree::damaged) {
+            uint32_t length = heap->descriptors[page].length;
+            if (!in_short || length < page_memory::long_run_pages) {
+                memory.next_length = length;
+                memory.next = page + 1;
+                return page;
+            }
+        }
+        if (in_short)
+            return run_tree::none;
+        in_short = true;
+        memory.next_length = 1;
+        memory.next = 0;
+    }
+}
+
+// Free runs with memory become areas in use, so that nobody takes them meanwhile. Under pages_lock.
+[[gnu::cold]] uint32_t withdraw_some(ty_heap *heap, page_run *runs) {
+    page_memory &memory = heap->memory;
+    bounds bounds = bounds_of(memory);
+    uint32_t count = 0;
+    for (uint32_t looks = 0; looks < decay_looks && count < decay_runs && held_pages(memory) > bounds.enough; looks++) {
+        uint32_t page = next_free_run(heap, bounds);
+        if (page == run_tree::none) {
+            if (!start_round(memory))
+                break;
+            continue;
+        }
+        page_run run;
+        if (!area_at_head(heap, page, &run) || count_touched(heap, run.first, run.count) == 0 ||
+            !withdraw_free(heap, run))
+            continue; // it has no memory, or is damaged: verify tells
+        forget_touched(heap, run);
+        memory.found = true;
+        runs[count++] = run;
+    }
+    memory.due.store(is_due(memory, bounds, bounds.enough), std::memory_order_relaxed);
+    return count;
+}
+
+} // namespace
+
+// P1.
+void note_taken(ty_heap *heap, uint64_t first, uint64_t count) {
+    if (!watched(heap))
+        return;
+    page_memory &memory = heap->memory;
+    memory.idle -= count_touched(heap, first, count);
+    memory.used += count;
+    memory.peak = larger(memory.peak, memory.used);
+    memory.longest = larger(memory.longest, count);
+}
+
+void note_freed(ty_heap *heap, page_run run, page_run emptied) {
+    if (!watched(heap))
+        return;
+    page_memory &memory = heap->memory;
+    mark_touched(heap, run.first, run.count, true);
+    mark_touched(heap, emptied.first, emptied.count, false);
+    memory.idle += run.count - emptied.count;
+    memory.used -= run.count;
+    if (memory.idle <= slack(memory, memory.used)) // nothing is due, whatever the peak was: the clock is not looked at
+        return;
+    start_period_if_over(memory);
+    if (bounds bounds = bounds_of(memory); is_due(memory, bounds, bounds.most))
+        memory.due.store(true, std::memory_order_relaxed);
+}
+
+[[gnu::cold]] bool may_hold_more(const ty_heap *heap) {
+    return held_pages(heap->memory) <= bounds_of(heap->memory).enough;
+}
+
+void zero_pages(const ty_heap *heap, page_run run, uint64_t fresh_from) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    bool known = watched(heap) && heap->memory.zeros.load(std::memory_order_relaxed);
+    auto may_be_dirty = [&](uint64_t page) {
+        return page < fresh_from ? !known || is_touched(heap, page) : watched(heap) && is_touched(heap, page);
+    };
+    for (uint64_t page = run.first; page < end;) {
+        uint64_t stop = page;
+        while (stop < end && may_be_dirty(stop))
+            stop++;
+        memset(page_address(heap, page), 0, (stop - page) * page_bytes);
+        page = stop + 1;
+    }
+}
+
+void split_at_ends(ty_heap *heap, page_run run) {
+    bool advise = heap->memory.parts_move.load(std::memory_order_relaxed);
+    uint64_t end = uint64_t{run.first} + run.count;
+    for (uint64_t page : {uint64_t{run.first}, end - 1}) {
+        uint64_t start = page & ~(huge_page_pages - 1);
+        bool whole = run.first <= start && start + huge_page_pages <= end;
+        if (!whole && note_small_pages(heap, page, 1) && advise)
+            os::split_huge_page(page_address(heap, page));
+    }
+}
+
+[[gnu::cold]] void decay(ty_heap *heap) {
+    page_run runs[decay_runs];
+    heap->pages_lock.lock();
+    uint32_t count = withdraw_some(heap, runs);
+    heap->pages_lock.unlock();
+    for (uint32_t i = 0; i < count; i++)
+        give_back(heap, runs[i]);
+    os::lock_guard guard(heap->pages_lock);
+    for (uint32_t i = 0; i < count; i++)
+        return_withdrawn(heap, runs[i]);
+}
+
+size_t purge_run(ty_heap *heap, page_run run) {
+    forget_touched(heap, run);
+    char *start = page_address(heap, run.first);
+    size_t before = os::resident_bytes(start, run.count * page_bytes);
+    if (before == 0)
+        return 0;
+    give_back(heap, run);
+    size_t after = os::resident_bytes(start, run.count * page_bytes);
+    return before > after ? before - after : 0;
+}
+
+} // namespace taiyen

@@ -1,0 +1,49 @@
+// The index of free runs: a treap in the descriptors of their heads, in order (length, page), so that best fit, lowest
+// first, is its lower bound. A node's priority is a hash of its page number: the shape depends on the set of free runs
+// alone, not on history (H3).
+//
+// Nothing read is believed: a child that is not the head of a free run below the end, or a walk longer than any sound
+// tree's, is damage.
+#pragma once
+
+#include "../tables/tables.hpp"
+
+namespace taiyen {
+
+class run_tree {
+public:
+    static constexpr uint32_t none = 0;
+    static constexpr uint32_t damaged = UINT32_MAX;
+    // A sound tree of 2^32 nodes is deeper than this with a probability that does not matter.
+    static constexpr uint32_t depth_max = 1024;
+
+    // end: pages at or beyond it are no nodes.
+    run_tree(page_descriptor *descriptors, uint32_t *root, uint64_t end)
+        : descriptors_(descriptors), root_(root), end_(end) {}
+
+    // The descriptor of the page says free and its length. False: damaged (then the tree may be too).
+    bool insert(uint32_t page);
+    bool remove(uint32_t page);
+    // The first node at or after (length, page); none; or damaged.
+    uint32_t lower_bound(uint32_t length, uint32_t page) const;
+    // Calls back for every node in order until it returns false; false if the tree is damaged.
+    bool each(bool (*visit)(uint32_t page, void *context), void *context) const;
+
+    static uint32_t priority(uint32_t page);
+
+private:
+    bool node(uint32_t page) const {
+        return page >= first_user_page && page < end_ && descriptors_[page].kind == page_free;
+    }
+    bool less(uint32_t a, uint32_t b) const {
+        uint32_t la = descriptors_[a].length, lb = descriptors_[b].length;
+        return la != lb ? la < lb : a < b;
+    }
+    bool merge(uint32_t left, uint32_t right, uint32_t *link);
+
+    page_descriptor *descriptors_;
+    uint32_t *root_;
+    uint64_t end_;
+};
+
+} // namespace taiyen

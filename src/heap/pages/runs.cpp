@@ -1,0 +1,493 @@
+#include "runs.hpp"
+
+#include "../tables/tables.hpp"
+#include "page_memory.hpp"
+#include "touched_pages.hpp"
+
+namespace taiyen {
+namespace {
+
+// How many free runs are tried for an alignment before one is taken that is sure to hold it.
+constexpr uint32_t aligned_tries_max = 16;
+
+// What is short takes the end of a free run of so many pages, not its start: the block before it may want to grow.
+constexpr uint32_t roomy_run_pages = 256;
+
+// Of so many free runs that fit, and no more than the pages wanted, one is chosen by its memory; for runs from so many
+// pages on.
+constexpr uint32_t choices_max = 64;
+constexpr uint64_t chosen_pages_min = 8;
+
+// Makes [first, first + count) a free run: descriptors, head bit, tree (H1, H2, H3).
+bool make_free(ty_heap *heap, uint64_t first, uint64_t count) {
+    uint32_t head = static_cast<uint32_t>(first);
+    uint32_t length = static_cast<uint32_t>(count);
+    heap->descriptors[first] = {page_free, 0, 0, length, 0, 0};
+    if (count > 1)
+        heap->descriptors[first + count - 1] = {page_free_tail, 0, 0, length, 0, 0};
+    set_head(heap, first);
+    return tree_of(heap).insert(head);
+}
+
+// Takes a free run out of the tree and clears its marks, so that its pages belong to nobody (H6).
+bool unmake_free(ty_heap *heap, page_run run) {
+    if (!tree_of(heap).remove(run.first))
+        return false;
+    heap->descriptors[run.first] = {};
+    heap->descriptors[run.first + run.count - 1] = {};
+    clear_head(heap, run.first);
+    return true;
+}
+
+// The checked length of the free run that starts at page; 0: damaged. Only the part up to used_end is about to be used,
+// so only there is it made sure that no other area starts.
+uint32_t free_length(const ty_heap *heap, uint64_t page, uint64_t used_end) {
+    const page_descriptor &head = heap->descriptors[page];
+    uint64_t top = top_of(heap);
+    if (head.kind != page_free || head.length == 0 || head.length > top - page || !is_head(heap, page))
+        return 0;
+    const page_descriptor &tail = heap->descriptors[page + head.length - 1];
+    if (head.length > 1 && (tail.kind != page_free_tail || tail.length != head.length))
+        return 0;
+    if (used_end > page + head.length)
+        return 0;
+    return next_head(heap, page + 1, used_end) == used_end ? head.length : 0;
+}
+
+// Cuts [at, at + count) out of a free run that holds it; the rest stays free. The head bit of `at` is set.
+bool carve(ty_heap *heap, page_run free_run, uint64_t at, uint64_t count) {
+    if (!unmake_free(heap, free_run))
+        return false;
+    set_head(heap, at);
+    bool sound = true;
+    if (at > free_run.first)
+        sound = make_free(heap, free_run.first, at - free_run.first);
+    uint64_t behind = at + count;
+    uint64_t end = uint64_t{free_run.first} + free_run.count;
+    if (end > behind)
+        sound = make_free(heap, behind, end - behind) && sound;
+    return sound;
+}
+
+uint64_t align_page(const ty_heap *heap, uint64_t page, uint64_t align_pages) {
+    uint64_t base_page = reinterpret_cast<uintptr_t>(heap->base) / page_bytes;
+    return ((base_page + page + align_pages - 1) & ~(align_pages - 1)) - base_page;
+}
+
+uint64_t align_page_down(const ty_heap *heap, uint64_t page, uint64_t align_pages) {
+    uint64_t base_page = reinterpret_cast<uintptr_t>(heap->base) / page_bytes;
+    return ((base_page + page) & ~(align_pages - 1)) - base_page;
+}
+
+// The free run that ends at page, as its descriptor tells; count 0 if none does. False: damaged.
+bool free_run_before(const ty_heap *heap, uint64_t page, page_run *run) {
+    *run = {};
+    if (page == first_user_page)
+        return true;
+    const page_descriptor &last = heap->descriptors[page - 1];
+    uint8_t kind = kind_of(last);
+    uint64_t head;
+    if (kind == page_free && last.length == 1)
+        head = page - 1;
+    else if (kind == page_free_tail && last.length > 1 && last.length <= page - first_user_page)
+        head = page - last.length;
+    else
+        return kind != page_free_tail && kind != page_free;
+    *run = {static_cast<uint32_t>(head), last.length};
+    const page_descriptor &first = heap->descriptors[head];
+    return first.kind == page_free && first.length == last.length && is_head(heap, head);
+}
+
+// The free run that starts at page; count 0 if none does. False: damaged.
+bool free_run_at(const ty_heap *heap, uint64_t page, page_run *run) {
+    *run = {};
+    if (page >= top_of(heap) || kind_of(heap->descriptors[page]) != page_free)
+        return true;
+    *run = {static_cast<uint32_t>(page), free_length(heap, page, page + 1)};
+    return run->count != 0;
+}
+
+ty_status limit_reached(const ty_heap *heap, uint64_t pages) {
+    return failure(TY_E_MEMORY, "allocate %llu bytes: the heap's limit of %llu bytes is reached",
+                   static_cast<unsigned long long>(pages * page_bytes),
+                   static_cast<unsigned long long>(heap->limit_bytes))
+        .remedy("free blocks, or use a heap with a larger limit_bytes");
+}
+
+ty_status hard_limit_reached(const ty_heap *heap, uint64_t pages) {
+    return failure(TY_E_MEMORY, "allocate %llu bytes: the heap's hard limit is reached, %llu of %llu bytes are in use",
+                   static_cast<unsigned long long>(pages * page_bytes),
+                   static_cast<unsigned long long>(heap->used_pages * page_bytes),
+                   static_cast<unsigned long long>(heap->hard_pages * page_bytes))
+        .remedy("free blocks, or set a larger hard_bytes");
+}
+
+bool within_hard_limit(const ty_heap *heap, uint64_t more_pages) {
+    if (heap->hard_pages == UINT64_MAX)
+        return true;
+    return heap->used_pages <= heap->hard_pages && more_pages <= heap->hard_pages - heap->used_pages;
+}
+
+void count_taken(ty_heap *heap, uint64_t first, uint64_t pages) {
+    note_taken(heap, first, pages);
+    heap->used_pages += pages;
+    if (heap->used_pages > heap->soft_pages && !heap->beyond_soft) {
+        heap->beyond_soft = true;
+        heap->soft_due.store(true, std::memory_order_relaxed);
+    }
+}
+
+void count_released(ty_heap *heap, uint64_t pages) {
+    heap->used_pages -= pages;
+    if (heap->used_pages <= heap->soft_pages)
+        heap->beyond_soft = false;
+}
+
+// Raises top (H7) so that [at, at + count) lies below it, at being at or above the start of a free run that ends at
+// top, or top itself. What lies between becomes free.
+ty_status rise(ty_heap *heap, page_run ending, uint64_t at, uint64_t count) {
+    uint64_t top = top_of(heap);
+    uint64_t new_top = at + count;
+    if (at > heap->first_table_page || count > heap->first_table_page - at)
+        return limit_reached(heap, count);
+    uint64_t from = ending.count != 0 ? ending.first : top;
+    if (ending.count != 0 && next_head(heap, from + 1, top) != top)
+        return tables_damaged("an area starts inside a free run", heap, from);
+    if (ty_status status = provide_pages(heap, new_top); status != TY_OK)
+        return status;
+    if (ending.count != 0 && !unmake_free(heap, ending))
+        return tables_damaged("a free run is not in the tree", heap, from);
+    heap->top.store(new_top, std::memory_order_release);
+    heap->header->top_page = new_top;
+    set_head(heap, at);
+    if (at > from && !make_free(heap, from, at - from))
+        return tables_damaged("the tree of free runs is wrong", heap, from);
+    return TY_OK;
+}
+
+// Free runs in the order of best fit, from a length and a page on.
+struct fit_search {
+    uint32_t length;
+    uint32_t page;
+    uint32_t tries;
+};
+
+// The next free run to take an aligned run from, and where in it. *at 0: there is none. False: damaged.
+bool next_fit(ty_heap *heap, uint64_t count, uint64_t align_pages, fit_search *from, page_run *run, uint64_t *at) {
+    run_tree tree = tree_of(heap);
+    *at = 0;
+    for (;; from->tries++) {
+        uint64_t sure = count + align_pages - 1;
+        if (from->tries == aligned_tries_max) {
+            if (sure > UINT32_MAX)
+                return true;
+            if (from->length < sure) {
+                from->length = static_cast<uint32_t>(sure);
+                from->page = 0;
+            }
+        }
+        uint32_t page = tree.lower_bound(from->length, from->page);
+        if (page == run_tree::none || page == run_tree::damaged)
+            return page == run_tree::none;
+        uint64_t aligned = align_page(heap, page, align_pages);
+        from->length = heap->descriptors[page].length;
+        from->page = page + 1;
+        if (aligned + count <= uint64_t{page} + from->length) {
+            *run = {page, from->length};
+            *at = aligned;
+            return free_length(heap, page, aligned + count) == from->length;
+        }
+    }
+}
+
+// What a place costs: pages that have no memory, which must be moved there or faulted in; and what it leaves over,
+// since longer free runs are worth keeping.
+uint64_t cost_of(const ty_heap *heap, page_run free_run, uint64_t at, uint64_t count) {
+    return (count - count_touched(heap, at, count)) + (free_run.count - count);
+}
+
+// The best fit, and where in it. *at 0: none fits. False: damaged. Where free pages differ in whether they have memory,
+// that counts, too: the best of the first choices.
+bool find_fit(ty_heap *heap, const wanted_place &wanted, page_run *run, uint64_t *at) {
+    uint64_t count = wanted.before + wanted.count + wanted.room;
+    *at = 0;
+    if (count > UINT32_MAX)
+        return true;
+    fit_search search{static_cast<uint32_t>(count), 0, 0};
+    if (!next_fit(heap, count, wanted.align_pages, &search, run, at))
+        return false;
+    if (*at == 0 || heap->memory.touched == nullptr || heap->memory.idle == 0 || !wanted.with_memory)
+        return true;
+    uint64_t cost = cost_of(heap, *run, *at, count);
+    for (uint32_t i = 1; i < choices_max && i < count && run->count - count < cost; i++) {
+        page_run other;
+        uint64_t other_at;
+        if (!next_fit(heap, count, wanted.align_pages, &search, &other, &other_at))
+            return false;
+        if (other_at == 0 || other.count - count >= cost)
+            break;
+        if (uint64_t other_cost = cost_of(heap, other, other_at, count); other_cost < cost) {
+            *run = other;
+            *at = other_at;
+            cost = other_cost;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
+ty_status tables_damaged(const char *what, const ty_heap *heap, uint64_t page) {
+    return failure(TY_E_DAMAGED, "use the heap at %p: page %llu: %s", static_cast<void *>(heap->base),
+                   static_cast<unsigned long long>(page), what)
+        .remedy("run verify on the heap to see what else is wrong; restore it from a backup");
+}
+
+run_tree tree_of(ty_heap *heap) {
+    return {heap->descriptors, &heap->header->tree_root, top_of(heap)};
+}
+
+void set_head(ty_heap *heap, uint64_t page) {
+    heap->heads[page / 64] |= uint64_t{1} << page % 64;
+}
+
+void clear_head(ty_heap *heap, uint64_t page) {
+    heap->heads[page / 64] &= ~(uint64_t{1} << page % 64);
+}
+
+bool is_head(const ty_heap *heap, uint64_t page) {
+    return heap->heads[page / 64] >> page % 64 & 1;
+}
+
+uint64_t next_head(const ty_heap *heap, uint64_t from, uint64_t end) {
+    if (from >= end)
+        return end;
+    uint64_t index = from / 64;
+    uint64_t word = heap->heads[index] & ~uint64_t{0} << from % 64;
+    while (word == 0) {
+        if (++index * 64 >= end)
+            return end;
+        word = heap->heads[index];
+    }
+    uint64_t found = index * 64 + static_cast<unsigned>(__builtin_ctzll(word));
+    return found < end ? found : end;
+}
+
+uint64_t head_before(const ty_heap *heap, uint64_t page) {
+    uint64_t index = page / 64;
+    uint64_t word = heap->heads[index] & ~uint64_t{0} >> (63 - page % 64);
+    while (word == 0) {
+        if (index == 0)
+            return 0;
+        word = heap->heads[--index];
+    }
+    return index * 64 + 63 - static_cast<unsigned>(__builtin_clzll(word));
+}
+
+bool area_at_head(const ty_heap *heap, uint64_t page, page_run *area) {
+    const page_descriptor &head = heap->descriptors[page];
+    uint8_t kind = kind_of(head);
+    uint64_t length = head.length;
+    if (kind == page_span)
+        length = heap->classes[head.size_class].pages; // 0 for a class that does not exist
+    else if (kind != page_run_head && kind != page_free)
+        length = 0;
+    *area = {static_cast<uint32_t>(page), static_cast<uint32_t>(length)};
+    return length != 0 && length <= top_of(heap) - page && is_head(heap, page);
+}
+
+ty_status take_pages_in(ty_heap *heap, const wanted_place &wanted, uint32_t *first) {
+    uint64_t top = top_of(heap);
+    page_run run{};
+    uint64_t at;
+    if (!within_hard_limit(heap, wanted.count))
+        return hard_limit_reached(heap, wanted.count);
+    if (!find_fit(heap, wanted, &run, &at))
+        return tables_damaged("the free run, or the tree of free runs, is wrong", heap, run.first);
+    if (at != 0) {
+        at += wanted.before;
+        if (wanted.at_end && run.count >= roomy_run_pages)
+            at = align_page_down(heap, uint64_t{run.first} + run.count - wanted.count, wanted.align_pages);
+        if (!carve(heap, run, at, wanted.count))
+            return tables_damaged("a free run is not in the tree", heap, run.first);
+    } else {
+        if (!free_run_before(heap, top, &run))
+            return tables_damaged("the last free run is wrong", heap, top - 1);
+        at = align_page(heap, run.count != 0 ? run.first : top, wanted.align_pages) + wanted.before;
+        if (ty_status status = rise(heap, run, at, wanted.count + wanted.room); status != TY_OK)
+            return status;
+        if (wanted.room != 0 && !make_free(heap, at + wanted.count, wanted.room))
+            return tables_damaged("the tree of free runs is wrong", heap, at);
+    }
+    count_taken(heap, at, wanted.count);
+    *first = static_cast<uint32_t>(at);
+    return TY_OK;
+}
+
+ty_status take_pages(ty_heap *heap, uint64_t count, uint64_t align_pages, uint32_t *first, uint64_t *fresh_from) {
+    *fresh_from = top_of(heap);
+    bool at_end = heap->owner.movable && count <= span_pages_max;
+    return take_pages_in(heap, {count, align_pages, 0, 0, at_end, count >= chosen_pages_min}, first);
+}
+
+ty_status take_better_place(ty_heap *heap, page_run run, uint32_t *first) {
+    page_run before, behind, fitting{};
+    uint64_t at;
+    *first = 0;
+    if (!free_run_before(heap, run.first, &before) || !free_run_at(heap, uint64_t{run.first} + run.count, &behind) ||
+        !find_fit(heap, {run.count, 1, 0, 0, false, false}, &fitting, &at))
+        return tables_damaged("a free run near it, or the tree of free runs, is wrong", heap, run.first);
+    bool better = before.count != 0 && behind.count != 0 && at != 0 && at < run.first;
+    if (!better || !within_hard_limit(heap, run.count))
+        return TY_OK;
+    if (!carve(heap, fitting, at, run.count))
+        return tables_damaged("a free run is not in the tree", heap, fitting.first);
+    heap->descriptors[at] = {page_run_head, 0, 0, run.count, 0, 0};
+    count_taken(heap, at, run.count);
+    *first = static_cast<uint32_t>(at);
+    return TY_OK;
+}
+
+static ty_status take_free_at(ty_heap *heap, page_run wanted) {
+    uint64_t top = top_of(heap);
+    uint64_t end = uint64_t{wanted.first} + wanted.count;
+    page_run run;
+    if (end > top) {
+        if (!free_run_before(heap, top, &run))
+            return tables_damaged("the last free run is wrong", heap, top - 1);
+        if (wanted.first >= (run.count != 0 ? run.first : top))
+            return rise(heap, run, wanted.first, wanted.count);
+    } else {
+        uint64_t head = head_before(heap, wanted.first);
+        if (head < first_user_page)
+            return tables_damaged("no area holds it", heap, wanted.first);
+        if (heap->descriptors[head].kind == page_free) {
+            run = {static_cast<uint32_t>(head), heap->descriptors[head].length};
+            if (end <= uint64_t{run.first} + run.count) {
+                if (free_length(heap, head, end) == 0 || !carve(heap, run, wanted.first, wanted.count))
+                    return tables_damaged("a free run is wrong", heap, head);
+                return TY_OK;
+            }
+        }
+    }
+    return failure(TY_E_EXISTS, "allocate at %p: some of it is in use",
+                   static_cast<void *>(page_address(heap, wanted.first)));
+}
+
+ty_status take_pages_at(ty_heap *heap, page_run wanted) {
+    ty_status status = take_free_at(heap, wanted);
+    if (status == TY_OK)
+        count_taken(heap, wanted.first, wanted.count);
+    return status;
+}
+
+// Pages in use become free, joined with what is free on both sides.
+static ty_status join_free(ty_heap *heap, page_run run) {
+    uint64_t first = run.first;
+    uint64_t end = first + run.count;
+    page_run before, behind;
+    if (next_head(heap, first + 1, end) != end)
+        return tables_damaged("an area starts inside another one", heap, first);
+    if (!free_run_before(heap, first, &before))
+        return tables_damaged("the free run before it is wrong", heap, first);
+    if (!free_run_at(heap, end, &behind))
+        return tables_damaged("the free run behind it is wrong", heap, end);
+    if (before.count != 0 && !unmake_free(heap, before))
+        return tables_damaged("a free run is not in the tree", heap, before.first);
+    if (behind.count != 0 && !unmake_free(heap, behind)) {
+        if (before.count != 0)
+            make_free(heap, before.first, before.count);
+        return tables_damaged("a free run is not in the tree", heap, behind.first);
+    }
+    heap->descriptors[first] = {};
+    clear_head(heap, first);
+    if (before.count != 0)
+        first = before.first;
+    if (!make_free(heap, first, end + behind.count - first))
+        return tables_damaged("the tree of free runs is wrong", heap, first);
+    return TY_OK;
+}
+
+ty_status release_pages(ty_heap *heap, page_run run, page_run emptied) {
+    if (ty_status status = join_free(heap, run); status != TY_OK)
+        return status;
+    count_released(heap, run.count);
+    note_freed(heap, run, emptied);
+    return TY_OK;
+}
+
+bool withdraw_free(ty_heap *heap, page_run run) {
+    if (free_length(heap, run.first, uint64_t{run.first} + run.count) != run.count || !unmake_free(heap, run))
+        return false;
+    heap->descriptors[run.first] = {page_run_head, 0, 0, run.count, 0, 0};
+    set_head(heap, run.first);
+    return true;
+}
+
+void return_withdrawn(ty_heap *heap, page_run run) {
+    static_cast<void>(join_free(heap, run));
+}
+
+ty_status grow_run(ty_heap *heap, page_run run, uint32_t count, uint64_t *fresh_from) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    uint64_t more = count - run.count;
+    uint64_t top = top_of(heap);
+    page_run behind;
+    *fresh_from = top;
+    if (!within_hard_limit(heap, more))
+        return hard_limit_reached(heap, more);
+    if (!free_run_at(heap, end, &behind))
+        return tables_damaged("the free run behind it is wrong", heap, end);
+    ty_status status;
+    if (behind.count >= more) {
+        if (free_length(heap, end, end + more) == 0 || !carve(heap, behind, end, more))
+            return tables_damaged("a free run is wrong", heap, end);
+    } else if (end + behind.count == top) {
+        if (status = rise(heap, behind, end, more); status != TY_OK)
+            return status;
+    } else {
+        return TY_E_MEMORY;
+    }
+    clear_head(heap, end);
+    heap->descriptors[run.first].length = count;
+    count_taken(heap, end, more);
+    return TY_OK;
+}
+
+ty_status shrink_run(ty_heap *heap, page_run run, uint32_t count) {
+    page_run tail{run.first + count, run.count - count};
+    if (next_head(heap, run.first + 1, uint64_t{run.first} + run.count) != uint64_t{run.first} + run.count)
+        return tables_damaged("an area starts inside another one", heap, run.first);
+    heap->descriptors[run.first].length = count;
+    ty_status status = release_pages(heap, tail);
+    if (status != TY_OK)
+        heap->descriptors[run.first].length = run.count;
+    return status;
+}
+
+ty_status split_run(ty_heap *heap, page_run run, uint32_t count) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    if (next_head(heap, run.first + uint64_t{1}, end) != end)
+        return tables_damaged("an area starts inside another one", heap, run.first);
+    heap->descriptors[run.first].length = count;
+    heap->descriptors[run.first + count] = {page_run_head, 0, 0, run.count - count, 0, 0};
+    set_head(heap, run.first + count);
+    return TY_OK;
+}
+
+ty_status join_runs(ty_heap *heap, page_run run) {
+    uint64_t end = uint64_t{run.first} + run.count;
+    page_run behind;
+    if (end >= top_of(heap) || heap->descriptors[end].kind != page_run_head)
+        return failure(TY_E_ARGUMENT, "join the blocks at %p: no run starts behind it",
+                       static_cast<void *>(page_address(heap, run.first)))
+            .remedy("join what a split has made");
+    if (!area_at_head(heap, end, &behind))
+        return tables_damaged("the run is wrong", heap, end);
+    clear_head(heap, end);
+    heap->descriptors[end] = {};
+    heap->descriptors[run.first].length = run.count + behind.count;
+    return TY_OK;
+}
+
+} // namespace taiyen

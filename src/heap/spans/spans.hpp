@@ -1,0 +1,45 @@
+// Spans of small blocks: the truth in their bitmaps, their owners, and the lists of those with free blocks.
+#pragma once
+
+#include "known_spans.hpp"
+#include "remote.hpp"
+
+namespace taiyen {
+
+// Gives a thread's class cache a word with a free block: from its current span, from its other ones, from those without
+// owner, or from a new one. The thread has entered. False with the error detail set.
+bool refill(thread_cache *cache, uint32_t size_class);
+
+// After an owner's free brought `used` to `notice`.
+void after_free(thread_cache *cache, uint32_t number);
+
+// A block of a span, by its address.
+struct small_block {
+    uint32_t size_class;
+    uint32_t head;
+    uint32_t index;
+    bool exact; // the address is the block's start
+};
+small_block small_block_at(const ty_heap *heap, uint32_t size_class, uint64_t offset);
+bool is_allocated(const ty_heap *heap, const small_block &block); // in the truth
+bool is_live(const ty_heap *heap, const small_block &block);      // and not freed by another thread
+
+// A span that its owner freed into moves to the bin that is right, or away. It is not the current one.
+void place_freed(thread_cache *cache, uint32_t number);
+
+// Frees a block of a span that the calling thread does not own, or of its own one. cache may be NULL.
+ty_status free_unowned(ty_heap *heap, thread_cache *cache, const small_block &block, free_result *result);
+
+// Makes a block of a span known to be allocated that was free, or makes the span first. Paused heaps only.
+// Expected: TY_E_EXISTS, TY_E_MEMORY.
+ty_status take_small_at(ty_heap *heap, uint32_t size_class, uint64_t offset);
+
+// Which spans lose their owner: nearly all of what a thread holds is in those with room, and most frees that are still
+// to come are in the others.
+enum class give_up { nothing, with_room, all };
+// What others freed becomes part of the truth, of one class, or of all with the runs that were kept; spans are given
+// up, or else the empty current ones are given back (H8). The thread stands still, or is the caller, or has ended.
+void settle_class(thread_cache *cache, uint32_t size_class, give_up which);
+void settle_cache(thread_cache *cache, give_up which);
+
+} // namespace taiyen

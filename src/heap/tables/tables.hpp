@@ -1,0 +1,10 @@
+// The tables of a heap, durable and volatile, and how an address leads to its heap.
+#pragma once
+
+#include "address_table.hpp"
+#include "check_calls.hpp"
+#include "class_tables.hpp"
+#include "heap_layout.hpp"
+#include "heap_runtime.hpp"
+#include "limits.hpp"
+#include "provide.hpp"

@@ -1,0 +1,411 @@
+#include "cache.hpp"
+
+#include "../pages/pages.hpp"
+#include "../spans/spans.hpp"
+#include "gate.hpp"
+#include <new>
+
+namespace taiyen {
+
+namespace {
+
+constinit thread_table no_caches{};            // of threads that have none yet: all empty, never written
+constinit thread_table *idle_tables = nullptr; // of threads that ended, empty; guarded by caches_lock, as is the next
+constinit thread_table *known_tables = nullptr;
+constinit uint32_t look_due = looks_apart_min; // Y7: how many threads begin or end before the next look
+thread_local bool gave_up;                     // this thread's caches, when it ended
+bool hooks_installed;                          // guarded by caches_lock, as is the key
+pthread_key_t thread_ends;
+
+thread_cache *map_cache(const ty_heap *heap) {
+    if (heap->held != nullptr)
+        return heap->held->map(heap);
+    void *memory;
+    if (os::map_memory(sizeof(thread_cache), os::memory_hint::none, &memory) != TY_OK)
+        return nullptr;
+    return new (memory) thread_cache; // without {}: that would touch all of it
+}
+
+[[gnu::cold]] void unmap_cache(thread_cache *cache) {
+    if (cache->heap->held != nullptr)
+        cache->heap->held->unmap(cache);
+    else
+        os::unmap_memory(cache, sizeof(thread_cache));
+}
+
+// R9: 32 MiB may wait for all threads together, and 256 KiB for one at least. Under the gate's lock.
+void count_cache(ty_heap *heap, uint32_t change) {
+    heap->cache_count += change;
+    int halvings = 32 - __builtin_clz(heap->cache_count | 1);
+    heap->waiting_share.store((uint64_t{32} << 20) >> (halvings < 7 ? halvings : 7), std::memory_order_relaxed);
+}
+
+[[gnu::cold]] void unlink_from_heap(thread_cache *cache) {
+    thread_cache **link = &cache->heap->caches;
+    while (*link != cache)
+        link = &(*link)->next_in_heap;
+    *link = cache->next_in_heap;
+    count_cache(cache->heap, UINT32_MAX); // one less
+}
+
+[[gnu::cold]] void unlink_from_thread(thread_cache *cache) {
+    if (cache->table == nullptr)
+        return; // it rests
+    thread_cache **link = &cache->table->first;
+    while (*link != cache)
+        link = &(*link)->next_in_thread;
+    *link = cache->next_in_thread;
+    if (cache->heap->held != nullptr)
+        cache->heap->held->end(cache);
+    cache->table->caches[cache->heap->slot].store(nullptr, std::memory_order_relaxed);
+    if (cache->table->recent.load(std::memory_order_relaxed) == cache)
+        cache->table->recent_bytes.store(0, std::memory_order_relaxed);
+    cache->table = nullptr;
+}
+
+// A cache whose thread has ended: its spans lose their owner. It stays for the next thread, as making one costs more
+// than all else at a thread's start; and another thread may be about to queue a span there (R2). Under the gate's lock
+// or in a fork's child.
+[[gnu::cold]] void retire_cache(thread_cache *cache) {
+    ty_heap *heap = cache->heap;
+    if (heap->held != nullptr)
+        heap->held->shut(cache);
+    settle_cache(cache, give_up::all);
+    unlink_from_heap(cache);
+    unlink_from_thread(cache);
+    cache->next_in_heap = heap->idle_caches;
+    heap->idle_caches = cache;
+}
+
+// R5. Under the gate's lock.
+[[gnu::cold]] void rest_cache(thread_cache *cache) {
+    ty_heap *heap = cache->heap;
+    heap->held->rest(cache);
+    free_kept_runs(cache);
+    unlink_from_thread(cache);
+    cache->next_resting = heap->resting_caches;
+    heap->resting_caches = cache;
+    heap->resting_count.fetch_add(1, std::memory_order_relaxed);
+}
+
+// NULL: none rests. Under the gate's lock.
+[[gnu::cold]] thread_cache *take_resting(ty_heap *heap) {
+    thread_cache *cache = heap->resting_caches;
+    if (cache != nullptr) {
+        heap->resting_caches = cache->next_resting;
+        heap->resting_count.fetch_sub(1, std::memory_order_relaxed);
+    }
+    return cache;
+}
+
+// A cache whose thread has ended. Under the gate's lock, with the gate open or about to open.
+void end_cache(thread_cache *cache) {
+    const ty_heap *heap = cache->heap;
+    if (heap->held != nullptr && heap->resting_count.load(std::memory_order_relaxed) < resting_max)
+        rest_cache(cache);
+    else
+        retire_cache(cache);
+}
+
+// While a heap stands still its caches do, too: they are left to who opens the gate (Y1, Y4). Under caches_lock.
+[[gnu::cold]] void end_table(thread_table *table) {
+    while (thread_cache *cache = table->first) {
+        ty_heap *heap = cache->heap;
+        os::lock_guard gate(heap->gate_lock);
+        unlink_from_thread(cache);
+        if (heap->pauses == 0) {
+            end_cache(cache);
+        } else {
+            cache->next_resting = heap->ended_caches;
+            heap->ended_caches = cache;
+        }
+    }
+    table->process = 0;
+    table->next_idle = idle_tables;
+    idle_tables = table;
+}
+
+// Y7. A thread that has got so far is at work in no cache, and what it wrote is seen by who sees `busy`; one that is
+// still seen by the kernel, or whose number is another's by now, is found later. Under caches_lock.
+[[gnu::cold]] void look_for_ended() {
+    const uint64_t process = os::process_id();
+    look_due = looks_apart_min;
+    for (thread_table *table = known_tables; table != nullptr; table = table->next_known) {
+        if (table->process != process)
+            continue;
+        bool ended = os::thread_has_ended(table->thread);
+        for (thread_cache *cache = table->first; cache != nullptr && ended; cache = cache->next_in_thread)
+            ended = cache->busy.load(std::memory_order_acquire) == 0;
+        if (ended)
+            end_table(table);
+        else
+            look_due++;
+    }
+}
+
+// A thread begins or ends. Under caches_lock.
+void count_thread() {
+    if (--look_due == 0) [[unlikely]]
+        look_for_ended();
+}
+
+// The thread ends. Runs again if a later destructor of the thread uses a heap.
+void end_thread(void *argument) {
+    os::lock_guard guard(caches_lock);
+    end_table(static_cast<thread_table *>(argument));
+    own_table = &no_caches;
+    gave_up = true;
+    count_thread();
+}
+
+[[gnu::cold]] void name_owner(thread_table *table) {
+    table->process = os::process_id();
+    table->thread = os::thread_id();
+}
+
+// The heaps that a fork has to do with: not the one that its thread, or another one, is just restoring, which nobody
+// else knows.
+template <class Function>
+void each_heap(size_t end, Function function) {
+    for (size_t slot = 1; slot < end; slot++) {
+        ty_heap *heap = heap_slots[slot].load(std::memory_order_relaxed);
+        if (heap != nullptr && !heap->own)
+            function(heap);
+    }
+}
+
+// Pauses all heaps, or none. Under caches_lock.
+bool try_pause_all() {
+    bool all = true;
+    each_heap(slots_end, [&](ty_heap *heap) { heap->fork_paused = all = all && try_pause(heap); });
+    if (!all)
+        each_heap(slots_end, [](ty_heap *heap) {
+            if (heap->fork_paused)
+                heap_resume(heap);
+        });
+    return all;
+}
+
+// While all heaps are paused no thread works on one; a lock that is held all the same is free in the child. A heap that
+// another thread calls back in, or this one, stands still already; its pause is one more (Y2, Y3).
+void before_fork() {
+    for (;;) {
+        uint32_t seen = gates_changed.load(std::memory_order_seq_cst);
+        caches_lock.lock();
+        if (try_pause_all())
+            return;
+        caches_lock.unlock();
+        wait_for_gates(seen);
+    }
+}
+
+void after_fork(bool in_child) {
+    each_heap(slots_end, [=](ty_heap *heap) {
+        if (in_child)
+            keep_only_cache(heap, own_table);
+        if (in_child && heap->owner.forked != nullptr)
+            heap->owner.forked(heap->owner.context);
+        heap_resume(heap);
+    });
+    caches_lock.unlock();
+}
+
+void after_fork_in_parent() {
+    after_fork(false);
+}
+
+void after_fork_in_child() {
+    os::note_fork();
+    if (own_table != &no_caches)
+        name_owner(own_table);
+    after_fork(true);
+}
+
+// Under caches_lock.
+ty_status make_table() {
+    if (own_table != &no_caches)
+        return TY_OK;
+    count_thread();
+    if (idle_tables == nullptr) {
+        void *memory;
+        if (ty_status status = os::map_memory(sizeof(thread_table), os::memory_hint::none, &memory); status != TY_OK)
+            return status;
+        idle_tables = static_cast<thread_table *>(memory);
+        idle_tables->next_known = known_tables;
+        known_tables = idle_tables;
+    }
+    if (int error = pthread_setspecific(thread_ends, idle_tables); error != 0)
+        return failure(TY_E_MEMORY, "set up a thread's caches").cause(error);
+    own_table = idle_tables;
+    idle_tables = own_table->next_idle;
+    own_table->next_idle = nullptr;
+    name_owner(own_table);
+    gave_up = false;
+    return TY_OK;
+}
+
+} // namespace
+
+constinit thread_local thread_table *own_table = &no_caches;
+
+bool find_cache(const void *address) {
+    thread_cache *cache = cache_at(slot_of(address));
+    if (cache == nullptr)
+        return false;
+    uintptr_t base = reinterpret_cast<uintptr_t>(cache->heap->base);
+    own_table->recent_bytes.store(0, std::memory_order_relaxed);
+    own_table->recent.store(cache, std::memory_order_relaxed);
+    own_table->recent_base.store(base, std::memory_order_relaxed);
+    uint64_t bytes = described_bytes(cache->heap);
+    own_table->recent_bytes.store(bytes, std::memory_order_relaxed);
+    return reinterpret_cast<uintptr_t>(address) - base < bytes;
+}
+
+static void link_to_heap(thread_cache *cache) {
+    cache->next_in_heap = cache->heap->caches;
+    cache->heap->caches = cache;
+    count_cache(cache->heap, 1);
+}
+
+// One that is among the heap's. Under the gate's lock.
+[[gnu::cold, gnu::noinline]] static thread_cache *idle_or_new_cache(ty_heap *heap) {
+    if (thread_cache *resting = take_resting(heap))
+        return resting;
+    if (thread_cache *idle = heap->idle_caches) {
+        heap->idle_caches = idle->next_in_heap;
+        link_to_heap(idle);
+        return idle;
+    }
+    thread_cache *cache = map_cache(heap);
+    if (cache == nullptr)
+        return nullptr;
+    cache->heap = heap;
+    for (uint32_t c = 0; c < heap->class_count; c++)
+        cache->classes[c].freed = &cache->freed[c].bottom;
+    if (heap->held != nullptr)
+        heap->held->make(cache);
+    link_to_heap(cache);
+    return cache;
+}
+
+thread_cache *cache_of(ty_heap *heap) {
+    if (thread_cache *cache = cache_at(heap->slot))
+        return cache;
+    os::lock_guard guard(caches_lock);
+    if (make_table() != TY_OK)
+        return nullptr;
+    os::lock_guard gate(heap->gate_lock);
+    thread_cache *cache = idle_or_new_cache(heap);
+    if (cache == nullptr)
+        return nullptr;
+    cache->table = own_table;
+    cache->thread = os::thread_id();
+    cache->next_in_thread = own_table->first;
+    own_table->first = cache;
+    own_table->caches[heap->slot].store(cache, std::memory_order_relaxed);
+    uint32_t always = (heap->barrier ? 0 : gate_fence) | (heap_checked(heap) ? gate_checked : 0) |
+                      (heap->held != nullptr ? gate_holds : 0);
+    cache->gate.store((heap->pauses != 0 ? gate_shut : 0) | always, std::memory_order_relaxed);
+    if (heap->held != nullptr)
+        heap->held->start(cache);
+    return cache;
+}
+
+void give_up_ended_threads() {
+    os::lock_guard guard(caches_lock);
+    look_for_ended();
+}
+
+thread_cache *cache_to_free(ty_heap *heap) {
+    return gave_up ? cache_at(heap->slot) : cache_of(heap);
+}
+
+// All that rest give up what they have of all classes, unless they did just before: the threads that start next have to
+// find their blocks again. Under the gate's lock.
+[[gnu::cold]] static void share_all_resting(ty_heap *heap) {
+    uint64_t now = os::now_ns();
+    if (now - heap->all_resting_shared < heap->memory.period_ns / sharings_a_period)
+        return;
+    heap->all_resting_shared = now;
+    for (thread_cache *cache = heap->resting_caches; cache != nullptr; cache = cache->next_resting) {
+        heap->held->rest(cache);
+        settle_cache(cache, give_up::with_room);
+    }
+}
+
+[[gnu::cold]] bool share_resting(ty_heap *heap, uint32_t size_class) {
+    if (heap->resting_count.load(std::memory_order_relaxed) == 0 || !heap->gate_lock.try_lock())
+        return false; // a pause may wait for the caller
+    auto any = [=] {
+        os::lock_guard guard(lock_of(heap, size_class));
+        return any_shared(heap, size_class);
+    };
+    share_all_resting(heap);
+    bool found = any();
+    for (thread_cache *cache = heap->resting_caches; cache != nullptr && !found; cache = cache->next_resting) {
+        heap->held->rest(cache);
+        settle_class(cache, size_class, give_up::with_room);
+        found = any();
+    }
+    heap->gate_lock.unlock();
+    return found;
+}
+
+void take_ended_caches(ty_heap *heap) {
+    while (thread_cache *cache = heap->ended_caches) {
+        heap->ended_caches = cache->next_resting;
+        end_cache(cache);
+    }
+}
+
+void drop_caches(ty_heap *heap) {
+    while (thread_cache *cache = heap->caches) {
+        unlink_from_heap(cache);
+        unlink_from_thread(cache);
+        unmap_cache(cache);
+    }
+    while (thread_cache *cache = heap->idle_caches) {
+        heap->idle_caches = cache->next_in_heap;
+        unmap_cache(cache);
+    }
+}
+
+// In a forked child only the forking thread is left: the caches of the others give up what they own.
+[[gnu::cold]] void keep_only_cache(ty_heap *heap, const thread_table *table) {
+    new (&heap->gate_lock) os::mutex(os::lock_rank::gate); // a thread that is no more may have held it
+    new (&heap->gate_changed) os::condition;
+    heap->pauses = pauses_called_back_in(heap) + 1; // those of threads that are no more are over; and the fork's
+    heap->ended_caches = nullptr;
+    while (take_resting(heap) != nullptr) // they are retired like the others
+        ;
+    thread_cache *next;
+    for (thread_cache *cache = heap->caches; cache != nullptr; cache = next) {
+        next = cache->next_in_heap;
+        if (cache->table == table) {
+            cache->thread = os::thread_id();
+            continue;
+        }
+        retire_cache(cache);
+    }
+}
+
+void heap_leave(ty_heap *heap) {
+    heap->writable = false;
+    heap->left = true;
+    for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
+        unlink_from_thread(cache); // with what it has: nothing is given back in memory that is not this process's
+}
+
+[[gnu::cold]] ty_status install_hooks() {
+    if (hooks_installed)
+        return TY_OK;
+    int error = pthread_key_create(&thread_ends, end_thread);
+    if (error == 0)
+        error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    if (error != 0)
+        return failure(TY_E_MEMORY, "be told when threads end and processes fork").cause(error);
+    hooks_installed = true;
+    return TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,184 @@
+#include "gate.hpp"
+
+#include "../spans/spans.hpp"
+
+namespace taiyen {
+
+void lock_open_gate(ty_heap *heap) {
+    heap->gate_lock.lock();
+    while (heap->pauses != 0)
+        heap->gate_changed.wait(heap->gate_lock);
+}
+
+void enter_slowly(thread_cache *cache) {
+    for (;;) {
+        cache->busy.store(1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        uint32_t gate = cache->gate.load(std::memory_order_acquire);
+        if (gate & gate_fence) {
+            // Store and load in one order for all: both sides use sequentially consistent operations here.
+            cache->busy.exchange(1, std::memory_order_seq_cst);
+            gate = cache->gate.load(std::memory_order_seq_cst);
+        }
+        if (!(gate & gate_shut))
+            return;
+        cache->busy.store(0, std::memory_order_release);
+        lock_open_gate(cache->heap);
+        cache->heap->gate_lock.unlock();
+    }
+}
+
+// Y5.
+operation::operation(ty_heap *heap, thread_cache *find(ty_heap *), pause_to what) : heap_(nullptr) {
+    if (!heap->writable || (what == pause_to::look && pauses_called_back_in(heap) != 0))
+        return; // nobody changes it
+    heap_ = heap;
+    cache_ = find(heap);
+    if (cache_ != nullptr)
+        enter(cache_);
+    else
+        lock_open_gate(heap);
+}
+
+operation::~operation() {
+    if (cache_ != nullptr)
+        leave(cache_);
+    else if (heap_ != nullptr)
+        heap_->gate_lock.unlock();
+}
+
+constinit std::atomic<uint32_t> gates_changed{0};
+constinit std::atomic<uint32_t> waiting_for_gates{0};
+
+namespace {
+
+thread_local const callback_pause *called_back_in = nullptr; // the innermost
+
+// Where there is none any more, threads have fences of their own from then on. Under the gate's lock, with the gate of
+// all caches shut that are looked at next.
+[[gnu::cold]] void process_barrier(ty_heap *heap) {
+    if (!heap->barrier || os::process_barrier())
+        return;
+    heap->barrier = false;
+    for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
+        cache->gate.fetch_or(gate_fence, std::memory_order_seq_cst);
+    os::await_stores();
+}
+
+void settle_all(ty_heap *heap) {
+    for (thread_cache *cache = heap->held != nullptr ? heap->caches : nullptr; cache != nullptr;
+         cache = cache->next_in_heap)
+        heap->held->deliver(cache); // before any settles
+    for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
+        settle_cache(cache, give_up::nothing);
+}
+
+// The first pause. Under the gate's lock, which it leaves while it waits for threads to finish what they do: caches
+// that are made meanwhile find the gate shut, and none goes.
+void make_stand(ty_heap *heap) {
+    thread_cache *first = heap->caches;
+    for (thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap)
+        cache->gate.fetch_or(gate_shut, std::memory_order_seq_cst);
+    process_barrier(heap);
+    heap->gate_lock.unlock();
+    for (const thread_cache *cache = first; cache != nullptr; cache = cache->next_in_heap) {
+        while (cache->busy.load(std::memory_order_seq_cst) != 0)
+            os::give_way(); // it finishes one operation; a fast path that meets the shut gate goes back at once
+    }
+    heap->gate_lock.lock();
+    settle_all(heap);
+    heap->standing = true;
+    heap->gate_changed.notify_all();
+}
+
+// For who waits for any gate, to look again.
+void tell_of_gates() {
+    gates_changed.fetch_add(1, std::memory_order_seq_cst);
+    if (waiting_for_gates.load(std::memory_order_seq_cst) != 0)
+        os::wake_all(gates_changed);
+}
+
+} // namespace
+
+// Y1.
+void wait_for_gates(uint32_t seen) {
+    waiting_for_gates.fetch_add(1, std::memory_order_seq_cst); // pairs with heap_resume: one sees the other
+    os::wait_on(gates_changed, seen);
+    waiting_for_gates.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// R9.
+[[gnu::cold]] void take_from_sleeper(thread_cache *owner) {
+    ty_heap *heap = owner->heap;
+    if (!heap->gate_lock.try_lock())
+        return; // a pause may wait for the caller
+    if (heap->pauses == 0) {
+        owner->gate.fetch_or(gate_shut, std::memory_order_seq_cst);
+        process_barrier(heap);
+        if (owner->busy.load(std::memory_order_seq_cst) == 0) {
+            give_up which = owner->asleep ? give_up::with_room : give_up::nothing;
+            if (heap->held != nullptr)
+                heap->held->rest(owner);
+            settle_cache(owner, which);
+            owner->asleep = true;
+        }
+        owner->gate.fetch_and(~gate_shut, std::memory_order_seq_cst);
+    }
+    heap->gate_lock.unlock();
+}
+
+// Y2.
+void heap_pause(ty_heap *heap, pause_to what) {
+    os::lock_guard guard(heap->gate_lock);
+    while (what == pause_to::change ? heap->pauses != 0 : heap->changing)
+        heap->gate_changed.wait(heap->gate_lock);
+    heap->changing = what == pause_to::change;
+    if (heap->pauses++ == 0) {
+        make_stand(heap);
+        tell_of_gates();
+        return;
+    }
+    while (!heap->standing)
+        heap->gate_changed.wait(heap->gate_lock);
+}
+
+bool try_pause(ty_heap *heap) {
+    os::lock_guard guard(heap->gate_lock);
+    if (heap->changing || (heap->pauses != 0 && !heap->standing))
+        return false;
+    if (heap->pauses++ == 0)
+        make_stand(heap);
+    return true;
+}
+
+// Y4.
+void heap_resume(ty_heap *heap) {
+    {
+        os::lock_guard guard(heap->gate_lock);
+        if (--heap->pauses != 0)
+            return;
+        heap->changing = heap->standing = false;
+        take_ended_caches(heap);
+        for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
+            cache->gate.fetch_and(~gate_shut, std::memory_order_seq_cst);
+        heap->gate_changed.notify_all();
+    }
+    tell_of_gates();
+}
+
+callback_pause::callback_pause(ty_heap *heap) : heap_(heap), outer_(called_back_in), paused_(heap) {
+    called_back_in = this;
+}
+
+callback_pause::~callback_pause() {
+    called_back_in = outer_;
+}
+
+uint32_t pauses_called_back_in(const ty_heap *heap) {
+    uint32_t count = 0;
+    for (const callback_pause *each = called_back_in; each != nullptr; each = each->outer_)
+        count += each->heap_ == heap;
+    return count;
+}
+
+} // namespace taiyen

@@ -1,0 +1,15 @@
+// What making and raising a heap have in common.
+#pragma once
+
+#include "../tables/tables.hpp"
+
+namespace taiyen {
+
+ty_status check_place(const void *base, size_t limit_bytes);
+void set_tables(ty_heap *heap, size_t limit_bytes); // where they stand for this limit
+// The volatile tables, for a limit of so many pages, of a heap that has none. On failure it has none.
+ty_status make_volatile_tables(ty_heap *heap, uint64_t pages);
+void drop_tables(volatile_tables &tables);
+void point_at_volatile_tables(ty_heap *heap);
+
+} // namespace taiyen

@@ -1,0 +1,21 @@
+#include "../pages/pages.hpp"
+#include "walk.hpp"
+
+namespace taiyen {
+
+ty_status heap_purge(ty_heap *heap, size_t *released_bytes) {
+    size_t released = 0;
+    pause_guard paused(heap, pause_to::change);
+    area_walk walk(heap);
+    page_run area;
+    const bool takes_back = heap->writable && heap->owner.give_back != nullptr;
+    while (takes_back && walk.next(&area)) {
+        if (kind_at(heap, area.first) == page_free)
+            released += purge_run(heap, area);
+    }
+    if (released_bytes != nullptr)
+        *released_bytes = released;
+    return !takes_back || !walk.damaged() ? TY_OK : tables_damaged("no area starts there", heap, walk.page());
+}
+
+} // namespace taiyen

@@ -1,0 +1,350 @@
+// Checks every structure of a heap top-down, by the invariants' numbers (docs/design/heap.md).
+#include "../tables/tables.hpp"
+#include "walk.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// Pages above top whose content is looked at (H7).
+constexpr uint64_t fresh_pages_checked = 16;
+
+class verification {
+public:
+    verification(ty_heap *heap, ty_problem_callback *callback, void *context)
+        : heap_(heap), callback_(callback), context_(context) {}
+    ty_status run();
+
+private:
+    [[gnu::format(printf, 2, 3)]] void problem(const char *format, ...);
+    void check_header();
+    void check_areas();
+    void check_area(page_run area);
+    void check_span(page_run area);
+    void check_span_count(page_run area, uint32_t used);
+    void check_run(page_run area);
+    void check_free(page_run area);
+    void check_inside(uint64_t from, uint64_t end);
+    void check_no_blocks(page_run area);
+    void check_tree();
+    bool check_node(uint32_t page);
+    void check_above_top();
+    void check_roots();
+    void check_root(uint32_t number, const root_record &root);
+    bool leads_to_block(uint64_t offset) const;
+
+    ty_heap *heap_;
+    ty_problem_callback *callback_;
+    void *context_;
+    uint64_t problems_ = 0;
+    uint64_t free_runs_ = 0;
+    uint64_t used_pages_ = 0;
+    uint64_t nodes_ = 0;
+    uint32_t last_node_ = 0;
+    bool before_free_ = false;
+};
+
+void verification::problem(const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    problems_++;
+    if (callback_ != nullptr)
+        callback_(text, context_);
+}
+
+unsigned long long figure(uint64_t value) {
+    return value;
+}
+
+template <class T>
+bool all_zero(const T &fields) {
+    static constexpr T zeros{};
+    return memcmp(&fields, &zeros, sizeof zeros) == 0;
+}
+
+void verification::check_header() {
+    const heap_header &header = *heap_->header;
+    if (header.magic != heap_magic || header.layout_version != heap_layout_version || header.page_bytes != page_bytes ||
+        header.limit_bytes != heap_->limit_bytes)
+        problem("header: magic, version, page size or limit was changed");
+    table_places places(heap_->limit_bytes);
+    if (header.descriptors_offset != places.descriptors_offset || header.bitmaps_offset != places.bitmaps_offset ||
+        header.heads_offset != places.heads_offset)
+        problem("header: the places of the tables were changed");
+    const char *text;
+    if (header.class_count != heap_->class_count || !class_table_sound(header.classes, header.class_count, &text))
+        problem("header: the table of size classes was changed");
+    for (uint32_t i = 0; i < heap_->class_count; i++) {
+        if (header.classes[i].block_bytes != heap_->classes[i].block_bytes ||
+            header.classes[i].pages != heap_->classes[i].pages)
+            problem("header: size class %u was changed", i);
+    }
+    for (uint32_t i = heap_->class_count; i < size_class_count_max; i++) {
+        if (!all_zero(header.classes[i]))
+            problem("header: size class %u is set, but there are %u", i, heap_->class_count);
+    }
+    if (header.class_table > TY_CLASSES_PACKED)
+        problem("header: the kind of its size classes is unknown: %u", header.class_table);
+    if (header.zero != 0 || !all_zero(header.zero_to_classes) || !all_zero(header.zero_to_end))
+        problem("header: fields are set that it has not");
+    if (header.service_root != 0 && !leads_to_block(header.service_root))
+        problem("header: the service root leads to %#llx, where no block is",
+                figure(uintptr_t(heap_->base) + header.service_root));
+    if (header.top_page != top_of(heap_))
+        problem("H7: the header's top is page %llu, in use are pages up to %llu", figure(header.top_page),
+                figure(top_of(heap_)));
+}
+
+void verification::check_areas() {
+    area_walk walk(heap_);
+    page_run area;
+    while (walk.next(&area)) {
+        check_area(area);
+        if (problems_ > 1000) {
+            problem("too many problems: the rest of the areas is not looked at");
+            return;
+        }
+    }
+    if (!walk.damaged() && heap_->hard_pages != UINT64_MAX && used_pages_ != heap_->used_pages)
+        problem("limits: blocks lie in %llu pages, counted were %llu", figure(used_pages_), figure(heap_->used_pages));
+    if (!walk.damaged())
+        return;
+    const page_descriptor &head = heap_->descriptors[walk.page()];
+    if (!is_head(heap_, walk.page()))
+        problem("H1: an area should start at page %llu, but it has no head bit", figure(walk.page()));
+    else
+        problem("H1: the area at page %llu has kind %u, class %u, length %u: impossible below top %llu",
+                figure(walk.page()), head.kind, head.size_class, head.length, figure(top_of(heap_)));
+}
+
+void verification::check_area(page_run area) {
+    uint64_t end = uint64_t{area.first} + area.count;
+    uint64_t inner = next_head(heap_, area.first + uint64_t{1}, end);
+    if (inner != end)
+        problem("H1: page %llu, inside the area at page %u, has a head bit", figure(inner), area.first);
+    page_kind kind = kind_at(heap_, area.first);
+    if (kind != page_free)
+        used_pages_ += area.count;
+    if (kind == page_span)
+        check_span(area);
+    else if (kind == page_run_head)
+        check_run(area);
+    else
+        check_free(area);
+    before_free_ = kind == page_free;
+}
+
+void verification::check_span(page_run area) {
+    uint32_t size_class = heap_->descriptors[area.first].size_class;
+    const class_info &info = heap_->classes[size_class];
+    if (area.first % area.count != 0)
+        problem("H4: the span at page %u does not start at a multiple of its %u pages", area.first, area.count);
+    for (uint32_t i = 0; i < area.count; i++) {
+        const page_descriptor &page = heap_->descriptors[area.first + i];
+        if (page.kind != page_span || page.size_class != size_class)
+            problem("H4: page %u of the span at page %u has kind %u, class %u; the span's class is %u", area.first + i,
+                    area.first, page.kind, page.size_class, size_class);
+        if (page.zero != 0 || page.length != 0 || page.left != 0 || page.right != 0)
+            problem("H4: the descriptor of page %u of the span at page %u has fields set that spans have not",
+                    area.first + i, area.first);
+    }
+    const std::atomic<uint64_t> *words = bitmap_of(heap_, area.first);
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < area.count * bitmap_words_per_page; i++) {
+        uint64_t word = words[i].load(std::memory_order_relaxed);
+        uint64_t beyond = i < info.words ? word & ~word_mask(info, i) : word;
+        if (beyond != 0)
+            problem("H5: the span at page %u has %u blocks, but bits beyond are set in word %u of its bitmap",
+                    area.first, info.blocks, i);
+        used += count_bits(word & ~beyond);
+    }
+    check_span_count(area, used);
+}
+
+void verification::check_span_count(page_run area, uint32_t used) {
+    if (used == 0)
+        problem("H8: the span at page %u is empty", area.first);
+    uint32_t number = heap_->writable ? number_of(heap_, area.first) : 0;
+    if (number != 0 && heap_->states[number].used != used)
+        problem("H5: the span at page %u has %u bits set in its bitmap, but %u blocks were allocated", area.first, used,
+                heap_->states[number].used);
+}
+
+void verification::check_run(page_run area) {
+    const page_descriptor &head = heap_->descriptors[area.first];
+    if (head.size_class != 0 || head.zero != 0 || head.left != 0 || head.right != 0)
+        problem("H6: the descriptor of the run at page %u has fields set that runs have not", area.first);
+    check_inside(area.first + uint64_t{1}, uint64_t{area.first} + area.count);
+    check_no_blocks(area);
+}
+
+void verification::check_free(page_run area) {
+    uint64_t last = uint64_t{area.first} + area.count - 1;
+    const page_descriptor &head = heap_->descriptors[area.first];
+    const page_descriptor &tail = heap_->descriptors[last];
+    if (head.size_class != 0 || head.zero != 0)
+        problem("H3: the descriptor of the free run at page %u has fields set that free runs have not", area.first);
+    if (area.count > 1 && (tail.size_class != 0 || tail.zero != 0 || tail.left != 0 || tail.right != 0))
+        problem("H2: the descriptor of page %llu, the last of the free run at page %u, has fields set that it has not",
+                figure(last), area.first);
+    if (area.count > 1 && (tail.kind != page_free_tail || tail.length != area.count))
+        problem("H2: the free run at page %u has %u pages, but its last page says kind %u, length %u", area.first,
+                area.count, tail.kind, tail.length);
+    if (before_free_)
+        problem("H2: the free run at page %u is a neighbour of the one before it", area.first);
+    if (tree_of(heap_).lower_bound(area.count, area.first) != area.first)
+        problem("H3: the free run at page %u is not in the tree", area.first);
+    check_inside(area.first + uint64_t{1}, last);
+    check_no_blocks(area);
+    free_runs_++;
+}
+
+void verification::check_inside(uint64_t from, uint64_t end) {
+    for (uint64_t page = from; page < end; page++) {
+        if (!all_zero(heap_->descriptors[page]))
+            return problem("H6: the descriptor of page %llu, inside a run, is not zero", figure(page));
+    }
+}
+
+void verification::check_no_blocks(page_run area) {
+    const std::atomic<uint64_t> *words = bitmap_of(heap_, area.first);
+    for (uint64_t i = 0; i < uint64_t{area.count} * bitmap_words_per_page; i++) {
+        if (words[i].load(std::memory_order_relaxed) != 0)
+            return problem("H5: page %llu belongs to no span, but bits of its bitmap are set",
+                           figure(area.first + i / bitmap_words_per_page));
+    }
+}
+
+bool verification::check_node(uint32_t page) {
+    const page_descriptor *descriptors = heap_->descriptors;
+    const page_descriptor &node = descriptors[page];
+    if (last_node_ != 0) {
+        const page_descriptor &last = descriptors[last_node_];
+        if (last.length > node.length || (last.length == node.length && last_node_ >= page))
+            problem("H3: the free run at page %u stands in the tree behind the one at page %u", page, last_node_);
+    }
+    for (uint32_t child : {node.left, node.right}) {
+        if (child != 0 && run_tree::priority(child) > run_tree::priority(page))
+            problem("H3: the free run at page %u stands in the tree below the one at page %u", child, page);
+    }
+    if (!is_head(heap_, page))
+        problem("H3: the tree holds page %u, where no free run starts", page);
+    last_node_ = page;
+    return ++nodes_ <= free_runs_;
+}
+
+void verification::check_tree() {
+    run_tree tree = tree_of(heap_);
+    bool sound =
+        tree.each([](uint32_t page, void *self) { return static_cast<verification *>(self)->check_node(page); }, this);
+    if (!sound)
+        problem("H3: the tree of free runs holds a page that is no free run");
+    else if (nodes_ != free_runs_)
+        problem("H3: the tree holds %s free runs than the %llu that there are", nodes_ > free_runs_ ? "more" : "fewer",
+                figure(free_runs_));
+}
+
+void verification::check_above_top() {
+    uint64_t top = top_of(heap_);
+    if (heap_->provided == 0)
+        return; // not even the tables were touched
+    uint64_t end = (top + 63) / 64 * 64;
+    if (end < heap_->provided)
+        end = heap_->provided;
+    if (end > heap_->first_table_page)
+        end = heap_->first_table_page;
+    uint64_t head = next_head(heap_, top, end);
+    if (head != end)
+        problem("H7: page %llu, above top %llu, has a head bit", figure(head), figure(top));
+    check_inside(top, end);
+    if (end > top)
+        check_no_blocks({static_cast<uint32_t>(top), static_cast<uint32_t>(end - top)});
+    if (heap_->provided < end)
+        end = heap_->provided;
+    for (uint64_t page = top; page < end && page < top + fresh_pages_checked; page++) {
+        const char *bytes = page_address(heap_, page);
+        if (bytes[0] != 0 || memcmp(bytes, bytes + 1, page_bytes - 1) != 0)
+            problem("H7: page %llu, above top %llu, is not zero", figure(page), figure(top));
+    }
+}
+
+// Whether the offset is that of a byte in a live block.
+bool verification::leads_to_block(uint64_t offset) const {
+    uint64_t page = offset / page_bytes;
+    if (page < first_user_page || page >= top_of(heap_))
+        return false;
+    uint64_t head = head_before(heap_, page);
+    page_run area;
+    if (head < first_user_page || !area_at_head(heap_, head, &area) || page >= head + area.count)
+        return false;
+    if (kind_at(heap_, head) != page_span)
+        return kind_at(heap_, head) == page_run_head;
+    const class_info &info = heap_->classes[heap_->descriptors[head].size_class];
+    uint64_t block = (offset - head * page_bytes) / info.block_bytes;
+    return block < info.blocks &&
+           (bitmap_of(heap_, head)[block / 64].load(std::memory_order_relaxed) >> block % 64 & 1) != 0;
+}
+
+void verification::check_root(uint32_t number, const root_record &root) {
+    const char *end = static_cast<const char *>(memchr(root.name, 0, sizeof root.name));
+    if (end == nullptr)
+        return problem("roots: the name of root %u does not end", number);
+    if (end == root.name) {
+        if (!all_zero(root))
+            problem("roots: root %u has no name, but is set", number);
+        return;
+    }
+    for (const char *rest = end; rest < root.name + sizeof root.name; rest++) {
+        if (*rest != 0)
+            return problem("roots: root %u has bytes behind the end of its name", number);
+    }
+    if (root.offset >= heap_->limit_bytes)
+        problem("roots: root %u leads out of the heap", number);
+    else if (!leads_to_block(root.offset))
+        problem("roots: root %u, \"%s\", leads to %#llx, where no block is", number, root.name,
+                figure(uintptr_t(heap_->base) + root.offset));
+}
+
+void verification::check_roots() {
+    const heap_roots &roots = *reinterpret_cast<const heap_roots *>(heap_->base + page_bytes);
+    for (uint32_t i = 0; i < root_count_max; i++) {
+        check_root(i, roots.roots[i]);
+        for (uint32_t k = 0; k < i; k++) {
+            if (roots.roots[i].name[0] != 0 &&
+                strncmp(roots.roots[i].name, roots.roots[k].name, sizeof roots.roots[i].name) == 0)
+                problem("roots: roots %u and %u have the same name", k, i);
+        }
+    }
+    if (!all_zero(roots.zero))
+        problem("roots: bytes behind the last one are set");
+}
+
+ty_status verification::run() {
+    check_header();
+    check_areas();
+    check_tree();
+    check_above_top();
+    check_roots();
+    if (heap_->checks != nullptr)
+        problems_ += heap_->checks->calls->verify(heap_, callback_, context_);
+    if (problems_ == 0)
+        return TY_OK;
+    return failure(TY_E_DAMAGED, "verify the heap at %p: %llu problems", static_cast<void *>(heap_->base),
+                   figure(problems_))
+        .remedy("restore it from a backup");
+}
+
+} // namespace
+
+ty_status heap_verify(ty_heap *heap, ty_problem_callback *callback, void *context) {
+    callback_pause paused(heap);
+    return verification(heap, callback, context).run();
+}
+
+} // namespace taiyen

@@ -1,0 +1,35 @@
+#include "../heap.hpp"
+
+#include <cerrno>
+
+namespace taiyen {
+namespace {
+
+ty_status provide_aside(void *, void *address, size_t bytes) {
+    return os::map_aside(address, bytes);
+}
+
+void cover(os::page_mover *mover, void *address, size_t bytes) {
+    mover->cover(address, bytes);
+}
+
+} // namespace
+
+ty_status commit_pages(void *, void *address, size_t bytes) {
+    return os::commit(address, bytes);
+}
+
+// Pages whose memory the kernel does not take back are merely kept: nothing is lost, and nobody is told, by errno
+// either. (M4)
+bool decommit_pages(void *, void *address, size_t bytes) {
+    int kept = errno;
+    ty_status status = os::decommit(address, bytes);
+    errno = kept;
+    return status == TY_OK;
+}
+
+heap_owner aside_owner() {
+    return {nullptr, provide_aside, decommit_pages, true, true, create_table_aside, cover, os::address_space_max};
+}
+
+} // namespace taiyen

@@ -1,0 +1,25 @@
+// Going over a heap's areas from the first user page to top. Paused heaps only.
+#pragma once
+
+#include "../pages/pages.hpp"
+#include "../threads/threads.hpp"
+
+namespace taiyen {
+
+class area_walk {
+public:
+    explicit area_walk(const ty_heap *heap) : heap_(heap), next_(first_user_page) {}
+    // False: the end, or damaged().
+    bool next(page_run *area);
+    bool damaged() const { return next_ != top_of(heap_); }
+    uint64_t page() const { return next_; }
+
+private:
+    const ty_heap *heap_;
+    uint64_t next_;
+};
+
+// Bits set in the bitmap of a span.
+uint32_t count_allocated(const ty_heap *heap, const class_info &info, uint64_t head);
+
+} // namespace taiyen

@@ -1,0 +1,15 @@
+// Checksums of the structures on disk.
+#pragma once
+
+#include "../../os/os.hpp"
+#include "image_layout.hpp"
+
+namespace taiyen {
+
+uint64_t header_checksum(const image_header_2 &header);
+uint64_t header_checksum(const journal_header_2 &header);
+uint64_t header_checksum(const journal_header_1 &header);
+uint64_t header_checksum(const chunk_header_1 &header);
+uint64_t sector_checksum(const sums_sector_1 &sector, uint64_t number);
+
+} // namespace taiyen

@@ -1,0 +1,9 @@
+// What is in a heap's files: headers, checksums, the journal.
+#pragma once
+
+#include "checksum.hpp"
+#include "headers.hpp"
+#include "image_layout.hpp"
+#include "journal.hpp"
+#include "page_sums.hpp"
+#include "paths.hpp"

@@ -1,0 +1,123 @@
+// What the files say, without opening the heap.
+#include "../files/files.hpp"
+#include "../image.hpp"
+#include "../snapshots/snapshots.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+uint64_t allocated_bytes(const storage_file &file) {
+    uint64_t sum = 0, start = 0, end = 0;
+    for (uint64_t offset = 0; file.next_data(offset, &start, &end) == TY_OK && end > offset; offset = end)
+        sum += end - start;
+    return sum;
+}
+
+void take_header(const image_header_2 &header, ty_info *info) {
+    info->kind = ty_kind(header.kind);
+    info->format_version = header.version;
+    memcpy(info->identity, header.identity, sizeof info->identity);
+    info->base = reinterpret_cast<void *>(header.base);
+    info->limit_bytes = header.limit_bytes;
+    info->page_bytes = header.page_bytes;
+    info->classes = ty_class_table(header.classes);
+    info->image_epoch = info->epoch = header.epoch;
+    info->closed = header.state == uint32_t(image_state::closed);
+    info->created_unix_s = header.created_unix_s;
+    info->log_identity = header.log_identity;
+}
+
+// What an open would do, as far as image and journal tell.
+void foretell(const journal_contents &contents, ty_info *info) {
+    const journal_scan &scan = contents.scan;
+    const char *text = "opens at once";
+    if (info->in_use) {
+        text = "is open now; another open would be refused";
+    } else if (scan.batches.count) {
+        info->found = info->closed     ? TY_FOUND_CLOSED_BATCHES
+                      : scan.discarded ? TY_FOUND_DIED_WRITING
+                                       : TY_FOUND_DIED_APPLYING;
+        text = "reads the snapshots that the image does not hold yet from the journal, and opens";
+    } else if (scan.discarded) {
+        info->found = TY_FOUND_DIED_WRITING;
+        text = "opens with the last complete snapshot; an incomplete one never counted";
+    } else if (!info->closed) {
+        text = info->kind == TY_ARCHIVE ? "opens, but its process died: the content may be a mixture"
+                                        : "opens with the last snapshot; its process died without closing it";
+    }
+    snprintf(info->open_text, sizeof info->open_text, "%s%s", text,
+             contents.missing ? "; its journal is missing or old, and not needed" : "");
+}
+
+// The journal is read, or what an open would be refused for is told.
+ty_status look_at_journal(storage_file &journal, const char *path, const image_header_2 &header,
+                          journal_contents *contents, ty_info *info) {
+    if (!has_journal(info->kind))
+        return check_no_journal(*journal.storage, path, header);
+    ty_status status = read_journal(journal, path, journal_use::look, header, contents);
+    if (journal.is_open())
+        (void)journal.get_size(&info->journal_bytes); // what fails is told already
+    return status;
+}
+
+} // namespace
+
+ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
+                          const char *given_journal_path, ty_error *refusal) {
+    size_t struct_size = info->struct_size;
+    *info = {};
+    info->struct_size = struct_size;
+    storage_file image{&storage}, journal{&storage};
+    if (ty_status status = image.open(path, 0))
+        return status;
+    image_header_2 header;
+    bool repaired = false;
+    ty_status status = read_header(image, &header, &repaired);
+    if (status) {
+        image.close();
+        return status;
+    }
+    take_header(header, info);
+    info->image_bytes = allocated_bytes(image);
+    info->in_use = image.lock(false) == TY_E_BUSY;
+    info->found = info->closed ? TY_FOUND_CLOSED : TY_FOUND_DIED;
+    journal_contents contents;
+    const journal_scan &scan = contents.scan;
+    char *journal_path = nullptr;
+    status = resolve_journal(storage, path, given_journal_path, &journal_path);
+    if (!status)
+        status = look_at_journal(journal, journal_path, header, &contents, info);
+    if (info->in_use && journal.is_open())
+        status = TY_OK; // what is being written may read as a mixture
+    ty_error refused = status ? keep_error() : ty_error{};
+    foretell(contents, info);
+    if (status && !info->in_use)
+        image_tell_refusal(refused, info);
+    info->batches = scan.batches.count;
+    info->batch_pages = scan.batches.pages();
+    if (scan.batches.last)
+        info->epoch = scan.batches.last->epoch;
+    image_log restored = log_of(header, scan.batches);
+    info->log_position = restored.mark.position;
+    info->log_sequence = restored.mark.sequence;
+    if (log)
+        *log = restored;
+    if (refusal)
+        *refusal = refused;
+    contents.scan.batches.clear();
+    free(journal_path);
+    journal.close();
+    image.close();
+    return TY_OK;
+}
+
+void image_tell_refusal(const ty_error &refusal, ty_info *info) {
+    (void)report_error(refusal); // its fields as one line
+    snprintf(info->open_text, sizeof info->open_text, "would be refused: %s", ty_error_text());
+}
+
+} // namespace taiyen

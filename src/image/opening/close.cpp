@@ -1,0 +1,235 @@
+// Closing: a last snapshot, everything applied, unused disk space given back.
+#include "../files/files.hpp"
+#include "../snapshots/snapshots.hpp"
+
+#include <cstdlib>
+
+namespace taiyen {
+namespace {
+
+// Free pages of the heap whose disk space is worth giving back.
+struct free_ranges {
+    struct range {
+        uint64_t first;
+        uint64_t count;
+    };
+    range *items = nullptr;
+    size_t count = 0;
+    size_t capacity = 0;
+    const char *base = nullptr;
+    bool failed = false;
+    ~free_ranges() { free(items); }
+
+    static bool add(const ty_area *area, void *context) {
+        auto &self = *static_cast<free_ranges *>(context);
+        if (area->kind != TY_AREA_FREE || area->size_bytes < os::segment_bytes)
+            return true;
+        if (self.count == self.capacity) {
+            size_t wanted = self.capacity ? self.capacity * 2 : 64;
+            void *grown = realloc(self.items, wanted * sizeof(range));
+            if (!grown) {
+                self.failed = true;
+                return false;
+            }
+            self.items = static_cast<range *>(grown);
+            self.capacity = wanted;
+        }
+        uint64_t first = uint64_t(static_cast<const char *>(area->address) - self.base) / page_bytes;
+        self.items[self.count++] = {first, area->size_bytes / page_bytes};
+        return true;
+    }
+};
+
+// Whether the image holds anything in a range of pages.
+ty_status holds_data(const image &im, const free_ranges::range &range, bool *holds) {
+    uint64_t start = 0, end = 0;
+    uint64_t offset = image_pages_offset_1 + range.first * page_bytes;
+    ty_status status = im.backing.next_data(offset, &start, &end);
+    *holds = !status && start < offset + range.count * page_bytes;
+    return status == TY_E_NOT_FOUND ? TY_OK : status;
+}
+
+// Checksums that a dead process, or a failed close, may have left half-written are whole again, durably, before a
+// header says that the heap was closed: scrub then takes a damaged one for damage.
+ty_status settle_sums(image &im) {
+    if (!im.sums_in_doubt)
+        return TY_OK;
+    page_sums sums;
+    if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
+        return status;
+    if (ty_status status = sums.write_again(im.header.current.limit_bytes / page_bytes))
+        return status;
+    if (ty_status status = flush_image(im.backing, im.header))
+        return status;
+    im.sums_in_doubt = false;
+    return TY_OK;
+}
+
+// Checksums first become unknown, durably; then the pages may read as zeros.
+ty_status punch_free_pages(image &im) {
+    free_ranges free_pages;
+    free_pages.base = im.base;
+    if (ty_status status = heap_each_area(im.heap, free_ranges::add, &free_pages))
+        return status;
+    if (free_pages.failed)
+        return failure(TY_E_MEMORY, "list the free pages of a heap").at(im.image_path);
+    page_sums sums;
+    if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
+        return status;
+    size_t kept = 0;
+    for (size_t i = 0; i < free_pages.count; ++i) {
+        bool holds = false;
+        if (ty_status status = holds_data(im, free_pages.items[i], &holds))
+            return status;
+        if (!holds)
+            continue;
+        free_pages.items[kept++] = free_pages.items[i];
+        im.sums_in_doubt = true;
+        if (ty_status status = sums.clear_range(free_pages.items[i].first, free_pages.items[i].count))
+            return status;
+    }
+    if (!kept)
+        return TY_OK;
+    ty_status status = sums.write();
+    if (status || (status = flush_image(im.backing, im.header)))
+        return status;
+    im.sums_in_doubt = false;
+    for (size_t i = 0; i < kept; ++i) {
+        const free_ranges::range &range = free_pages.items[i];
+        status = im.backing.punch(image_pages_offset_1 + range.first * page_bytes, range.count * page_bytes);
+        if (status)
+            return status == TY_E_UNSUPPORTED ? TY_OK : status;
+    }
+    return TY_OK;
+}
+
+// settled: of a heap with a log, whose last snapshot holds all that is in it.
+ty_status write_closed(image &im, bool settled) {
+    im.header.current.state = uint32_t(image_state::closed);
+    im.header.current.log_settled = settled;
+    im.header.current.durable_epoch = im.durable_epoch;
+    if (ty_status status = write_header(im.backing, im.header))
+        return status;
+    return flush_image(im.backing, im.header);
+}
+
+// If it fails, the heap stays in use, and the disk may hold what it said it did not write: a header that calls the heap
+// closed. As far as the disk plays along, that one is written over at once; else before the next batch counts (I8), or
+// before the next snapshot of an archive heap (I16), which takes none any more where a flush failed (I3).
+ty_status mark_closed(image &im, bool settled) {
+    ty_status status = write_closed(im, settled);
+    if (!status)
+        return TY_OK;
+    ty_error error = keep_error();
+    im.header.current.state = uint32_t(image_state::open);
+    im.header.current.log_settled = 0;
+    const bool written = !write_header(im.backing, im.header) && !flush_image(im.backing, im.header);
+    im.open_named = im.open_named && written;
+    if (im.kind == TY_ARCHIVE && written)
+        im.header.flush_failed = false; // the pages are durable
+    return report_error(error);
+}
+
+// After the last snapshot: the image takes everything, and the journal shrinks. Whatever fails, nothing is lost, and it
+// can be done again.
+ty_status settle_files(image &im) {
+    if (im.kind == TY_ARCHIVE) {
+        if (ty_status status = mark_closed(im, false))
+            return status;
+        // Where a power cut tears a header in the next open, the other slot has to say the same: an archive heap has no
+        // journal that tells. It is closed already, so a failure here takes nothing away but that.
+        (void)write_closed(im, false);
+        return TY_OK;
+    }
+    ty_status status = apply_batches(im);
+    if (!status)
+        status = settle_sums(im);
+    if (!status)
+        status = punch_free_pages(im);
+    if (!status)
+        status = empty_journal(im);
+    return status ? status : mark_closed(im, im.kind == TY_TRANSACTIONAL);
+}
+
+ty_status final_snapshot(image &im, const image_mark *mark) {
+    uint64_t epoch = 0;
+    if (ty_status status = image_snapshot_start(im.heap, mark, &epoch))
+        return status;
+    return has_journal(im.kind) ? image_snapshot_wait(im.heap, epoch) : TY_OK;
+}
+
+ty_status teardown_after(image *im, ty_status status) {
+    ty_error error = status ? keep_error() : ty_error{};
+    image_teardown(im);
+    return status ? report_error(error) : TY_OK;
+}
+
+} // namespace
+
+ty_status image_close(ty_heap *heap, const image_mark *mark) {
+    image *im = image_of(heap);
+    if (im->fork.forked())
+        return check_writer(*im, "close a heap");
+    if (im->read_only)
+        return teardown_after(im, TY_OK);
+    if (ty_status status = final_snapshot(*im, mark))
+        return status;
+    worker_stop(*im);
+    if (settle_files(*im)) {
+        ty_error error = keep_error();
+        (void)worker_start(*im); // without threads, calls do its work
+        return report_error(error);
+    }
+    image_teardown(im);
+    return TY_OK;
+}
+
+// I3.
+ty_status image_discard(ty_heap *heap) {
+    image *im = image_of(heap);
+    if (im->fork.forked() || im->read_only)
+        return teardown_after(im, TY_OK);
+    worker_stop(*im);
+    // Closed in order, as far as the disk plays along: a header that says otherwise costs the next open a flush and the
+    // reading of the journal. An archive heap's memory may be on the disk half-way; and so may a snapshot that failed,
+    // or its end.
+    const bool clean = im->kind != TY_ARCHIVE && im->writer.failed_epoch <= im->durable_epoch;
+    if (clean && settle_sums(*im) == TY_OK)
+        (void)write_closed(*im, false);
+    return teardown_after(im, TY_OK);
+}
+
+void image_unmake(ty_heap *heap) {
+    image *im = image_of(heap);
+    worker_stop(*im);
+    remove_files(*im);
+    image_teardown(im);
+}
+
+void image_teardown(image *im) {
+    bool forked = im->fork.forked();
+    if (!forked)
+        worker_stop(*im); // the thread does not exist in a child
+    if (im->heap)
+        heap_detach(im->heap);
+    if (im->tracking)
+        im->tracker.stop();
+    im->dirty.destroy();
+    im->in_flight.destroy();
+    if (!forked) { // another thread may have been changing these at the fork
+        copies_stop(*im);
+        im->writer.ring.destroy();
+        batch_destroy(im->writer.target);
+        im->unapplied.clear();
+    }
+    if (im->base)
+        (void)im->backing.unmap(im->base, im->mapped_bytes);
+    im->journal.close();
+    im->backing.close();
+    im->fork.stop();
+    free(im->image_path);
+    free(im->journal_path);
+    free(im);
+}
+
+} // namespace taiyen

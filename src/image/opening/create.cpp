@@ -1,0 +1,235 @@
+// New heaps. The image is made under another name and renamed once it is whole (I6).
+#include "../files/files.hpp"
+#include "open_steps.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uintptr_t base_alignment = uintptr_t{1} << 30; // places for new heaps are so far apart
+constexpr int place_attempts = 64;
+
+// Whether the heap's name is taken: looked at again once PATH-creating is locked, since its previous owner may have
+// finished meanwhile.
+ty_status check_name_free(const image &im) {
+    storage_file probe{im.backing.storage};
+    ty_status status = probe.open(im.image_path, 0);
+    if (status == TY_E_NOT_FOUND)
+        return TY_OK;
+    if (status)
+        return status;
+    probe.close();
+    return failure(TY_E_EXISTS, "create a heap: there is a file of that name").at(im.image_path).remedy("open it");
+}
+
+// Maps the new image where it fits: at the base asked for, or at a place that follows from the identity.
+ty_status map_new(image &im, void *wanted_base) {
+    image_header_2 &header = im.header.current;
+    uint32_t flags = TY_MAP_WRITE | (im.kind == TY_ARCHIVE ? TY_MAP_SHARED : 0);
+    if (wanted_base) {
+        header.base = uintptr_t(wanted_base);
+        return im.backing.map(wanted_base, header.limit_bytes, image_pages_offset_1, flags);
+    }
+    os::address_zone zone = os::persistent_zone();
+    if (header.limit_bytes > zone.high - zone.low)
+        return failure(TY_E_ADDRESS, "find %llu bytes of address space", (unsigned long long)header.limit_bytes)
+            .remedy("use a smaller limit");
+    uint64_t places = (zone.high - zone.low - header.limit_bytes) / base_alignment + 1;
+    ty_status status = TY_E_ADDRESS;
+    for (uint64_t attempt = 0; status == TY_E_ADDRESS && attempt < place_attempts; ++attempt) {
+        uint64_t place = checksum(header.identity, sizeof header.identity, attempt) % places;
+        header.base = zone.low + place * base_alignment;
+        status = im.backing.map(reinterpret_cast<void *>(header.base), header.limit_bytes, image_pages_offset_1, flags);
+    }
+    return status;
+}
+
+// The pages that formatting touched go to their places directly: there is nothing to protect yet.
+ty_status write_formatted_pages(const image &im) {
+    page_sums sums;
+    if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
+        return status;
+    io_buffer buffer;
+    if (ty_status status = buffer.create(heap_header_pages * page_bytes))
+        return status;
+    memcpy(buffer.data(), im.base, buffer.bytes());
+    if (ty_status status = im.backing.write(image_pages_offset_1, buffer.data(), buffer.bytes()))
+        return status;
+    for (uint64_t page = 0; page < heap_header_pages; ++page)
+        if (ty_status status = sums.set(page, checksum(buffer.data() + page * page_bytes, page_bytes)))
+            return status;
+    return sums.write();
+}
+
+ty_status format_heap(image &im, const ty_open_options &options) {
+    image_header_2 &header = im.header.current;
+    im.base = reinterpret_cast<char *>(header.base);
+    im.mapped_bytes = header.limit_bytes;
+    note_file_system(im);
+    heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : heap_owner{};
+    if (ty_status status = fill_holes(im, 0, heap_header_pages))
+        return status;
+    if (ty_status status = heap_format(im.base, header.limit_bytes, options.classes, owner))
+        return status;
+    return im.kind == TY_ARCHIVE ? im.backing.write_back(im.base, im.mapped_bytes) : write_formatted_pages(im);
+}
+
+// Whole, a file gets its name (I6).
+ty_status name_file(const storage_file &file, const char *creation_path, const char *path) {
+    const ty_storage *storage = file.storage;
+    if (ty_status status = os::call_whole(storage->rename, storage->context, creation_path, path))
+        return status;
+    ty_status status = os::call_whole(storage->flush_directory, storage->context, path);
+    if (status)
+        file.remove_quietly(path);
+    return status;
+}
+
+bool journal_exists(const image &im) {
+    storage_file probe{im.journal.storage};
+    ty_status status = probe.open(im.journal_path, 0);
+    probe.close();
+    return status != TY_E_NOT_FOUND;
+}
+
+} // namespace
+
+// N4.
+ty_status create_journal(image &im, bool *made) {
+    *made = false;
+    im.journal.close(); // one that is of no consequence
+    const bool replaces = journal_exists(im);
+    char *creation_path = path_with(im.journal_path, creation_suffix);
+    if (!creation_path)
+        return TY_E_MEMORY;
+    ty_status status = im.journal.open_for_creation(creation_path, &im.backing);
+    if (!status) {
+        if (!(status = write_first_header(im.journal, im.header.current, &im.head)) && !(status = im.journal.flush()))
+            status = name_file(im.journal, creation_path, im.journal_path);
+        if (status)
+            im.journal.remove_quietly(creation_path);
+    }
+    if (status)
+        name_final_file(*im.journal.storage, creation_path, im.journal_path);
+    free(creation_path);
+    im.journal.path = im.journal_path;
+    if (status)
+        im.journal.close();
+    *made = !status && !replaces;
+    return status;
+}
+
+namespace {
+
+// Its heap may need it although nothing stands in it yet: a heap that died is not opened without its journal.
+ty_status refuse_other_heap(const image &im, const journal_trace &trace) {
+    char identity[2 * sizeof trace.heap_identity + 1];
+    for (size_t i = 0; i < sizeof trace.heap_identity; ++i)
+        snprintf(identity + 2 * i, 3, "%02x", trace.heap_identity[i]);
+    if (im.own_journal_name)
+        return failure(TY_E_MISMATCH, "make a journal: there is one of a heap whose image is not here, %s", identity)
+            .at(im.journal_path)
+            .remedy("put the image that belongs to it back, or move the journal away");
+    return failure(TY_E_MISMATCH, "make a journal: there is one of another heap, %s", identity)
+        .at(im.journal_path)
+        .remedy("give each heap a journal of its own with journal_path; move this one away only if its heap is gone");
+}
+
+} // namespace
+
+// I7. A creation that died may leave a journal, which looks like that of a heap that died before its first batch. It is
+// known by its name, beside an image that is missing.
+ty_status check_journal_place(image &im) {
+    ty_status status = im.journal.open(im.journal_path, TY_OPEN_WRITE);
+    if (status == TY_E_NOT_FOUND)
+        return TY_OK;
+    journal_trace trace;
+    const bool log_is_empty = im.kind == TY_TRANSACTIONAL; // or refused by now
+    if (status || (status = im.journal.lock(true)) || (status = read_journal_trace(im.journal, log_is_empty, &trace)) ||
+        !trace.found)
+        return status;
+    const uint8_t *identity = im.header.current.identity;
+    const bool ours = !memcmp(trace.heap_identity, identity, sizeof trace.heap_identity);
+    if (trace.used || (!ours && !im.own_journal_name))
+        return refuse_other_heap(im, trace);
+    return TY_OK;
+}
+
+void remove_files(image &im) {
+    im.backing.remove_quietly(im.image_path); // first: the others are of no heap then
+    if (has_journal(im.kind) && im.journal.is_open())
+        im.journal.remove_quietly(im.journal_path);
+}
+
+namespace {
+
+// Asked first of all: what is there may be another heap's, with a journal that says nothing of it.
+ty_status check_log(image &im, const image_open_hook *hook) {
+    if (im.kind != TY_TRANSACTIONAL)
+        return TY_OK;
+    uint64_t log_identity = 0;
+    if (hook)
+        if (ty_status status = hook->check(hook->context, log_with(im, {}), true, &log_identity))
+            return status;
+    if (!log_identity)
+        return failure(TY_E_UNSUPPORTED, "create a heap with a log, without a log")
+            .at(im.image_path)
+            .remedy("create it through the transaction layer");
+    set_log(im.header.current, log_identity);
+    return TY_OK;
+}
+
+// The log of the layer above comes last before the header: whatever fails or crashes before the image has its name, it
+// is a log of no heap, and holds nothing.
+ty_status make_log(const image &im, const image_open_hook *hook) {
+    return im.kind == TY_TRANSACTIONAL ? hook->make(hook->context) : TY_OK;
+}
+
+} // namespace
+
+ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook) {
+    image_header_2 &header = im.header.current;
+    header.magic = image_magic_1;
+    header.version = image_version_2;
+    header.page_bytes = page_bytes;
+    os::random_bytes(header.identity, sizeof header.identity);
+    header.open.number = 1;
+    os::random_bytes(&header.open.random, sizeof header.open.random);
+    header.limit_bytes = options.limit_bytes;
+    header.kind = uint32_t(im.kind);
+    header.state = uint32_t(image_state::closed);
+    header.classes = uint32_t(options.classes);
+    header.created_unix_s = os::unix_time_s();
+    header.journal_next = journal_front_2;
+    header.sums_offset = image_pages_offset_1 + header.limit_bytes;
+    os::random_bytes(&header.nonce, sizeof header.nonce);
+
+    char *creation_path = path_with(im.image_path, creation_suffix);
+    if (!creation_path)
+        return TY_E_MEMORY;
+    ty_status status = im.backing.open_for_creation(creation_path);
+    bool made = !status, made_journal = false;
+    if (!status && !(status = check_name_free(im))) {
+        if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
+            !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&
+            !(status = flush_image(im.backing, im.header)) && !(status = check_log(im, hook)) &&
+            !(status = has_journal(im.kind) ? check_journal_place(im) : TY_OK) &&
+            !(status = has_journal(im.kind) ? create_journal(im, &made_journal) : TY_OK) &&
+            !(status = make_log(im, hook)) && !(status = write_header_twice(im.backing, im.header)))
+            status = name_file(im.backing, creation_path, im.image_path);
+        if (status && made_journal) // not one that was there
+            im.journal.remove_quietly(im.journal_path);
+        im.backing.path = im.image_path;
+    }
+    if (status && made)
+        im.backing.remove_quietly(creation_path);
+    if (status)
+        name_final_file(*im.backing.storage, creation_path, im.image_path);
+    free(creation_path);
+    return status;
+}
+
+} // namespace taiyen

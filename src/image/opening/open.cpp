@@ -1,0 +1,471 @@
+// Opening: what the files are, what belongs to the heap, and how its memory comes to be. Nothing is written before all
+// of it is known to be sound (I7).
+#include "../files/files.hpp"
+#include "../snapshots/snapshots.hpp"
+#include "open_steps.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t journal_limit_default = uint64_t{1} << 30;
+
+ty_status image_create(const char *path, const ty_open_options &options, image **made) {
+    void *memory = calloc(1, sizeof(image));
+    if (!memory)
+        return failure(TY_E_MEMORY, "open a heap").at(path);
+    image *im = new (memory) image{};
+    im->purge = image_purge;
+    im->image_path = path_with(path, "");
+    ty_status status = im->image_path ? TY_OK : TY_E_MEMORY;
+    if (!status)
+        status = resolve_journal(*options.storage, path, options.journal_path, &im->journal_path);
+    im->backing = {options.storage, nullptr, im->image_path};
+    im->journal = {options.storage, nullptr, im->journal_path};
+    im->read_only = options.mode == TY_OPEN_READ_ONLY;
+    im->own_journal_name = !options.journal_path;
+    im->background = options.background;
+    im->journal_limit_bytes = options.journal_limit_bytes;
+    im->copies.bound_bytes = options.memory_bytes;
+    if (status)
+        image_teardown(im);
+    else
+        *made = im;
+    return status;
+}
+
+ty_open_options with_defaults(const ty_open_options &given) {
+    ty_open_options options = given;
+    if (!options.storage)
+        options.storage = ty_storage_default();
+    if (!options.staging_bytes || !options.journal_limit_bytes) {
+        uint64_t memory = std::min<uint64_t>(memory_for(options.memory_bytes), os::reserve_advised_max());
+        if (!options.staging_bytes)
+            options.staging_bytes = memory / 4;
+        if (!options.journal_limit_bytes) // an open after a crash has it in memory
+            options.journal_limit_bytes = std::min(journal_limit_default, memory / 4);
+    }
+    if (options.limit_bytes)
+        options.limit_bytes = (options.limit_bytes + heap_granule_bytes - 1) / heap_granule_bytes * heap_granule_bytes;
+    return options;
+}
+
+ty_found judge_files(const image_header_2 &header, const journal_scan &scan) {
+    if (header.state == uint32_t(image_state::closed))
+        return scan.batches.count ? TY_FOUND_CLOSED_BATCHES : TY_FOUND_CLOSED;
+    if (scan.discarded)
+        return TY_FOUND_DIED_WRITING;
+    return scan.batches.count ? TY_FOUND_DIED_APPLYING : TY_FOUND_DIED;
+}
+
+// An archive heap gets a journal. A crash in between leaves an archive heap and a journal that holds nothing.
+ty_status attach_journal(image &im, opening &state) {
+    image_header_2 &header = im.header.current;
+    bool made = false;
+    if (ty_status status = create_journal(im, &made))
+        return status;
+    header.kind = uint32_t(TY_SNAPSHOT);
+    header.journal_next = journal_front_2;
+    set_log(header, state.log_identity);
+    if (ty_status status = write_header_twice(im.backing, im.header))
+        return status;
+    state.report.attached = true;
+    return TY_OK;
+}
+
+// The files of an existing heap, from its name to its memory.
+ty_status open_files(image &im, opening &state) {
+    if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_OPEN_WRITE))
+        return status;
+    if (ty_status status = lock_image(im))
+        return status;
+    image_header_2 &header = im.header.current;
+    if (ty_status status = read_header(im.backing, &header, &state.report.header_repaired, &state.other_log))
+        return status;
+    if (ty_status status = check_features(im))
+        return status;
+    im.kind = ty_kind(header.kind);
+    bool closed = header.state == uint32_t(image_state::closed);
+    state.report.maybe_inconsistent = im.kind == TY_ARCHIVE && !closed;
+    journal_use use = im.read_only ? journal_use::read : journal_use::write;
+    if (ty_status status = has_journal(im.kind) ? read_journal(im.journal, im.journal_path, use, header, &state.journal)
+                                                : check_no_journal(*im.journal.storage, im.journal_path, header))
+        return status;
+    if (ty_status status = im.read_only ? TY_OK : check_counters(im, state))
+        return status;
+    im.head = state.journal.head;
+    im.sums_in_doubt = !closed;
+    state.report.found = judge_files(header, state.journal.scan);
+    state.report.image_epoch = header.epoch;
+    return TY_OK;
+}
+
+ty_status check_with_hook(const image &im, opening &state, image_log log) {
+    log.service_word = state.service_word;
+    log.heap = im.heap;
+    return state.hook->check(state.hook->context, log, false, &state.log_identity);
+}
+
+// A heap with a log is opened by a layer that knows logs, once the heap's own files are known to be sound.
+ty_status ask_for_log(const image &im, opening &state) {
+    const image_header_2 &header = im.header.current;
+    state.log_identity = header.log_identity;
+    if (state.hook)
+        return check_with_hook(im, state, log_with(im, state.journal.scan.batches));
+    if (header.kind != TY_TRANSACTIONAL)
+        return TY_OK;
+    return failure(TY_E_UNSUPPORTED, "open a heap that has a log as one that has none")
+        .at(im.image_path)
+        .remedy("open it through the transaction layer");
+}
+
+// A detach died between its two headers: the older one names a log still, and the newer one may not be durable. The
+// older one must not be what a power cut leaves when another log is in the place of the one that it names.
+ty_status finish_detach(image &im, const opening &state) {
+    if (ty_status status = settle_journal(im, state.journal.scan.batches))
+        return status;
+    if (ty_status status = settle_image(im, false)) // the older one was read
+        return status;
+    return write_header_twice(im.backing, im.header);
+}
+
+bool detach_unfinished(const image &im, const opening &state) {
+    return state.hook && state.other_log && !im.header.current.log_identity && state.log_identity;
+}
+
+// The log that the header is to name. But for an unfinished detach, it is there before anything else is written: where
+// it was missing, a header that does not need it must not be torn before, as the other one may need it.
+ty_status make_log(image &im, const opening &state) {
+    if (detach_unfinished(im, state))
+        if (ty_status status = finish_detach(im, state))
+            return status;
+    return state.hook ? state.hook->make(state.hook->context) : TY_OK;
+}
+
+// Whether the heap's pages lie in the image as they will when the open is done.
+bool pages_stay(const image &im, uint64_t limit_bytes) {
+    return im.read_only || (limit_bytes == im.header.current.limit_bytes && im.header.current.clear_bytes == 0);
+}
+
+// The heap's memory, or the certainty that it can be had. The reading of a log works on it.
+ty_status check_memory(image &im, opening &state, uint64_t limit_bytes, bool applies) {
+    const bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.header.current.kind != TY_TRANSACTIONAL;
+    if (pages_stay(im, limit_bytes) && !applies) {
+        if (ty_status status = take_memory(im, state))
+            return status;
+        if (may_take_log)
+            read_service_word(im.heap, state);
+        return TY_OK;
+    }
+    if (ty_status status = probe_address(im, limit_bytes))
+        return status;
+    return probe_heap(im, state);
+}
+
+// Threads and staging memory (I7).
+ty_status make_ready(image &im, const opening &state) {
+    if (ty_status status = im.fork.start())
+        return status;
+    if (im.read_only || !has_journal(im.kind))
+        return TY_OK;
+    if (ty_status status = im.writer.ring.create(state.options.staging_bytes))
+        return status;
+    // Once a process, and before its first thread if that can be: with several, the kernel takes 10 ms to register it.
+    static_cast<void>(os::process_barrier_available());
+    return worker_start(im); // they have nothing to do before the heap is open
+}
+
+// The layer above takes what it needs, as early as can be: its part of the memory must be in its place.
+ty_status start_upper(image &im, opening &state) {
+    const bool raises = im.heap && !im.read_only && heap_limit(im.heap) != im.mapped_bytes;
+    if (!state.log_identity || !im.heap || raises || state.upper_started)
+        return TY_OK;
+    state.upper_started = true;
+    return state.hook->start(state.hook->context, im.heap);
+}
+
+// What the header is to say from now on: a log or none, and this version of the format.
+ty_status change_header(image &im, opening &state) {
+    image_header_2 &header = im.header.current;
+    state.upgraded = header.version != image_version_2;
+    if (!state.upgraded && header.log_identity == state.log_identity)
+        return TY_OK;
+    header.version = image_version_2;
+    if (header.log_identity != state.log_identity) {
+        im.log_is_new = state.log_identity != 0;
+        set_log(header, state.log_identity);
+    }
+    return write_header_twice(im.backing, im.header);
+}
+
+// A journal or log that is missing is made before anything else: the older header may need one, and the newer one is in
+// doubt while it is written again. That one says that it is not needed; until there is one, it must stay. (I3) A log
+// that is made anew is not the one that the older header names: then that header is written first (change_header).
+ty_status settle_files(image &im, opening &state) {
+    const uint64_t named_log = im.header.current.log_identity;
+    const bool replaces_log = named_log && state.log_identity && named_log != state.log_identity;
+    bool made = false;
+    if (ty_status status = settle_name(im))
+        return status;
+    if (replaces_log || state.journal.missing)
+        if (ty_status status = flush_image(im.backing, im.header))
+            return status;
+    if (state.journal.missing)
+        if (ty_status status = create_journal(im, &made))
+            return status;
+    state.report.journal_recreated = state.journal.missing;
+    ty_status status = make_log(im, state);
+    if (!status)
+        status = start_upper(im, state);
+    if (status) {
+        if (made && !detach_unfinished(im, state)) // nothing else was written yet (I7)
+            im.journal.remove_quietly(im.journal_path);
+        return status;
+    }
+    if ((status = settle_journal(im, state.journal.scan.batches)))
+        return status;
+    if (!replaces_log && (status = settle_image(im, state.report.header_repaired)))
+        return status;
+    return renew_batches(im, state.journal.scan.batches);
+}
+
+// Whatever refuses the open does so here, where that can be: nothing is changed yet (I7).
+ty_status check_all(image &im, opening &state, uint64_t limit_bytes, bool attaches, bool applies) {
+    if (im.read_only)
+        if (ty_status status = check_fits_reader(im, state))
+            return status;
+    if (attaches)
+        if (ty_status status = check_attach(im))
+            return status;
+    if (ty_status status = make_ready(im, state))
+        return status;
+    if (ty_status status = check_memory(im, state, limit_bytes, applies))
+        return status;
+    return ask_for_log(im, state);
+}
+
+// Changes of the files that the open asks for, or that an earlier one left unfinished.
+ty_status change_files(image &im, opening &state) {
+    uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
+    bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind) && !im.read_only;
+    bool applies = exceeds_memory(state) && !im.read_only;
+    if (attaches)
+        im.kind = TY_SNAPSHOT; // for its memory: the header follows
+    if (ty_status status = check_all(im, state, limit_bytes, attaches, applies); status || im.read_only)
+        return status;
+    if (im.journal.is_open() && !attaches)
+        if (ty_status status = im.journal.protect(im.backing)) // N4: the image's permissions may be others now
+            return status;
+    if (ty_status status = settle_files(im, state))
+        return status;
+    if (ty_status status = finish_clearing(im))
+        return status;
+    if (attaches)
+        if (ty_status status = attach_journal(im, state))
+            return status;
+    if (ty_status status = change_header(im, state))
+        return status;
+    im.kind = ty_kind(im.header.current.kind);
+    if (applies)
+        if (ty_status status = apply_early(im, state))
+            return status;
+    if (limit_bytes > im.header.current.limit_bytes) {
+        if (ty_status status = raise_files(im, limit_bytes))
+            return status;
+        state.report.raised = true;
+    }
+    return TY_OK;
+}
+
+// What the files say is done.
+ty_status start_heap(image &im, opening &state) {
+    memcpy(im.identity, im.header.current.identity, sizeof im.identity);
+    if (im.read_only)
+        return TY_OK;
+    if (ty_status status = begin_open(im, state))
+        return status;
+    os::lock_guard guard(im.work); // from here on the header is the applier's
+    im.apply_wanted = im.unapplied.first != nullptr;
+    im.changed.notify_all();
+    return TY_OK;
+}
+
+// A raise is finished by the heap itself; what it moved becomes durable with a snapshot of its own.
+ty_status raise_heap(image &im) {
+    if (im.read_only || heap_limit(im.heap) == im.mapped_bytes)
+        return TY_OK;
+    if (ty_status status = heap_raise(im.heap, im.mapped_bytes))
+        return status;
+    uint64_t epoch = 0;
+    if (ty_status status = image_snapshot_start(im.heap, nullptr, &epoch))
+        return status;
+    return has_journal(im.kind) ? image_snapshot_wait(im.heap, epoch) : TY_OK;
+}
+
+const char *found_text(ty_found found) {
+    switch (found) {
+    case TY_FOUND_NOTHING:
+        return "created";
+    case TY_FOUND_CLOSED:
+        return "was closed in order";
+    case TY_FOUND_CLOSED_BATCHES:
+        return "was closed in order, with snapshots still to apply to the image";
+    case TY_FOUND_DIED:
+        return "its process died between snapshots";
+    case TY_FOUND_DIED_WRITING:
+        return "its process died while a snapshot was being written; that one never counted";
+    case TY_FOUND_DIED_APPLYING:
+        return "its process died with snapshots still to apply to the image";
+    }
+    return "";
+}
+
+void fill_report(const image &im, opening &state) {
+    ty_report &report = state.report;
+    report.struct_size = sizeof report;
+    report.kind = im.kind;
+    report.duration_ns = os::now_ns() - state.started_ns;
+    if (im.tracking)
+        report.tracking = tracking_of(im.tracker.method());
+    int length = snprintf(
+        report.text, sizeof report.text, "%s; epoch %llu, %llu pages from %llu unapplied snapshots%s%s%s%s%s%s",
+        found_text(report.found), (unsigned long long)report.epoch, (unsigned long long)report.pages_restored,
+        (unsigned long long)report.batches_restored,
+        report.maybe_inconsistent ? "; an archive heap that died: its content may be a mixture" : "",
+        report.header_repaired ? "; one header of the image was damaged, the other served" : "",
+        report.journal_recreated ? "; the journal was missing or old, and not needed" : "",
+        state.upgraded ? "; the files were upgraded from format version 1" : "",
+        report.attached ? "; a journal was attached" : "", report.raised ? "; the limit was raised" : "");
+    if (length < 0)
+        report.text[0] = '\0';
+}
+
+ty_status create(image &im, opening &state) {
+    im.kind = state.options.kind == TY_KIND_DEFAULT ? TY_SNAPSHOT : state.options.kind;
+    if (!state.options.limit_bytes)
+        state.options.limit_bytes = heap_limit_default;
+    state.report.found = TY_FOUND_NOTHING;
+    state.report.created = true;
+    if (ty_status status = make_ready(im, state))
+        return status;
+    if (ty_status status = create_files(im, state.options, state.hook))
+        return status;
+    state.log_identity = im.header.current.log_identity;
+    return TY_OK;
+}
+
+ty_status open_or_create(image &im, opening &state) {
+    ty_open_mode mode = state.options.mode;
+    if (mode != TY_CREATE_NEW) {
+        ty_status status = open_files(im, state);
+        if (status != TY_E_NOT_FOUND || im.backing.is_open() || mode != TY_OPEN_OR_CREATE) {
+            if (status || (status = change_files(im, state)))
+                return status;
+            return im.heap ? TY_OK : take_memory(im, state);
+        }
+    }
+    if (ty_status status = create(im, state))
+        return status;
+    state.made = true;
+    return start_memory(im, state);
+}
+
+void take_over_batches(image &im, opening &state) {
+    const image_header_2 &header = im.header.current;
+    state.report.batches_restored = state.journal.scan.batches.count + state.applied_batches;
+    state.report.pages_restored = state.journal.scan.batches.pages() + state.applied_pages;
+    state.report.batches_discarded = state.journal.scan.discarded;
+    const batch *newest = state.journal.scan.batches.last;
+    os::lock_guard guard(im.work);
+    im.durable_epoch = newest ? newest->epoch : header.epoch;
+    state.report.epoch = im.durable_epoch; // a raise goes on to an epoch of its own
+    im.durable_nonce = newest ? newest->nonce : header.nonce;
+    im.durable_mark = newest ? newest->mark : mark_of(header);
+    im.journal_end = newest ? newest->end : header.journal_next;
+    im.unapplied = state.journal.scan.batches;
+    state.journal.scan.batches = {};
+}
+
+// Before anything is built on that, it is durable where that matters.
+ty_status mark_open(image &im, const image_open_hook *hook) {
+    im.header.current.state = uint32_t(image_state::open);
+    im.header.current.log_settled = 0;
+    im.header.current.owner_process = os::process_id();
+    // An archive's pages may reach the disk at any moment from now on: both headers must say so before (I16).
+    if (im.kind == TY_ARCHIVE)
+        return archive_mark_open(im);
+    if (ty_status status = write_header(im.backing, im.header))
+        return status;
+    // The log's first commit may reach the disk, after which a missing log is a loss. A snapshot heap's first batch
+    // makes the mark durable (I8).
+    return im.kind == TY_SNAPSHOT ? TY_OK : name_open(im, hook);
+}
+
+} // namespace
+
+ty_status begin_open(image &im, opening &state) {
+    if (state.begun)
+        return TY_OK;
+    if (has_journal(im.kind)) {
+        uint64_t size = 0;
+        if (ty_status status = im.journal.get_size(&size))
+            return status;
+        im.writer.allocated_end = size / page_bytes * page_bytes;
+    }
+    state.begun = true;
+    return mark_open(im, state.hook);
+}
+
+heap_owner snapshot_owner(image &im) {
+    heap_owner owner{};
+    owner.context = &im;
+    owner.create_table = create_table_aside;
+    owner.provide = [](void *, void *address, size_t bytes) {
+        os::dump(address, bytes, true);
+        return TY_OK;
+    };
+    // Free pages lose their private copies; what shows then is what the image holds, which nobody needs either.
+    owner.give_back = [](void *, void *address, size_t bytes) {
+        (void)os::decommit(address, bytes);
+        return false;
+    };
+    return owner;
+}
+
+ty_status image_open(const char *path, const ty_open_options &given, const image_open_hook *hook, ty_heap **heap,
+                     ty_report *report) {
+    opening state;
+    state.hook = hook;
+    state.options = with_defaults(given);
+    image *im = nullptr;
+    if (ty_status status = image_create(path, state.options, &im))
+        return status;
+    ty_status status = open_or_create(*im, state);
+    if (!status) {
+        take_over_batches(*im, state);
+        if (!(status = start_heap(*im, state)) && !(status = raise_heap(*im)) && !(status = start_upper(*im, state)))
+            leave_unused_out_of_dumps(*im);
+    }
+    if (status) {
+        ty_error error = keep_error();
+        error.status = status;
+        if (state.upper_started)
+            state.hook->give_up(state.hook->context);
+        if (state.made)
+            remove_files(*im);
+        image_teardown(im);
+        return report_error(error);
+    }
+    fill_report(*im, state);
+    if (report)
+        *report = state.report;
+    *heap = im->heap;
+    return TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,170 @@
+// How the memory of a heap comes to be: the image mapped, and over it what the image does not hold yet.
+#include "../snapshots/snapshots.hpp"
+#include "open_steps.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// The image at its address.
+ty_status map_image(image &im, bool writable) {
+    const image_header_2 &header = im.header.current;
+    uint32_t flags = im.kind == TY_ARCHIVE && !im.read_only ? TY_MAP_SHARED : 0;
+    if (writable)
+        flags |= TY_MAP_WRITE;
+    void *base = reinterpret_cast<void *>(header.base);
+    if (ty_status status = im.backing.map(base, header.limit_bytes, image_pages_offset_1, flags))
+        return status;
+    im.base = static_cast<char *>(base);
+    im.mapped_bytes = header.limit_bytes;
+    note_file_system(im);
+    cover_holes(im, writable);
+    return TY_OK;
+}
+
+ty_status copy_to_heap(void *context, const page_copy *copies, size_t count, const char *bytes) {
+    const image &im = *static_cast<image *>(context);
+    for (size_t i = 0; i < count; ++i) {
+        if (ty_status status = fill_holes(im, copies[i].page, 1))
+            return status;
+        memcpy(im.base + copies[i].page * page_bytes, bytes + i * page_bytes, page_bytes);
+    }
+    return TY_OK;
+}
+
+// Maps the image and puts the pages of batches that it does not hold yet over it.
+ty_status map_heap(image &im, opening &state) {
+    bool restores = state.journal.scan.batches.count != 0;
+    // A log is replayed even where nothing is to be changed: image_freeze protects the heap then.
+    if (ty_status status = map_image(im, !im.read_only || restores || im.kind == TY_TRANSACTIONAL))
+        return status;
+    for (const batch *b = state.journal.scan.batches.first; b; b = b->next)
+        if (ty_status status = read_batch(im.journal, *b, {&im, copy_to_heap}))
+            return status;
+    if (im.read_only && restores && im.kind != TY_TRANSACTIONAL)
+        return os::protect(im.base, im.mapped_bytes, false);
+    return TY_OK;
+}
+
+// What batches hold of pages [first, first + count) is put over what is mapped.
+ty_status restore_pages(const image &im, const batch_list &batches, uint64_t first, uint64_t count) {
+    io_buffer buffer;
+    if (ty_status status = buffer.create(page_bytes))
+        return status;
+    for (const batch *b = batches.first; b; b = b->next)
+        for (size_t i = 0; i < b->copies.count; ++i) {
+            const page_copy &copy = b->copies.items[i];
+            if (copy.page < first || copy.page - first >= count)
+                continue;
+            if (ty_status status = im.journal.read(copy.offset, buffer.data(), page_bytes))
+                return status;
+            if (ty_status status = fill_holes(im, copy.page, 1))
+                return status;
+            memcpy(im.base + copy.page * page_bytes, buffer.data(), page_bytes);
+        }
+    return TY_OK;
+}
+
+// Pages never used become anonymous memory: a first touch costs a page of zeros, and not a page of the kernel's file
+// cache besides; and on a file system in memory that is full, it would be a SIGBUS. Everywhere else reading ahead pays,
+// unless memory cannot hold the heap: then it pushes out pages in use. (I15)
+ty_status prepare_memory(image &im) {
+    if (heap_used_bytes(im.heap) > memory_for(0) / 4)
+        os::advise_random(im.base, im.mapped_bytes);
+    if (ty_status status = fill_used_holes(im))
+        return status;
+    if (im.read_only || im.kind == TY_ARCHIVE)
+        return TY_OK;
+    im.fresh_count = heap_unused(im.heap, im.mapped_bytes, im.fresh);
+    for (size_t i = 0; i < im.fresh_count; ++i)
+        if (ty_status status = os::replace_with_memory(im.fresh[i].address, im.fresh[i].bytes))
+            return status;
+    return TY_OK;
+}
+
+// The heap's memory holds what is committed; what is written from now on is dirty.
+ty_status start_tracking(image &im, ty_tracking tracking) {
+    uint64_t page_count = im.mapped_bytes / page_bytes;
+    if (ty_status status = im.dirty.create(page_count))
+        return status;
+    if (ty_status status = im.in_flight.create(page_count))
+        return status;
+    if (ty_status status = im.tracker.start(im.base, page_count, method_of(tracking), used_parts(im).ranges()))
+        return status;
+    im.tracking = true;
+    return TY_OK;
+}
+
+// What the service root leads to; NULL: nothing that has a first word.
+const char *service_of(const ty_heap *heap) {
+    const auto *service = static_cast<const char *>(heap_service_root(heap));
+    return service && uintptr_t(service) % sizeof(uint64_t) == 0 ? service : nullptr;
+}
+
+// What heap_attach and the layer above look at, of the heap as it will be.
+ty_status look_into_heap(image &im, opening &state) {
+    const batch_list &batches = state.journal.scan.batches;
+    if (ty_status status = restore_pages(im, batches, 0, heap_header_pages))
+        return status;
+    ty_heap *heap = nullptr;
+    if (ty_status status = heap_attach(im.base, im.mapped_bytes, heap_owner{}, false, &heap))
+        return status;
+    const char *service = service_of(heap);
+    heap_detach(heap);
+    if (!service)
+        return TY_OK;
+    if (ty_status status = restore_pages(im, batches, uint64_t(service - im.base) / page_bytes, 1))
+        return status;
+    memcpy(&state.service_word, service, sizeof state.service_word);
+    return TY_OK;
+}
+
+} // namespace
+
+// What is mapped becomes a heap. Of one that is mapped privately nothing reaches the files (I5).
+ty_status start_memory(image &im, const opening &state) {
+    heap_owner owner = im.kind == TY_ARCHIVE ? archive_owner(im) : snapshot_owner(im);
+    bool writable = !im.read_only || im.kind == TY_TRANSACTIONAL; // until image_freeze
+    if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
+        return status;
+    heap_set_image(im.heap, &im);
+    leave_unused_out_of_dumps(im);
+    if (ty_status status = prepare_memory(im))
+        return status;
+    return im.read_only || !has_journal(im.kind) ? TY_OK : start_tracking(im, state.options.tracking);
+}
+
+ty_status take_memory(image &im, opening &state) {
+    if (ty_status status = map_heap(im, state))
+        return status;
+    if (ty_status status = start_memory(im, state))
+        return status;
+    if (has_journal(im.kind))
+        copies_start(im, state.journal.scan.batches);
+    return TY_OK;
+}
+
+ty_status probe_address(const image &im, uint64_t limit_bytes) {
+    void *reserved = nullptr;
+    if (ty_status status = os::reserve(im.header.current.base, limit_bytes, page_bytes, &reserved))
+        return status;
+    return os::release(reserved, limit_bytes);
+}
+
+ty_status probe_heap(image &im, opening &state) {
+    if (ty_status status = map_image(im, !im.read_only))
+        return status;
+    if (ty_status status = look_into_heap(im, state))
+        return status;
+    void *base = im.base;
+    im.base = nullptr;
+    return im.backing.unmap(base, im.mapped_bytes);
+}
+
+void read_service_word(const ty_heap *heap, opening &state) {
+    if (const char *service = service_of(heap))
+        memcpy(&state.service_word, service, sizeof state.service_word);
+}
+
+} // namespace taiyen

@@ -1,0 +1,82 @@
+// The steps of opening and creating, shared by open.cpp, create.cpp, raise.cpp and others.
+#pragma once
+
+#include "../snapshots/snapshots.hpp"
+
+namespace taiyen {
+
+// What an open learns on its way.
+struct opening {
+    ty_open_options options{};
+    ty_report report{};
+    journal_contents journal;
+    bool upgraded = false;        // from format version 1
+    bool made = false;            // the heap's files, under their names
+    bool begun = false;           // begin_open was called
+    bool upper_started = false;   // the hook's start was
+    uint64_t applied_batches = 0; // before the heap was mapped
+    uint64_t applied_pages = 0;
+    uint64_t started_ns = os::now_ns();
+    const image_open_hook *hook = nullptr;
+    uint64_t log_identity = 0; // that the header is to have
+    uint64_t other_log = 0;    // that the older of the two headers names
+    uint64_t service_word = 0; // of the heap as it is: see image_log
+    ~opening() { journal.scan.batches.clear(); }
+};
+
+// create.cpp: makes the files of a new heap and leaves them open, locked, mapped and formatted in `im` (I6).
+// TY_E_EXISTS: somebody else was faster. hook may be NULL.
+ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook);
+
+// create.cpp: makes a journal that holds nothing, in place of none or of one that is of no consequence: whole before it
+// has its name, which is durable when it returns. Failing, it leaves none that it made; *made: there was none.
+ty_status create_journal(image &im, bool *made);
+// Before it, where the image knows of none: refuses if there is one that may be needed, and locks what is there.
+ty_status check_journal_place(image &im);
+
+// open_checks.cpp: refusals, before anything is changed (I7). Locks the image; TY_E_BUSY: it is open elsewhere.
+ty_status lock_image(image &im);
+ty_status check_features(const image &im);
+ty_status check_counters(const image &im, const opening &state);
+ty_status check_attach(image &im);
+
+// open_memory.cpp: the image mapped, and what batches hold beyond it; a heap of it, and its written pages tracked.
+ty_status take_memory(image &im, opening &state);
+ty_status start_memory(image &im, const opening &state); // the same of what is mapped
+// Whether that could be done, asked before the files are changed (I7): whether the place is free,
+ty_status probe_address(const image &im, uint64_t limit_bytes);
+// and whether a heap is there. Also finds the service word.
+ty_status probe_heap(image &im, opening &state);
+// The same word of a heap that is there with all its memory.
+void read_service_word(const ty_heap *heap, opening &state);
+
+// open.cpp: the header says that the heap is open; where its kind needs it, all files durably name this open (I8).
+// Does nothing the second time.
+ty_status begin_open(image &im, opening &state);
+
+// early_apply.cpp: whether the batches are more than memory may hold.
+bool exceeds_memory(const opening &state);
+// TY_E_MEMORY where that is so for a heap that is opened for reading, which must take them all.
+ty_status check_fits_reader(const image &im, const opening &state);
+// Applies the batches before the heap is mapped. The files were checked and settled, and all of them name their heap.
+ty_status apply_early(image &im, opening &state);
+
+// raise.cpp: the file takes a larger limit; the heap's own tables follow later.
+ty_status raise_files(image &im, uint64_t limit_bytes);
+
+// raise.cpp: clears what a raise left to clear, if anything.
+ty_status finish_clearing(image &im);
+
+// settle.cpp: makes durable what the open believes, the newest batch and the header. Nothing is changed.
+ty_status settle_journal(image &im, const batch_list &batches);
+// The journal's name. Nothing is changed, and no other folder is flushed later: it may be renamed while the heap is
+// open.
+ty_status settle_name(const image &im);
+ty_status settle_image(image &im, bool other_slot_damaged);
+// After both: what a flush alone may not make durable. A write that a failed flush covered stays in doubt whatever is
+// flushed later, and the process that saw it fail may have died. So unless the header knows of the newest batch, all of
+// them are written once more, beside the old ones, which stay as they are until both headers name the new place. Where
+// the disk has no room for that, the flush was all. O(bytes of the batches).
+ty_status renew_batches(image &im, batch_list &batches);
+
+} // namespace taiyen

@@ -1,0 +1,225 @@
+// Apply: the batches' pages go to their places in the image (I1).
+#include "../files/files.hpp"
+#include "image_runtime.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace taiyen {
+namespace {
+
+// Which copies a newer copy of the same page makes superfluous, over all batches in order.
+class superseded_copies {
+public:
+    superseded_copies() = default;
+    superseded_copies(const superseded_copies &) = delete;
+    superseded_copies &operator=(const superseded_copies &) = delete;
+    ~superseded_copies() { free(bits_); }
+
+    ty_status find(const batch *first, const batch *last) {
+        uint64_t count = 0, previous = 0;
+        bool ascending = true; // then nothing is there twice
+        for (const batch *b = first;; b = b->next) {
+            for (size_t i = 0; i < b->copies.count; ++i, ++count) {
+                ascending = ascending && (count == 0 || b->copies.items[i].page > previous);
+                previous = b->copies.items[i].page;
+            }
+            if (b == last)
+                break;
+        }
+        return ascending ? TY_OK : mark(first, last, count);
+    }
+    bool contains(uint64_t index) const { return bits_ && (bits_[index / 64] >> (index % 64) & 1); }
+
+private:
+    struct reference {
+        uint64_t page;
+        uint64_t index;
+    };
+
+    ty_status mark(const batch *first, const batch *last, uint64_t count) {
+        auto *references = static_cast<reference *>(malloc(count * sizeof(reference)));
+        bits_ = static_cast<uint64_t *>(calloc((count + 63) / 64, sizeof *bits_));
+        if (!references || !bits_) {
+            free(references);
+            return failure(TY_E_MEMORY, "sort %llu pages to apply", (unsigned long long)count)
+                .remedy("free memory; nothing is lost, and it is tried again");
+        }
+        uint64_t index = 0;
+        for (const batch *b = first;; b = b->next) {
+            for (size_t i = 0; i < b->copies.count; ++i, ++index)
+                references[index] = {b->copies.items[i].page, index};
+            if (b == last)
+                break;
+        }
+        std::sort(references, references + count, [](const reference &a, const reference &b) {
+            return a.page != b.page ? a.page < b.page : a.index < b.index;
+        });
+        for (uint64_t i = 0; i + 1 < count; ++i)
+            if (references[i].page == references[i + 1].page)
+                bits_[references[i].index / 64] |= uint64_t{1} << (references[i].index % 64);
+        free(references);
+        return TY_OK;
+    }
+
+    uint64_t *bits_ = nullptr;
+};
+
+struct apply_sink {
+    image *im;
+    const superseded_copies *superseded;
+    page_sums sums;
+    uint64_t index = 0; // of the next copy, over all batches
+    uint64_t bytes = 0;
+
+    // Writes the pages of a piece of the journal to their places, neighbours together.
+    static ty_status pages(void *context, const page_copy *copies, size_t count, const char *bytes) {
+        auto &self = *static_cast<apply_sink *>(context);
+        ty_write writes[chunk_pages_1];
+        size_t write_count = 0;
+        for (size_t i = 0, n = 0; i < count; i += n) {
+            n = 1;
+            if (self.superseded->contains(self.index + i))
+                continue;
+            while (i + n < count && copies[i + n].page == copies[i].page + n &&
+                   !self.superseded->contains(self.index + i + n))
+                ++n;
+            writes[write_count++] = {image_pages_offset_1 + copies[i].page * page_bytes, bytes + i * page_bytes,
+                                     n * page_bytes};
+            for (size_t k = i; k < i + n; ++k)
+                if (ty_status status = self.sums.set(copies[k].page, copies[k].sum))
+                    return status;
+            self.bytes += n * page_bytes;
+        }
+        self.index += count;
+        if (ty_status status = self.im->backing.write_many(writes, write_count))
+            return status;
+        self.lend_a_hand();
+        return TY_OK;
+    }
+
+    // A snapshot that is being written comes first: somebody waits for it.
+    void lend_a_hand() {
+        while (writer_help(*im)) {
+        }
+        os::lock_guard guard(im->work);
+        if (writer_ready(im->writer))
+            writer_finish(*im);
+    }
+};
+
+// Brings the image itself to the content of `last`, durably.
+ty_status write_pages(image &im, const batch *first, const batch *last) {
+    superseded_copies superseded;
+    if (ty_status status = superseded.find(first, last))
+        return status;
+    apply_sink sink{&im, &superseded, {}};
+    if (ty_status status = sink.sums.start(im.backing, im.header.current.sums_offset))
+        return status;
+    for (const batch *b = first;; b = b->next) {
+        if (ty_status status = read_batch(im.journal, *b, {&sink, apply_sink::pages}))
+            return status;
+        if (b == last)
+            break;
+    }
+    if (ty_status status = sink.sums.write())
+        return status;
+    os::lock_guard guard(im.work);
+    im.stats.image_bytes += sink.bytes;
+    return TY_OK;
+}
+
+ty_status apply_until(image &im, const batch *first, const batch *last, bool open_named) {
+    image_header_2 &header = im.header.current;
+    if (!open_named) // I8: an older image must not seem to need nothing once its batches are gone
+        if (ty_status status = name_open(im, nullptr))
+            return status;
+    // Where only writing the headers failed, one of them may say already that the image holds a batch: then a restore
+    // would not repair its pages, and they must not be written again (I1).
+    while (first != last && first->epoch <= header.epoch)
+        first = first->next;
+    if (first->epoch > header.epoch) {
+        if (ty_status status = write_pages(im, first, last))
+            return status;
+        if (ty_status status = flush_image(im.backing, im.header))
+            return status;
+        header.epoch = last->epoch;
+        header.nonce = last->nonce;
+        header.journal_next = last->end;
+        set_mark(header, last->mark);
+    }
+    {
+        os::lock_guard guard(im.work);
+        header.durable_epoch = im.durable_epoch;
+    }
+    return write_header_twice(im.backing, im.header);
+}
+
+} // namespace
+
+ty_status apply_batches(image &im) {
+    os::lock_guard guard(im.work);
+    while (im.applying)
+        im.changed.wait(im.work);
+    const batch *first = im.unapplied.first;
+    const batch *last = im.unapplied.last;
+    if (!first)
+        return TY_OK;
+    im.applying = true;
+    bool open_named = im.open_named;
+    im.work.unlock();
+    ty_status status = apply_until(im, first, last, open_named);
+    ty_error error = status ? keep_error() : ty_error{};
+    im.work.lock();
+    im.applying = false;
+    im.apply_error = error;
+    if (!status) {
+        uint64_t applied = last->epoch;
+        while (im.unapplied.first && im.unapplied.first->epoch <= applied)
+            im.unapplied.pop(); // I1: both headers say so, durably
+    }
+    im.changed.notify_all();
+    writer_trim(im); // a quiet moment, most likely
+    return status;
+}
+
+ty_status image_work(ty_heap *heap) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_writer(im, "do background work"))
+        return status;
+    if (!has_journal(im.kind))
+        return TY_OK;
+    os::lock_guard guard(im.work);
+    while (im.writer.open && im.writer.sealed) { // what was started counts as work, too
+        uint64_t epoch = im.writer.target->epoch;
+        im.work.unlock();
+        ty_status status = image_snapshot_wait(heap, epoch);
+        im.work.lock();
+        if (status)
+            return status;
+    }
+    if (im.thread_count == 0) {
+        im.work.unlock();
+        ty_status status = apply_batches(im);
+        im.work.lock();
+        return status;
+    }
+    while (im.applying) // what began before may fail of what is over
+        im.changed.wait(im.work);
+    im.apply_error.status = TY_OK;
+    im.apply_wanted = true;
+    im.changed.notify_all();
+    while (im.unapplied.first && !im.apply_error.status)
+        im.changed.wait(im.work);
+    return im.apply_error.status ? report_error(im.apply_error) : TY_OK;
+}
+
+ty_status image_work_status(ty_heap *heap) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_process(im, "tell how background work went"))
+        return status;
+    os::lock_guard guard(im.work);
+    return im.apply_error.status ? report_error(im.apply_error) : TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,447 @@
+#include "../files/files.hpp"
+#include "image_runtime.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uint32_t prefetch_pages = 2; // so far ahead
+constexpr size_t prefetch_bytes = 256; // and so much: measured, 150 to 115 ms for 100,000 scattered pages
+constexpr size_t slots_min = 2;        // one is filled while the other is written
+constexpr size_t staging_step_bytes = size_t{15} << 20; // beyond what is needed at once
+// Disk blocks are allocated in steps, each a part of what there is: with each the journal's header is written (I9).
+constexpr uint64_t journal_step_bytes = uint64_t{1} << 20;
+constexpr uint64_t journal_step_part = 8;
+
+uint64_t batch_bytes(uint64_t pages) {
+    uint64_t chunks = (pages + chunk_pages_1 - 1) / chunk_pages_1;
+    return pages * page_bytes + (chunks ? chunks : 1) * page_bytes;
+}
+
+// Allocates disk blocks up to `end`, so that a full disk is known before anything is written.
+ty_status allocate_journal(image &im, uint64_t end) {
+    batch_writer &writer = im.writer;
+    if (end <= writer.allocated_end)
+        return TY_OK;
+    uint64_t wanted =
+        (end + end / journal_step_part + journal_step_bytes - 1) / journal_step_bytes * journal_step_bytes;
+    ty_status status = im.journal.allocate(writer.allocated_end, wanted - writer.allocated_end);
+    if (status == TY_E_SPACE) {
+        wanted = end;
+        status = im.journal.allocate(writer.allocated_end, wanted - writer.allocated_end);
+    }
+    if (status == TY_E_UNSUPPORTED) // this storage cannot: writes will tell
+        status = im.journal.set_size(wanted);
+    if (status == TY_OK)
+        writer.allocated_end = wanted;
+    return status;
+}
+
+// Where a batch of so many bytes (0: not known) may be written; false: nowhere before the journal is applied. Under
+// work. (I1)
+bool find_room(const image &im, uint64_t bytes, uint64_t *position) {
+    const batch *oldest = im.unapplied.first;
+    if (!oldest) {
+        *position = journal_front_2;
+        return true;
+    }
+    *position = im.journal_end;
+    if (im.journal_end <= oldest->start) // the newest batch is in front of the oldest: room lies between them
+        return bytes && *position + bytes <= oldest->start;
+    if (bytes && journal_front_2 + bytes <= oldest->start)
+        *position = journal_front_2;
+    return true;
+}
+
+void reset_writer(batch_writer &writer, batch_outcome outcome) {
+    staging &ring = writer.ring;
+    uint32_t faded = ring.wanted - (ring.wanted + 7) / 8;
+    ring.wanted = ring.most_in_use > faded ? ring.most_in_use : faded;
+    ring.clear(ring.touched);
+    writer.open = writer.sealed = writer.finishing = writer.failing = false;
+    writer.target = nullptr;
+    writer.filled = writer.written = 0;
+    writer.outcome = outcome;
+}
+
+// Under work.
+void batch_failed(image &im) {
+    batch_writer &writer = im.writer;
+    writer.failed_epoch = writer.target->epoch;
+    writer.failed_error = writer.error;
+    batch_destroy(writer.target);
+    reset_writer(writer, batch_outcome::failed);
+}
+
+// Under work.
+void batch_durable(image &im) {
+    batch_writer &writer = im.writer;
+    batch *b = writer.target;
+    b->end = writer.position;
+    b->mark = im.durable_mark = writer.mark;
+    im.unapplied.append(b);
+    im.durable_epoch = b->epoch;
+    im.durable_nonce = b->nonce;
+    im.journal_end = b->end;
+    im.apply_wanted = true;
+    im.stats.snapshots += 1;
+    im.stats.pages += b->copies.count;
+    im.stats.last_bytes = writer.bytes;
+    im.stats.last_durable_ns = os::now_ns() - writer.started_ns;
+    reset_writer(writer, batch_outcome::durable);
+}
+
+// The heap's pages may be written by others meanwhile (preflush): a torn copy is then superseded by a later one, since
+// the page was protected before it was copied. ThreadSanitizer need not know.
+[[gnu::no_sanitize_thread]] void copy_page(char *to, const char *from) {
+#if defined(__SANITIZE_THREAD__)
+    for (size_t i = 0; i < page_bytes; i += sizeof(uint64_t))
+        *reinterpret_cast<volatile uint64_t *>(to + i) = *reinterpret_cast<const volatile uint64_t *>(from + i);
+#else
+    memcpy(to, from, page_bytes);
+#endif
+}
+
+void fill_chunk(const image &im, char *memory, const uint64_t *pages, uint32_t count) {
+    auto *header = reinterpret_cast<chunk_header_1 *>(memory);
+    memset(header, 0, sizeof *header);
+    for (uint32_t i = 0; i < count; ++i) {
+        header->entries[i].page = pages[i];
+        // Dirty pages lie scattered: the walk of their page tables overlaps with the copy before.
+        if (i + prefetch_pages < count)
+            for (size_t byte = 0; byte < prefetch_bytes; byte += 64)
+                __builtin_prefetch(im.base + pages[i + prefetch_pages] * page_bytes + byte);
+        copy_page(memory + chunk_bytes(i), im.base + pages[i] * page_bytes);
+    }
+    header->count = count;
+}
+
+// Waits for an empty slot, writing chunks meanwhile. Fails when the batch does.
+ty_status take_slot(image &im, uint32_t *slot) {
+    for (;;) {
+        {
+            os::lock_guard guard(im.work);
+            if (im.writer.failing)
+                return report_error(im.writer.error);
+            *slot = im.writer.ring.take_empty();
+            if (*slot != staging::none)
+                return TY_OK;
+            if (!im.writer.has_work()) {
+                im.changed.wait(im.work);
+                continue;
+            }
+        }
+        writer_help(im);
+    }
+}
+
+// Hands a filled chunk on.
+ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
+    batch_writer &writer = im.writer;
+    auto *header = reinterpret_cast<chunk_header_1 *>(writer.ring.slot_memory(slot));
+    if (ty_status status = allocate_journal(im, writer.position + chunk_bytes(count)))
+        return status;
+    os::lock_guard guard(im.work);
+    batch &b = *writer.target;
+    if (ty_status status = b.copies.reserve(count))
+        return status;
+    header->magic = chunk_magic_1;
+    header->version = image_version_2;
+    memcpy(header->identity, im.identity, sizeof header->identity);
+    header->epoch = b.epoch;
+    header->nonce = b.nonce;
+    header->previous_nonce = writer.previous_nonce;
+    header->attempt = writer.attempt;
+    header->index = writer.filled;
+    header->flags = last ? chunk_last_1 : 0;
+    header->batch_pages = last ? b.copies.count + count : 0;
+    if (last) {
+        header->log_position = writer.mark.position;
+        header->log_session = writer.mark.session;
+        header->log_sequence = writer.mark.sequence;
+    }
+    writer.ring.slots[slot] = {writer.position, b.copies.count, count, staging::none};
+    writer.ring.put(writer.ring.filled, slot);
+    for (uint32_t i = 0; i < count; ++i)
+        b.copies.items[b.copies.count++] = {header->entries[i].page, 0, writer.position + chunk_bytes(i)};
+    writer.position += chunk_bytes(count);
+    writer.filled += 1;
+    writer.sealed = last;
+    im.changed.notify_all();
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status staging::create(size_t bytes) {
+    size_t count = bytes / staging_slot_bytes;
+    count = count < slots_min ? slots_min : count;
+    count = count < none ? count : none - 1;
+    slot_count = static_cast<uint32_t>(count);
+    slots = static_cast<staging_slot *>(calloc(count, sizeof *slots));
+    if (!slots)
+        return failure(TY_E_MEMORY, "make a table of %zu staging slots", count);
+    if (ty_status status = memory.create_aside(count * staging_slot_bytes, os::huge_page_bytes))
+        return status;
+    return memory.provide(slots_min * staging_slot_bytes);
+}
+
+void staging::destroy() {
+    memory.destroy();
+    free(slots);
+    *this = {};
+}
+
+// In steps, so that it is rare; less where there is not so much.
+bool staging::has_memory(uint32_t slot) {
+    size_t needed = (size_t{slot} + 1) * staging_slot_bytes;
+    size_t before = memory.provided();
+    if (needed <= before)
+        return true;
+    size_t roomy = std::min(needed + staging_step_bytes, size_t{slot_count} * staging_slot_bytes);
+    if (memory.provide(roomy) != TY_OK && memory.provide(needed) != TY_OK)
+        return false;
+    os::advise_huge(memory.as<char>() + before, memory.provided() - before);
+    return true;
+}
+
+uint32_t staging::take_empty() {
+    uint32_t slot = empty;
+    if (slot != none)
+        empty = slots[slot].next;
+    else if (touched < slot_count && has_memory(touched))
+        slot = touched++;
+    else
+        return none;
+    in_use += 1;
+    most_in_use = in_use > most_in_use ? in_use : most_in_use;
+    return slot;
+}
+
+void staging::put_empty(uint32_t slot) {
+    slots[slot].next = empty;
+    empty = slot;
+    in_use -= 1;
+}
+
+void staging::put(line &to, uint32_t slot) {
+    slots[slot].next = none;
+    (to.first == none ? to.first : slots[to.last].next) = slot;
+    to.last = slot;
+}
+
+uint32_t staging::take(line &from) {
+    uint32_t slot = from.first;
+    from.first = slots[slot].next;
+    return slot;
+}
+
+void staging::clear(uint32_t keep) {
+    touched = keep;
+    empty = filled.first = summed.first = none;
+    for (uint32_t slot = keep; slot-- > 0;) {
+        slots[slot].next = empty;
+        empty = slot;
+    }
+    in_use = most_in_use = 0;
+}
+
+ty_status writer_open(image &im, uint64_t pages) {
+    uint64_t bytes = pages ? batch_bytes(pages) : 0;
+    uint64_t position = 0;
+    for (;;) {
+        {
+            os::lock_guard guard(im.work);
+            if (find_room(im, bytes, &position))
+                break;
+        }
+        if (ty_status status = apply_batches(im))
+            return status;
+    }
+    if (ty_status status = allocate_journal(im, position + bytes))
+        return status;
+    batch *b = batch_create();
+    if (!b)
+        return TY_E_MEMORY;
+    os::random_bytes(&b->nonce, sizeof b->nonce);
+    os::lock_guard guard(im.work);
+    while (im.writer.trimming)
+        im.changed.wait(im.work);
+    b->epoch = im.durable_epoch + 1;
+    b->start = position;
+    batch_writer &writer = im.writer;
+    writer.open = true;
+    writer.target = b;
+    writer.previous_nonce = im.durable_nonce;
+    writer.attempt += 1;
+    writer.position = position;
+    writer.bytes = 0;
+    return TY_OK;
+}
+
+ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last) {
+    batch_writer &writer = im.writer;
+    uint64_t done = 0;
+    do {
+        uint32_t slot;
+        if (ty_status status = take_slot(im, &slot))
+            return status;
+        auto n = uint32_t(count - done < chunk_pages_1 ? count - done : chunk_pages_1);
+        fill_chunk(im, writer.ring.slot_memory(slot), pages + done, n);
+        done += n;
+        if (ty_status status = publish_chunk(im, slot, n, last && done == count))
+            return status;
+    } while (done < count); // once the last chunk is handed on, the batch is no longer ours
+    return TY_OK;
+}
+
+namespace {
+
+// Without a lock; the slot is ours.
+void sum_chunk(const staging &ring, uint32_t slot) {
+    char *memory = ring.slot_memory(slot);
+    auto *header = reinterpret_cast<chunk_header_1 *>(memory);
+    for (uint32_t i = 0; i < ring.slots[slot].page_count; ++i)
+        header->entries[i].sum = checksum(memory + chunk_bytes(i), page_bytes);
+    header->checksum = header_checksum(*header);
+}
+
+// Writes a summed chunk and empties its slot. Under work, which it gives up meanwhile.
+void write_chunk(image &im, uint32_t number) {
+    batch_writer &writer = im.writer;
+    const staging_slot *slot = &writer.ring.slots[number];
+    const char *memory = writer.ring.slot_memory(number);
+    const auto *header = reinterpret_cast<const chunk_header_1 *>(memory);
+    uint64_t bytes = chunk_bytes(slot->page_count);
+    writer.writing += 1;
+    im.work.unlock();
+    ty_status status = im.journal.write(slot->offset, memory, bytes);
+    im.work.lock();
+    writer.writing -= 1;
+    if (status && !writer.failing) {
+        writer.failing = true;
+        writer.error = keep_error();
+    }
+    if (!status) {
+        for (uint32_t i = 0; i < slot->page_count; ++i)
+            writer.target->copies.items[slot->first_copy + i].sum = header->entries[i].sum;
+        writer.written += 1;
+        writer.bytes += bytes;
+        im.stats.journal_bytes += bytes;
+    }
+    writer.ring.put_empty(number);
+}
+
+} // namespace
+
+bool writer_help(image &im) {
+    os::lock_guard guard(im.work);
+    batch_writer &writer = im.writer;
+    if (!writer.has_work())
+        return false;
+    staging &ring = writer.ring;
+    bool summed = ring.summed.first != staging::none && writer.may_write();
+    uint32_t slot = ring.take(summed ? ring.summed : ring.filled);
+    writer.active += 1;
+    if (!summed) {
+        im.work.unlock();
+        sum_chunk(ring, slot);
+        im.work.lock();
+    }
+    if (summed || (writer.may_write() && !writer.failing))
+        write_chunk(im, slot);
+    else
+        ring.put(ring.summed, slot); // who ends a write takes it
+    writer.active -= 1;
+    im.changed.notify_all();
+    return true;
+}
+
+bool writer_ready(const batch_writer &writer) {
+    return writer.open && writer.sealed && !writer.finishing && writer.active == 0 &&
+           (writer.failing || writer.written == writer.filled);
+}
+
+namespace {
+
+// A batch that failed may stand in the journal whole. It was never acknowledged; but a process that reads it back could
+// build on it, although no later flush makes durable what a failed one covered. So it loses its first header.
+void invalidate_batch(const image &im) {
+    io_buffer zeros;
+    if (!zeros.create(page_bytes))
+        (void)im.journal.write(im.writer.target->start, zeros.data(), page_bytes); // the first failure is told
+}
+
+} // namespace
+
+void writer_finish(image &im) {
+    batch_writer &writer = im.writer;
+    writer.finishing = true;
+    bool failed = writer.failing;
+    while (!failed && !im.open_named && im.applying)
+        im.changed.wait(im.work);
+    bool names = !failed && !im.open_named;
+    if (names)
+        im.applying = true; // the image's header is ours
+    im.work.unlock();
+    ty_status status = names ? name_open(im, nullptr) : TY_OK; // I8
+    if (!status && !failed)
+        status = flush_batch(im); // I3
+    if (!failed && !status)
+        status = im.backing.check(); // the journal is of no use without it
+    ty_error error = status ? keep_error() : ty_error{};
+    failed = failed || status;
+    if (failed)
+        invalidate_batch(im);
+    im.work.lock();
+    if (names)
+        im.applying = false;
+    if (status) {
+        writer.failing = true;
+        writer.error = error;
+        writer.allocated_end = im.head.sized_bytes; // what a failed flush covered is asked for again
+    }
+    if (failed)
+        batch_failed(im);
+    else
+        batch_durable(im);
+    im.changed.notify_all();
+}
+
+void writer_trim(image &im) {
+    batch_writer &writer = im.writer;
+    constexpr uint32_t least = staging_keep_min_bytes / staging_slot_bytes;
+    constexpr uint32_t most = staging_keep_max_bytes / staging_slot_bytes;
+    uint32_t keep = writer.ring.wanted < least ? least : writer.ring.wanted > most ? most : writer.ring.wanted;
+    uint32_t touched = writer.ring.touched;
+    if (writer.open || writer.trimming || touched <= keep)
+        return;
+    writer.ring.clear(keep);
+    writer.trimming = true;
+    im.work.unlock();
+    // A failure only leaves memory in use.
+    (void)os::decommit(writer.ring.slot_memory(keep), size_t{touched - keep} * staging_slot_bytes);
+    im.work.lock();
+    writer.trimming = false;
+    im.changed.notify_all();
+}
+
+void writer_abandon(image &im) {
+    os::lock_guard guard(im.work);
+    batch_writer &writer = im.writer;
+    if (!writer.open)
+        return;
+    if (!writer.failing) {
+        writer.failing = true;
+        writer.error = keep_error();
+    }
+    while (writer.active || writer.finishing)
+        im.changed.wait(im.work);
+    if (writer.open)
+        batch_failed(im);
+    im.changed.notify_all();
+}
+
+} // namespace taiyen

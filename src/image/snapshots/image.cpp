@@ -1,0 +1,204 @@
+#include "../files/files.hpp"
+#include "image_runtime.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+
+image *image_of(ty_heap *heap) {
+    return static_cast<image *>(heap_image_of(heap));
+}
+
+ty_status check_process(const image &im, const char *operation) {
+    if (im.fork.forked())
+        return failure(TY_E_FORKED, "%s in a forked child", operation)
+            .at(im.image_path)
+            .remedy("the heap belongs to the parent process; the child may read it, and discard its copy");
+    return TY_OK;
+}
+
+ty_status image_check_path(ty_heap *heap, const char *operation) {
+    const image &im = *image_of(heap);
+    storage_file found{im.backing.storage};
+    if (ty_status status = found.open(im.image_path, 0))
+        return status;
+    image_header_2 header;
+    bool repaired = false;
+    ty_status status = read_header(found, &header, &repaired);
+    found.close();
+    const image_header_2 &own = im.header.current;
+    if (status == TY_OK && (memcmp(header.identity, own.identity, sizeof own.identity) != 0 ||
+                            memcmp(&header.open, &own.open, sizeof own.open) != 0))
+        status = failure(TY_E_MISMATCH, "%s: another file has the name of its image by now", operation)
+                     .at(im.image_path)
+                     .remedy("put the heap's own image back under this name");
+    return status;
+}
+
+ty_status check_writer(const image &im, const char *operation) {
+    if (ty_status status = check_process(im, operation))
+        return status;
+    if (im.read_only)
+        return failure(TY_E_PERMISSION, "%s: the heap was opened read-only", operation)
+            .at(im.image_path)
+            .remedy("open it for writing");
+    return TY_OK;
+}
+
+ty_status image_check_writer(ty_heap *heap, const char *operation) {
+    const image *im = image_of(heap);
+    return im ? check_writer(*im, operation) : TY_OK;
+}
+
+ty_status image_check_files(ty_heap *heap) {
+    return check_files(*image_of(heap));
+}
+
+bool image_open_named(ty_heap *heap) {
+    image *im = image_of(heap);
+    os::lock_guard guard(im->work);
+    return im->open_named;
+}
+
+// N3.
+ty_status check_files(const image &im) {
+    ty_status status = im.backing.check();
+    return status || !im.journal.is_open() ? status : im.journal.check();
+}
+
+ty_error keep_error() {
+    ty_error error;
+    ty_error_detail(&error);
+    return error;
+}
+
+ty_status report_error(const ty_error &error) {
+    return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+
+void image_set_upper(ty_heap *heap, void *upper) {
+    image_of(heap)->upper = upper;
+}
+
+void *image_upper(ty_heap *heap) {
+    const image *im = image_of(heap);
+    return im ? im->upper : nullptr;
+}
+
+uint64_t image_copies_allowed(ty_heap *heap) {
+    return copies_allowed(image_of(heap)->copies.bound_bytes);
+}
+
+void image_set_restless(ty_heap *heap, void (*restless)(void *context, os::page_set &pages), void *context) {
+    image &im = *image_of(heap);
+    os::lock_guard guard(im.control);
+    im.copies.restless = restless;
+    im.copies.restless_context = context;
+}
+
+const char *image_path(ty_heap *heap) {
+    return image_of(heap)->image_path;
+}
+
+ty_kind image_kind(ty_heap *heap) {
+    const image *im = image_of(heap);
+    return im ? im->kind : TY_VOLATILE;
+}
+
+uint64_t image_epoch(ty_heap *heap) {
+    image *im = image_of(heap);
+    if (!im)
+        return 0;
+    if (im->fork.forked()) // the lock may be held by a thread that the child has not got; nothing changes here any more
+        return im->durable_epoch;
+    os::lock_guard guard(im->work);
+    return im->durable_epoch;
+}
+
+ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_process(im, "get snapshot statistics"))
+        return status;
+    size_t struct_size = stats->struct_size;
+    os::lock_guard guard(im.work);
+    *stats = im.stats;
+    stats->struct_size = struct_size;
+    stats->unapplied_batches = im.unapplied.count;
+    stats->unapplied_bytes = im.unapplied.bytes();
+    return TY_OK;
+}
+
+namespace {
+
+// Gives private copies in [first, first + count) back that the image holds unchanged. Under control; nobody writes to
+// these pages. Does nothing while a batch holds what is not in the image yet. (I14)
+ty_status give_back_copies(image &im, uint64_t first, uint64_t count, size_t *released) {
+    {
+        os::lock_guard work_guard(im.work);
+        if (im.unapplied.first || im.writer.open)
+            return TY_OK;
+    }
+    constexpr size_t capacity = 512;
+    uint64_t pages[capacity];
+    for (uint64_t next = first, end = first + count; next < end;) {
+        size_t found = 0;
+        if (ty_status status = im.tracker.unwritten_copies(next, end - next, pages, capacity, &found, &next))
+            return status;
+        for (size_t i = 0; i < found; ++i) {
+            if (im.dirty.contains(pages[i]) || !shows_file(im, pages[i]))
+                continue;
+            if (ty_status status = os::decommit(im.base + pages[i] * page_bytes, page_bytes))
+                return status;
+            *released += page_bytes;
+        }
+    }
+    return TY_OK;
+}
+
+} // namespace
+
+// Memory of free pages, and private copies that the image holds unchanged. (I4)
+ty_status image_purge(ty_heap *heap, size_t *released_bytes) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_writer(im, "purge"))
+        return status;
+    size_t released = 0;
+    if (ty_status status = heap_purge(heap, &released))
+        return status;
+    if (has_journal(im.kind)) {
+        // Only what no batch holds any more is in the image for certain.
+        if (ty_status status = image_work(heap))
+            return status;
+        os::lock_guard guard(im.control);
+        settle_outcome(im);
+        heap_pause(heap);
+        ty_status status = give_back_copies(im, 0, im.dirty.page_count(), &released);
+        heap_resume(heap);
+        if (status)
+            return status;
+    }
+    if (released_bytes)
+        *released_bytes = released;
+    return TY_OK;
+}
+
+ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size_t *released_bytes) {
+    image *im = image_of(heap);
+    *released_bytes = 0;
+    if (!im || !has_journal(im->kind))
+        return TY_OK;
+    os::lock_guard guard(im->control);
+    settle_outcome(*im);
+    uint64_t first = uint64_t(static_cast<const char *>(address) - im->base) / page_bytes;
+    return give_back_copies(*im, first, bytes / page_bytes, released_bytes);
+}
+
+void leave_unused_out_of_dumps(const image &im) {
+    heap_stretch unused[heap_unused_max];
+    size_t count = heap_unused(im.heap, im.mapped_bytes, unused);
+    for (size_t i = 0; i < count; ++i)
+        os::dump(unused[i].address, unused[i].bytes, false);
+}
+
+} // namespace taiyen

@@ -1,0 +1,179 @@
+// The running state of one open persistent heap, shared by the files of this layer.
+//
+// Locks: `control` (rank image) is held by whoever starts something: a snapshot, a preflush, a look at the dirty set.
+// `work` (rank journal) guards what callers and the library's threads share: the batch that is being written, the list
+// of batches to apply, the figures. File I/O is never done under `work`.
+//
+// I1: a page of the image is overwritten only while the journal durably holds that page's committed content; a batch's
+//     space is reused only when both headers, durable, say that the image holds it.
+// I2: a header slot is overwritten only while the other one is durable (headers.hpp).
+// I3: an epoch is acknowledged only after the flush that covers all its chunks has succeeded.
+// I4: a page leaves `dirty` and `in_flight` only when the epoch that holds it is durable.
+// I5: the heap is mapped privately (but an archive).
+// I8, I9, I10: journal.hpp.
+// I14: a private copy is given back only while the image durably holds what is in the page: nobody writes to the page,
+//     it is neither dirty nor in a batch that is being written, and no batch waits to be applied.
+#pragma once
+
+#include "../../heap/heap.hpp"
+#include "../files/files.hpp"
+#include "../image.hpp"
+#include "batch_writer.hpp"
+#include "give_back.hpp"
+
+namespace taiyen {
+
+struct image : heap_image {
+    // Set at open, then constant.
+    ty_heap *heap;
+    ty_kind kind;
+    bool read_only;
+    bool own_journal_name; // it follows from the image's
+    ty_background background;
+    uint64_t journal_limit_bytes;
+    char *image_path;
+    char *journal_path;
+    storage_file backing;
+    storage_file journal;
+    uint8_t identity[16];
+    char *base;
+    uint64_t mapped_bytes;
+    heap_stretch fresh[heap_unused_max]; // anonymous memory, not the file: never used when the heap was opened
+    size_t fresh_count;
+    bool holes_take_memory; // of the file system: holes.cpp
+    os::fork_guard fork;
+    void *upper; // the layer above's
+
+    header_state header; // written at open, by the applier, when the open is named, and at close
+    journal_head head;   // the journal's: written likewise, and when a batch is finished
+    bool open_prepared;  // the journal names this open, and a log does
+    bool log_is_new;     // the image named none before this open, or another one
+    bool sums_in_doubt;  // the image's page checksums may be torn; read and written where `header` is
+
+    os::mutex control{os::lock_rank::image};
+    bool tracking; // from here: guarded by control
+    os::tracker tracker;
+    os::page_set dirty;     // written, and neither durable nor in the batch that is being written
+    os::page_set in_flight; // in the batch that is being written
+    private_copies copies;
+
+    os::mutex work{os::lock_rank::journal};
+    os::condition changed; // anything guarded by work
+    batch_writer writer;   // from here: guarded by work
+    batch_list unapplied;
+    bool open_named; // I8: both headers of the image do, too; a journal without it takes no batch
+    uint64_t durable_epoch;
+    uint64_t durable_nonce;
+    image_mark durable_mark;
+    uint64_t journal_end; // of the newest complete batch
+    bool applying;        // or naming the open: the image's header is that thread's
+    bool apply_wanted;
+    ty_error apply_error; // status TY_OK: none
+    ty_snapshot_stats stats;
+
+    // While some wait for the disk others compute checksums, and a long apply does not hold a snapshot up: decision 4
+    // (docs/decisions) has what was measured.
+    static constexpr unsigned thread_max = 6;
+    os::thread threads[thread_max];
+    unsigned thread_count; // that run; 0: calls do the work
+    bool stopping;         // guarded by work
+};
+
+image *image_of(ty_heap *heap);
+
+// Refuse what a forked child, and what also a reader, may not do. Set the detail.
+ty_status check_process(const image &im, const char *operation);
+ty_status check_writer(const image &im, const char *operation);
+
+// N3 for all files of the heap.
+ty_status check_files(const image &im);
+
+// The calling thread's detail, kept to be reported by another thread.
+ty_error keep_error();
+ty_status report_error(const ty_error &error);
+
+// ---- batch_writer.cpp: the batch that is being written
+
+// Opens a batch for about so many pages; 0: not known, so at the tail. Called under control.
+ty_status writer_open(image &im, uint64_t pages);
+// Copies pages of the heap (ascending) into chunks and hands them on; last: the batch is complete with them.
+ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last);
+// Writes one chunk that waits, if there is one. Any thread.
+bool writer_help(image &im);
+// Whether all chunks of a complete batch are written, or the batch has failed: then somebody must finish it.
+bool writer_ready(const batch_writer &writer); // under work
+// Flushes and settles it: durable, or failed and abandoned. Any thread; under work, which it leaves meanwhile.
+void writer_finish(image &im);
+// Gives staging memory beyond what is kept back, unless a batch is open. Under work, which it leaves meanwhile.
+void writer_trim(image &im);
+// Gives up an open batch.
+void writer_abandon(image &im);
+
+// ---- snapshot.cpp
+
+// Takes over the outcome of the last batch into the dirty sets (I4). Under control.
+void settle_outcome(image &im);
+
+// Collects what was written since the last time into the dirty set. Under control, paused.
+ty_status collect_dirty(image &im);
+
+// ---- name_open.cpp: journal, log and image come to name the same open
+
+// I8. The calling thread owns the image's header. hook: of a heap with a log, else NULL.
+ty_status name_open(image &im, const image_open_hook *hook);
+// I3, I9: makes the batch that is written durable, and what the journal's header is to say of it.
+ty_status flush_batch(image &im);
+// Nothing that the journal holds is needed any more: it becomes as short as one that was just made.
+ty_status empty_journal(image &im);
+
+// ---- apply.cpp
+
+// Applies all complete batches now, in this thread.
+ty_status apply_batches(image &im);
+
+// ---- worker.cpp: the library's threads
+
+ty_status worker_start(image &im);
+void worker_stop(image &im);
+
+// ---- archive.cpp
+
+// I16: both headers say that the heap is open.
+ty_status archive_mark_open(image &im);
+ty_status archive_snapshot(image &im, uint64_t *epoch);
+heap_owner archive_owner(image &im);
+// A core file has what is used of the heap, not its whole limit. What is used later is told by the owner's provide.
+void leave_unused_out_of_dumps(const image &im);
+
+// ---- holes.cpp
+// I15: no page is touched through the mapping that is a hole of a file system in memory: such a touch, a read too,
+// takes one of the file system's pages, and is a SIGBUS where there is none. The same goes for stores of archive heaps,
+// on any file system.
+
+// Told from the path of the image, which is open.
+void note_file_system(image &im);
+// Pages [first, first + count) have disk blocks then, as far as the storage can tell where it has none. Expected:
+// TY_E_SPACE.
+ty_status give_blocks(const image &im, uint64_t first, uint64_t count);
+// Pages [first, first + count), which are about to be touched, get disk blocks if they need them for that.
+// Expected: TY_E_SPACE.
+ty_status fill_holes(const image &im, uint64_t first, uint64_t count);
+// The same of all pages that the heap has used.
+ty_status fill_used_holes(const image &im);
+// Of a file opened for reading: the holes of what is mapped become memory.
+void cover_holes(const image &im, bool writable);
+
+// ---- log_part.cpp: what the image keeps for a layer with a log
+
+// The header in memory becomes that of a heap with this log, of which nothing was read yet, or of none (0).
+void set_log(image_header_2 &header, uint64_t log_identity);
+// What the layer is told at an open of this image.
+image_log log_with(const image &im, const batch_list &batches);
+
+// ---- open.cpp, close.cpp
+
+heap_owner snapshot_owner(image &im);
+void image_teardown(image *im); // gives everything up, whatever is there; writes nothing
+void remove_files(image &im);   // of a heap that was made by an open that fails
+
+} // namespace taiyen

@@ -1,0 +1,65 @@
+// Frames: where they lie in the ring, and their checksums. For the writer (ring_runtime.hpp) and the reader (scan.cpp).
+#pragma once
+
+#include "../log.hpp"
+#include "log_layout.hpp"
+
+namespace taiyen {
+
+struct ring_geometry {
+    uint32_t block_bytes;
+    uint32_t frame_bytes_max;
+    uint64_t offset; // of the sink
+    uint64_t bytes;
+};
+
+ring_geometry geometry_of(const log_header_2 &header);
+
+// Bytes of the ring that a frame takes.
+inline uint64_t frame_bytes(const ring_geometry &ring, uint32_t payload_bytes) {
+    uint64_t bytes = sizeof(frame_header_1) + payload_bytes;
+    return (bytes + ring.block_bytes - 1) / ring.block_bytes * ring.block_bytes;
+}
+
+// The next position, from this one on, whose place is the ring's front. Frames lie where the one before them ended, but
+// what does not fit before the ring's end follows a session start at the front.
+inline uint64_t next_front(const ring_geometry &ring, uint64_t position) {
+    return (position + ring.bytes - 1) / ring.bytes * ring.bytes;
+}
+
+// The checksum of a frame is a hash of its bytes, seeded with the log's number, xor the session's, xor a word that
+// stands for the position `from` where the frame before it ended. Two of the three being known, the reader works out
+// the third: from what position on a frame of this session follows, or of what session is one that follows there.
+// frame: the header, with its shape set, and the payload behind it.
+uint64_t frame_checksum(uint64_t log, uint64_t session, uint64_t from, const uint8_t *frame, uint32_t payload_bytes);
+uint64_t frame_from(uint64_t log, uint64_t session, const uint8_t *frame, uint32_t payload_bytes);
+uint64_t frame_session(uint64_t log, uint64_t from, const uint8_t *frame, uint32_t payload_bytes);
+
+// The number of a session is half random and half a check of the other half, so that it is known when it is seen.
+uint64_t make_session(uint64_t log);
+bool is_session(uint64_t log, uint64_t session);
+
+// In a frame's payload each record is preceded by its length, seven bits a byte, the lowest first (LEB128).
+inline constexpr size_t length_bytes_max = 4;
+inline size_t length_bytes(size_t length) {
+    return 1 + (length >= 1u << 7) + (length >= 1u << 14) + (length >= 1u << 21);
+}
+inline void put_length(uint8_t *at, size_t length) {
+    for (; length >= 1u << 7; length >>= 7)
+        *at++ = static_cast<uint8_t>(length | 0x80);
+    *at = static_cast<uint8_t>(length);
+}
+// The bytes taken, 0: there is no such length.
+inline size_t get_length(const uint8_t *at, size_t bytes, size_t *length) {
+    size_t value = 0;
+    for (size_t i = 0; i < bytes && i < length_bytes_max; ++i) {
+        value |= static_cast<size_t>(at[i] & 0x7f) << 7 * i;
+        if (!(at[i] & 0x80)) {
+            *length = value;
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+} // namespace taiyen

@@ -1,0 +1,92 @@
+// Records: what the log holds of one transaction, packed tight. The form is told in docs/design/log.md. Places are
+// numbers of 8-byte words from the heap's base; nothing here knows a heap.
+#pragma once
+
+#include "../../os/os.hpp"
+#include <cstddef>
+#include <cstdint>
+
+namespace taiyen {
+
+// ---- Writing
+
+// Words that may have changed. Whole: all of them are logged, changed or not (before is not looked at).
+struct word_range {
+    uint64_t first; // word number
+    uint32_t count; // of words
+    bool whole;
+    const uint64_t *before; // what they held; NULL: zeros
+    const uint64_t *now;    // what they hold, in the heap's memory
+};
+
+enum class operation_kind : uint8_t { alloc = 1, free = 2, resize = 3, root = 4, procedure = 5 };
+
+struct record_operation {
+    operation_kind kind;
+    uint64_t word;      // alloc, free, resize; root: of the address
+    uint64_t size;      // alloc, resize: bytes
+    uint64_t alignment; // of the address that alloc gave is in the address: not logged
+    uint64_t procedure;
+    bool null_address; // root: removed
+    const void *bytes; // root: the name; procedure: the arguments
+    uint32_t byte_count;
+};
+
+// A record is a row of parts in the order in which recovery does them; each part is the operations, then the words. A
+// transaction without procedures has one part.
+struct record_part {
+    const record_operation *operations;
+    size_t operation_count;
+    const word_range *ranges; // in rising order, disjoint
+    size_t range_count;
+};
+
+// A few words that changed, in rising order, for transactions that did nothing else.
+inline constexpr size_t record_words_max = 64;
+struct record_words {
+    size_t count;
+    uint64_t place[record_words_max]; // word number; scratch after encoding, as is mask
+    uint64_t value[record_words_max];
+    uint64_t difference[record_words_max]; // from what it held; not 0
+    uint8_t mask[record_words_max];
+};
+
+// Word numbers are below this, so that a distance fits in the 56 bits that the form has for one.
+inline constexpr uint64_t record_word_limit = uint64_t{1} << 56;
+
+// The most bytes that encoding the part can take, and what it may scribble behind them: nothing is ever written beyond.
+size_t record_bound(const record_part &part);
+// Encodes the part at `out`, which has room for record_bound; returns its bytes. Words that hold what they held are
+// left out; a part of which nothing remains is 0 bytes. A record is the bytes of its parts, one behind the other, and
+// knows neither its length nor an end. first: the part begins its record.
+size_t record_encode(const record_part &part, bool first, uint8_t *out);
+
+// The same for a record that is these words alone; there is one at least.
+constexpr size_t record_words_bound(size_t count) {
+    return 16 + count * (10 + 9); // as record_bound has it for as many ranges
+}
+size_t record_encode_words(record_words &words, uint8_t *out);
+
+// ---- Reading
+
+// The words that a record may name: [first, end).
+struct record_scope {
+    uint64_t first;
+    uint64_t end;
+};
+
+// Goes through a record, whose end is that of its bytes. Any bytes may be given: errors are TY_E_DAMAGED with the
+// offset in the record, and nothing outside [bytes, bytes + size) is read. Words and blocks that do not lie whole in
+// the scope are damage. The sink's functions, each a ty_status that ends the reading when it is not TY_OK:
+//   operation(const record_operation &)        its bytes are there until it returns; alignment is 0
+//   word(uint64_t word, uint64_t mask, uint64_t value)    to be stored as (old & ~mask) | value; value is within mask
+//   words(uint64_t first, uint64_t count, const uint8_t *bytes)
+//   zeros(uint64_t first, uint64_t count)
+// All are inlined: recovery is bound by memory, not by this. What they are given is bounded by the record's size
+// (zeros: 32 KB for each of its bytes) and, between two parts, by the scope, since words rise.
+//   template <class Sink>
+//   ty_status record_decode(const uint8_t *bytes, size_t size, record_scope scope, Sink &sink);
+// is in record_decode.hpp. record_decode_in_place is the same where 8 bytes before the record can be read, too; bytes
+// that its sink is given lie in the record itself.
+
+} // namespace taiyen

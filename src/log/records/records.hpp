@@ -1,0 +1,6 @@
+// Records: how a transaction's changes are encoded.
+#pragma once
+
+#include "record.hpp"
+#include "record_decode.hpp"
+#include "record_form.hpp"

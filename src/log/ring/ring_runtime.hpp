@@ -1,0 +1,169 @@
+// Inside the ring: appends gather in frames in memory; who wants a record stable writes the frame that holds it.
+//
+//   gathering --(full, wanted, or a mark)--> sealed --begin_write--> writing --end_write--> written --settle--> free
+//
+// Frames are numbered; frame n lies in slot n % slot_count. [oldest, next_write) are being written, or written while an
+// older one is not; [next_write, end) are sealed, the last of them perhaps gathering.
+//
+// Who waits does so on the word of its frame's slot, which changes when the frame is stable, when somebody who waits
+// for it must write, and when the log breaks. A stable record is seen without the lock.
+//
+// ring_append.cpp gathers, ring_write.cpp writes, waits and wakes, ring.cpp makes, ends, and frees space.
+#pragma once
+
+#include "../frames/frames.hpp"
+#include "wait_word.hpp"
+
+#include <atomic>
+
+namespace taiyen {
+
+// L6 rests on the first: frames begun and not known to be stable. Only one that can take no more is written beside
+// another: the fewer there are, the more each holds (log.md). While so many are in flight, another one can gather, also
+// across the ring's end: one that is sealed there, the start of a session, and the one behind it.
+constexpr uint64_t writes_in_flight_max = frames_unstable_1;
+constexpr unsigned slot_count = frames_unstable_1 + 3;
+
+enum class room_limit : uint8_t { buffer, ring_end, free_space };
+enum class frame_state : uint8_t { gathering, sealed, writing, written };
+
+struct slot {
+    uint8_t *memory;
+    frame_state state;
+    bool session_start;
+    bool waited;          // somebody may wait for it
+    uint32_t committers;  // who wanted it stable
+    uint32_t payload;     // bytes so far
+    uint32_t payload_max; // that buffer and ring have room for
+    room_limit limit;     // why it is no more
+    uint64_t session;
+    uint64_t from;
+    uint64_t end; // position; once it is sealed
+    uint64_t first_sequence;
+    uint64_t last_sequence; // of the last record in it; 0: there is none
+    wait_word changed;
+};
+
+// What recovery believed and does not know to be durable (L4): records with their lengths, to be appended first.
+struct repeated_records {
+    uint8_t *bytes = nullptr;
+    size_t size = 0;
+    size_t room = 0;
+    size_t done = 0;
+};
+
+struct log {
+    // Constant.
+    const ty_log_sink *sink;
+    const char *name;
+    ty_status (*check)(void *context);
+    void *context;
+    uint64_t identity;
+    ring_geometry ring;
+    uint8_t *memory;
+    bool has_thread;
+    os::thread thread;
+    bool has_vigil;
+    os::vigil vigil; // over who alone writes a frame that is waited for
+
+    os::mutex lock{os::lock_rank::log}; // guards all that follows, but what is atomic
+    slot slots[slot_count];
+    slot *gathering = nullptr; // the newest one, if it is not sealed
+    uint64_t oldest = 0;
+    uint64_t next_write = 0;
+    uint64_t end = 0;
+    uint64_t in_flight = 0;
+    uint64_t position;          // where the newest sealed frame ends
+    uint64_t released_position; // L1: nothing behind it is written over
+    uint64_t session;           // of the frame before `position`
+    bool session_pending;       // the next frame starts one, with durable_sequence
+    bool turn_pending = false;  // the next frame starts one, at the ring's front
+    uint64_t durable_sequence;
+    repeated_records repeated;
+    uint64_t counted; // the sequence by the session's count: repeated records count again
+    size_t reserved;  // between log_append_begin and log_append_end: bytes left for the length
+    ty_error error;   // why it is broken
+    log_figures figures;
+    uint32_t returning = 0; // committers of frames that became stable since a write began, who were not back since
+    bool stopping = false;
+    bool thread_asleep = false; // until it is woken; else it looks again by itself
+    bool draining = false;      // log_continue waits until nothing is in flight
+    os::vigil_trial vigil_trial;
+
+    std::atomic<uint32_t> drained_word{0};
+    std::atomic<uint32_t> thread_word{0};
+    std::atomic<bool> broken{false};
+    std::atomic<uint64_t> last;
+    std::atomic<uint64_t> stable;
+    patience waiting;
+};
+
+inline slot &slot_of(log *l, uint64_t frame) {
+    return l->slots[frame % slot_count];
+}
+
+inline uint64_t ring_end(const log *l) {
+    return l->released_position + l->ring.bytes;
+}
+
+// Words to be changed under the lock, and their sleepers woken after it: who wakes needs it.
+struct wakes {
+    wait_word *all[slot_count];
+    unsigned all_count = 0;
+    wait_word *one = nullptr;
+    std::atomic<uint32_t> *thread = nullptr;
+    std::atomic<uint32_t> *drained = nullptr;
+
+    void note_all(slot &s) {
+        s.changed.change();
+        if (s.waited)
+            all[all_count++] = &s.changed;
+        s.waited = false;
+    }
+    void note_one(slot &s) {
+        s.changed.change();
+        one = &s.changed;
+    }
+    void wake() const {
+        if (one)
+            one->wake_one();
+        for (unsigned i = 0; i < all_count; ++i)
+            all[i]->wake_all();
+        if (thread)
+            os::wake_one(*thread);
+        if (drained)
+            os::wake_all(*drained);
+    }
+};
+
+// ---- ring_write.cpp
+
+void note_thread(log *l, wakes &w);
+void note_everybody(log *l, wakes &w);
+bool can_write(log *l);
+ty_status broken_failure(const log *l);
+// Who waits for the frame: a caller, or nobody, as the thread writes it.
+enum class waiting_for_it : bool { nobody, caller };
+// Writes the next frame; can_write() holds. Gives the lock up.
+void write_next(log *l, waiting_for_it who = waiting_for_it::caller);
+// Waits until something becomes of the frame. Gives the lock up.
+void wait_for(log *l, uint64_t frame);
+// The thread; its argument is the log.
+void *write_behind(void *argument);
+
+// ---- ring_append.cpp
+
+// How much the frame may hold: at most a buffer, not beyond the ring's end, and (L1) not beyond what the ring has free.
+void set_room(log *l, slot &s);
+// L3: positions are given in the order in which frames are numbered and written.
+void seal(log *l);
+void seal_full(log *l); // and has the thread write it
+// Starts the session if need be, repeats what it must, and sees that the gathering frame has room for so many bytes.
+// The lock may be given up and taken again. TY_E_SPACE has no detail.
+ty_status make_room(log *l, size_t bytes);
+
+// ---- ring.cpp
+
+void drop_repeated(log *l);
+
+} // namespace taiyen

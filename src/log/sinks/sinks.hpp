@@ -1,0 +1,15 @@
+// What the library's own sinks have in common: a table, and how it ends.
+#pragma once
+
+#include "../log.hpp"
+
+namespace taiyen {
+
+struct own_sink {
+    ty_log_sink table; // first: the caller's pointer is to it
+    void (*destroy)(own_sink *self);
+    ty_status (*protect)(own_sink *self, const storage_file &like); // N4; NULL: nothing to protect
+    ty_status (*check)(own_sink *self); // whether what is written to it is found again; NULL: yes
+};
+
+} // namespace taiyen

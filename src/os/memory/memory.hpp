@@ -1,0 +1,8 @@
+// Memory: mapping it, address space set aside, moving pages, sets of pages, how much memory there is.
+#pragma once
+
+#include "memory_room.hpp"
+#include "page_mover.hpp"
+#include "page_set.hpp"
+#include "space.hpp"
+#include "vm.hpp"

@@ -1,0 +1,178 @@
+#include "space.hpp"
+
+#include "../base/base.hpp"
+#include "../calls/calls.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <sys/auxv.h>
+
+// Of programs that ThreadSanitizer watches: it ends a program that has mapped what it does not expect.
+extern "C" [[gnu::weak]] void __tsan_init();
+
+namespace taiyen::os {
+namespace {
+
+// Above what a program is loaded at and AddressSanitizer's blocks, below libraries and stacks.
+constexpr uintptr_t zone_low = 0x650000000000;
+constexpr uintptr_t zone_high = 0x6f0000000000;
+constexpr uintptr_t zone_start_max = 0x670000000000; // a place between these is drawn for the first range
+constexpr size_t start_unit = size_t{1} << 30;
+constexpr size_t gap_bytes = segment_bytes; // between ranges, so that who runs over an end is told
+constexpr unsigned tries_max = 64;
+
+struct range {
+    uintptr_t start;
+    uintptr_t end;
+};
+constexpr size_t ranges_max = 4096;
+
+// In rising order. By `taken`: who finds it taken does without, so that a fork at any moment leaves nobody waiting.
+range ranges[ranges_max];
+size_t range_count;
+uintptr_t next_place;
+std::atomic<bool> unavailable{false};
+std::atomic<bool> taken{false};
+
+constexpr uintptr_t align_up(uintptr_t value, size_t alignment) {
+    return (value + alignment - 1) & ~(uintptr_t{alignment} - 1);
+}
+
+// From what the kernel draws for each program.
+uintptr_t first_place() {
+    uint64_t random = 0;
+    if (const void *drawn = reinterpret_cast<const void *>(getauxval(AT_RANDOM)))
+        memcpy(&random, drawn, sizeof random);
+    return zone_low + random % ((zone_start_max - zone_low) / start_unit) * start_unit;
+}
+
+// The first range that ends behind an address.
+size_t first_behind(uintptr_t address) {
+    size_t low = 0, high = range_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (ranges[middle].end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+// Z1: the next place, at or behind an address, that is in no range; 0: none before the zone's end.
+uintptr_t free_place(uintptr_t from, size_t bytes, size_t alignment) {
+    uintptr_t place = align_up(from, alignment);
+    for (size_t i = first_behind(place); i < range_count && ranges[i].start < place + bytes; i++)
+        place = align_up(ranges[i].end, alignment);
+    return place <= zone_high - bytes ? place : 0;
+}
+
+enum class probe { free, occupied, impossible };
+
+// What the kernel says of a place: that it is occupied it says before it looks at any limit.
+probe look_at(uintptr_t place, size_t bytes) {
+    void *wanted = reinterpret_cast<void *>(place);
+    void *got =
+        sys::mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == MAP_FAILED)
+        return errno == EEXIST ? probe::occupied : errno == ENOMEM || errno == EAGAIN ? probe::free : probe::impossible;
+    bool there = got == wanted;
+    if (sys::munmap(got, bytes) != 0)
+        return probe::impossible;
+    return there ? probe::free : probe::impossible;
+}
+
+void enter(uintptr_t place, size_t bytes) {
+    size_t at = first_behind(place);
+    memmove(ranges + at + 1, ranges + at, (range_count - at) * sizeof *ranges);
+    ranges[at] = {place, place + bytes};
+    range_count++;
+}
+
+uintptr_t find_place(size_t bytes, size_t alignment) {
+    if (next_place == 0)
+        next_place = first_place();
+    uintptr_t from = next_place;
+    bool around = false;
+    for (unsigned tries = 0; tries < tries_max; tries++) {
+        uintptr_t place = free_place(from, bytes, alignment);
+        if (place == 0) {
+            if (around)
+                return 0;
+            around = true;
+            from = zone_low;
+            continue;
+        }
+        probe found = look_at(place, bytes);
+        if (found == probe::free)
+            return place;
+        if (found == probe::impossible) {
+            unavailable.store(true, std::memory_order_relaxed);
+            return 0;
+        }
+        from = place + bytes;
+    }
+    return 0;
+}
+
+} // namespace
+
+[[gnu::cold]] void *set_aside(size_t bytes, size_t alignment) {
+    if (!address_usable(zone_low, zone_high - zone_low) || &__tsan_init != nullptr ||
+        unavailable.load(std::memory_order_relaxed) || bytes == 0 || bytes > zone_high - zone_low ||
+        taken.exchange(true, std::memory_order_acquire))
+        return nullptr;
+    int kept = errno;
+    size_t whole = align_up(bytes, page_bytes) + gap_bytes;
+    uintptr_t place = range_count < ranges_max ? find_place(whole, alignment) : 0;
+    if (place != 0) {
+        enter(place, whole);
+        next_place = place + whole;
+    }
+    taken.store(false, std::memory_order_release);
+    errno = kept;
+    return reinterpret_cast<void *>(place);
+}
+
+// Where somebody else is at it the range stays set aside, which costs nothing but addresses.
+[[gnu::cold]] void give_up_range(const void *given) {
+    if (taken.exchange(true, std::memory_order_acquire))
+        return;
+    uintptr_t start = reinterpret_cast<uintptr_t>(given);
+    size_t at = first_behind(start);
+    if (at < range_count && ranges[at].start == start) {
+        memmove(ranges + at, ranges + at + 1, (range_count - at - 1) * sizeof *ranges);
+        range_count--;
+    }
+    taken.store(false, std::memory_order_release);
+}
+
+// Z2.
+[[gnu::cold]] ty_status map_aside(void *address, size_t bytes) {
+    void *got = sys::mmap(address, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == address)
+        return TY_OK;
+    int error = errno;
+    if (got != MAP_FAILED) {
+        sys::munmap(got, bytes);
+        error = EEXIST;
+    }
+    return failure(TY_E_MEMORY, "map %zu bytes at %p", bytes, address)
+        .cause(error)
+        .remedy("free memory, or raise the limits: ulimit -v, ulimit -l, sysctl vm.max_map_count, "
+                "vm.overcommit_memory");
+}
+
+[[gnu::cold]] ty_status space::create_aside(size_t most_bytes, size_t alignment) {
+    static constexpr space_kind kind = {map_aside, [](void *memory, size_t provided, size_t) {
+                                            if (provided != 0)
+                                                unmap_memory(memory, provided);
+                                            give_up_range(memory);
+                                        }};
+    size_t bytes = align_up(most_bytes, page_bytes);
+    void *memory = set_aside(bytes, alignment);
+    return memory != nullptr ? create(kind, memory, bytes) : create_reserved(bytes, alignment);
+}
+
+} // namespace taiyen::os

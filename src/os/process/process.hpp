@@ -1,0 +1,10 @@
+// The process: threads, locks and waiting, processors and nodes, stacks, texts that the kernel gives, messages.
+#pragma once
+
+#include "numa.hpp"
+#include "stack.hpp"
+#include "standard_error.hpp"
+#include "text_file.hpp"
+#include "thread.hpp"
+#include "topology.hpp"
+#include "vigil.hpp"

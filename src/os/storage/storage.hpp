@@ -1,0 +1,5 @@
+// Files: the storage table over the file system, by direct calls.
+#pragma once
+
+#include "file_system.hpp"
+#include "storage_file.hpp"

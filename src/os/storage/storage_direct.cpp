@@ -1,0 +1,524 @@
+// The built-in storage: Linux files with direct I/O. A file that is opened for writing bypasses the page cache where
+// the file system can; where it cannot, also when it says so only at the first transfer, the file is buffered.
+#include "../calls/calls.hpp"
+#include "../memory/memory.hpp"
+#include "file_access.hpp"
+#include "file_failure.hpp"
+#include "file_name.hpp"
+#include "links.hpp"
+#include "size_signal.hpp"
+#include "write_queue.hpp"
+
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <new>
+#include <taiyen/storage.h>
+
+struct ty_file {
+    explicit ty_file(const char *path) : name(path) {}
+
+    taiyen::os::file_name name; // the text as it was opened lies behind this struct
+    int fd = -1;
+    off_t mark = 0; // N2
+    bool writable = false;
+    bool locked = false;
+    pid_t process = 0;          // that locked it
+    bool links_counted = false; // by the file system: some always say 0
+    std::atomic<bool> direct = false;
+    std::atomic<bool> writes_durably = true; // until the kernel refuses it
+    taiyen::os::write_queue queue;
+    taiyen::os::mutex moving{taiyen::os::lock_rank::storage}; // while fd stands elsewhere than at the mark
+    const char *path() const { return name.text(); }
+};
+
+namespace taiyen::os {
+namespace {
+
+ty_status check_aligned(const char *operation, const ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
+    uint64_t all = offset | bytes | reinterpret_cast<uintptr_t>(buffer);
+    if (all % TY_STORAGE_BLOCK == 0 && offset <= INT64_MAX && bytes <= INT64_MAX - offset)
+        return TY_OK;
+    return failure(TY_E_ARGUMENT, "%s %zu bytes, buffer %p", operation, bytes, buffer)
+        .at(file->path(), offset)
+        .remedy("offset, size and buffer must be multiples of %u", TY_STORAGE_BLOCK);
+}
+
+ty_status not_regular(const char *path, int error) {
+    return failure(TY_E_FORMAT, "open what is not a regular file")
+        .at(path)
+        .cause(error)
+        .remedy("give the path of a file; folders, devices and pipes cannot hold a heap");
+}
+
+ty_status open_failure(const char *path, int error) {
+    if (error == EISDIR || error == ENXIO)
+        return not_regular(path, error);
+    return file_failure("open the file", path, UINT64_MAX, error);
+}
+
+// N2, before anything is done through the descriptor.
+bool is_ours(ty_file *file) {
+    if (is_marked(file->fd, file->mark))
+        return true;
+    lock_guard guard(file->moving);
+    return is_marked(file->fd, file->mark);
+}
+
+ty_status check_ours(const char *operation, ty_file *file, uint64_t offset = UINT64_MAX) {
+    if (is_ours(file))
+        return TY_OK;
+    return failure(TY_E_IO, "%s: the program closed its descriptor, which is not the program's own", operation)
+        .at(file->path(), offset)
+        .remedy("nothing was written anywhere else; memory still holds the heap: copy what is not durable, discard it, "
+                "and open heaps after calls such as closefrom");
+}
+
+// Size and number of names; with fstat where the kernel or a sandbox has no statx.
+ty_status get_status(const char *operation, const ty_file *file, struct statx *status) {
+    if (sys::statx(file->fd, STATX_NLINK | STATX_SIZE, status) == 0)
+        return TY_OK;
+    struct stat whole;
+    if (sys::fstat(file->fd, &whole) != 0)
+        return file_failure(operation, file->path(), UINT64_MAX, errno);
+    status->stx_nlink = static_cast<uint32_t>(whole.st_nlink);
+    status->stx_size = static_cast<uint64_t>(whole.st_size);
+    return TY_OK;
+}
+
+// N3. Names that were changed are names; a file that lost its last one is gone when it is closed.
+ty_status check_named(const char *operation, const ty_file *file) {
+    struct statx status;
+    if (ty_status failed = get_status(operation, file, &status))
+        return failed;
+    if (status.stx_nlink != 0 || !file->links_counted)
+        return TY_OK;
+    return failure(TY_E_IO, "%s: the file was removed while the heap is open", operation)
+        .at(file->path())
+        .remedy("memory still holds the heap: copy what is needed to another heap, and discard this one");
+}
+
+// Takes over fd. Sets it to direct I/O if it can be.
+ty_status check_opened(int fd, const char *path, ty_file *file) {
+    struct stat status;
+    if (sys::fstat(fd, &status) != 0)
+        return file_failure("open the file", path, UINT64_MAX, errno);
+    if (!S_ISREG(status.st_mode))
+        return not_regular(path, 0);
+    file->fd = fd;
+    file->links_counted = status.st_nlink != 0;
+    if ((file->mark = mark_descriptor(fd)) == 0)
+        return file_failure("open the file", path, UINT64_MAX, errno);
+    if (file->writable) {
+        int flags = sys::fcntl(fd, F_GETFL, 0);
+        file->direct = flags != -1 && sys::fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
+    }
+    return TY_OK;
+}
+
+// open(2), by N1. *made: there is a file, also if there is no number left for it.
+int open_number(const char *path, int flags, mode_t mode, bool *made) {
+    low_descriptors_taken taken;
+    int fd;
+    do
+        fd = sys::open(path, flags, mode);
+    while (fd < 0 && errno == EINTR);
+    *made = fd >= 0;
+    return raise_descriptor(fd);
+}
+
+ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened) {
+    constexpr uint32_t known = TY_OPEN_WRITE | TY_OPEN_CREATE | TY_OPEN_PRIVATE;
+    if (path == nullptr || opened == nullptr || (flags & ~known) != 0)
+        return failure(TY_E_ARGUMENT, "open a file").at(path).remedy("give a path and known flags");
+    size_t path_bytes = strlen(path) + 1;
+    void *memory = sys::memory(sizeof(ty_file) + path_bytes);
+    if (memory == nullptr)
+        return failure(TY_E_MEMORY, "open the file").at(path).cause(ENOMEM).remedy("%s", remedy_for(ENOMEM));
+    char *opened_path = static_cast<char *>(memory) + sizeof(ty_file);
+    memcpy(opened_path, path, path_bytes);
+    auto *file = new (memory) ty_file(opened_path);
+    bool create = (flags & TY_OPEN_CREATE) != 0;
+    file->writable = (flags & (TY_OPEN_WRITE | TY_OPEN_CREATE)) != 0;
+    // Not blocking: opening a pipe must not wait for its other end.
+    int mode = (file->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    bool made = false;
+    int fd = open_number(path, mode | (create ? O_CREAT | O_EXCL : 0), flags & TY_OPEN_PRIVATE ? 0600 : 0666, &made);
+    ty_status status = fd < 0 ? open_failure(path, errno) : check_opened(fd, path, file);
+    if (status == TY_OK) {
+        if (create)
+            file->name.expect_rename();
+        *opened = file;
+        return TY_OK;
+    }
+    if (fd >= 0)
+        sys::close(fd);
+    if (made && create)
+        sys::unlink(path);
+    free(file);
+    return status;
+}
+
+void direct_close(void *, ty_file *file) {
+    if (file == nullptr)
+        return;
+    file->queue.stop();
+    if (is_ours(file)) {
+        // A lock lives as long as a child has the file open, too. A child's close leaves its parent's alone.
+        struct flock range {};
+        range.l_type = F_UNLCK;
+        if (file->locked && file->process == ::getpid())
+            static_cast<void>(sys::fcntl(file->fd, F_OFD_SETLK, &range));
+        sys::close(file->fd);
+    }
+    file->name.close();
+    free(file);
+}
+
+// A transfer that direct I/O refuses (an odd block size, the rest of a partial transfer) is tried again buffered.
+bool fall_back(ty_file *file, int error) {
+    if (error != EINVAL || !file->direct.load(std::memory_order_relaxed))
+        return false;
+    int flags = sys::fcntl(file->fd, F_GETFL, 0);
+    if (flags == -1 || sys::fcntl(file->fd, F_SETFL, flags & ~O_DIRECT) != 0)
+        return false;
+    file->direct.store(false, std::memory_order_relaxed);
+    return true;
+}
+
+ty_status direct_read(void *, ty_file *file, uint64_t offset, void *buffer, size_t bytes) {
+    ty_status status = check_aligned("read", file, offset, buffer, bytes);
+    if (status == TY_OK)
+        status = check_ours("read", file, offset);
+    size_t done = 0;
+    while (status == TY_OK && done < bytes) {
+        ssize_t got = sys::pread(file->fd, static_cast<char *>(buffer) + done, bytes - done, offset + done);
+        if (got > 0)
+            done += static_cast<size_t>(got);
+        else if (got == 0)
+            return failure(TY_E_IO, "read %zu bytes past the end of the file", bytes - done)
+                .at(file->path(), offset + done)
+                .remedy("the file was cut short: restore it from a backup");
+        else if (errno != EINTR && !fall_back(file, errno))
+            status = file_failure("read", file->path(), offset + done, errno);
+    }
+    return status;
+}
+
+ty_status direct_write(void *, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
+    ty_status status = check_aligned("write", file, offset, buffer, bytes);
+    if (status == TY_OK && !file->writable)
+        return failure(TY_E_PERMISSION, "write to a file opened for reading").at(file->path(), offset);
+    if (status == TY_OK)
+        status = check_ours("write", file, offset);
+    size_t done = 0;
+    size_signal_held held;
+    while (status == TY_OK && done < bytes) {
+        ssize_t put = sys::pwrite(file->fd, static_cast<const char *>(buffer) + done, bytes - done, offset + done);
+        if (put > 0)
+            done += static_cast<size_t>(put);
+        else if (put == 0)
+            status = file_failure("write", file->path(), offset + done, EIO);
+        else if (errno != EINTR && !fall_back(file, errno))
+            status = file_failure("write", file->path(), offset + done, errno);
+    }
+    return status;
+}
+
+// Many small writes reach the device's bandwidth only when several are under way. What the queue could not do (because
+// the kernel offers none, or for a reason that a plain write will tell) is written one by one.
+ty_status direct_write_many(void *context, ty_file *file, const ty_write *writes, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+        if (ty_status status = check_aligned("write", file, writes[i].offset, writes[i].buffer, writes[i].bytes))
+            return status;
+    size_t done = 0;
+    while (done < count) {
+        size_t n = count - done < write_queue::batch_max ? count - done : write_queue::batch_max;
+        uint64_t completed = 0; // bit i: writes[done + i] is done
+        if (file->writable && file->direct.load(std::memory_order_relaxed) && is_ours(file)) {
+            size_signal_held held;
+            completed = file->queue.write(file->fd, writes + done, n);
+            held.take();
+        }
+        for (size_t i = 0; i < n; ++i) {
+            const ty_write &w = writes[done + i];
+            if (completed >> i & 1)
+                continue;
+            if (ty_status status = direct_write(context, file, w.offset, w.buffer, w.bytes))
+                return status;
+        }
+        done += n;
+    }
+    return TY_OK;
+}
+
+// fdatasync also covers what is needed to find the data again: size, allocations, punches.
+ty_status direct_flush(void *, ty_file *file) {
+    constexpr const char *operation = "flush the file";
+    if (ty_status status = check_ours(operation, file))
+        return status;
+    int result;
+    do
+        result = sys::fdatasync(file->fd);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? check_named(operation, file) : file_failure(operation, file->path(), UINT64_MAX, errno);
+}
+
+// What one write with O_DSYNC does in one step (one request with FUA, where the disk has it), else a write and a flush.
+ty_status direct_write_durable(void *context, ty_file *file, uint64_t offset, const void *buffer, size_t bytes) {
+    ty_status status = check_aligned("write", file, offset, buffer, bytes);
+    if (status == TY_OK)
+        status = check_ours("write", file, offset);
+    size_t done = 0;
+    size_signal_held held;
+    while (status == TY_OK && done < bytes && file->writes_durably.load(std::memory_order_relaxed)) {
+        const char *rest = static_cast<const char *>(buffer) + done;
+        ssize_t put = sys::pwrite_durable(file->fd, rest, bytes - done, offset + done);
+        if (put > 0)
+            done += static_cast<size_t>(put);
+        else if (put == 0)
+            status = file_failure("write", file->path(), offset + done, EIO);
+        else if (is_unsupported(errno) || errno == EPERM) // a filter of system calls; else the write says so, too
+            file->writes_durably.store(false, std::memory_order_relaxed);
+        else if (errno != EINTR && !fall_back(file, errno))
+            status = file_failure("write", file->path(), offset + done, errno);
+    }
+    if (status != TY_OK)
+        return status;
+    if (done == bytes)
+        return check_named("write", file);
+    status = direct_write(context, file, offset + done, static_cast<const char *>(buffer) + done, bytes - done);
+    return status != TY_OK ? status : direct_flush(context, file);
+}
+
+ty_status direct_get_size(void *, ty_file *file, uint64_t *size_bytes) {
+    constexpr const char *operation = "find the size of the file";
+    if (ty_status status = check_ours(operation, file))
+        return status;
+    struct statx found;
+    ty_status status = get_status(operation, file, &found);
+    if (status == TY_OK)
+        *size_bytes = found.stx_size;
+    return status;
+}
+
+ty_status direct_set_size(void *, ty_file *file, uint64_t size_bytes) {
+    if (!file->writable)
+        return failure(TY_E_PERMISSION, "resize a file opened for reading").at(file->path());
+    if (ty_status status = check_ours("resize the file", file, size_bytes))
+        return status;
+    int result;
+    size_signal_held held;
+    do
+        result = size_bytes <= INT64_MAX ? sys::ftruncate(file->fd, size_bytes) : (errno = EFBIG, -1);
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
+        return TY_OK;
+    // The kernel says EINVAL for a size beyond what the file system can hold, too.
+    return file_failure("resize the file", file->path(), size_bytes, errno == EINVAL ? EFBIG : errno);
+}
+
+ty_status change_space(const char *operation, ty_file *file, int mode, uint64_t offset, uint64_t bytes) {
+    if (bytes == 0)
+        return TY_OK;
+    if (!file->writable)
+        return failure(TY_E_PERMISSION, "%s of a file opened for reading", operation).at(file->path(), offset);
+    if (ty_status status = check_ours(operation, file, offset))
+        return status;
+    int result;
+    size_signal_held held;
+    do
+        result = sys::fallocate(file->fd, mode, offset, bytes);
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
+        return TY_OK;
+    int error = errno;
+    return is_unsupported(error) ? unsupported(operation, file->path(), offset, error)
+                                 : file_failure(operation, file->path(), offset, error);
+}
+
+ty_status direct_allocate(void *, ty_file *file, uint64_t offset, uint64_t bytes) {
+    return change_space("allocate disk space", file, 0, offset, bytes);
+}
+
+ty_status direct_punch(void *, ty_file *file, uint64_t offset, uint64_t bytes) {
+    return change_space("give back disk space", file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+}
+
+// Moves the descriptor's position for it, and back to its mark.
+ty_status direct_next_data(void *, ty_file *file, uint64_t offset, uint64_t *start, uint64_t *end) {
+    constexpr const char *operation = "find data in the file";
+    if (ty_status status = check_ours(operation, file, offset))
+        return status;
+    lock_guard guard(file->moving);
+    off_t data = offset <= INT64_MAX ? sys::lseek(file->fd, offset, SEEK_DATA) : (errno = ENXIO, -1);
+    off_t hole = data < 0 ? -1 : sys::lseek(file->fd, static_cast<uint64_t>(data), SEEK_HOLE);
+    int error = errno;
+    if (!mark_again(file->fd, file->mark))
+        return file_failure(operation, file->path(), offset, errno);
+    if (hole < 0) {
+        if (error == ENXIO)
+            return failure(TY_E_NOT_FOUND, "%s", operation).at(file->path(), offset);
+        return file_failure(operation, file->path(), offset, error);
+    }
+    *start = static_cast<uint64_t>(data);
+    *end = static_cast<uint64_t>(hole);
+    return TY_OK;
+}
+
+ty_status taken(const ty_file *file, void *address, size_t bytes, uint64_t offset) {
+    char text[192];
+    uintptr_t start = reinterpret_cast<uintptr_t>(address);
+    if (!address_usable(start, bytes))
+        return failure(TY_E_ADDRESS, "map %zu bytes at %p: this build cannot use that range", bytes, address)
+            .at(file->path(), offset)
+            .remedy("open the heap with the kind of build that made it: a sanitizer restricts the address space");
+    describe_mapping(start, bytes, text, sizeof text);
+    return failure(TY_E_ADDRESS, "map %zu bytes at %p: the range is taken", bytes, address)
+        .at(file->path(), offset)
+        .remedy("unload what is in the way (%s), or open the heap in another process",
+                text[0] != 0 ? text : "it is gone by now");
+}
+
+ty_status direct_map(void *, ty_file *file, void *address, size_t bytes, uint64_t offset, uint32_t flags) {
+    uint64_t all = offset | bytes | reinterpret_cast<uintptr_t>(address);
+    if (all % page_bytes != 0 || address == nullptr || bytes == 0 || (flags & ~(TY_MAP_WRITE | TY_MAP_SHARED)) != 0)
+        return failure(TY_E_ARGUMENT, "map %zu bytes at %p", bytes, address)
+            .at(file->path(), offset)
+            .remedy("offset, size and address must be multiples of %zu, and not 0", page_bytes);
+    if (!address_usable(reinterpret_cast<uintptr_t>(address), bytes))
+        return taken(file, address, bytes, offset);
+    if (ty_status status = check_ours("map the file", file, offset))
+        return status;
+    int protection = PROT_READ | (flags & TY_MAP_WRITE ? PROT_WRITE : 0);
+    int sharing = flags & TY_MAP_SHARED ? MAP_SHARED : MAP_PRIVATE;
+    void *got = sys::mmap(address, bytes, protection, sharing | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file->fd, offset);
+    if (got == address)
+        return TY_OK;
+    if (got != MAP_FAILED) { // a kernel before 4.17 takes the address as a hint
+        sys::munmap(got, bytes);
+        return taken(file, address, bytes, offset);
+    }
+    if (errno == EEXIST)
+        return taken(file, address, bytes, offset);
+    int error = errno == EAGAIN || errno == EOVERFLOW ? ENOMEM : errno;
+    return is_unsupported(error) ? unsupported("map the file", file->path(), offset, error)
+                                 : file_failure("map the file", file->path(), offset, error);
+}
+
+ty_status direct_unmap(void *, ty_file *file, void *address, size_t bytes) {
+    if (sys::munmap(address, bytes) != 0)
+        return file_failure("unmap the file", file->path(), UINT64_MAX, errno);
+    return TY_OK;
+}
+
+ty_status direct_write_back(void *, ty_file *file, void *address, size_t bytes) {
+    int result;
+    do
+        result = sys::msync(address, bytes, MS_SYNC);
+    while (result != 0 && errno == EINTR);
+    // ENOMEM here means that the range is not mapped.
+    int error = result != 0 && errno == ENOMEM ? EINVAL : errno;
+    return result == 0 ? TY_OK : file_failure("write back mapped pages", file->path(), UINT64_MAX, error);
+}
+
+ty_status direct_lock(void *, ty_file *file, bool exclusive) {
+    struct flock range {};
+    range.l_type = exclusive ? F_WRLCK : F_RDLCK;
+    range.l_whence = SEEK_SET;
+    if (exclusive && !file->writable)
+        return failure(TY_E_PERMISSION, "lock a file opened for reading exclusively").at(file->path());
+    if (ty_status status = check_ours("lock the file", file))
+        return status;
+    if (sys::fcntl(file->fd, F_OFD_SETLK, &range) == 0) {
+        file->locked = true;
+        file->process = ::getpid();
+        return TY_OK;
+    }
+    int error = errno;
+    if (error == EAGAIN || error == EACCES)
+        return failure(TY_E_BUSY, "lock the file")
+            .at(file->path())
+            .cause(error)
+            .remedy("the heap is open elsewhere, perhaps in this very process: close it there (lslocks shows where)");
+    return error == EINVAL || error == ENOLCK ? unsupported("lock the file", file->path(), UINT64_MAX, error)
+                                              : file_failure("lock the file", file->path(), UINT64_MAX, error);
+}
+
+ty_status direct_rename(void *, const char *from, const char *to) {
+    if (sys::rename(from, to) != 0)
+        return file_failure("rename the file", from, UINT64_MAX, errno);
+    file_name::renamed(from, to);
+    return TY_OK;
+}
+
+ty_status direct_remove(void *, const char *path) {
+    if (sys::unlink(path) != 0)
+        return file_failure("remove the file", path, UINT64_MAX, errno);
+    return TY_OK;
+}
+
+// The folder that holds path: everything before its last name.
+ty_status folder_of(const char *path, char (&folder)[PATH_MAX]) {
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - path);
+    if (length >= sizeof folder)
+        return file_failure("flush the folder of the file", path, UINT64_MAX, ENAMETOOLONG);
+    memcpy(folder, path, length);
+    folder[length] = 0;
+    if (length == 0)
+        strcpy(folder, slash == nullptr ? "." : "/");
+    return TY_OK;
+}
+
+ty_status direct_flush_directory(void *, const char *path) {
+    char folder[PATH_MAX];
+    ty_status status = folder_of(path, folder);
+    if (status != TY_OK)
+        return status;
+    int fd = open_descriptor(folder, O_RDONLY | O_DIRECTORY);
+    if (fd < 0)
+        return file_failure("open the folder of the file", path, UINT64_MAX, errno);
+    int result;
+    do
+        result = sys::fsync(fd);
+    while (result != 0 && errno == EINTR);
+    int error = errno;
+    sys::close(fd);
+    if (result == 0)
+        return TY_OK;
+    return error == EINVAL || is_unsupported(error) ? unsupported("flush the folder", folder, UINT64_MAX, error)
+                                                    : file_failure("flush the folder", folder, UINT64_MAX, error);
+}
+
+ty_status direct_check(void *, ty_file *file) {
+    constexpr const char *operation = "rely on the file";
+    ty_status status = check_ours(operation, file);
+    return status != TY_OK ? status : check_named(operation, file);
+}
+
+ty_status direct_protect(void *, ty_file *file, ty_file *like) {
+    for (ty_file *each : {file, like})
+        if (ty_status status = check_ours("set the permissions of the file", each))
+            return status;
+    return follow_access(file->fd, file->path(), like->fd, like->path());
+}
+
+ty_status direct_resolve(void *, const char *path, char *resolved, size_t bytes) {
+    return follow_links(path, resolved, bytes);
+}
+
+constexpr ty_storage direct_storage = {
+    sizeof(ty_storage),   nullptr,          direct_open,     direct_close,           direct_read,
+    direct_write,         direct_flush,     direct_get_size, direct_set_size,        direct_allocate,
+    direct_punch,         direct_next_data, direct_map,      direct_unmap,           direct_write_back,
+    direct_lock,          direct_rename,    direct_remove,   direct_flush_directory, direct_write_many,
+    direct_write_durable, direct_check,     direct_protect,  direct_resolve,
+};
+
+} // namespace
+} // namespace taiyen::os
+
+const ty_storage *ty_storage_default(void) {
+    return &taiyen::os::direct_storage;
+}

@@ -1,0 +1,122 @@
+#include "storage_file.hpp"
+
+#include "../base/base.hpp"
+#include "../memory/memory.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+
+io_buffer::~io_buffer() {
+    if (data_)
+        os::unmap_memory(data_, bytes_);
+}
+
+ty_status io_buffer::create(size_t bytes) {
+    void *memory = nullptr;
+    if (ty_status status = os::map_memory(bytes, os::memory_hint::none, &memory))
+        return status;
+    data_ = static_cast<char *>(memory);
+    bytes_ = bytes;
+    return TY_OK;
+}
+
+char *path_with(const char *path, const char *suffix) {
+    size_t length = strlen(path), suffix_length = strlen(suffix);
+    char *text = static_cast<char *>(malloc(length + suffix_length + 1));
+    if (!text) {
+        (void)ty_status(failure(TY_E_MEMORY, "keep the name of a file").at(path));
+        return nullptr;
+    }
+    memcpy(text, path, length);
+    memcpy(text + length, suffix, suffix_length + 1);
+    return text;
+}
+
+ty_status resolve_path(const ty_storage &storage, const char *path, char **resolved) {
+    char place[TY_STORAGE_PATH_MAX];
+    if (storage.resolve)
+        if (ty_status status = os::call_whole(storage.resolve, storage.context, path, place, sizeof place))
+            return status;
+    *resolved = path_with(storage.resolve ? place : path, "");
+    return *resolved ? TY_OK : TY_E_MEMORY;
+}
+
+ty_status resolve_beside(const ty_storage &storage, const char *image_path, const char *suffix, const char *given,
+                         char **resolved) {
+    if (given)
+        return resolve_path(storage, given, resolved);
+    char *beside = path_with(image_path, suffix);
+    ty_status status = beside ? resolve_path(storage, beside, resolved) : TY_E_MEMORY;
+    free(beside);
+    return status;
+}
+
+namespace {
+
+ty_status create(storage_file &file, const char *name, const storage_file *like) {
+    return like ? file.create_private(name) : file.open(name, TY_OPEN_WRITE | TY_OPEN_CREATE);
+}
+
+ty_status in_use(const char *name) {
+    return failure(TY_E_BUSY, "create a file that another process creates now").at(name).remedy("try again");
+}
+
+// What a crash left has the permissions of who made it: it is removed rather than used. Whoever holds its lock while
+// its name leads to it may do that; so of two processes that create the same heap one is told that it is in use.
+ty_status replace_leftover(storage_file &file, const char *name, const storage_file *like) {
+    storage_file left{file.storage};
+    ty_status status = left.open(name, TY_OPEN_WRITE);
+    if (!status)
+        status = left.lock(true);
+    if (!status && left.check())
+        status = in_use(name);
+    if (!status && !(status = left.remove()))
+        status = create(file, name, like);
+    left.close();
+    return status == TY_E_EXISTS ? in_use(name) : status;
+}
+
+} // namespace
+
+void name_final_file(const ty_storage &storage, const char *creation_path, const char *path) {
+    ty_error error;
+    ty_error_detail(&error);
+    if (strcmp(error.path, creation_path) != 0)
+        return;
+    storage_file left{&storage};
+    const ty_status status = left.open(creation_path, 0);
+    left.close();
+    const bool there = status == TY_OK || status == TY_E_PERMISSION || status == TY_E_FORMAT || status == TY_E_BUSY;
+    (void)ty_error_set(error.status, error.system_error, error.operation, there ? creation_path : path, error.offset,
+                       error.remedy);
+}
+
+void storage_file::remove_quietly(const char *name) const {
+    ty_error error;
+    ty_error_detail(&error);
+    if (os::call_whole(storage->remove, storage->context, name))
+        (void)ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+
+ty_status storage_file::open_for_creation(const char *name, const storage_file *like) {
+    ty_status status = create(*this, name, like);
+    if (status == TY_E_EXISTS)
+        status = replace_leftover(*this, name, like);
+    if (status)
+        return status;
+    // Another process may have taken it for a leftover. A failure of the asking alone does not say so.
+    if (!(status = lock(true)) && check() && check())
+        status = in_use(name);
+    if (!status && like)
+        status = protect(*like);
+    if (status) {
+        close();
+        if (status != TY_E_BUSY)
+            remove_quietly(name);
+    }
+    return status;
+}
+
+} // namespace taiyen

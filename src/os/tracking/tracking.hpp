@@ -1,0 +1,6 @@
+// Which pages were written, by several methods, and guards that stop a write until their owner agrees.
+#pragma once
+
+#include "fault_handler.hpp"
+#include "tracker.hpp"
+#include "write_guard.hpp"

@@ -1,0 +1,101 @@
+// Closing heaps, giving them up, and making their memory anew.
+#include "../transactions/transactions.hpp"
+#include "open_steps.hpp"
+
+#include <cstdlib>
+
+namespace taiyen {
+namespace {
+
+ty_status refuse_while_busy(const char *call) {
+    return failure(TY_E_BUSY, "%s: a transaction or a read section is under way", call)
+        .remedy("end it first, in the thread that began it");
+}
+
+// The last snapshot's mark leaves nothing behind it.
+ty_status close_with_log(txn_runtime &rt) {
+    if (rt.txn->owner.load(std::memory_order_relaxed) != 0)
+        return refuse_while_busy("close a heap");
+    snapshots_stop(rt);
+    ty_heap *heap = rt.heap;
+    ty_status status = rt.gate.try_lock() ? TY_OK : refuse_while_busy("close a heap");
+    bool locked = !status;
+    if (!status)
+        status = sink_check(rt.own_sink);
+    if (!status)
+        status = snapshots_free_all(rt);
+    if (!status) {
+        automatic_destroy(rt);
+        // X11: the log's thread, whose check looks at the image, ends before the image does.
+        log_rest(rt.log);
+        image_mark mark = mark_of(log_mark_now(rt.log));
+        status = image_close(heap, &mark);
+    }
+    if (!status) {
+        rt.heap = nullptr;
+        runtime_destroy(rt);
+        return TY_OK;
+    }
+    // It stays open and usable. What the thread would do, commits do then.
+    ty_error error;
+    ty_error_detail(&error);
+    if (snapshots_create(rt))
+        rt.threads = false;
+    if (!image_open_named(heap))
+        log_break(rt.log, status); // X7: a commit counts with the snapshot that makes the files say so
+    if (rt.threads)
+        log_resume(rt.log);
+    snapshots_begin(rt);
+    if (locked)
+        rt.gate.unlock();
+    return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+
+} // namespace
+
+ty_status txn_close(ty_heap *heap) {
+    txn_runtime *rt = runtime_of(heap);
+    if (rt && rt->log && !rt->txn_forked())
+        return close_with_log(*rt);
+    ty_status status = image_close(heap, nullptr); // read-only, or forked and refused
+    if (rt && !status) {
+        rt->heap = nullptr;
+        runtime_destroy(*rt);
+    }
+    return status;
+}
+
+ty_status txn_discard(ty_heap *heap) {
+    if (txn_runtime *rt = runtime_of(heap))
+        runtime_destroy(*rt);
+    return image_discard(heap);
+}
+
+ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report) {
+    txn_runtime *rt = runtime_of(*heap);
+    if (!rt || !rt->log)
+        return failure(TY_E_ARGUMENT, "rebuild a heap that has no log, or is open for reading only")
+            .remedy("discard it and open it again");
+    if (options.mode == TY_CREATE_NEW)
+        return failure(TY_E_ARGUMENT, "rebuild a heap as a new one").remedy("leave the option mode out");
+    if (rt->txn_forked())
+        return failure(TY_E_FORKED, "rebuild a heap in a forked child").remedy("discard it and open it again");
+    // What cannot be made stable would be lost: then nothing is done. A snapshot would not help: memory may hold what a
+    // rebuild is to undo.
+    if (ty_status status = log_wait(rt->log, log_last(rt->log)))
+        return status;
+    if (ty_status status = image_check_path(*heap, "rebuild a heap"))
+        return status;
+    char *path = path_with(image_path(*heap), "");
+    if (!path)
+        return TY_E_MEMORY;
+    ty_open_options existing = options;
+    existing.mode = TY_OPEN_EXISTING;
+    static_cast<void>(txn_discard(*heap)); // it is gone in any case
+    *heap = nullptr;
+    ty_status status = txn_open(path, existing, heap, report);
+    free(path);
+    return status;
+}
+
+} // namespace taiyen

@@ -1,0 +1,49 @@
+// The records that the scan of an open has checked, kept in memory: so the replay neither reads the log again, nor
+// finds it changed, and several threads can go through it.
+#pragma once
+
+#include "../changes/changes.hpp"
+
+namespace taiyen {
+
+class kept_records {
+public:
+    // Of longer logs nothing is kept. Nor of one that takes a sixteenth of memory. Tests lower it.
+    static inline size_t most_bytes = size_t{256} << 20;
+
+    // Without memory nothing is kept either.
+    void create();
+    void destroy(); // also of what was never created
+
+    void add(uint64_t position, const uint8_t *bytes, size_t size);
+    // Whether all that were added are there.
+    bool whole() const { return whole_; }
+
+    // For each record, in order, until the status is not TY_OK: record(position, bytes, size). There are 8 readable
+    // bytes before each.
+    template <class Record>
+    ty_status each(Record record) const {
+        for (const char *at = memory_.as<char>(), *end = at + size_; at != end;) {
+            const auto &head = *reinterpret_cast<const record_head *>(at);
+            if (ty_status status =
+                    record(head.position, reinterpret_cast<const uint8_t *>(at) + sizeof head, size_t{head.size}))
+                return status;
+            at += sizeof head + padded(head.size);
+        }
+        return TY_OK;
+    }
+
+private:
+    struct record_head {
+        uint64_t position;
+        uint64_t size;
+    };
+    static size_t padded(size_t size) { return (size + 7) & ~size_t{7}; }
+
+    area memory_;
+    size_t limit_;
+    size_t size_;
+    bool whole_;
+};
+
+} // namespace taiyen

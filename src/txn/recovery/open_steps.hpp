@@ -1,0 +1,93 @@
+// The steps of opening a transactional heap, shared by open.cpp, attach_log.cpp, replay.cpp and read_log.cpp.
+#pragma once
+
+#include "../transactions/transactions.hpp"
+#include "kept_records.hpp"
+#include "page_copier.hpp"
+
+namespace taiyen {
+
+inline constexpr const char *log_suffix = "-log";
+
+// Where the log of a heap is kept.
+struct log_place {
+    const ty_open_options *options;
+    char *path;                // of the file, or a name for the user's sink
+    const ty_log_sink *sink;   // NULL: not opened, or not there
+    ty_log_sink *own;          // the same, where the open made it
+    const storage_file *image; // of the heap, during its open: the log is as closed to others (N4)
+};
+// heap_path: as resolve_path gives it.
+ty_status place_create(log_place &place, const char *heap_path, const ty_open_options &options);
+// The same of any path of the heap; NULL: the options alone name the log.
+ty_status place_of(log_place &place, const char *heap_path, const ty_open_options &options);
+void place_destroy(log_place &place); // the file is closed, not removed
+
+// ---- attach_log.cpp
+
+// Opens what is there. TY_E_NOT_FOUND: nothing is; for a user's sink, it was never formatted.
+ty_status place_open(log_place &place, bool writable);
+// Whether a log may be made there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
+ty_status place_check(log_place &place, const log_identity &identity, bool writable = true);
+// Makes a log that holds nothing, after place_check or where place_open found nothing: whole before it has its name.
+// Failing, it leaves none.
+ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open);
+// Whether the log is of the open that the heap's image names. Else the open is refused, unless the heap was closed in
+// order and the log is older: then it is of no consequence.
+ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older);
+// What a log is to the image of a heap that has one.
+enum class log_fit {
+    fits,
+    missing, // of no consequence, as the next: a writing open makes one
+    older,
+    unused // another log of the heap that holds nothing: it serves
+};
+// Opens the log of a heap that is not of format version 1 and checks whether it is the image's, or of no consequence.
+// Else the open is refused. *other: the identity of an unused one.
+ty_status place_find(log_place &place, const log_identity &identity, const image_log &told, bool writable,
+                     log_header_2 *found, log_fit *fit, uint64_t *other);
+// The log names this open before the heap's image does (I8), and before a commit of it is acknowledged.
+ty_status place_name_open(log_place &place, const log_identity &identity, const log_open_2 &previous,
+                          const log_open_2 &open, const io_buffer &buffer);
+// A log that was found: as closed to others as the image (N4); one that no open named yet may have been made by one
+// that died before its name was durable.
+ty_status place_settle(const log_place &place, const log_header_2 &header);
+// Of a heap that says it has no log: none of a later open of it may lie there. What cannot be read is none.
+ty_status place_check_not_newer(const log_place &place, const image_log &told);
+
+// ---- replay.cpp
+
+// What a scan of the whole log finds, before anything is changed.
+struct replay_plan {
+    log_contents contents;
+    kept_records records;
+    page_copier pages;   // that records write to
+    uint64_t words;      // that they do
+    uint64_t operations; // and procedures
+    log_mark snapshot;   // the last one taken during the replay; session 0: none was
+};
+// Of fewer bytes of records a second thread is not worth its start. Tests lower it.
+inline uint64_t replay_helper_min_bytes = uint64_t{256} << 10;
+// The heap's memory, where it is there already, is not changed; pages of it may be copied.
+ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, const image_log &told,
+                      bool threads, replay_plan *plan);
+// TY_E_MEMORY where the pages that records write to are more than memory may hold: for a heap that is opened for
+// reading.
+ty_status replay_check_fits(const log_place &place, const replay_plan &plan);
+// Whether memory has no room for all pages that records write to: then snapshots are taken on the way.
+bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan);
+// Brings the heap's memory to the end of what was scanned. writes: snapshots may be taken.
+ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from, bool writes,
+                     replay_plan &plan);
+
+inline log_open_2 open_of(const open_identity_2 &open) {
+    return {open.number, open.random};
+}
+inline log_mark mark_of(const image_mark &mark) {
+    return {mark.position, mark.session, mark.sequence};
+}
+inline image_mark mark_of(const log_mark &mark) {
+    return {mark.position, mark.session, mark.sequence};
+}
+
+} // namespace taiyen

@@ -1,0 +1,400 @@
+// Replay: the log's records are done again in memory. They are checked before, all of them, when nothing has been
+// changed. Where that kept them in memory they are done from there, else they are read and checked again.
+#include "open_steps.hpp"
+
+#include "../transactions/transactions.hpp"
+#include "replay_steps.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+failure bad_record(const char *name, uint64_t sequence, uint64_t position) {
+    return failure(TY_E_DAMAGED, "replay transaction %llu: its record does not fit the heap",
+                   (unsigned long long)sequence)
+        .at(name, position)
+        .remedy("restore the heap's files from a backup");
+}
+
+// ---- The scan
+
+struct record_check {
+    replay_plan *plan;
+    const char *name;
+    record_scope scope;
+    uint64_t last_page = UINT64_MAX; // words often lie side by side
+
+    ty_status operation(const record_operation &operation) {
+        plan->operations += 1;
+        if (operation.kind != operation_kind::procedure || procedure_known(operation.procedure))
+            return TY_OK;
+        return failure(TY_E_NOT_FOUND, "replay the log: nothing is registered as procedure %llu",
+                       (unsigned long long)operation.procedure)
+            .at(name)
+            .remedy("register it with ty_register_procedure before the heap is opened");
+    }
+    ty_status word(uint64_t word, uint64_t, uint64_t) {
+        uint64_t page = word / words_per_page;
+        plan->words += 1;
+        if (page != last_page)
+            plan->pages.note(page);
+        last_page = page;
+        return TY_OK;
+    }
+    ty_status words(uint64_t first, uint64_t count, const uint8_t *) {
+        plan->words += count;
+        for (uint64_t page = first / words_per_page; page <= (first + count - 1) / words_per_page; ++page)
+            plan->pages.note(page);
+        return TY_OK;
+    }
+    ty_status zeros(uint64_t first, uint64_t count) { return words(first, count, nullptr); }
+
+    static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+        auto &self = *static_cast<record_check *>(context);
+        ty_status status = record_decode_in_place(bytes, size, self.scope, self);
+        self.plan->records.add(position, bytes, size);
+        return status == TY_E_DAMAGED ? bad_record(self.name, sequence, position) : status;
+    }
+};
+
+// ---- The replay
+
+// Does the steps. X5: words lie in user pages, and operations are the heap's own, which checks what it is asked. Words
+// in pages that the recovered heap has never used are left out: a program declared memory that was in no block of it,
+// free or only reserved, and these pages must read as zeros (H7).
+class replayer {
+public:
+    replayer(txn_runtime &rt, const char *name) : rt_(&rt), name_(name) { look_at_heap(); }
+
+    // others: where a row of words has none, another thread may run another row meanwhile.
+    ty_status run(const step_row &row, const other_step *others) {
+        for (size_t i = 0; i < words_ahead; i++)
+            ask_for(row.steps[i]);
+        for (size_t i = 0; i < row.count; i++) {
+            ask_for(row.steps[i + words_ahead]);
+            const word_step &step = row.steps[i];
+            if (step.mask == 0) [[unlikely]] {
+                if (ty_status status = run(others[step.value]))
+                    return status;
+            } else if (step.word < end_) {
+                uint64_t *place = word_at(step.word);
+                *place = (*place & ~step.mask) | step.value;
+            }
+        }
+        return TY_OK;
+    }
+
+private:
+    void look_at_heap() { end_ = heap_used_bytes(rt_->heap) / 8; }
+    uint64_t *word_at(uint64_t word) const { return reinterpret_cast<uint64_t *>(rt_->base) + word; }
+    // What is there may be no step, or one of long ago: it is no more than asked for.
+    void ask_for(const word_step &step) const {
+        __builtin_prefetch(reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(rt_->base) + step.word * 8), 1);
+    }
+    ty_status run(const other_step &step) {
+        uint64_t end = std::min(step.first + step.count, end_);
+        uint64_t bytes = step.first < end ? (end - step.first) * 8 : 0;
+        ty_status status = TY_OK;
+        switch (step.kind) {
+        case step_kind::words:
+            memcpy(word_at(step.first), step.bytes, bytes);
+            break;
+        case step_kind::zeros:
+            memset(word_at(step.first), 0, bytes);
+            break;
+        case step_kind::operation:
+            status = run(step.operation);
+            break;
+        case step_kind::damage:
+            status = TY_E_DAMAGED;
+            break;
+        }
+        return status == TY_E_DAMAGED ? bad_record(name_, step.sequence, step.position) : status;
+    }
+    ty_status run(const record_operation &operation) {
+        ty_status status = do_operation(operation);
+        look_at_heap();
+        return status && operation.kind != operation_kind::procedure ? TY_E_DAMAGED : status;
+    }
+    ty_status do_operation(const record_operation &operation) {
+        void *address = operation.null_address ? nullptr : word_at(operation.word);
+        switch (operation.kind) {
+        case operation_kind::alloc:
+            return heap_restore_alloc(rt_->heap, address, operation.size);
+        case operation_kind::free:
+            return check_not_reserved(*rt_, "free", address) ? TY_E_DAMAGED : heap_restore_free(rt_->heap, address);
+        case operation_kind::resize:
+            return check_not_reserved(*rt_, "resize", address)
+                       ? TY_E_DAMAGED
+                       : heap_restore_resize(rt_->heap, address, operation.size);
+        case operation_kind::root:
+            return set_root(operation, address);
+        case operation_kind::procedure:
+            return run_procedure(operation);
+        }
+        return TY_E_DAMAGED;
+    }
+    ty_status set_root(const record_operation &operation, void *address) {
+        char text[TY_ROOT_NAME_MAX + 1] = {};
+        if (operation.byte_count == 0 || operation.byte_count > TY_ROOT_NAME_MAX)
+            return TY_E_DAMAGED;
+        memcpy(text, operation.bytes, operation.byte_count);
+        return heap_restore_root(rt_->heap, text, address);
+    }
+    // It may look things up in the heap, which must not be paused then.
+    ty_status run_procedure(const record_operation &operation) {
+        heap_restore_end(rt_->heap);
+        ty_status status = procedure_run(rt_->heap, operation.procedure, operation.bytes, operation.byte_count);
+        heap_restore_begin(rt_->heap);
+        ty_error told;
+        ty_error_detail(&told);
+        if (!status || told.status == status)
+            return status;
+        return failure(status, "replay the log: the procedure %llu returned status %d",
+                       (unsigned long long)operation.procedure, status)
+            .at(name_)
+            .remedy("have it succeed as it did when it was logged");
+    }
+
+    txn_runtime *rt_;
+    const char *name_;
+    uint64_t end_; // of words in pages in use
+};
+
+// ---- From records to steps, and the steps done: by this thread, or while another one goes through the records.
+
+struct record_reader {
+    step_writer writer;
+    record_scope scope;
+
+    static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+        auto &self = *static_cast<record_reader *>(context);
+        self.writer.begin_record(sequence, position);
+        ty_status status = record_decode_in_place(bytes, size, self.scope, self.writer);
+        return status == TY_E_DAMAGED ? self.writer.damage() : status;
+    }
+    // Of records that are gone when it returns.
+    static ty_status passing(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+        auto &self = *static_cast<record_reader *>(context);
+        ty_status status = record(context, sequence, position, bytes, size);
+        return !status && self.writer.has_others() ? self.writer.hand_over() : status;
+    }
+    ty_status kept(const replay_plan &plan) {
+        uint64_t sequence = plan.contents.end.sequence - plan.contents.records;
+        ty_status status = plan.records.each([&](uint64_t position, const uint8_t *bytes, size_t size) {
+            return record(this, ++sequence, position, bytes, size);
+        });
+        return status ? status : writer.hand_over(true);
+    }
+};
+
+struct log_source {
+    const log_place &place;
+    const log_identity &identity;
+    log_mark from;
+};
+
+ty_status replay_again(record_reader &reader, const log_source &source, const log_reader &how,
+                       const replay_plan &plan) {
+    log_contents contents{};
+    const log_mark &end = plan.contents.end;
+    ty_status status = log_scan(*source.place.sink, source.place.path, source.identity, source.from, how, &contents);
+    if (!status && memcmp(&contents.end, &end, sizeof end))
+        return failure(TY_E_IO, "replay the log: it reads as another than a moment ago")
+            .at(source.place.path)
+            .remedy("check the disk");
+    return status ? status : reader.writer.hand_over(true);
+}
+
+// Where memory cannot hold all pages that the log writes to: snapshots are taken between frames, and copies go. (X1)
+class stage_reader {
+public:
+    stage_reader(txn_runtime &rt, record_reader &reader, const log_source &source, replay_plan &plan)
+        : rt_(rt), reader_(reader), plan_(plan),
+          most_pages_(image_copies_allowed(rt.heap) / os::page_bytes / 2), check_{&stage_, source.place.path,
+                                                                                  reader.scope} {}
+
+    ty_status create() { return stage_.pages.create(heap_limit(rt_.heap) / os::page_bytes, false, nullptr, 0); }
+    log_reader how() { return {this, record, &plan_.contents.end, rt_.threads, frame}; }
+
+private:
+    static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+        auto &self = *static_cast<stage_reader *>(context);
+        ty_status status = record_check::record(&self.check_, sequence, position, bytes, size);
+        return status ? status : record_reader::passing(&self.reader_, sequence, position, bytes, size);
+    }
+    // An operation writes to some page, too.
+    static ty_status frame(void *context, const log_mark &here) {
+        auto &self = *static_cast<stage_reader *>(context);
+        if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_)
+            return TY_OK;
+        ty_status status = self.reader_.writer.hand_over();
+        if (!status)
+            self.take_snapshot(here);
+        return status;
+    }
+    // One that fails leaves the pages in memory, dirty, for the next one. The open need not fail for it.
+    void take_snapshot(const log_mark &here) {
+        const image_mark mark = mark_of(here);
+        uint64_t epoch = 0;
+        heap_restore_end(rt_.heap);
+        ty_status status = image_snapshot_start(rt_.heap, &mark, &epoch);
+        if (!status && !(status = image_snapshot_wait(rt_.heap, epoch))) {
+            plan_.snapshot = here;
+            status = image_ease(rt_.heap);
+        }
+        heap_restore_begin(rt_.heap);
+        stage_.pages.forget();
+        stage_.operations = 0;
+    }
+
+    txn_runtime &rt_;
+    record_reader &reader_;
+    replay_plan &plan_;
+    const uint64_t most_pages_;
+    replay_plan stage_{}; // since the last snapshot
+    record_check check_;
+};
+
+ty_status replay_in_stages(record_reader &reader, const log_source &source, txn_runtime &rt, replay_plan &plan) {
+    plan.records.destroy();
+    stage_reader stages(rt, reader, source, plan);
+    if (ty_status status = stages.create())
+        return status;
+    return replay_again(reader, source, stages.how(), plan);
+}
+
+ty_status replay_alone(replayer &replay, const log_source &source, txn_runtime &rt, replay_plan &plan, bool in_stages) {
+    step_batches batches;
+    if (ty_status status = batches.create(1))
+        return status;
+    struct doer {
+        replayer &replay;
+        ty_status status;
+        static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
+            auto &self = *static_cast<doer *>(context);
+            *next = &full;
+            self.status = self.replay.run(full.row, full.others);
+            return self.status ? TY_E_BUSY : TY_OK;
+        }
+    } doer{replay, TY_OK};
+    record_reader reader{{{&doer, doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}};
+    ty_status status = TY_OK;
+    if (in_stages)
+        status = replay_in_stages(reader, source, rt, plan);
+    else if (plan.records.whole())
+        status = reader.kept(plan);
+    else
+        status = replay_again(reader, source, {&reader, record_reader::passing, &plan.contents.end, rt.threads}, plan);
+    return doer.status ? doer.status : status;
+}
+
+struct reading_thread {
+    replayer *replay;
+    step_queue *queue;
+    const replay_plan *plan;
+    record_reader reader;
+    os::thread thread;
+
+    // Words go to two rows only once all that was not shared is done: each has its place in the order.
+    static ty_status take(void *context, step_batch &full, bool words_follow, step_batch **next) {
+        auto &self = *static_cast<reading_thread *>(context);
+        self.queue->hand_over();
+        static_cast<void>(self.replay->run(full.writers, nullptr)); // words do not fail
+        ty_status status = self.queue->wait_for_empty(words_follow && !full.shared, next);
+        if (!status)
+            (*next)->shared = words_follow;
+        return status;
+    }
+    static void *run(void *context) {
+        auto &self = *static_cast<reading_thread *>(context);
+        static_cast<void>(self.reader.kept(*self.plan)); // what fails is a step, or a failure to do one
+        return nullptr;
+    }
+};
+
+// What steps do is the opener's: procedures may expect its thread. *done: there was a helper.
+ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, const replay_plan &plan, bool *done) {
+    step_batches batches;
+    *done = false;
+    if (ty_status status = batches.create(step_batches::most))
+        return status;
+    step_queue queue(batches);
+    batches[0].shared = true;
+    reading_thread helper{&replay,
+                          &queue,
+                          &plan,
+                          {{{&helper, reading_thread::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}},
+                          {}};
+    if (helper.thread.start(reading_thread::run, &helper) != TY_OK)
+        return TY_OK;
+    *done = true;
+    ty_status status = TY_OK;
+    for (uint32_t number = 0;; ++number) {
+        const step_batch &batch = queue.wait_for_full(number);
+        bool last = batch.last;
+        if ((status = replay.run(batch.row, batch.others))) {
+            queue.give_up();
+            break;
+        }
+        queue.give_back();
+        if (last)
+            break;
+    }
+    helper.thread.join();
+    return status;
+}
+
+} // namespace
+
+ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, const image_log &told,
+                      bool threads, replay_plan *plan) {
+    uint64_t pages = told.limit_bytes / os::page_bytes;
+    char *memory = told.heap ? static_cast<char *>(heap_base(told.heap)) : nullptr;
+    uint64_t used_pages = told.heap ? heap_used_bytes(told.heap) / os::page_bytes : 0;
+    uint64_t most_pages = told.heap ? image_copies_allowed(told.heap) / os::page_bytes : 0;
+    if (ty_status status = plan->pages.create(pages, threads, memory, used_pages, most_pages))
+        return status;
+    plan->records.create();
+    record_check check{plan, place.path, {heap_header_pages * words_per_page, pages * words_per_page}};
+    ty_status status = log_scan(*place.sink, place.path, identity, from,
+                                {&check, record_check::record, nullptr, threads}, &plan->contents);
+    plan->pages.stop(); // the memory goes if the open fails
+    return status;
+}
+
+ty_status replay_check_fits(const log_place &place, const replay_plan &plan) {
+    const uint64_t pages = plan.pages.noted();
+    if (pages * os::page_bytes <= image_reader_allowed())
+        return TY_OK;
+    return failure(TY_E_MEMORY, "read a log that writes to %llu pages", (unsigned long long)pages)
+        .at(place.path)
+        .remedy("open the heap for writing once: that takes a snapshot");
+}
+
+bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan) {
+    return plan.pages.noted() * os::page_bytes > image_copies_allowed(rt.heap);
+}
+
+ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from, bool writes,
+                     replay_plan &plan) {
+    if (plan.contents.records == 0)
+        return TY_OK;
+    const bool in_stages = writes && replay_takes_snapshots(rt, plan);
+    if (!in_stages)
+        plan.pages.finish(rt.base);
+    heap_restore_begin(rt.heap);
+    replayer replay(rt, place.path);
+    bool done = false;
+    ty_status status = TY_OK;
+    if (!in_stages && rt.threads && plan.records.whole() && plan.contents.record_bytes >= replay_helper_min_bytes)
+        status = replay_with_helper(replay, rt, plan, &done);
+    if (!status && !done)
+        status = replay_alone(replay, {place, identity, from}, rt, plan, in_stages);
+    heap_restore_end(rt.heap);
+    return status;
+}
+
+} // namespace taiyen

@@ -1,0 +1,187 @@
+// The one transaction of a heap: what it has done so far, and the steps of its end. Its memory is kept from one
+// transaction to the next.
+#pragma once
+
+#include "../changes/changes.hpp"
+#include "txn_runtime.hpp"
+
+namespace taiyen {
+
+// A block that the transaction allocated, published, resized or freed. Sizes in words.
+//
+// X8: a byte that a block may have got by a resize is declared by the library, and where the block was smaller before,
+//     zero. Nobody knows the size that was last asked for: so that is from heap_least_bytes on, and all that the
+//     transaction has cut off and gives back. Else a recovery would find it as it was at an earlier commit.
+struct touched_block {
+    uint64_t word;
+    uint64_t words;        // that it has in the heap
+    uint64_t words_before; // when the transaction began; 0: it was not there, or reserved
+    uint64_t words_logged; // what the parts of the record that are encoded make of it; 0: nothing
+    uint64_t words_wanted; // after the commit; 0: free
+    uint64_t declared;     // of a block that was allocated: range_cache::stamp() then
+    bool published;
+
+    bool own() const { return words_before == 0 && !published; } // its rollback frees it
+};
+
+struct touched_root {
+    char name[TY_ROOT_NAME_MAX + 1];
+    void *before;
+    void *logged;
+    void *now;
+};
+
+// What a rollback does besides: bytes put back, or a procedure.
+struct rollback_entry {
+    size_t ranges;      // entries of the range cache before it
+    uint64_t procedure; // 0: bytes
+    char *address;
+    size_t payload; // offset in payloads
+    size_t bytes;
+};
+
+// A growing array in an area.
+template <class T>
+struct txn_array {
+    area memory;
+    size_t count;
+
+    T *begin() const { return memory.as<T>(); }
+    T *end() const { return memory.as<T>() + count; }
+    ty_status push(const T &element) {
+        if (ty_status status = memory.provide((count + 1) * sizeof(T)))
+            return status;
+        memory.as<T>()[count++] = element;
+        return TY_OK;
+    }
+};
+
+// The address of something of the thread's own: tells threads apart.
+inline uintptr_t this_thread() {
+    static thread_local char mark;
+    return reinterpret_cast<uintptr_t>(&mark);
+}
+
+} // namespace taiyen
+
+struct ty_txn {
+    std::atomic<uintptr_t> owner; // the thread that began it; 0: none is under way. Written with the gate held
+    taiyen::range_cache ranges;   // from here: the owner's
+    taiyen::txn_runtime *rt;
+    bool free_later;
+    bool automatic;  // it finds its stores by itself
+    bool by_default; // that it does, or does not, was not said at its begin
+    bool twinned;    // twins are taken: it does, or stores are checked
+
+    taiyen::word_table block_numbers; // by word: in blocks
+    taiyen::txn_array<taiyen::touched_block> blocks;
+    taiyen::txn_array<taiyen::touched_root> roots;
+    taiyen::txn_array<taiyen::rollback_entry> rollbacks;
+    taiyen::txn_array<char> payloads; // of rollback entries and procedures
+    taiyen::txn_array<taiyen::txn_gate *> objects;
+
+    taiyen::txn_array<uint8_t> parts; // of the record: those that procedures ended
+    bool has_procedure;               // the part under way begins with one
+    uint64_t procedure;
+    size_t procedure_payload;
+    size_t procedure_bytes;
+
+    // Memory of a commit.
+    taiyen::txn_array<taiyen::record_operation> operations;
+    taiyen::txn_array<taiyen::word_range> words;
+    taiyen::txn_array<taiyen::word_range> overlays;
+    taiyen::txn_array<taiyen::range_entry> found; // automatic.cpp
+    taiyen::record_words changed;
+    taiyen::area encoded;
+};
+
+namespace taiyen {
+
+// Refuses who is not in the transaction. call completes "cannot ...".
+[[gnu::cold]] ty_status not_in_transaction(const ty_txn *txn, const char *call);
+inline ty_status check_owner(const ty_txn *txn, const char *call) {
+    if (txn->owner.load(std::memory_order_relaxed) == this_thread()) [[likely]]
+        return TY_OK;
+    return not_in_transaction(txn, call);
+}
+
+// Words that the bytes touch; refuses what lies outside the heap's blocks, unless bytes is 0.
+struct word_span {
+    uint64_t first;
+    uint64_t count;
+};
+ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t bytes, word_span *words);
+// Declares words of the heap's blocks.
+ty_status declare_words(ty_txn *txn, uint64_t first, uint64_t count);
+
+inline uint64_t word_at(const txn_runtime &rt, const void *address) {
+    return (reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(rt.base)) / 8;
+}
+inline char *address_of(const txn_runtime &rt, uint64_t word) {
+    return rt.base + word * 8;
+}
+
+// ---- blocks.cpp
+
+// After the commit's append: blocks are freed and shrunk. by_snapshot: blocks_list was called. A failure: the heap's
+// tables are damaged; the rest is done.
+ty_status blocks_settle(ty_txn *txn, bool by_snapshot);
+// All that was done to blocks and roots is taken back.
+ty_status blocks_rollback(ty_txn *txn);
+// Before a snapshot that holds the transaction in place of a record: what the commit frees is listed as reserved, so
+// that a recovery from it frees it, and what it publishes is not. What a block gives up is split off, and listed.
+ty_status blocks_list(ty_txn *txn);
+void blocks_unlist(ty_txn *txn); // all of that is taken back
+
+// ---- part.cpp
+
+// The part of the record that is under way, in the transaction's memory. whole: with frees and shrinks, which come with
+// the commit.
+ty_status part_collect(ty_txn *txn, bool last, record_part *part);
+// Ends the part, so that a procedure can follow.
+ty_status part_close(ty_txn *txn);
+
+// ---- classic.cpp
+
+// Restores what was declared, and does the rollback entries between. The first failure of a procedure.
+ty_status memory_rollback(ty_txn *txn);
+
+// ---- reserve.cpp: what a transaction does with reserved blocks
+
+// Whether a block is none of the program's to free or resize: reserved, or the library's own.
+ty_status check_not_reserved(txn_runtime &rt, const char *call, const void *block);
+// A live block that is the program's, its bytes, and whether it is a run. At one moment: threads that reserve, cancel
+// or free later change both answers.
+ty_status find_unreserved(txn_runtime &rt, const char *call, const void *block, size_t *bytes, bool *run);
+// Publishing: of all count blocks or, with a failure, of none; the sizes in words go to the touched blocks.
+ty_status reserved_take(txn_runtime &rt, void *const *blocks, size_t count);
+// The block has so many words now: what the transaction made it grow by is given up.
+ty_status reserved_put_back(txn_runtime &rt, uint64_t word, uint64_t words);
+// It is an ordinary block now.
+void reserved_forget(txn_runtime &rt, uint64_t word);
+// Lists a block that a snapshot holds and a commit frees; and no more.
+ty_status reserved_list(txn_runtime &rt, uint64_t word);
+void reserved_unlist(txn_runtime &rt, uint64_t word);
+// A published block is not in the list meanwhile; its place there is kept.
+void reserved_hide(txn_runtime &rt, uint64_t word);
+void reserved_show(txn_runtime &rt, uint64_t word);
+// A block that a commit freed and that is still to be given back: none of the program's any more. Expected:
+// TY_E_MEMORY.
+ty_status reserved_leave(txn_runtime &rt, uint64_t word);
+ty_status reserved_free(txn_runtime &rt, void *block); // gives it back
+uint64_t reserved_count(const txn_runtime &rt);
+// Whether the block is reserved, published by the transaction, or one of the library's own. Under the lock, so not in
+// the handler of a fault, which goes by guarded_page::reserved.
+bool reserved_any(const txn_runtime &rt, uint64_t word);
+// Tells automatic_reserved of all there are. Under the lock.
+void reservations_count_pages(txn_runtime &rt);
+
+// ---- readers.cpp
+
+bool in_section(const txn_runtime &rt); // this thread
+void sections_end(txn_runtime &rt);     // all that this thread has open on it
+ty_status objects_create(txn_runtime &rt);
+void objects_destroy(txn_runtime &rt);
+void objects_unlock(ty_txn *txn);
+
+} // namespace taiyen

@@ -1,0 +1,117 @@
+// The running state of one open transactional heap, shared by the files of this layer.
+//
+// `gate` serialises transactions, snapshots and readers (X1). What is guarded by it is the writer's alone. Below it, in
+// this order: reserve_lock, the image's control, the heap's locks, the log's.
+#pragma once
+
+#include "../txn.hpp"
+#include "gate.hpp"
+
+#include <atomic>
+
+namespace taiyen {
+
+// Written with the transactions' gate, and read by whoever asks.
+struct txn_figures {
+    class figure {
+    public:
+        void add(uint64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
+        uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+    private:
+        std::atomic<uint64_t> value_;
+    };
+    figure transactions;
+    figure rollbacks;
+    figure entries;
+    figure record_bytes;
+    figure replayed_transactions;
+    figure replayed_bytes;
+    figure replay_ns;
+};
+
+struct txn_runtime {
+    // Set at open, then constant.
+    ty_heap *heap;
+    char *base;
+    uint64_t user_first_word; // what records may name (X5)
+    uint64_t user_end_word;
+    taiyen::log *log;
+    const ty_log_sink *sink; // what the log is kept on
+    ty_log_sink *own_sink;   // the same, if the open made it; NULL for the user's
+    char *log_path;
+    bool check_stores;
+    bool threads; // the library's may be used
+    void (*stray_store)(const ty_stray_store *store, void *context);
+    void *stray_store_context;
+    uint64_t snapshot_dirty_bytes;
+    uint64_t memory_bytes;
+    uint32_t snapshot_interval_ms;
+
+    std::atomic<ty_store_mode> stores; // what the default is
+
+    txn_gate gate;
+    ty_txn *txn; // the one transaction, its memory kept from one to the next (transaction.cpp)
+    txn_figures figures;
+
+    struct reservations *reserved;      // reserve.cpp
+    struct object_locks *objects;       // readers.cpp
+    struct snapshot_service *snapshots; // snapshots.cpp
+    struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
+
+    txn_runtime *next; // thread_ends.cpp
+    uint64_t number;   // no other one in the process has, or had, the same
+    uint32_t enders;   // threads that end, and take back what they have under way
+
+    os::fork_guard fork;
+    bool txn_forked() const { return fork.forked(); } // in a child of the process that opened the heap
+};
+
+txn_runtime *runtime_of(ty_heap *heap); // NULL: not a transactional heap
+// Gives up everything but the heap, whatever is there; writes nothing, and what is not stable is gone.
+void runtime_destroy(txn_runtime &rt);
+
+// ---- transaction.cpp (and the files beside it): made and given up with the runtime
+ty_status transaction_create(txn_runtime &rt);
+void transaction_destroy(txn_runtime &rt);
+
+// ---- thread_ends.cpp
+// The calling thread's end is watched from now on. Expected: TY_E_MEMORY.
+ty_status thread_ends_watch();
+ty_status thread_ends_add(txn_runtime &rt);
+bool thread_ends_watches(uint64_t number); // whether there is such a runtime
+// Waits for threads that are ending.
+void thread_ends_remove(txn_runtime &rt);
+
+// ---- reserve.cpp
+ty_status reservations_create(txn_runtime &rt);
+void reservations_destroy(txn_runtime &rt);
+// At open, before the replay: frees what the snapshot lists as reserved, and empties the list (X3).
+ty_status reservations_recover(txn_runtime &rt);
+// Nobody reserves or cancels in between: for a snapshot.
+void reservations_lock(txn_runtime &rt);
+void reservations_unlock(txn_runtime &rt);
+// Adds the pages of blocks that are reserved now. Under the lock above.
+void reservations_add_pages(void *runtime, os::page_set &pages);
+
+// ---- snapshots.cpp
+ty_status snapshots_create(txn_runtime &rt); // starts the thread, if any, which does nothing yet
+void snapshots_begin(txn_runtime &rt);       // from now on it does
+// Ends the thread. A transaction that is under way is given up: the heap must be, too.
+void snapshots_stop(txn_runtime &rt);
+void snapshots_destroy(txn_runtime &rt);
+ty_status snapshots_free_all(txn_runtime &rt); // what was left for later
+void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats);
+// After each commit, with the gate held: a few loads; wakes the thread when a snapshot is due (without threads, takes
+// it).
+void snapshots_after_commit(txn_runtime &rt);
+// A snapshot in place of a log write, with the gate held, durable when it returns TY_OK. holds_transaction: it holds
+// one transaction that the log does not; then *sequence is its. On failure everything is as it was.
+ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *sequence);
+// A block that a transaction freed with free_later: is freed before the next snapshot, by the library's thread if there
+// is one. With the gate held, after the append.
+void snapshots_free_later(txn_runtime &rt, void *block);
+// Waits until the sequence is stable; mends a broken log by a snapshot. Without the gate held.
+ty_status make_stable(txn_runtime &rt, uint64_t sequence);
+
+} // namespace taiyen

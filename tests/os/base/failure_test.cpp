@@ -1,0 +1,109 @@
+// Goal: a failure's status, fields and text say what, where, why and what to do, for this thread alone.
+// Method: failures are made by hand, and the text is compared word for word.
+#include "src/os/base/failure.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <string>
+#include <taiyen/storage.h>
+#include <thread>
+
+using namespace taiyen;
+
+TEST(failure, text_has_operation_place_cause_and_remedy) {
+    ty_status status =
+        failure(TY_E_SPACE, "write the %s", "journal").at("/a/b", 4096).cause(ENOSPC).remedy("free %d MB", 7);
+    EXPECT_EQ(status, TY_E_SPACE);
+    EXPECT_STREQ(ty_error_text(), "cannot write the journal: /a/b at offset 4096: No space left on device; free 7 MB");
+    ty_error error;
+    ty_error_detail(&error);
+    EXPECT_EQ(error.status, TY_E_SPACE);
+    EXPECT_EQ(error.system_error, ENOSPC);
+    EXPECT_EQ(error.offset, 4096u);
+    EXPECT_STREQ(error.operation, "write the journal");
+    EXPECT_STREQ(error.path, "/a/b");
+    EXPECT_STREQ(error.remedy, "free 7 MB");
+}
+
+TEST(failure, text_leaves_out_what_is_empty) {
+    ty_status status = failure(TY_E_ARGUMENT, "free the block");
+    EXPECT_EQ(status, TY_E_ARGUMENT);
+    EXPECT_STREQ(ty_error_text(), "cannot free the block: the call is wrong");
+    status = failure(TY_E_FORMAT, "open it").at(nullptr);
+    EXPECT_STREQ(ty_error_text(), "cannot open it: it is not of a form that this library knows");
+    ty_error error;
+    ty_error_detail(&error);
+    EXPECT_EQ(error.offset, UINT64_MAX);
+    EXPECT_STREQ(error.path, "");
+}
+
+TEST(failure, long_fields_are_cut_and_paths_keep_their_end) {
+    std::string path = "/start/" + std::string(400, 'x') + "/end.ty";
+    std::string words(500, 'w');
+    ty_status status =
+        failure(TY_E_IO, "%s", words.c_str()).at(path.c_str(), UINT64_MAX - 1).remedy("%s", words.c_str());
+    EXPECT_EQ(status, TY_E_IO);
+    ty_error error;
+    ty_error_detail(&error);
+    EXPECT_EQ(strlen(error.operation), sizeof error.operation - 1);
+    EXPECT_EQ(strlen(error.path), sizeof error.path - 1);
+    EXPECT_EQ(strlen(error.remedy), sizeof error.remedy - 1);
+    EXPECT_TRUE(std::string(error.path).ends_with("x/end.ty"));
+    EXPECT_TRUE(std::string(error.path).starts_with("..."));
+    EXPECT_TRUE(std::string(ty_error_text()).ends_with(std::string(sizeof error.remedy - 1, 'w')));
+}
+
+TEST(failure, errno_survives_until_the_cause_is_taken) {
+    errno = EDQUOT;
+    ty_status status = failure(TY_E_SPACE, "%s %f", "write", 1.5).at("/x").remedy("%s", "free").cause(errno);
+    EXPECT_EQ(status, TY_E_SPACE);
+    ty_error error;
+    ty_error_detail(&error);
+    EXPECT_EQ(error.system_error, EDQUOT);
+    EXPECT_EQ(errno, EDQUOT);
+}
+
+TEST(failure, each_thread_has_its_own) {
+    ty_status status = failure(TY_E_BUSY, "open the heap");
+    EXPECT_EQ(status, TY_E_BUSY);
+    std::thread([] {
+        EXPECT_STREQ(ty_error_text(), "");
+        ty_error error;
+        ty_error_detail(&error);
+        EXPECT_EQ(error.status, TY_OK);
+        EXPECT_EQ(error.offset, UINT64_MAX);
+        EXPECT_EQ(ty_error_set(TY_E_IO, 0, "read", nullptr, UINT64_MAX, nullptr), TY_E_IO);
+        EXPECT_STREQ(ty_error_text(), "cannot read: input or output failed");
+    }).join();
+    EXPECT_STREQ(ty_error_text(), "cannot open the heap: it is in use");
+}
+
+TEST(failure, a_storage_from_outside_can_set_it) {
+    EXPECT_EQ(ty_error_set(TY_E_IO, EIO, "decrypt", "/p", 8192, "check the key"), TY_E_IO);
+    EXPECT_STREQ(ty_error_text(), "cannot decrypt: /p at offset 8192: Input/output error; check the key");
+    EXPECT_EQ(ty_error_set(TY_E_IO, 99999, nullptr, nullptr, UINT64_MAX, nullptr), TY_E_IO);
+    EXPECT_STREQ(ty_error_text(), "cannot do what was asked: error 99999");
+}
+
+TEST(failure, every_status_has_a_name) {
+    for (int i = 0; i <= TY_E_FORKED; i++)
+        EXPECT_EQ(std::string(ty_status_name(static_cast<ty_status>(i))).rfind(i == 0 ? "TY_OK" : "TY_E_", 0), 0u) << i;
+    EXPECT_STREQ(ty_status_name(TY_E_FORKED), "TY_E_FORKED");
+    EXPECT_STREQ(ty_status_name(static_cast<ty_status>(15)), "unknown status");
+}
+
+TEST(failure, errnos_lead_to_statuses) {
+    EXPECT_EQ(status_of_errno(0), TY_OK);
+    EXPECT_EQ(status_of_errno(ENOSPC), TY_E_SPACE);
+    EXPECT_EQ(status_of_errno(EDQUOT), TY_E_SPACE);
+    EXPECT_EQ(status_of_errno(EACCES), TY_E_PERMISSION);
+    EXPECT_EQ(status_of_errno(EPERM), TY_E_PERMISSION);
+    EXPECT_EQ(status_of_errno(EROFS), TY_E_PERMISSION);
+    EXPECT_EQ(status_of_errno(ENOENT), TY_E_NOT_FOUND);
+    EXPECT_EQ(status_of_errno(EEXIST), TY_E_EXISTS);
+    EXPECT_EQ(status_of_errno(EAGAIN), TY_E_BUSY);
+    EXPECT_EQ(status_of_errno(ENOMEM), TY_E_MEMORY);
+    EXPECT_EQ(status_of_errno(EIO), TY_E_IO);
+    EXPECT_EQ(status_of_errno(EBADF), TY_E_IO);
+}
