@@ -1,0 +1,97 @@
+// What a transactional heap's snapshots need of each other: those that are asked for (snapshots.cpp), and those that
+// are due (snapshots_due.cpp).
+#pragma once
+
+#include "memory_need.hpp"
+#include "transaction.hpp"
+
+namespace taiyen {
+
+// What went wrong in work that nobody waited for. A lock of its own, so that it is told without waiting for the disk.
+class work_error {
+public:
+    // The calling thread's detail. It is over when a snapshot of that epoch, or a later one, is durable; 0: never.
+    void keep(uint64_t epoch = 0) {
+        os::lock_guard guard(lock_);
+        ty_error_detail(&error_);
+        over_at_ = epoch;
+    }
+    void clear() {
+        os::lock_guard guard(lock_);
+        error_ = {};
+    }
+    ty_status tell(uint64_t durable = 0) {
+        os::lock_guard guard(lock_);
+        if (over_at_ != 0 && durable >= over_at_)
+            error_ = {};
+        return tell_locked();
+    }
+    ty_status tell_once() {
+        os::lock_guard guard(lock_);
+        ty_status status = tell_locked();
+        error_ = {};
+        return status;
+    }
+
+private:
+    ty_status tell_locked() const {
+        const ty_error &e = error_;
+        return e.status ? ty_error_set(e.status, e.system_error, e.operation, e.path, e.offset, e.remedy) : TY_OK;
+    }
+
+    os::mutex lock_{os::lock_rank::work_errors};
+    ty_error error_{}; // guarded by lock_, as is over_at_; status TY_OK: none
+    uint64_t over_at_ = 0;
+};
+
+struct snapshot_service {
+    os::mutex lock{os::lock_rank::snapshots};
+    bool pending; // from here: guarded by lock. A snapshot was started whose outcome the log was not told
+    uint64_t pending_epoch;
+    log_mark pending_mark;
+    uint64_t started_ns;       // the last one
+    uint64_t started_sequence; // what it holds
+    void **frees;              // blocks to be freed before the next one
+    size_t free_count;
+    size_t free_capacity;
+    uint64_t retry_ns; // when the last one, that failed, is tried again; 0: it did not
+    uint64_t forced;
+    uint64_t timed;
+    uint64_t pages;
+
+    uint32_t commits; // from here: by gate. Since the log's filling was looked at
+    uint64_t record_bytes;
+    memory_need memory;
+
+    std::atomic<uint64_t> due_log_bytes; // when so much of the ring is in use
+
+    std::atomic<uint64_t> dirty_due_ns; // when the dirty pages are counted again,
+    std::atomic<bool> memory_short;     // seen after a commit
+    std::atomic<bool> uncounted;        // if there are commits since the last time; only with snapshot_dirty_bytes
+    work_error snapshot_error;          // of one that nobody asked for, until it or a later one is durable
+    work_error free_error;              // of blocks that were left for later, until it is told
+    std::atomic<uint32_t> signal;
+    std::atomic<bool> stopping;
+    std::atomic<bool> asleep; // the heap is not open yet
+    std::atomic<bool> wanted; // the thread is to look
+    os::thread thread;
+    bool running;
+};
+
+// ---- snapshots.cpp
+
+// Frees blocks that were left for later. Under lock.
+void snapshots_free_some(txn_runtime &rt, snapshot_service &s, size_t most);
+// Tells the log that the pending snapshot is durable, if it is. Under lock.
+void snapshots_settle(txn_runtime &rt, snapshot_service &s);
+// A snapshot that nobody asked for. gate_held: by a commit. What fails is kept, for ty_work and ty_work_status.
+ty_status snapshots_take(txn_runtime &rt, bool gate_held);
+
+// ---- snapshots_due.cpp
+
+bool snapshots_due(txn_runtime &rt);
+void snapshots_wake(snapshot_service &s); // the thread
+// When the next one is due, by what was logged while the last one was under way. Under lock.
+void snapshots_set_due_log_bytes(txn_runtime &rt, uint64_t logged_meanwhile);
+
+} // namespace taiyen
