@@ -80,7 +80,7 @@ mutants: ## Plant the faults of tests/mutants (MUTANTS='I*': some of them): the 
 	@scripts/setup test
 	@scripts/mutants $(foreach pattern,$(MUTANTS),'$(pattern)')
 
-docs: ## HTML of the public headers in build/docs/html; every code block is compiled
+docs: ## HTML of the public headers, C and C++, in build/docs/html; no function without a text; code blocks are compiled
 	@scripts/setup docs
 	@scripts/check_docs.py
 	@scripts/build_docs

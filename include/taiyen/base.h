@@ -1,5 +1,7 @@
 /* Taiyen: what every public header shares. Included by all of them, never by hand.
  *
+ * In all headers, a comment holds for the declarations behind it up to the next empty line.
+ *
  * Thread-safety phrases used in all headers, with these exact meanings:
  *   "Thread-safe"            any threads may call it at the same time, on the same heap.
  *   "Externally serialised"  no other call on the same heap may run at the same time.

@@ -105,6 +105,7 @@ typedef struct ty_log_entry {
     uint64_t procedure;
     const void *bytes;
 } ty_log_entry;
+/* Called for an entry, which is valid during the call; false: no more. */
 typedef bool ty_log_entry_callback(const ty_log_entry *entry, void *context);
 
 /* Reads the log of the heap at heap_path from its last durable snapshot to the end of what is there, calls back for

@@ -227,8 +227,8 @@ TY_API void *ty_root(ty_heap *heap, const char *name);
  * Errors: TY_E_ARGUMENT, TY_E_MEMORY (too many). Thread-safe. Durable with the next snapshot. */
 TY_API TY_CHECKED ty_status ty_root_set(ty_heap *heap, const char *name, void *address);
 
-typedef bool ty_root_callback(const char *name, void *address, void *context);
 /* Calls back for each root until the callback returns false. Externally serialised against ty_root_set. */
+typedef bool ty_root_callback(const char *name, void *address, void *context);
 TY_API ty_status ty_each_root(ty_heap *heap, ty_root_callback *callback, void *context);
 
 /* The number of pages that the next snapshot would write; in a heap that is open read-only, of pages that the journal

@@ -59,9 +59,12 @@ public:
         ty_error_detail(&detail);
         return {detail.status, ty_error_text()};
     }
+    // An error of the caller's own.
     error(ty_status status, std::string text) : status_(status), text_(std::move(text)) {}
 
+    // What to branch on.
     ty_status status() const noexcept { return status_; }
+    // What was attempted, where, why, and what to do, in one line.
     const std::string &text() const noexcept { return text_; }
 
 private:
@@ -72,8 +75,11 @@ private:
 // What result::value() throws.
 class exception : public std::exception {
 public:
+    // Of this error.
     explicit exception(error e) : error_(std::move(e)) {}
+    // The text of the error.
     const char *what() const noexcept override { return error_.text().c_str(); }
+    // The status of the error.
     ty_status status() const noexcept { return error_.status(); }
 
 private:
@@ -84,10 +90,14 @@ private:
 template <class T>
 class [[nodiscard]] result {
 public:
+    // A result with this value.
     result(T value) : content_(std::in_place_index<0>, std::move(value)) {}
+    // A result without a value.
     result(taiyen::error e) : content_(std::in_place_index<1>, std::move(e)) {}
 
+    // Whether there is a value.
     explicit operator bool() const noexcept { return content_.index() == 0; }
+    // TY_OK where there is a value.
     ty_status status() const noexcept { return *this ? TY_OK : error().status(); }
     const taiyen::error &error() const noexcept { return *std::get_if<1>(&content_); } // only where there is one
 
@@ -96,6 +106,7 @@ public:
         check();
         return *std::get_if<0>(&content_);
     }
+    // Moves the value out; throws `exception` where there is none.
     T value() && {
         check();
         return std::move(*std::get_if<0>(&content_));
@@ -112,14 +123,20 @@ private:
 template <>
 class [[nodiscard]] result<void> {
 public:
+    // Done, without an error.
     result() = default;
+    // Failed with this error.
     result(taiyen::error e) : error_(std::make_unique<taiyen::error>(std::move(e))) {}
     // Of a call of the C API, right after it.
     static result of(ty_status status) { return status ? result(taiyen::error::last()) : result(); }
 
+    // Whether all went well.
     explicit operator bool() const noexcept { return !error_; }
+    // TY_OK where all went well.
     ty_status status() const noexcept { return error_ ? error_->status() : TY_OK; }
+    // The reason; only where there is one.
     const taiyen::error &error() const noexcept { return *error_; }
+    // Throws `exception` where there is an error.
     void value() const {
         if (error_)
             TAIYEN_THROW(exception(*error_));
@@ -210,13 +227,16 @@ struct txn_options : ty_txn_options {
 // A transaction under way, of the thread that began it. Its destructor rolls it back unless it has ended.
 class transaction {
 public:
+    // Begins one on the heap for the calling thread, as ty_begin does.
     static result<transaction> begin(ty_heap *heap, const txn_options &options = {}) {
         ty_txn *begun = nullptr;
         if (ty_begin(heap, &options, &begun))
             return error::last();
         return transaction(begun);
     }
+    // Takes the transaction over; the other one is then empty.
     transaction(transaction &&other) noexcept : txn_(std::exchange(other.txn_, nullptr)), heap_(other.heap_) {}
+    // The same; what was under way here is rolled back before.
     transaction &operator=(transaction &&other) noexcept {
         if (this != &other) {
             end();
@@ -225,9 +245,12 @@ public:
         }
         return *this;
     }
+    // Rolls back what has not ended.
     ~transaction() { end(); }
 
+    // Whether it is still under way.
     explicit operator bool() const noexcept { return txn_ != nullptr; }
+    // The transaction for calls of the C API; NULL when it has ended.
     ty_txn *get() const noexcept { return txn_; }
 
     // Says that the objects will be written: txn.declare(a.balance, b.balance).
@@ -237,6 +260,7 @@ public:
         static_cast<void>(((status = ty_declare(txn_, std::addressof(objects), sizeof(T))) || ...));
         return result<void>::of(status);
     }
+    // The same for bytes: ty_declare.
     result<void> declare_bytes(const void *address, std::size_t bytes) const {
         return result<void>::of(ty_declare(txn_, address, bytes));
     }
@@ -248,16 +272,20 @@ public:
             return error::last();
         return block;
     }
+    // Frees a block with the commit: ty_txn_free.
     result<void> free(void *block) const { return result<void>::of(ty_txn_free(txn_, block)); }
+    // Resizes a block, which may move: ty_txn_resize.
     result<void *> resize(void *block, std::size_t bytes) const {
         void *resized = ty_txn_resize(txn_, block, bytes);
         if (!resized)
             return error::last();
         return resized;
     }
+    // Names a block of the heap: ty_txn_root_set. A null address takes the name away.
     result<void> set_root(const char *name, void *address) const {
         return result<void>::of(ty_txn_root_set(txn_, name, address));
     }
+    // Keeps read sections of this object out until the transaction ends: ty_txn_lock_object.
     result<void> lock_object(const void *object) const { return result<void>::of(ty_txn_lock_object(txn_, object)); }
 
     // After a failure the transaction may still be under way, to be tried again or rolled back.
@@ -269,6 +297,7 @@ public:
             return outcome.error();
         return sequence;
     }
+    // Takes back all that it did. It has ended then.
     result<void> rollback() { return result<void>::of(ty_rollback(std::exchange(txn_, nullptr))); }
     // Gives the transaction up to the caller.
     [[nodiscard]] ty_txn *release() noexcept { return std::exchange(txn_, nullptr); }
@@ -292,16 +321,20 @@ private:
 // Keeps transactions out while it lives: what was committed is seen whole.
 class read_section {
 public:
+    // Begins one on the heap for the calling thread, as ty_read_begin does.
     static result<read_section> begin(ty_heap *heap) {
         if (ty_read_begin(heap))
             return error::last();
         return read_section(heap);
     }
+    // Takes the section over; the other one is then empty.
     read_section(read_section &&other) noexcept : heap_(std::exchange(other.heap_, nullptr)) {}
+    // Swaps the two.
     read_section &operator=(read_section &&other) noexcept {
         std::swap(heap_, other.heap_);
         return *this;
     }
+    // Ends the section; by the thread that began it.
     ~read_section() {
         if (heap_)
             ty_read_end(heap_);
@@ -322,7 +355,9 @@ public:
     using propagate_on_container_move_assignment = std::true_type;
     using propagate_on_container_swap = std::true_type;
 
+    // Of this heap.
     explicit allocator(heap_view view) noexcept;
+    // Of the same heap, for another type.
     template <class U>
     allocator(const allocator<U> &other) noexcept : base_(other.base()) {}
 
@@ -339,17 +374,21 @@ public:
             TAIYEN_THROW(std::bad_alloc());
         return static_cast<T *>(block);
     }
+    // Gives a block back to its heap.
     void deallocate(T *block, std::size_t) noexcept { static_cast<void>(ty_free(block)); }
 
+    // The base of its heap.
     const void *base() const noexcept { return base_; }
 
 private:
     const void *base_;
 };
+// Whether both allocate in the same heap.
 template <class T, class U>
 bool operator==(const allocator<T> &a, const allocator<U> &b) noexcept {
     return a.base() == b.base();
 }
+// Whether they allocate in different heaps.
 template <class T, class U>
 bool operator!=(const allocator<T> &a, const allocator<U> &b) noexcept {
     return !(a == b);
@@ -358,6 +397,7 @@ bool operator!=(const allocator<T> &a, const allocator<U> &b) noexcept {
 // The same for std::pmr containers.
 class memory_resource final : public std::pmr::memory_resource {
 public:
+    // Of this heap, as long as it is open.
     explicit memory_resource(ty_heap *heap) noexcept : heap_(heap) {}
 
 private:
@@ -388,13 +428,18 @@ private:
 // A handle of an open heap; owns nothing. All it does is what the C function of the same name does.
 class heap_view {
 public:
+    // Of an open heap, or of none.
     explicit heap_view(ty_heap *heap) noexcept : heap_(heap) {}
     // The heap that an address lies in; empty if none.
     static heap_view of(const void *address) noexcept { return heap_view(ty_heap_of(address)); }
 
+    // Whether it is one of a heap.
     explicit operator bool() const noexcept { return heap_ != nullptr; }
+    // The heap for calls of the C API.
     ty_heap *get() const noexcept { return heap_; }
+    // The kind of the heap.
     ty_kind kind() const noexcept { return ty_heap_kind(heap_); }
+    // The last epoch that is durable; 0 for a volatile heap.
     std::uint64_t epoch() const noexcept { return ty_heap_epoch(heap_); }
 
     // An object in the heap.
@@ -458,6 +503,7 @@ public:
     T &root(const char *name, Arguments &&...arguments) const {
         return *find_or_make_root<T>(name, std::forward<Arguments>(arguments)...).value();
     }
+    // Names a block of the heap. A null address takes the name away.
     result<void> set_root(const char *name, void *address) const {
         return result<void>::of(ty_root_set(heap_, name, address));
     }
@@ -481,6 +527,7 @@ public:
         return renew_resource(place);
     }
 
+    // Makes all of the heap durable: ty_snapshot.
     result<void> snapshot() const { return result<void>::of(ty_snapshot(heap_)); }
     // Calls the function with a transaction (taiyen::transaction &) and commits; the result is that of the commit.
     // Rolls back instead if the function returns false or a result that is an error (which is then the outcome, for
@@ -503,7 +550,9 @@ public:
         }
         return txn ? txn.commit() : result<void>();
     }
+    // Begins a transaction: ty_begin.
     result<transaction> begin(const txn_options &options = {}) const { return transaction::begin(heap_, options); }
+    // Begins a read section: ty_read_begin.
     result<read_section> read() const { return read_section::begin(heap_); }
     // Whether the transaction with that sequence, and all before it, are stable. wait: makes it so. 0: all.
     result<bool> stable(std::uint64_t sequence, bool wait = false) const {
@@ -513,17 +562,21 @@ public:
         return answer;
     }
 
+    // Collects the changed pages, and gives the epoch that is to be durable: ty_snapshot_start.
     result<std::uint64_t> start_snapshot() const {
         std::uint64_t epoch = 0;
         if (ty_snapshot_start(heap_, &epoch))
             return error::last();
         return epoch;
     }
+    // Waits until that epoch is durable: ty_snapshot_wait.
     result<void> wait_for_snapshot(std::uint64_t epoch) const {
         return result<void>::of(ty_snapshot_wait(heap_, epoch));
     }
+    // Does the background work that is due: ty_work.
     result<void> work() const { return result<void>::of(ty_work(heap_)); }
 
+    // Figures of the heap: ty_heap_get_stats.
     result<ty_heap_stats> stats() const {
         ty_heap_stats stats{};
         stats.struct_size = sizeof stats;
@@ -541,6 +594,7 @@ public:
         return c.finish(ty_each_block(
             heap_, [](const ty_block *b, void *context) { return call::of(context).call(*b); }, &c));
     }
+    // The same with each area.
     template <class Function>
     result<void> each_area(Function &&function) const {
         using call = detail::callback<std::remove_reference_t<Function>>;
@@ -548,6 +602,7 @@ public:
         return c.finish(ty_each_area(
             heap_, [](const ty_area *a, void *context) { return call::of(context).call(*a); }, &c));
     }
+    // The same with each root.
     template <class Function>
     result<void> each_root(Function &&function) const {
         using call = detail::callback<std::remove_reference_t<Function>>;
@@ -564,6 +619,7 @@ public:
         return c.finish(ty_heap_verify(
             heap_, [](const char *problem, void *context) { call::of(context).call(problem); }, &c));
     }
+    // Checks everything, and only says whether all is sound.
     result<void> verify() const { return result<void>::of(ty_heap_verify(heap_, nullptr, nullptr)); }
 
 protected:
@@ -626,12 +682,14 @@ allocator<T>::allocator(heap_view view) noexcept : base_(ty_heap_base(view.get()
 // disk) it discards it, so call close() to see, and to be able to try again.
 class heap : public heap_view {
 public:
+    // Makes a volatile heap: ty_heap_create.
     static result<heap> create(const heap_options &options = {}) {
         ty_heap *made = nullptr;
         if (ty_heap_create(&options, &made))
             return error::last();
         return heap(made);
     }
+    // Opens the heap at the path, or creates it: ty_open. The report may be NULL.
     static result<heap> open(const std::string &path, const open_options &options = {}, ty_report *report = nullptr) {
         ty_heap *opened = nullptr;
         if (ty_open(path.c_str(), &options, &opened, report))
@@ -641,8 +699,10 @@ public:
     // Takes over what the C API opened.
     explicit heap(ty_heap *owned) : heap_view(owned), resource_(std::make_unique<taiyen::memory_resource>(owned)) {}
 
+    // Takes the heap over; the other one is then empty.
     heap(heap &&other) noexcept
         : heap_view(std::exchange(other.heap_, nullptr)), resource_(std::move(other.resource_)) {}
+    // The same; the heap that was here is ended before.
     heap &operator=(heap &&other) noexcept {
         if (this != &other) {
             end();
@@ -651,8 +711,10 @@ public:
         }
         return *this;
     }
+    // Ends the heap, as told above.
     ~heap() { end(); }
 
+    // A handle that owns nothing.
     heap_view view() const noexcept { return *this; }
     // For std::pmr containers that this run alone uses; lives as long as the heap is open. lasting_resource() is for
     // those that the next run finds.

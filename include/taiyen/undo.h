@@ -165,6 +165,7 @@ typedef struct ty_undo_stats {
     bool cycle;         /* between ty_undo and ty_undo_exit */
     bool off;           /* by a full fixed buffer */
 } ty_undo_stats;
+/* Writes *stats. Errors: TY_E_ARGUMENT (not attached), TY_E_DAMAGED (what the buffers hold makes no sense). */
 TY_API TY_CHECKED ty_status ty_get_undo_stats(ty_heap *heap, ty_undo_stats *stats);
 
 #ifdef __cplusplus

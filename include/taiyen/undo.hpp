@@ -22,12 +22,15 @@ struct undo_options : ty_undo_options {
 // stays open, so call cancel() to see.
 class undo_transaction {
 public:
+    // Begins one: ty_undo_begin. The label is for a person.
     static result<undo_transaction> begin(ty_heap *heap, const char *label = nullptr) {
         if (ty_undo_begin(heap, label))
             return error::last();
         return undo_transaction(heap);
     }
+    // Takes the transaction over; the other one is then empty.
     undo_transaction(undo_transaction &&other) noexcept : heap_(std::exchange(other.heap_, nullptr)) {}
+    // The same; what was open here is cancelled before.
     undo_transaction &operator=(undo_transaction &&other) noexcept {
         if (this != &other) {
             leave();
@@ -35,8 +38,10 @@ public:
         }
         return *this;
     }
+    // Cancels what has not ended.
     ~undo_transaction() { leave(); }
 
+    // Whether it is still open.
     explicit operator bool() const noexcept { return heap_ != nullptr; }
 
     // Before the objects are changed: undo.record(wall.x, wall.y).
@@ -46,6 +51,7 @@ public:
         static_cast<void>(((status = ty_undo_record(heap_, std::addressof(objects), sizeof(T))) || ...));
         return result<void>::of(status);
     }
+    // The same for bytes: ty_undo_record.
     result<void> record_bytes(const void *address, std::size_t bytes) const {
         return result<void>::of(ty_undo_record(heap_, address, bytes));
     }
@@ -56,12 +62,15 @@ public:
         return result<void>::of(
             ty_undo_record_procedure(heap_, id, std::addressof(arguments), sizeof arguments, expected));
     }
+    // A block whose allocation is undone with the rest: ty_undo_alloc.
     result<void *> alloc(std::size_t bytes, std::size_t alignment = 8) const {
         return block_or_error(detail::naturally_aligned(bytes, alignment)
                                   ? ty_undo_alloc(heap_, bytes)
                                   : ty_undo_alloc_aligned(heap_, bytes, alignment));
     }
+    // Frees a block; an undo brings it back where it was: ty_undo_free.
     result<void> free(void *block) const { return result<void>::of(ty_undo_free(heap_, block)); }
+    // Resizes a block; an undo takes it back: ty_undo_resize.
     result<void *> resize(void *block, std::size_t bytes) const {
         return block_or_error(ty_undo_resize(heap_, block, bytes));
     }
@@ -98,11 +107,14 @@ private:
 // A handle of a heap's undo; owns nothing. All it does is what the C function of the same name does.
 class undo_view {
 public:
+    // Of this heap.
     explicit undo_view(heap_view of) noexcept : heap_(of.get()) {}
 
     // Takes up what the heap holds, or makes buffers with default options.
     result<void> attach() const { return result<void>::of(ty_undo_attach(heap_, nullptr)); }
+    // The same with these options.
     result<void> attach(const undo_options &options) const { return result<void>::of(ty_undo_attach(heap_, &options)); }
+    // Ends undo on the heap; the history stays in the heap, or goes: ty_undo_detach.
     result<void> detach(bool keep_history) const { return result<void>::of(ty_undo_detach(heap_, keep_history)); }
 
     // Calls the function with a transaction (taiyen::undo_transaction &) and ends it; the result is that of the end.
@@ -126,11 +138,16 @@ public:
         }
         return open ? open.end() : result<void>();
     }
+    // Begins a transaction of undo: ty_undo_begin.
     result<undo_transaction> begin(const char *label = nullptr) const { return undo_transaction::begin(heap_, label); }
 
+    // Takes the last transaction back: ty_undo.
     result<void> undo() const { return result<void>::of(ty_undo(heap_)); }
+    // Does again what was undone last: ty_redo.
     result<void> redo() const { return result<void>::of(ty_redo(heap_)); }
+    // Ends the cycle: what is undone stays so, and is forgotten: ty_undo_exit.
     result<void> exit() const { return result<void>::of(ty_undo_exit(heap_)); }
+    // Forgets the history, and switches undo on again: ty_undo_clear.
     result<void> clear() const { return result<void>::of(ty_undo_clear(heap_)); }
 
     // Calls a function with each transaction (const ty_undo_step &), the newest first, until it returns false; it may
@@ -142,6 +159,7 @@ public:
         return c.finish(ty_undo_history(
             heap_, [](const ty_undo_step *step, void *context) { return call::of(context).call(*step); }, &c));
     }
+    // How much the history holds, and its state: ty_get_undo_stats.
     result<ty_undo_stats> stats() const {
         ty_undo_stats stats{};
         stats.struct_size = sizeof stats;
