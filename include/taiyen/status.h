@@ -49,6 +49,7 @@ typedef struct ty_error {
 TY_API const char *ty_status_name(ty_status status);
 
 /* The calling thread's last failure as one line for a person: what, where, why, and what to do.
+ * Control characters of paths and names stand as question marks, as they do in ty_error_detail.
  * Never NULL; empty when nothing has failed yet. Valid until the thread's next failing call. Thread-safe. */
 TY_API const char *ty_error_text(void);
 

@@ -31,7 +31,8 @@
  * allocator (std::map, std::vector) store into their older nodes, too, which nobody declares: they need automatic
  * transactions. The C++ face sees to it, or says so (taiyen.hpp).
  * A thread that ends with a transaction under way rolls it back, after its own destructors of thread-specific data;
- * its read sections end.
+ * its read sections end. What such a destructor begins must end in it: of the rounds that POSIX has for destructors
+ * (PTHREAD_DESTRUCTOR_ITERATIONS), the last one is noticed by nobody.
  *
  * Cost: a declared 8-byte range takes a few nanoseconds, and so does its part of a commit; a commit is one write of the
  * record to the log, shared among threads that commit at the same time.

@@ -69,7 +69,12 @@ void describe_errno(int error, char *reason, size_t bytes) {
 #endif
 }
 
-// Appends to a text of fixed size; what does not fit is left out.
+bool is_control(char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
+}
+
+// Appends to a text of fixed size; what does not fit is left out. It stays one line, whatever paths and names have in
+// them: control characters become question marks.
 class line {
 public:
     explicit line(char *text) : text_(text) { text_[0] = 0; }
@@ -77,7 +82,8 @@ public:
     slice add(const char *part) {
         size_t bytes = strnlen(part, text_bytes - 1 - used_);
         slice place{static_cast<uint16_t>(used_), static_cast<uint16_t>(bytes)};
-        memcpy(text_ + used_, part, bytes);
+        for (size_t i = 0; i < bytes; i++)
+            text_[used_ + i] = is_control(part[i]) ? '?' : part[i];
         used_ += bytes;
         text_[used_] = 0;
         return place;

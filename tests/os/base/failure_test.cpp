@@ -38,6 +38,12 @@ TEST(failure, text_leaves_out_what_is_empty) {
     EXPECT_STREQ(error.path, "");
 }
 
+TEST(failure, text_is_one_line) {
+    ty_status status = failure(TY_E_NOT_FOUND, "find the root %s", "a\x1b[2Jb").at("/a\nb\x7f/\xc3\xa9");
+    EXPECT_EQ(status, TY_E_NOT_FOUND);
+    EXPECT_STREQ(ty_error_text(), "cannot find the root a?[2Jb: /a?b?/\xc3\xa9: it does not exist");
+}
+
 TEST(failure, long_fields_are_cut_and_paths_keep_their_end) {
     std::string path = "/start/" + std::string(400, 'x') + "/end.ty";
     std::string words(500, 'w');
