@@ -15,7 +15,7 @@ packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_record fuzz_undo
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check crash fuzz mutants test-kernel docs install format tidy clean check-asan check-tsan
+.PHONY: help build demo test bench check crash fuzz mutants test-kernel docs install deb conan format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
@@ -90,6 +90,14 @@ install: build ## Install headers, libraries, manual pages and the taiyen progra
 	  $(if $(LIBDIR),-DCMAKE_INSTALL_LIBDIR=$(LIBDIR),-UCMAKE_INSTALL_LIBDIR) \
 	  >build/release-configure.log 2>&1 || { cat build/release-configure.log >&2; exit 1; }
 	@cmake --install build/release --strip
+
+deb: ## Debian packages in build/deb, looked at by lintian and used by programs from outside
+	@scripts/setup deb
+	@scripts/build_deb
+
+conan: ## The Conan package, static and shared, with its test programs (Conan itself comes from PyPI)
+	@scripts/setup conan
+	@scripts/try_conan
 
 format: ## Format all sources with clang-format-14
 	@scripts/setup format

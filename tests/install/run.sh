@@ -17,35 +17,11 @@ fail() {
 }
 quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }; }
 
-# use LIBRARIES CMAKE_OPTION: builds and runs the outside programs against what is installed there.
-use() {
-    local libraries=$1 flags program
-    rm -rf "$folder/outside"
-    quietly cmake -S "$here/outside" -B "$folder/outside" "$2"
-    quietly cmake --build "$folder/outside"
-    for program in c_static c_shared cpp/cpp_static cpp/cpp_shared malloc_shared malloc_static; do
-        "$folder/outside/$program"
-    done
-    LD_PRELOAD=$libraries/libtaiyen-malloc.so "$folder/outside/malloc_preloaded"
-    export PKG_CONFIG_PATH=$libraries/pkgconfig
-    read -ra flags < <(pkg-config --cflags --libs taiyen)
-    cc -o "$folder/with_pc" "$here/outside/main.c" "${flags[@]}"
-    LD_LIBRARY_PATH=$libraries "$folder/with_pc"
-    # The static library needs no C++ run-time.
-    cc -o "$folder/with_pc_static" "$here/outside/main.c" -Wl,-Bstatic "${flags[@]}" -Wl,-Bdynamic
-    "$folder/with_pc_static"
-    read -ra flags < <(pkg-config --cflags --libs taiyen-malloc)
-    cc -o "$folder/malloc_with_pc" "$here/outside/malloc.c" "${flags[@]}"
-    LD_LIBRARY_PATH=$libraries "$folder/malloc_with_pc"
-    [ "$(realpath "$(pkg-config --variable=libdir taiyen)")" = "$(realpath "$libraries")" ] ||
-        fail "pkg-config says the libraries are in $(pkg-config --variable=libdir taiyen)"
-}
-
 # 1. Installed and moved.
 quietly cmake --install "$build" --strip --prefix "$folder/first"
 mv "$folder/first" "$folder/prefix"
 libraries=$(dirname "$(find "$folder/prefix" -name libtaiyen.a)")
-use "$libraries" -DCMAKE_PREFIX_PATH="$folder/prefix"
+"$here/use.sh" "$libraries" -DCMAKE_PREFIX_PATH="$folder/prefix"
 
 # The public headers and nothing else of ours; licences, manual pages; nothing for debuggers.
 diff <(cd "$source/include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
@@ -72,7 +48,7 @@ for folders in "lib/x86_64-linux-gnu include" "lib64 include/of/it" "$folder/els
         mv "$folder/other" "$folder/moved"
         lib=$folder/moved/$lib
     fi
-    use "$lib" -Dtaiyen_DIR="$lib/cmake/taiyen"
+    "$here/use.sh" "$lib" -Dtaiyen_DIR="$lib/cmake/taiyen"
     rm -rf "$folder/moved"
 done
 

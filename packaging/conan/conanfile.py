@@ -1,0 +1,73 @@
+"""Recipe for Conan 2, from this repository: conan create packaging/conan"""
+
+import os
+
+from conan import ConanFile
+from conan.errors import ConanInvalidConfiguration
+from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
+from conan.tools.files import copy, rm, rmdir
+
+
+class TaiyenRecipe(ConanFile):
+    name = "taiyen"
+    version = "0.1.0"
+    description = "Memory that is durable by itself"
+    license = "Apache-2.0"
+    topics = ("persistence", "allocator", "transactions", "memory")
+    package_type = "library"
+    settings = "os", "arch", "compiler", "build_type"
+    options = {"shared": [True, False]}
+    default_options = {"shared": False}
+
+    def export_sources(self):
+        root = os.path.join(self.recipe_folder, "..", "..")
+        for pattern in ("CMakeLists.txt", "cmake/*", "include/*", "src/*", "docs/man/*", "LICENSE", "NOTICE", "CHANGELOG.md"):
+            copy(self, pattern, root, self.export_sources_folder)
+
+    def layout(self):
+        cmake_layout(self)
+
+    def requirements(self):
+        self.requires("xxhash/[>=0.8 <1]", headers=True, libs=False, visible=False)
+
+    def validate(self):
+        if self.settings.os != "Linux" or self.settings.arch != "x86_64":
+            raise ConanInvalidConfiguration("Taiyen runs on Linux on x86-64")
+        if self.settings.get_safe("compiler.cppstd"):
+            check_min_cppstd(self, 17)  # of the headers; the library is always built as C++20
+
+    def generate(self):
+        toolchain = CMakeToolchain(self)
+        for part in ("CLI", "BENCH", "EXAMPLES", "TESTS"):
+            toolchain.cache_variables[f"TAIYEN_BUILD_{part}"] = False
+        toolchain.generate()
+
+    def build(self):
+        cmake = CMake(self)
+        cmake.configure()
+        cmake.build()
+
+    def package(self):
+        CMake(self).install()
+        for file in ("LICENSE", "NOTICE"):
+            copy(self, file, self.source_folder, os.path.join(self.package_folder, "licenses"))
+        # Both kinds are built: one of them is the package's. CMake's and pkg-config's files are Conan's to make.
+        libraries = os.path.join(self.package_folder, "lib")
+        rm(self, "*.a" if self.options.shared else "*.so*", libraries)
+        for folder in ("cmake", "pkgconfig"):
+            rmdir(self, os.path.join(libraries, folder))
+        rmdir(self, os.path.join(self.package_folder, "share"))
+
+    def package_info(self):
+        self.cpp_info.set_property("cmake_file_name", "taiyen")
+        core = self.cpp_info.components["taiyen"]
+        core.libs = ["taiyen"]
+        core.system_libs = ["pthread"]
+        core.set_property("cmake_target_name", "taiyen::taiyen")
+        core.set_property("pkg_config_name", "taiyen")
+        malloc = self.cpp_info.components["malloc"]
+        malloc.libs = ["taiyen-malloc"]
+        malloc.requires = [] if self.options.shared else ["taiyen"]
+        malloc.set_property("cmake_target_name", "taiyen::malloc")
+        malloc.set_property("pkg_config_name", "taiyen-malloc")
