@@ -12,7 +12,7 @@ constexpr uint32_t cache_line_bytes = 64;
 ty_status check_log_size(uint64_t size_bytes, uint32_t block_bytes, const char *call) {
     if (size_bytes >= TY_LOG_BYTES_MIN && size_bytes % block_bytes == 0 && size_bytes <= INT64_MAX)
         return TY_OK;
-    return failure(TY_E_ARGUMENT, "%s of %llu bytes", call, (unsigned long long)size_bytes)
+    return failure(TY_E_ARGUMENT, "%s of %llu byte%s", call, (unsigned long long)size_bytes, plural(size_bytes))
         .remedy("give a multiple of %u bytes, at least %u", block_bytes, TY_LOG_BYTES_MIN);
 }
 
@@ -24,7 +24,7 @@ ty_status check_sink(const ty_log_sink *sink, const char *call, const char *what
         return failure(TY_E_ARGUMENT, "%s: %s is not filled in", call, what)
             .remedy("set struct_size to sizeof(ty_log_sink), and read and write");
     if (block < 64 || block > 65536 || (block & (block - 1)) != 0)
-        return failure(TY_E_ARGUMENT, "%s: %s has blocks of %u bytes", call, what, block)
+        return failure(TY_E_ARGUMENT, "%s: %s has blocks of %u byte%s", call, what, block, plural(block))
             .remedy("block_bytes is a power of two from 64 to 65536");
     return check_log_size(sink->size_bytes, block, call);
 }

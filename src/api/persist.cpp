@@ -232,8 +232,8 @@ ty_status ty_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_
         return status;
     const uint64_t pages = heap_limit(heap) / os::page_bytes;
     if (first > pages || count > pages - first)
-        return failure(TY_E_ARGUMENT, "%s: %llu pages from page %llu on do not lie in the heap", call,
-                       static_cast<unsigned long long>(count), static_cast<unsigned long long>(first))
+        return failure(TY_E_ARGUMENT, "%s: %llu page%s from page %llu on: not in the heap", call,
+                       static_cast<unsigned long long>(count), plural(count), static_cast<unsigned long long>(first))
             .remedy("the heap has %llu pages", static_cast<unsigned long long>(pages));
     return image_dirty_bitmap(heap, first, count, bitmap);
 }

@@ -21,7 +21,7 @@ inline ty_status find_txn(const plain_calls *calls, ty_heap *heap, const char *c
     *txn = calls->current(heap);
     if (*txn)
         return TY_OK;
-    return failure(TY_E_ARGUMENT, "%s: the heap is transactional, and this thread has no transaction under way", call)
+    return failure(TY_E_ARGUMENT, "%s: the heap is transactional, and this thread has no transaction", call)
         .remedy("call it between ty_begin and ty_commit");
 }
 

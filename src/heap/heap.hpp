@@ -183,6 +183,10 @@ struct heap_image {
 };
 void heap_set_image(ty_heap *heap, heap_image *image);
 heap_image *heap_image_of(const ty_heap *heap);
+// Calls back for a heap in files that has some of these addresses, if there is one: it does not end meanwhile. Takes no
+// lock of it, and the callback may take none.
+void heap_look_at_owner(const void *address, size_t bytes, void (*look)(const heap_image *image, void *context),
+                        void *context);
 
 // What the layer of the service root has of it.
 struct heap_service {

@@ -19,12 +19,12 @@ ty_status not_open(const undo *u, const char *call) {
 ty_status check_recorded(const undo &u, uint64_t offset, uint64_t bytes) {
     uint64_t end = heap_used_bytes(u.heap);
     if (offset < u.first_offset || offset > end || bytes > end - offset)
-        return failure(TY_E_ARGUMENT, "record %llu bytes at %p: they do not lie in the heap's blocks",
-                       static_cast<unsigned long long>(bytes), static_cast<void *>(u.base + offset))
+        return failure(TY_E_ARGUMENT, "record %llu byte%s at %p: not in the heap's blocks",
+                       static_cast<unsigned long long>(bytes), plural(bytes), static_cast<void *>(u.base + offset))
             .remedy("record bytes of live blocks");
     if (u.held.may_touch(offset, bytes) && touches_held(u, offset, bytes))
-        return failure(TY_E_ARGUMENT, "record %llu bytes at %p: they lie in a block that was freed",
-                       static_cast<unsigned long long>(bytes), static_cast<void *>(u.base + offset))
+        return failure(TY_E_ARGUMENT, "record %llu byte%s at %p: in a block that was freed",
+                       static_cast<unsigned long long>(bytes), plural(bytes), static_cast<void *>(u.base + offset))
             .remedy("record before the free");
     return TY_OK;
 }

@@ -100,7 +100,8 @@ void expect_block(const told &one, ty_finding_kind kind, const char *block, size
     EXPECT_EQ(one.finding.block, block) << one.text;
     EXPECT_EQ(one.finding.size_bytes, size) << one.text;
     char words[64];
-    snprintf(words, sizeof words, "block at %p of %zu bytes", static_cast<const void *>(block), size);
+    snprintf(words, sizeof words, "block at %p of %zu byte%s", static_cast<const void *>(block), size,
+             size == 1 ? "" : "s");
     EXPECT_NE(one.text.find(words), std::string::npos) << one.text;
 }
 
@@ -374,7 +375,7 @@ volatile char sink;
 
 TEST(checks_death, accesses_to_guard_pages_and_freed_blocks) {
     expect_fault([] { with_guards([](char *block) { block[4000] = 1; }); },
-                 "a write at 0x[0-9a-f]+, 1 bytes behind the end of the block at 0x[0-9a-f]+ of 4000 bytes"
+                 "a write at 0x[0-9a-f]+, 1 byte behind the end of the block at 0x[0-9a-f]+ of 4000 bytes"
                  "(.|\n)*allocated by thread");
     expect_fault([] { with_guards([](char *block) { sink = block[4100]; }); }, "a read at .*101 bytes behind the end");
     expect_fault(
@@ -399,7 +400,7 @@ TEST(checks_death, without_a_callback_the_text_goes_to_standard_error) {
             block[30] = 0;
             static_cast<void>(ty_free(block));
         },
-        "taiyen: a write at 0x[0-9a-f]+, 1 bytes behind the end of the block at 0x[0-9a-f]+ of 30 bytes, noticed by "
+        "taiyen: a write at 0x[0-9a-f]+, 1 byte behind the end of the block at 0x[0-9a-f]+ of 30 bytes, noticed by "
         "its free");
     EXPECT_EQ(ty_heap_destroy(heap), TY_OK);
 }

@@ -227,6 +227,40 @@ TEST_F(bad_files, a_taken_address_range) {
     EXPECT_EQ(ty_close(heap), TY_OK);
 }
 
+// A heap and its copies have one place. Who opens both in a process is told so, and by the names that they have now.
+TEST_F(bad_files, a_copy_of_a_heap_that_is_open) {
+    make_heap(heap_path(), 1, 1);
+    const std::string copy = files_.path("copy.ty"), moved = files_.path("moved.ty");
+    copy_sparse(heap_path(), copy);
+    copy_sparse(journal_path(), copy + "-journal");
+    ty_heap *heap = nullptr, *other = nullptr;
+    ASSERT_EQ(ty_open(heap_path().c_str(), nullptr, &heap, nullptr), TY_OK) << ty_error_text();
+    char base[32];
+    snprintf(base, sizeof base, "%p: ", ty_heap_base(heap));
+    for (const std::string &name : {heap_path(), moved}) {
+        if (name == moved)
+            fs::rename(heap_path(), moved);
+        expect_refusal(ty_open(copy.c_str(), nullptr, &other, nullptr), TY_E_ADDRESS, copy);
+        for (const std::string &word :
+             {std::string(base) + "a copy of the same heap is open there", "(" + name + " at "})
+            EXPECT_NE(std::string(ty_error_text()).find(word), std::string::npos) << word << "\n" << ty_error_text();
+    }
+    EXPECT_EQ(ty_discard(heap), TY_OK);
+    ASSERT_EQ(ty_open(copy.c_str(), nullptr, &other, nullptr), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_close(other), TY_OK);
+}
+
+TEST_F(bad_files, read_twice_in_a_process) {
+    make_heap(heap_path(), 1, 1);
+    ty_open_options options = small_options();
+    options.mode = TY_OPEN_READ_ONLY;
+    ty_heap *heap = nullptr, *other = nullptr;
+    ASSERT_EQ(ty_open(heap_path().c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    expect_refusal(ty_open(heap_path().c_str(), &options, &other, nullptr), TY_E_ADDRESS, heap_path());
+    EXPECT_NE(std::string(ty_error_text()).find("a second time in this process"), std::string::npos) << ty_error_text();
+    EXPECT_EQ(ty_close(heap), TY_OK);
+}
+
 // A larger limit would be written to the files before the memory is taken: whether it is free is asked first (I7).
 TEST_F(bad_files, a_taken_place_of_a_larger_limit) {
     make_heap(heap_path(), 1, 1);

@@ -269,7 +269,7 @@ TEST_F(a_volatile_heap, has_roots_too) {
 
 TEST_F(a_volatile_heap, that_is_full_says_so_and_goes_on) {
     EXPECT_EQ(ty_alloc(heap_, size_t{1} << 30), nullptr);
-    expect_good_text(TY_E_MEMORY);
+    expect_good_text(TY_E_MEMORY, "a block of 1073741824 bytes: more than the heap's limit");
     EXPECT_EQ(ty_alloc(heap_, SIZE_MAX), nullptr);
     EXPECT_EQ(ty_alloc(heap_, SIZE_MAX - 4095), nullptr);
     std::vector<void *> blocks;

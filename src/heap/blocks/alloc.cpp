@@ -132,7 +132,7 @@ enum class own_free { refused, done, noticed };
 void *alloc_run_entered(ty_heap *heap, thread_cache *cache, size_t size, size_t alignment, bool zeroed) {
     if (size > heap->limit_bytes || alignment > heap->limit_bytes) {
         return no_block(
-            failure(TY_E_MEMORY, "allocate %zu bytes aligned to %zu: more than the heap's limit", size, alignment)
+            failure(TY_E_MEMORY, "allocate a block of %zu bytes: more than the heap's limit", std::max(size, alignment))
                 .remedy("use a heap with a larger limit_bytes"));
     }
     uint64_t pages = size == 0 ? 1 : (size + page_bytes - 1) / page_bytes;
@@ -364,7 +364,8 @@ ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size) {
     bool inside = offset >= first_user_page * page_bytes && offset < heap->first_table_page * page_bytes &&
                   bytes <= heap->first_table_page * page_bytes - offset;
     if (!inside)
-        return failure(TY_E_ARGUMENT, "allocate %zu bytes at %p: not in the heap's blocks", size, address)
+        return failure(TY_E_ARGUMENT, "allocate %zu byte%s at %p: not in the heap's blocks", size, plural(size),
+                       address)
             .remedy("the heap's blocks lie from %p to %p", static_cast<void *>(page_address(heap, first_user_page)),
                     static_cast<void *>(page_address(heap, heap->first_table_page)));
     bool small = size <= heap->small_max;
@@ -376,7 +377,8 @@ ty_status alloc_at_paused(ty_heap *heap, void *address, size_t size) {
                    place.head + uint64_t{heap->classes[size_class].pages} <= heap->first_table_page;
     }
     if (!possible)
-        return failure(TY_E_ARGUMENT, "allocate at %p: no block of %zu bytes can start there", address, size)
+        return failure(TY_E_ARGUMENT, "allocate at %p: no block of %zu byte%s can start there", address, size,
+                       plural(size))
             .remedy("use an address that an allocation of this size has returned");
     if (small)
         return take_small_at(heap, size_class, offset);

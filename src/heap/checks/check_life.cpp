@@ -170,9 +170,9 @@ void tell_leaks(ty_heap *heap) {
     if (status != TY_OK)
         length = snprintf(line, sizeof line, "taiyen: no memory for a report of what was not freed\n");
     else if (report.sites != 0)
-        length =
-            snprintf(line, sizeof line, "taiyen: %zu bytes in %zu blocks of %zu sites were not freed%s\n", report.bytes,
-                     report.blocks, report.sites, report.sites > leaks_told_max ? ", of which 50 are told above" : "");
+        length = snprintf(line, sizeof line, "taiyen: %zu byte%s in %zu block%s of %zu site%s were not freed%s\n",
+                          report.bytes, plural(report.bytes), report.blocks, plural(report.blocks), report.sites,
+                          plural(report.sites), report.sites > leaks_told_max ? ", of which 50 are told above" : "");
     os::write_standard_error(line, static_cast<size_t>(length));
 }
 
@@ -181,9 +181,9 @@ void describe(const finding &what, const ty_heap *heap, char *text, size_t text_
     const char *where = what.kind == TY_FINDING_WRITE_FREED    ? "after its free, into"
                         : what.kind == TY_FINDING_WRITE_BEFORE ? "before"
                                                                : "behind";
-    snprintf(text, text_bytes, "a write at %p, %s the block at %p of %llu bytes",
+    snprintf(text, text_bytes, "a write at %p, %s the block at %p of %llu byte%s",
              reinterpret_cast<void *>(what.address), where, static_cast<void *>(heap->base + record.user),
-             static_cast<unsigned long long>(record.user_bytes));
+             static_cast<unsigned long long>(record.user_bytes), plural(record.user_bytes));
 }
 
 void check_live(ty_heap *heap) {

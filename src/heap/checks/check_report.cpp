@@ -44,12 +44,12 @@ void add_place(text_writer &text, const ty_finding &told) {
     uintptr_t at = reinterpret_cast<uintptr_t>(told.address);
     uintptr_t end = start + told.size_bytes;
     if (at < start)
-        text.add("%llu bytes before", figure(start - at));
+        text.add("%llu byte%s before", figure(start - at), plural(start - at));
     else if (at >= end)
-        text.add("%llu bytes behind the end of", figure(at - end + 1));
+        text.add("%llu byte%s behind the end of", figure(at - end + 1), plural(at - end + 1));
     else
         text.add("at byte %llu of", figure(at - start));
-    text.add(" the block at %p of %zu bytes", told.block, told.size_bytes);
+    text.add(" the block at %p of %zu byte%s", told.block, told.size_bytes, plural(told.size_bytes));
 }
 
 void add_noticed(text_writer &text, const char *verb) {
@@ -58,19 +58,23 @@ void add_noticed(text_writer &text, const char *verb) {
     text.add("\n");
 }
 
+void add_distance(text_writer &text, const ty_finding &told) {
+    const bool before = told.address < told.block;
+    const auto distance = static_cast<size_t>(static_cast<char *>(told.address) - static_cast<char *>(told.block));
+    const size_t away = before ? size_t{0} - distance : distance;
+    text.add("it is no block, it lies %s%zu byte%s from the start of the block at %p of %zu byte%s\n",
+             before ? "before it, " : "", away, plural(away), told.block, told.size_bytes, plural(told.size_bytes));
+}
+
 void add_refusal(text_writer &text, const ty_finding &told, const char *verb) {
     text.add("%s of %p: ", verb, told.address);
     if (told.kind == TY_FINDING_WILD_FREE)
         text.add("no block starts there; it was freed, or never allocated\n");
     else if (told.kind == TY_FINDING_FREED_TWICE)
-        text.add("the block at %p of %zu bytes is freed already\n", told.block, told.size_bytes);
+        text.add("the block at %p of %zu byte%s is freed already\n", told.block, told.size_bytes,
+                 plural(told.size_bytes));
     else
-        text.add("it is no block, it lies %s%zu bytes from the start of the block at %p of %zu bytes\n",
-                 told.address < told.block ? "before it, " : "",
-                 told.address < told.block
-                     ? static_cast<size_t>(static_cast<char *>(told.block) - static_cast<char *>(told.address))
-                     : static_cast<size_t>(static_cast<char *>(told.address) - static_cast<char *>(told.block)),
-                 told.block, told.size_bytes);
+        add_distance(text, told);
 }
 
 } // namespace
@@ -128,8 +132,9 @@ void write_finding(text_writer &text, const ty_finding &told, const char *verb, 
 }
 
 void write_sum(text_writer &text, const ty_site_use &use, const char *state) {
-    text.add("taiyen: %zu block%s of %zu bytes in all %s, such as the block at %p of %zu bytes\n", use.block_count,
-             use.block_count == 1 ? "" : "s", use.total_bytes, state, use.block, use.size_bytes);
+    text.add("taiyen: %zu block%s of %zu byte%s in all %s, such as the block at %p of %zu byte%s\n", use.block_count,
+             plural(use.block_count), use.total_bytes, plural(use.total_bytes), state, use.block, use.size_bytes,
+             plural(use.size_bytes));
     text.add_site("allocated", use.site);
 }
 

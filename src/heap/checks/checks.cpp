@@ -171,9 +171,10 @@ ty_status refuse(ty_heap *heap, const char *verb, const void *address, const che
     tell(checks_of(heap), {kind, verb, reinterpret_cast<uintptr_t>(address), record, false});
     if (kind == TY_FINDING_WILD_FREE)
         return not_a_block(verb, heap, address);
-    return failure(TY_E_ARGUMENT, "%s %p: %s the block at %p of %llu bytes%s", verb, address,
+    return failure(TY_E_ARGUMENT, "%s %p: %s the block at %p of %llu byte%s%s", verb, address,
                    kind == TY_FINDING_FREED_TWICE ? "it is" : "inside", static_cast<void *>(heap->base + record.user),
-                   static_cast<unsigned long long>(record.user_bytes), record.freed ? ", freed already" : "")
+                   static_cast<unsigned long long>(record.user_bytes), plural(record.user_bytes),
+                   record.freed ? ", freed already" : "")
         .remedy("hand in the address that the allocation returned, and only until it is freed");
 }
 
@@ -247,8 +248,8 @@ bool retire(heap_checks &checks, const void *block, uint32_t site, const char *v
 }
 
 ty_status no_room(const check_record &record, size_t size) {
-    return failure(TY_E_MEMORY, "resize a block of %llu bytes in place to %zu: no room behind it",
-                   static_cast<unsigned long long>(record.user_bytes), size)
+    return failure(TY_E_MEMORY, "resize a block of %llu byte%s in place to %zu: no room behind it",
+                   static_cast<unsigned long long>(record.user_bytes), plural(record.user_bytes), size)
         .remedy("resize without asking for the same place");
 }
 

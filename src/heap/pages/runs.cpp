@@ -115,7 +115,7 @@ ty_status limit_reached(const ty_heap *heap, uint64_t pages) {
 }
 
 ty_status hard_limit_reached(const ty_heap *heap, uint64_t pages) {
-    return failure(TY_E_MEMORY, "allocate %llu bytes: the heap's hard limit is reached, %llu of %llu bytes are in use",
+    return failure(TY_E_MEMORY, "allocate %llu bytes: the hard limit is reached, %llu of %llu bytes are in use",
                    static_cast<unsigned long long>(pages * page_bytes),
                    static_cast<unsigned long long>(heap->used_pages * page_bytes),
                    static_cast<unsigned long long>(heap->hard_pages * page_bytes))

@@ -80,4 +80,19 @@ ty_status address_table_extend(ty_heap *heap, uint64_t limit_bytes) {
     heap_slots[heap->slot].store(nullptr, std::memory_order_release);
 }
 
+void heap_look_at_owner(const void *address, size_t bytes, void (*look)(const heap_image *image, void *context),
+                        void *context) {
+    os::lock_guard guard(caches_lock);
+    const auto start = reinterpret_cast<uintptr_t>(address);
+    for (size_t slot = 1; slot < slots_end; slot++) {
+        const ty_heap *heap = heap_slots[slot].load(std::memory_order_relaxed);
+        if (heap == nullptr)
+            continue;
+        const auto base = reinterpret_cast<uintptr_t>(heap->base);
+        const heap_image *image = heap_image_of(heap);
+        if (image != nullptr && start < base + heap->limit_bytes && base < start + bytes)
+            return look(image, context);
+    }
+}
+
 } // namespace taiyen

@@ -112,7 +112,8 @@ void verification::check_areas() {
         }
     }
     if (!walk.damaged() && heap_->hard_pages != UINT64_MAX && used_pages_ != heap_->used_pages)
-        problem("limits: blocks lie in %llu pages, counted were %llu", figure(used_pages_), figure(heap_->used_pages));
+        problem("limits: blocks lie in %llu page%s, counted were %llu", figure(used_pages_), plural(used_pages_),
+                figure(heap_->used_pages));
     if (!walk.damaged())
         return;
     const page_descriptor &head = heap_->descriptors[walk.page()];
@@ -160,8 +161,8 @@ void verification::check_span(page_run area) {
         uint64_t word = words[i].load(std::memory_order_relaxed);
         uint64_t beyond = i < info.words ? word & ~word_mask(info, i) : word;
         if (beyond != 0)
-            problem("H5: the span at page %u has %u blocks, but bits beyond are set in word %u of its bitmap",
-                    area.first, info.blocks, i);
+            problem("H5: the span at page %u has %u block%s, but bits beyond are set in word %u of its bitmap",
+                    area.first, info.blocks, plural(info.blocks), i);
         used += count_bits(word & ~beyond);
     }
     check_span_count(area, used);
@@ -172,8 +173,8 @@ void verification::check_span_count(page_run area, uint32_t used) {
         problem("H8: the span at page %u is empty", area.first);
     uint32_t number = heap_->writable ? number_of(heap_, area.first) : 0;
     if (number != 0 && heap_->states[number].used != used)
-        problem("H5: the span at page %u has %u bits set in its bitmap, but %u blocks were allocated", area.first, used,
-                heap_->states[number].used);
+        problem("H5: the span at page %u has %u bit%s set in its bitmap, but blocks allocated: %u", area.first, used,
+                plural(used), heap_->states[number].used);
 }
 
 void verification::check_run(page_run area) {
@@ -194,8 +195,8 @@ void verification::check_free(page_run area) {
         problem("H2: the descriptor of page %llu, the last of the free run at page %u, has fields set that it has not",
                 figure(last), area.first);
     if (area.count > 1 && (tail.kind != page_free_tail || tail.length != area.count))
-        problem("H2: the free run at page %u has %u pages, but its last page says kind %u, length %u", area.first,
-                area.count, tail.kind, tail.length);
+        problem("H2: the free run at page %u has %u page%s, but its last page says kind %u, length %u", area.first,
+                area.count, plural(area.count), tail.kind, tail.length);
     if (before_free_)
         problem("H2: the free run at page %u is a neighbour of the one before it", area.first);
     if (tree_of(heap_).lower_bound(area.count, area.first) != area.first)
@@ -335,8 +336,8 @@ ty_status verification::run() {
         problems_ += heap_->checks->calls->verify(heap_, callback_, context_);
     if (problems_ == 0)
         return TY_OK;
-    return failure(TY_E_DAMAGED, "verify the heap at %p: %llu problems", static_cast<void *>(heap_->base),
-                   figure(problems_))
+    return failure(TY_E_DAMAGED, "verify the heap at %p: %llu problem%s", static_cast<void *>(heap_->base),
+                   figure(problems_), plural(problems_))
         .remedy("restore it from a backup");
 }
 

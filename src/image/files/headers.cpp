@@ -91,8 +91,8 @@ ty_status check_header(const storage_file &image, const image_header_2 &header, 
             .remedy("open it with the version of the library that wrote it, and close it; then this one upgrades it");
     uint64_t needed = header.sums_offset + sums_table_bytes(header.limit_bytes);
     if (file_bytes < needed)
-        return failure(TY_E_DAMAGED, "use a truncated image: it has %llu bytes of %llu", (unsigned long long)file_bytes,
-                       (unsigned long long)needed)
+        return failure(TY_E_DAMAGED, "use a truncated image: it has %llu byte%s of %llu",
+                       (unsigned long long)file_bytes, plural(file_bytes), (unsigned long long)needed)
             .at(image.path, file_bytes)
             .remedy("restore the file from a copy");
     return TY_OK;

@@ -14,7 +14,7 @@ ty_status page_copies::reserve(size_t more) {
     size_t wanted = count + more > capacity * 2 ? count + more : capacity * 2;
     void *grown = realloc(items, wanted * sizeof *items);
     if (!grown)
-        return failure(TY_E_MEMORY, "keep a list of %zu pages", wanted);
+        return failure(TY_E_MEMORY, "keep a list of %zu page%s", wanted, plural(wanted));
     items = static_cast<page_copy *>(grown);
     capacity = wanted;
     return TY_OK;

@@ -112,8 +112,8 @@ ty_status refuse_other_open(const storage_file &journal, const image_header_2 &i
 }
 
 ty_status refuse_cut(const storage_file &journal, const image_header_2 &image, uint64_t bytes, uint64_t wanted) {
-    return failure(TY_E_DAMAGED, "use a journal that was cut short: it has %llu bytes of %llu",
-                   (unsigned long long)bytes, (unsigned long long)wanted)
+    return failure(TY_E_DAMAGED, "use a journal that was cut short: it has %llu byte%s of %llu",
+                   (unsigned long long)bytes, plural(bytes), (unsigned long long)wanted)
         .at(journal.path, bytes)
         .remedy("%s", remedy_for(image, restore_both));
 }

@@ -241,8 +241,7 @@ ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], 
                 return status;
             if (later.epoch && !c.started && later.offset == places[i])
                 return failure(TY_E_MISMATCH,
-                               "continue the image from epoch %llu: the journal holds epoch %llu, of "
-                               "another line of snapshots",
+                               "continue the image from epoch %llu: the journal has %llu, of another line",
                                (unsigned long long)at.epoch, (unsigned long long)later.epoch)
                     .at(journal.path, later.offset)
                     .remedy("one of the two files is an older copy: restore both from copies made together");

@@ -3,6 +3,7 @@
 #include "../image.hpp"
 #include "../snapshots/snapshots.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -116,8 +117,21 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
 }
 
 void image_tell_refusal(const ty_error &refusal, ty_info *info) {
+    constexpr const char *before = "would be refused: ";
+    constexpr size_t most = sizeof info->open_text - 1;
     (void)report_error(refusal); // its fields as one line
-    snprintf(info->open_text, sizeof info->open_text, "would be refused: %s", ty_error_text());
+    const size_t length = strlen(before) + strlen(ty_error_text());
+    const char *name = strrchr(refusal.path, '/');
+    if (length > most && name) { // what to do counts more than where the file is
+        constexpr size_t kept_min = 24;
+        const size_t droppable = strlen(refusal.path) - std::min(strlen(name), kept_min);
+        const size_t dropped = std::min(length - most + 3, droppable);
+        ty_error shorter = refusal;
+        snprintf(shorter.path, sizeof shorter.path, "...%s", refusal.path + dropped);
+        if (dropped > 3)
+            (void)report_error(shorter);
+    }
+    write_text(info->open_text, sizeof info->open_text, "%s%s", before, ty_error_text());
 }
 
 } // namespace taiyen

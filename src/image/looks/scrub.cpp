@@ -3,6 +3,7 @@
 #include "../image.hpp"
 
 #include <algorithm>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 
@@ -136,28 +137,35 @@ private:
         ty_status status = sums_.is_damaged(first, &damaged);
         if (status || !damaged)
             return status;
-        char text[512];
-        snprintf(
-            text, sizeof text,
-            "%s: the checksums of pages %llu to %llu, at offset %llu, are damaged: what these pages hold cannot be "
-            "checked",
-            image_.path, (unsigned long long)first, (unsigned long long)(end - 1),
-            (unsigned long long)(header_.sums_offset + first / sums_per_sector_1 * sums_sector_bytes_1));
-        report(text);
+        tell("%s: the checksums of pages %llu to %llu, at offset %llu, are damaged: what these pages hold cannot be "
+             "checked",
+             image_.path, (unsigned long long)first, (unsigned long long)(end - 1),
+             (unsigned long long)(header_.sums_offset + first / sums_per_sector_1 * sums_sector_bytes_1));
         return TY_OK;
+    }
+
+    // A path may be long, and what is told of its pages stands behind it.
+    [[gnu::format(printf, 2, 3)]] void tell(const char *format, ...) {
+        char text[TY_STORAGE_PATH_MAX + 256];
+        va_list arguments;
+        va_start(arguments, format);
+        write_text_of(text, sizeof text, format, arguments);
+        va_end(arguments);
+        report(text);
     }
 
     void report_missing(uint64_t first, uint64_t end) {
         if (first == end)
             return;
-        char text[512];
-        snprintf(text, sizeof text,
-                 "%s: pages %llu to %llu at offset %llu are missing: the file has a hole where they were written "
-                 "(addresses %#llx to %#llx of the heap)",
-                 image_.path, (unsigned long long)first, (unsigned long long)(end - 1),
-                 (unsigned long long)offset_of(first), (unsigned long long)(header_.base + first * page_bytes),
-                 (unsigned long long)(header_.base + end * page_bytes));
-        report(text);
+        const bool one = end - first == 1;
+        char last[32] = "";
+        if (!one)
+            snprintf(last, sizeof last, " to %llu", (unsigned long long)(end - 1));
+        tell("%s: page%s %llu%s at offset %llu %s missing: the file has a hole where %s written (addresses %#llx to "
+             "%#llx of the heap)",
+             image_.path, one ? "" : "s", (unsigned long long)first, last, (unsigned long long)offset_of(first),
+             one ? "is" : "are", one ? "it was" : "they were", (unsigned long long)(header_.base + first * page_bytes),
+             (unsigned long long)(header_.base + end * page_bytes));
     }
 
     ty_status check_piece(uint64_t offset, uint64_t bytes) {
@@ -173,13 +181,10 @@ private:
             if (!expected || pending_.contains(first + i) ||
                 checksum(buffer_.data() + i * page_bytes, page_bytes) == expected)
                 continue;
-            char text[512];
             uint64_t address = header_.base + (first + i) * page_bytes;
-            snprintf(text, sizeof text,
-                     "%s: page %llu at offset %llu is not what was written (addresses %#llx to %#llx of the heap)",
-                     image_.path, (unsigned long long)(first + i), (unsigned long long)(offset + i * page_bytes),
-                     (unsigned long long)address, (unsigned long long)(address + page_bytes));
-            report(text);
+            tell("%s: page %llu at offset %llu is not what was written (addresses %#llx to %#llx of the heap)",
+                 image_.path, (unsigned long long)(first + i), (unsigned long long)(offset + i * page_bytes),
+                 (unsigned long long)address, (unsigned long long)(address + page_bytes));
         }
         return TY_OK;
     }
@@ -229,7 +234,8 @@ ty_status scrub_files(storage_file &image, storage_file &journal, const char *jo
     if (status)
         return status;
     if (scrub.problems())
-        return failure(TY_E_DAMAGED, "find the files sound: %llu problems", (unsigned long long)scrub.problems())
+        return failure(TY_E_DAMAGED, "find the files sound: %llu problem%s", (unsigned long long)scrub.problems(),
+                       plural(scrub.problems()))
             .at(image.path)
             .remedy("restore image and journal from a copy");
     return TY_OK;

@@ -130,7 +130,7 @@ ty_status refuse_other_heap(const image &im, const journal_trace &trace) {
     for (size_t i = 0; i < sizeof trace.heap_identity; ++i)
         snprintf(identity + 2 * i, 3, "%02x", trace.heap_identity[i]);
     if (im.own_journal_name)
-        return failure(TY_E_MISMATCH, "make a journal: there is one of a heap whose image is not here, %s", identity)
+        return failure(TY_E_MISMATCH, "make a journal: one is there, of a heap without an image, %s", identity)
             .at(im.journal_path)
             .remedy("put the image that belongs to it back, or move the journal away");
     return failure(TY_E_MISMATCH, "make a journal: there is one of another heap, %s", identity)

@@ -11,8 +11,8 @@ ty_status check_fits_reader(const image &im, const opening &state) {
     const uint64_t pages = state.journal.scan.batches.pages();
     if (pages * page_bytes <= image_reader_allowed())
         return TY_OK;
-    return failure(TY_E_MEMORY, "read %llu pages of snapshots that the image does not hold yet",
-                   (unsigned long long)pages)
+    return failure(TY_E_MEMORY, "read %llu page%s of snapshots that the image does not hold yet",
+                   (unsigned long long)pages, plural(pages))
         .at(im.image_path)
         .remedy("open it for writing once: that applies them");
 }

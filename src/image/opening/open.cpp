@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 namespace taiyen {
@@ -284,7 +283,6 @@ ty_status change_files(image &im, opening &state) {
 
 // What the files say is done.
 ty_status start_heap(image &im, opening &state) {
-    memcpy(im.identity, im.header.current.identity, sizeof im.identity);
     if (im.read_only)
         return TY_OK;
     if (ty_status status = begin_open(im, state))
@@ -332,15 +330,19 @@ void fill_report(const image &im, opening &state) {
     report.duration_ns = os::now_ns() - state.started_ns;
     if (im.tracking)
         report.tracking = tracking_of(im.tracker.method());
-    int length = snprintf(
-        report.text, sizeof report.text, "%s; epoch %llu, %llu pages from %llu unapplied snapshots%s%s%s%s%s%s",
-        found_text(report.found), (unsigned long long)report.epoch, (unsigned long long)report.pages_restored,
-        (unsigned long long)report.batches_restored,
-        report.maybe_inconsistent ? "; an archive heap that died: its content may be a mixture" : "",
-        report.header_repaired ? "; one header of the image was damaged, the other served" : "",
-        report.journal_recreated ? "; the journal was missing or old, and not needed" : "",
-        state.upgraded ? "; the files were upgraded from format version 1" : "",
-        report.attached ? "; a journal was attached" : "", report.raised ? "; the limit was raised" : "");
+    char restored[96] = "";
+    if (report.batches_restored)
+        snprintf(restored, sizeof restored, ", with %llu page%s of %llu snapshot%s from the journal",
+                 (unsigned long long)report.pages_restored, plural(report.pages_restored),
+                 (unsigned long long)report.batches_restored, plural(report.batches_restored));
+    int length =
+        snprintf(report.text, sizeof report.text, "%s; epoch %llu%s%s%s%s%s%s%s", found_text(report.found),
+                 (unsigned long long)report.epoch, restored,
+                 report.maybe_inconsistent ? "; an archive heap that died: its content may be a mixture" : "",
+                 report.header_repaired ? "; one header of the image was damaged, the other served" : "",
+                 report.journal_recreated ? "; the journal was missing or old, and not needed" : "",
+                 state.upgraded ? "; the files were upgraded from format version 1" : "",
+                 report.attached ? "; a journal was attached" : "", report.raised ? "; the limit was raised" : "");
     if (length < 0)
         report.text[0] = '\0';
 }

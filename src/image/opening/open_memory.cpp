@@ -7,6 +7,39 @@
 namespace taiyen {
 namespace {
 
+// Another open of this process that has the addresses.
+struct owner {
+    const image &wanted;
+    bool same_heap = false;
+    bool same_path = false;
+};
+
+void look_at_owner(const heap_image *found, void *context) {
+    auto &who = *static_cast<owner *>(context);
+    const auto &im = *static_cast<const image *>(found);
+    who.same_heap = memcmp(im.identity, who.wanted.header.current.identity, sizeof im.identity) == 0;
+    who.same_path = strcmp(im.image_path, who.wanted.image_path) == 0;
+}
+
+// A heap has one place, and its copies have the same.
+ty_status address_taken(const image &im, ty_status status) {
+    const image_header_2 &header = im.header.current;
+    void *base = reinterpret_cast<void *>(header.base);
+    owner who{im};
+    heap_look_at_owner(base, header.limit_bytes, look_at_owner, &who);
+    if (!who.same_heap)
+        return status;
+    if (who.same_path)
+        return failure(TY_E_ADDRESS, "open a heap at %p a second time in this process", base)
+            .at(im.image_path)
+            .remedy("use the handle of the open that is there, or close that first");
+    char there[192];
+    os::describe_mapping(header.base, header.limit_bytes, there, sizeof there); // by the name that it has now
+    return failure(TY_E_ADDRESS, "open a heap at %p: a copy of the same heap is open there", base)
+        .at(im.image_path)
+        .remedy("close that one (%s), or open this one in another process", there);
+}
+
 // The image at its address.
 ty_status map_image(image &im, bool writable) {
     const image_header_2 &header = im.header.current;
@@ -15,7 +48,7 @@ ty_status map_image(image &im, bool writable) {
         flags |= TY_MAP_WRITE;
     void *base = reinterpret_cast<void *>(header.base);
     if (ty_status status = im.backing.map(base, header.limit_bytes, image_pages_offset_1, flags))
-        return status;
+        return status == TY_E_ADDRESS ? address_taken(im, status) : status;
     im.base = static_cast<char *>(base);
     im.mapped_bytes = header.limit_bytes;
     note_file_system(im);
@@ -128,6 +161,7 @@ ty_status start_memory(image &im, const opening &state) {
     bool writable = !im.read_only || im.kind == TY_TRANSACTIONAL; // until image_freeze
     if (ty_status status = heap_attach(im.base, im.mapped_bytes, owner, writable, &im.heap))
         return status;
+    memcpy(im.identity, im.header.current.identity, sizeof im.identity); // which other opens may look at from here on
     heap_set_image(im.heap, &im);
     leave_unused_out_of_dumps(im);
     if (ty_status status = prepare_memory(im))

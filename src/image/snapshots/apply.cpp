@@ -42,7 +42,7 @@ private:
         bits_ = static_cast<uint64_t *>(calloc((count + 63) / 64, sizeof *bits_));
         if (!references || !bits_) {
             free(references);
-            return failure(TY_E_MEMORY, "sort %llu pages to apply", (unsigned long long)count)
+            return failure(TY_E_MEMORY, "sort %llu page%s to apply", (unsigned long long)count, plural(count))
                 .remedy("free memory; nothing is lost, and it is tried again");
         }
         uint64_t index = 0;

@@ -182,7 +182,7 @@ ty_status staging::create(size_t bytes) {
     slot_count = static_cast<uint32_t>(count);
     slots = static_cast<staging_slot *>(calloc(count, sizeof *slots));
     if (!slots)
-        return failure(TY_E_MEMORY, "make a table of %zu staging slots", count);
+        return failure(TY_E_MEMORY, "make a table of %zu staging slot%s", count, plural(count));
     if (ty_status status = memory.create_aside(count * staging_slot_bytes, os::huge_page_bytes))
         return status;
     return memory.provide(slots_min * staging_slot_bytes);

@@ -19,7 +19,7 @@ ty_status select_pages(ty_heap *heap, const os::page_set &dirty, uint64_t limit,
     uint64_t capacity = dirty.count() < limit ? dirty.count() : limit;
     list->pages = static_cast<uint64_t *>(malloc((capacity ? capacity : 1) * sizeof(uint64_t)));
     if (!list->pages)
-        return failure(TY_E_MEMORY, "list %llu dirty pages", (unsigned long long)capacity);
+        return failure(TY_E_MEMORY, "list %llu dirty page%s", (unsigned long long)capacity, plural(capacity));
     page_area area{};
     for (uint64_t page = dirty.next(0); page < dirty.page_count() && list->count < capacity;) {
         if (page - area.first >= area.count)

@@ -52,7 +52,8 @@ ty_status check_header(const log_header_2 &header, const ty_log_sink &sink, cons
             .at(name, 0)
             .remedy("restore the heap's files from a backup");
     if (header.ring_offset + header.ring_bytes > sink.size_bytes)
-        return failure(TY_E_DAMAGED, "read the log: it was cut to %llu bytes", (unsigned long long)sink.size_bytes)
+        return failure(TY_E_DAMAGED, "read the log: it was cut to %llu byte%s", (unsigned long long)sink.size_bytes,
+                       plural(sink.size_bytes))
             .at(name, sink.size_bytes)
             .remedy("restore the heap's files from a backup");
     if (header.block_bytes % sink.block_bytes)
@@ -156,8 +157,8 @@ ty_status log_format(const ty_log_sink &sink, const log_identity &identity, cons
 ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_2 *found) {
     if (!is_power_of_two(sink.block_bytes) || sink.block_bytes < log_block_bytes_min_1 ||
         sink.block_bytes > log_block_bytes_max_1 || sink.size_bytes < header_blocks(sink.block_bytes))
-        return failure(TY_E_DAMAGED, "read the log: %llu bytes in blocks of %u hold none",
-                       (unsigned long long)sink.size_bytes, sink.block_bytes)
+        return failure(TY_E_DAMAGED, "read the log: %llu byte%s in blocks of %u hold none",
+                       (unsigned long long)sink.size_bytes, plural(sink.size_bytes), sink.block_bytes)
             .at(name);
     header_slots there;
     if (ty_status status = read_slots(sink, &there))

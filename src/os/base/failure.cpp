@@ -153,13 +153,32 @@ private:
 
 } // namespace
 
+[[gnu::cold]] void write_text_of(char *text, size_t bytes, const char *format, va_list arguments) {
+    constexpr char more[] = " ...";
+    const int length = vsnprintf(text, bytes, format, arguments);
+    if (length < 0 || static_cast<size_t>(length) < bytes)
+        return;
+    char *end = text + bytes - sizeof more;
+    char *word_end = end;
+    while (word_end > text && *word_end != ' ')
+        word_end--;
+    memcpy(word_end > text ? word_end : end, more, sizeof more);
+}
+
+[[gnu::cold]] void write_text(char *text, size_t bytes, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    write_text_of(text, bytes, format, arguments);
+    va_end(arguments);
+}
+
 [[gnu::cold]] failure::failure(ty_status status, const char *operation, ...) : error_() {
     errno_kept kept;
     error_.status = status;
     error_.offset = UINT64_MAX;
     va_list arguments;
     va_start(arguments, operation);
-    vsnprintf(error_.operation, sizeof error_.operation, operation, arguments);
+    write_text_of(error_.operation, sizeof error_.operation, operation, arguments);
     va_end(arguments);
 }
 
@@ -183,7 +202,7 @@ failure &failure::remedy(const char *format, ...) {
     errno_kept kept;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error_.remedy, sizeof error_.remedy, format, arguments);
+    write_text_of(error_.remedy, sizeof error_.remedy, format, arguments);
     va_end(arguments);
     return *this;
 }

@@ -3,6 +3,8 @@
 //   return failure(TY_E_IO, "write the journal").at(path, offset).cause(errno).remedy("free some space and try again");
 #pragma once
 
+#include <cstdarg>
+#include <cstddef>
 #include <cstdint>
 #include <taiyen/status.h>
 
@@ -24,6 +26,16 @@ public:
 private:
     ty_error error_;
 };
+
+// Writes as snprintf does, but what does not fit ends behind a word, with " ...": no number, address or name is told in
+// part, as if it were whole. bytes: at least 5.
+[[gnu::format(printf, 3, 4)]] void write_text(char *text, size_t bytes, const char *format, ...);
+[[gnu::format(printf, 3, 0)]] void write_text_of(char *text, size_t bytes, const char *format, va_list arguments);
+
+// For "%zu page%s": one of a thing is called one.
+constexpr const char *plural(uint64_t count) {
+    return count == 1 ? "" : "s";
+}
 
 // The status that fits an errno of a file operation.
 ty_status status_of_errno(int system_error);

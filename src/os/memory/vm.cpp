@@ -49,9 +49,9 @@ ty_status unusable(uintptr_t address, size_t bytes) {
 ty_status taken(uintptr_t address, size_t bytes) {
     char text[192];
     describe_mapping(address, bytes, text, sizeof text);
-    return failure(TY_E_ADDRESS, "reserve %zu bytes at %p: taken%s%s", bytes, reinterpret_cast<void *>(address),
-                   text[0] != 0 ? " by " : "", text)
-        .remedy("unload what uses this address range (%s), or open the heap in another process",
+    return failure(TY_E_ADDRESS, "reserve %zu bytes at %p: the range is taken", bytes,
+                   reinterpret_cast<void *>(address))
+        .remedy("unload what is in the way (%s), or open the heap in another process",
                 text[0] != 0 ? text : "it is gone by now");
 }
 
@@ -295,7 +295,7 @@ void describe_mapping(uintptr_t address, size_t bytes, char *text, size_t text_b
     while (reader.next(found)) {
         if (found.end <= address || found.start >= address + bytes)
             continue;
-        snprintf(text, text_bytes, "%s at 0x%llx..0x%llx", found.name[0] != 0 ? found.name : "memory of this process",
+        snprintf(text, text_bytes, "%s at 0x%llx to 0x%llx", found.name[0] != 0 ? found.name : "memory of this process",
                  static_cast<unsigned long long>(found.start), static_cast<unsigned long long>(found.end));
         break;
     }

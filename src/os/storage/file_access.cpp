@@ -42,10 +42,11 @@ bool follow_list(int fd, const access_list &own, const access_list &like, bool s
 }
 
 ty_status too_open(const char *path, const struct stat &now, const char *like_path, const struct stat &like) {
-    return failure(TY_E_PERMISSION, "use a file that more people can open (mode %03o, owner %u) than its image %s",
-                   now.st_mode & permissions, now.st_uid, like_path)
+    return failure(TY_E_PERMISSION, "use a file that more people can open (mode %03o, owner %u) than its image",
+                   now.st_mode & permissions, now.st_uid)
         .at(path)
-        .remedy("chown %u:%u and chmod %03o it", like.st_uid, like.st_gid, like.st_mode & permissions);
+        .remedy("chown %u:%u and chmod %03o it, as the image is: %s", like.st_uid, like.st_gid,
+                like.st_mode & permissions, like_path);
 }
 
 } // namespace

@@ -39,7 +39,7 @@ ty_status check_aligned(const char *operation, const ty_file *file, uint64_t off
     uint64_t all = offset | bytes | reinterpret_cast<uintptr_t>(buffer);
     if (all % TY_STORAGE_BLOCK == 0 && offset <= INT64_MAX && bytes <= INT64_MAX - offset)
         return TY_OK;
-    return failure(TY_E_ARGUMENT, "%s %zu bytes, buffer %p", operation, bytes, buffer)
+    return failure(TY_E_ARGUMENT, "%s %zu byte%s, buffer %p", operation, bytes, plural(bytes), buffer)
         .at(file->path(), offset)
         .remedy("offset, size and buffer must be multiples of %u", TY_STORAGE_BLOCK);
 }
@@ -196,7 +196,7 @@ ty_status direct_read(void *, ty_file *file, uint64_t offset, void *buffer, size
         if (got > 0)
             done += static_cast<size_t>(got);
         else if (got == 0)
-            return failure(TY_E_IO, "read %zu bytes past the end of the file", bytes - done)
+            return failure(TY_E_IO, "read %zu byte%s past the end of the file", bytes - done, plural(bytes - done))
                 .at(file->path(), offset + done)
                 .remedy("the file was cut short: restore it from a backup");
         else if (errno != EINTR && !fall_back(file, errno))
@@ -383,7 +383,7 @@ ty_status taken(const ty_file *file, void *address, size_t bytes, uint64_t offse
 ty_status direct_map(void *, ty_file *file, void *address, size_t bytes, uint64_t offset, uint32_t flags) {
     uint64_t all = offset | bytes | reinterpret_cast<uintptr_t>(address);
     if (all % page_bytes != 0 || address == nullptr || bytes == 0 || (flags & ~(TY_MAP_WRITE | TY_MAP_SHARED)) != 0)
-        return failure(TY_E_ARGUMENT, "map %zu bytes at %p", bytes, address)
+        return failure(TY_E_ARGUMENT, "map %zu byte%s at %p", bytes, plural(bytes), address)
             .at(file->path(), offset)
             .remedy("offset, size and address must be multiples of %zu, and not 0", page_bytes);
     if (!address_usable(reinterpret_cast<uintptr_t>(address), bytes))

@@ -14,7 +14,8 @@ size_t whole_steps(size_t bytes) {
 // Twice as much each time; where there is not so much, what is needed.
 ty_status area::grow(size_t bytes) {
     if (bytes > memory_.most())
-        return failure(TY_E_MEMORY, "keep %zu bytes of a transaction: the most are %zu", bytes, memory_.most())
+        return failure(TY_E_MEMORY, "keep %zu byte%s of a transaction: the most are %zu", bytes, plural(bytes),
+                       memory_.most())
             .remedy("change less in one transaction");
     size_t wanted = bytes < 2 * memory_.provided() ? 2 * memory_.provided() : whole_steps(bytes);
     if (wanted > memory_.most())

@@ -306,10 +306,13 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     report.replayed_bytes = contents.record_bytes;
     report.sequence = contents.end.sequence;
     report.duration_ns = os::now_ns() - state.started_ns;
+    char replayed[64] = "";
+    if (contents.records)
+        snprintf(replayed, sizeof replayed, "; %llu transaction%s replayed from the log",
+                 (unsigned long long)contents.records, plural(contents.records));
     size_t length = strlen(report.text);
-    snprintf(report.text + length, sizeof report.text - length, "; %llu transactions replayed from the log%s%s%s",
-             (unsigned long long)contents.records, state.attached ? ", which was attached" : "",
-             state.detaches ? ", which was detached" : "",
+    snprintf(report.text + length, sizeof report.text - length, "%s%s%s%s", replayed,
+             state.attached ? "; a log was attached" : "", state.detaches ? "; the log was detached" : "",
              state.recreated ? "; the log was missing or old, and not needed" : "");
 }
 

@@ -183,7 +183,7 @@ ty_status foretell_log(log_place &place, const image_log &told, ty_info *info) {
         return status;
     char text[80];
     snprintf(text, sizeof text, "; replays %llu transaction%s from the log", (unsigned long long)log.transactions,
-             log.transactions == 1 ? "" : "s");
+             plural(log.transactions));
     if (log.transactions)
         add_to_text(info, text);
     return TY_OK;
@@ -296,7 +296,8 @@ ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progres
         place_destroy(place);
     }
     if (found.count)
-        return failure(TY_E_DAMAGED, "find the files sound: %llu problems", (unsigned long long)found.count)
+        return failure(TY_E_DAMAGED, "find the files sound: %llu problem%s", (unsigned long long)found.count,
+                       plural(found.count))
             .at(path)
             .remedy("restore the heap's files from copies made together");
     return TY_OK;

@@ -369,7 +369,7 @@ ty_status replay_check_fits(const log_place &place, const replay_plan &plan) {
     const uint64_t pages = plan.pages.noted();
     if (pages * os::page_bytes <= image_reader_allowed())
         return TY_OK;
-    return failure(TY_E_MEMORY, "read a log that writes to %llu pages", (unsigned long long)pages)
+    return failure(TY_E_MEMORY, "read a log that writes to %llu page%s", (unsigned long long)pages, plural(pages))
         .at(place.path)
         .remedy("open the heap for writing once: that takes a snapshot");
 }

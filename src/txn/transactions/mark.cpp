@@ -27,7 +27,8 @@ ty_status txn_mark_written(ty_heap *heap, const void *address, size_t bytes) {
     high = high < end ? high : end;
     uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(base);
     if (offset < low || offset >= high || bytes > high - offset)
-        return failure(TY_E_ARGUMENT, "%s: %zu bytes at %p do not lie in the heap's blocks", call, bytes, address)
+        return failure(TY_E_ARGUMENT, "%s: %zu byte%s at %p: not in the heap's blocks", call, bytes, plural(bytes),
+                       address)
             .remedy("hand in the address of a part of a block of the heap");
     library_stores own; // no strays
     for (uint64_t at = offset; at < offset + bytes; at = (at / os::page_bytes + 1) * os::page_bytes)

@@ -53,7 +53,9 @@ void report(const txn_runtime &rt, const ty_stray_store &store) {
         return call_back(rt, store);
     line text;
     if (store.in_transaction)
-        text.add("taiyen: a transaction changed ").add(store.bytes, 10).add(" bytes and did not declare them, at ");
+        text.add("taiyen: a transaction changed ")
+            .add(store.bytes, 10)
+            .add(store.bytes == 1 ? " byte and did not declare it, at " : " bytes and did not declare them, at ");
     else
         text.add("taiyen: a store outside of any transaction, at ");
     text.add(store.address);
@@ -62,7 +64,8 @@ void report(const txn_runtime &rt, const ty_stray_store &store) {
             .add(store.block.address)
             .add(" of ")
             .add(store.block.size_bytes, 10)
-            .add(" bytes");
+            .add(" byte")
+            .add(plural(store.block.size_bytes));
     if (store.instruction != nullptr)
         text.add(", by the instruction at ").add(store.instruction);
     text.write();

@@ -343,7 +343,8 @@ ty_status words_of(ty_txn *txn, const char *call, const void *address, size_t by
     uint64_t low = rt.user_first_word * 8;
     uint64_t high = heap_used_bytes(rt.heap) < rt.user_end_word * 8 ? heap_used_bytes(rt.heap) : rt.user_end_word * 8;
     if (offset < low || offset >= high || bytes > high - offset)
-        return failure(TY_E_ARGUMENT, "%s: %zu bytes at %p do not lie in the heap's blocks", call, bytes, address)
+        return failure(TY_E_ARGUMENT, "%s: %zu byte%s at %p: not in the heap's blocks", call, bytes, plural(bytes),
+                       address)
             .remedy("hand in the address of a part of a block of the transaction's heap");
     words->first = offset / 8;
     words->count = (offset + bytes + 7) / 8 - words->first;

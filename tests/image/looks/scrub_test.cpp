@@ -110,7 +110,9 @@ TEST_F(scrub_test, takes_holes_that_need_no_page_for_sound) {
     punch(files, heap_path, at, 10 * page_bytes);
     expect_clean(files);
     punch(files, heap_path, at, 11 * page_bytes);
-    expect_names(files, "pages " + page_text(at + 10 * page_bytes) + " to " + page_text(at + 10 * page_bytes));
+    expect_names(files, "page " + page_text(at + 10 * page_bytes) + " at offset " +
+                            std::to_string(at + 10 * page_bytes) + " is missing");
+    expect_names(files, "sound: 1 problem: ");
 }
 
 TEST_F(scrub_test, takes_a_hole_for_zeros) {

@@ -57,7 +57,35 @@ TEST(failure, long_fields_are_cut_and_paths_keep_their_end) {
     EXPECT_EQ(strlen(error.remedy), sizeof error.remedy - 1);
     EXPECT_TRUE(std::string(error.path).ends_with("x/end.ty"));
     EXPECT_TRUE(std::string(error.path).starts_with("..."));
-    EXPECT_TRUE(std::string(ty_error_text()).ends_with(std::string(sizeof error.remedy - 1, 'w')));
+    EXPECT_TRUE(std::string(ty_error_text()).ends_with(std::string(sizeof error.remedy - 5, 'w') + " ..."));
+}
+
+// A number, an address or a name of which a part is missing would be read as another one.
+TEST(failure, what_is_cut_ends_behind_a_word) {
+    void *address = reinterpret_cast<void *>(0x123456789ab0);
+    bool cut = false;
+    for (size_t before = 60; before < 100; before++) {
+        const std::string words = std::string(before, 'w');
+        const ty_status status = failure(TY_E_ARGUMENT, "%s %p", words.c_str(), address)
+                                     .remedy("%s%s %p", std::string(160, 'r').c_str(), words.c_str(), address);
+        EXPECT_EQ(status, TY_E_ARGUMENT);
+        ty_error error;
+        ty_error_detail(&error);
+        for (const std::string text : {error.operation, error.remedy}) {
+            const bool whole = text.ends_with(" 0x123456789ab0");
+            EXPECT_TRUE(whole || text.ends_with("w ...")) << text;
+            EXPECT_EQ(text.find("0x") != std::string::npos, whole) << text;
+            cut = cut || !whole;
+        }
+    }
+    EXPECT_TRUE(cut);
+}
+
+TEST(failure, one_of_a_thing_is_called_one) {
+    const ty_status status =
+        failure(TY_E_ARGUMENT, "use %d page%s of %d block%s and %d byte%s", 1, plural(1), 2, plural(2), 0, plural(0));
+    EXPECT_EQ(status, TY_E_ARGUMENT);
+    EXPECT_STREQ(ty_error_text(), "cannot use 1 page of 2 blocks and 0 bytes: the call is wrong");
 }
 
 TEST(failure, errno_survives_until_the_cause_is_taken) {

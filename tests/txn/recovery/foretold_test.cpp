@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <regex>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,6 +95,7 @@ std::string without_reason(std::string text) {
     for (const std::string reason : {": Is a directory", ": it is not of a form that this library knows"})
         if (const size_t at = text.find(reason); at != std::string::npos)
             text.erase(at, reason.size());
+    text = std::regex_replace(text, std::regex(": [^ ]*/a.ty"), ": a.ty"); // of a long path the folder is left out
     return text.substr(0, 180);
 }
 
@@ -204,6 +206,59 @@ TEST(foretold, a_log_is_not_read_without_the_journal) {
     make(folder.file("b.ty"), TY_SNAPSHOT, true);
     EXPECT_EQ(TY_E_UNSUPPORTED,
               ty_log_read(folder.file("b.ty").c_str(), (path + "-log").c_str(), nullptr, nullptr, nullptr, nullptr));
+}
+
+// What to do about it counts more than the whole of a long path.
+TEST(foretold_texts, have_the_remedy_however_long_the_path_is) {
+    for (size_t length : {0u, 20u, 40u, 60u, 80u, 200u}) {
+        temporary_folder folder;
+        const std::string path = folder.file((std::string(length, 'n') + "a.ty").c_str());
+        make(path, TY_SNAPSHOT, false);
+        fs::remove(path + "-journal");
+        const std::string text = foretold(path);
+        EXPECT_TRUE(text.starts_with("would be refused: cannot open a heap without its journal: ")) << text;
+        EXPECT_NE(text.find("a.ty-journal: "), std::string::npos) << text;
+        EXPECT_TRUE(text.ends_with("; put the journal back, or name it with journal_path")) << text;
+        EXPECT_EQ(text.find(path + "-journal") == std::string::npos, text.find(": ...") != std::string::npos) << text;
+        EXPECT_TRUE(length < 200 || text.find(": ...") != std::string::npos) << text;
+    }
+}
+
+// ---- What an open says that it did.
+
+namespace {
+
+std::string report_of(const std::string &path, ty_kind kind) {
+    ty_open_options o = options_of(kind);
+    ty_heap *heap = nullptr;
+    ty_report report{};
+    EXPECT_OK(ty_open(path.c_str(), &o, &heap, &report));
+    EXPECT_OK(ty_close(heap));
+    return report.text;
+}
+
+} // namespace
+
+TEST(report_texts, tell_what_there_was_to_do_and_count_it) {
+    temporary_folder folder;
+    const std::string snapshots = folder.file("s.ty"), commits = folder.file("c.ty");
+    EXPECT_EQ("created; epoch 0", report_of(snapshots, TY_SNAPSHOT));
+    EXPECT_EQ("was closed in order; epoch 0", report_of(snapshots, TY_SNAPSHOT));
+    make(snapshots, TY_SNAPSHOT, false);
+    const std::string one = report_of(snapshots, TY_SNAPSHOT);
+    EXPECT_NE(one.find(" of 1 snapshot from the journal"), std::string::npos) << one;
+    for (int transactions : {1, 2}) {
+        make(commits, TY_TRANSACTIONAL, false, transactions);
+        const std::string text = report_of(commits, TY_TRANSACTIONAL);
+        const std::string says =
+            transactions == 1 ? "; 1 transaction replayed from the log" : "; 2 transactions replayed from the log";
+        EXPECT_TRUE(text.ends_with(says)) << text;
+    }
+    EXPECT_EQ(report_of(commits, TY_TRANSACTIONAL).find("replayed"), std::string::npos);
+    const std::string detached = report_of(commits, TY_SNAPSHOT);
+    EXPECT_TRUE(detached.ends_with("; the log was detached")) << detached;
+    const std::string attached = report_of(commits, TY_TRANSACTIONAL);
+    EXPECT_TRUE(attached.ends_with("; a log was attached")) << attached;
 }
 
 // ---- Each of a heap's files has a path of its own.

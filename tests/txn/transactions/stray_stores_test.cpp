@@ -137,7 +137,7 @@ TEST_P(stray_stores, strays_without_a_callback_are_printed) {
     ASSERT_OK(ty_commit(txn));
     put(block, 1);
     std::string text = testing::internal::GetCapturedStderr();
-    EXPECT_NE(std::string::npos, text.find("changed 1 bytes and did not declare them")) << text;
+    EXPECT_NE(std::string::npos, text.find("changed 1 byte and did not declare it")) << text;
     EXPECT_NE(std::string::npos, text.find("outside of any transaction")) << text;
 }
 
