@@ -187,7 +187,7 @@ class Usage(CliTest):
             for command in commands:
                 with self.subTest(command):
                     self.assertIn(shown, self.succeeds(*command, path))
-            self.fails(2, "info", path + "-none", says=(shown + "-none",))
+            self.fails(2, "info", path + "-none", says=(how + "??[2J.ty-none",))  # the library's text
             self.fails(2, "map", path, "-o", path + ".pdf", says=(shown + ".pdf",))
 
     COMMANDS = ("info", "verify", "scrub", "map", "log stat", "log dump", "version", "help")
