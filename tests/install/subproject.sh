@@ -23,13 +23,13 @@ configure fetched -DFETCH=ON
 configure added
 cmake --build "$folder/added" --parallel 2 >"$folder/log" 2>&1 || { tail -n 50 "$folder/log"; exit 1; }
 ! grep -i warning: "$folder/log" || fail "warnings of a compiler"
-for program in c_static c_shared cpp_static; do
+for program in c_static c_shared cpp_static malloc_static; do
     "$folder/added/programs/$program"
 done
 
 # Nothing is built that the project does not link, and nothing of ours is installed with it or tested in it.
 built=$(cd "$folder/added" && find . -name 'lib*.a' -o -name 'lib*.so' | xargs -n 1 basename | sort | tr '\n' ' ')
-[ "$built" = "libtaiyen.a libtaiyen.so " ] || fail "built: $built"
+[ "$built" = "libtaiyen-malloc.a libtaiyen.a libtaiyen.so " ] || fail "built: $built"
 cmake --install "$folder/added" --prefix "$folder/installed" >"$folder/log"
 installed=$(cd "$folder/installed" && find . -type f)
 [ "$installed" = ./bin/c_static ] || fail "installed with the other project: $installed"
