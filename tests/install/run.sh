@@ -22,6 +22,11 @@ quietly cmake --install "$build" --strip --prefix "$folder/first"
 mv "$folder/first" "$folder/prefix"
 libraries=$(dirname "$(find "$folder/prefix" -name libtaiyen.a)")
 "$here/use.sh" "$libraries" -DCMAKE_PREFIX_PATH="$folder/prefix"
+for version in 0.0 0.2 1.0; do # before 1.0, another minor version is another library
+    ! cmake -S "$here/outside" -B "$folder/$version" -DCMAKE_PREFIX_PATH="$folder/prefix" -DWANTED=$version \
+        >"$folder/log" 2>&1 || fail "version $version was found"
+    grep -q "not compatible\|not considered\|not accepted" "$folder/log" || { cat "$folder/log"; fail "no version was looked at"; }
+done
 
 # The public headers and nothing else of ours; licences, manual pages; nothing for debuggers.
 diff <(cd "$source/include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
