@@ -14,14 +14,22 @@ A block fenced as ```c (C11) or ```cpp (C++17) is one of two things:
         <!-- given: struct city { double lat, lon; }; -->
 
 In docs/design/*.md:
-  - `name.cpp`, `name.hpp` and `name.h` are files of the repository, and `name()` is a word of its code;
-  - an invariant's entry begins with "- I3: ". It names the files that keep it, of which one names the number in a
+  - name.cpp, name.hpp and name.h are files of the repository; a name that several folders of src or include have is
+    written with its folder, opening/open.cpp;
+  - each file of src stands in a table of a page that begins with "| part | files |" or "| subject | files |", or its
+    header or its code does (but not façades and entry headers); a row's files lie in the part, its folder;
+  - in a diagram, words_with_underscores before a file's name are words of that file's code;
+  - `name()`, and a word_with_underscores between backticks or in a diagram, is a word of its code, not of comments alone;
+  - an invariant's entry begins with "- I3: ". It names the files that keep it, each of which names the number in a
     comment, and behind "Test:" a test that a mutant of that number names (tests/mutants);
   - docs/design/README.md has a row "| I3 | what it says | [page](page) |" for each entry, and no other;
   - each invariant that a comment in src or a mutant names is one of them; and each of them is named in a comment of src
     and has a mutant;
   - where the code or a page names a page's section (os.md, "Write faults"), there is one;
   - no word tells of an experiment ("medians", "interleaved", "measured"): that is for docs/decisions.
+In CONTRIBUTING.md: files and functions, likewise.
+In comments of code: files that are named there exist (and are one, or lie beside it), and so do names with underscores,
+in `backticks`, or before (). A .cpp file of src without a header of its name begins with a comment.
 In docs/decisions/*.md: a line "Date: 2026-11-26", and the headings that each page has; README.md there leads to each.
 In all of docs/: links lead to files.
 """
@@ -43,11 +51,19 @@ PROGRAM_SECONDS = 60
 
 DESIGN = os.path.join("docs", "design")
 DECISIONS = os.path.join("docs", "decisions")
-CODE_FOLDERS = ("src", "include", "tests", "bench", "examples")
-FILE_NAME = re.compile(r"`([\w-]+\.(?:cpp|hpp|h))`")
+CODE_FOLDERS = ("src", "include", "tests", "bench", "examples", "cli", "fuzz")
+FILE_NAME = re.compile(r"(?<![\w/.<-])((?:[\w-]+/)*[\w-]+\.(?:cpp|hpp|h))\b(?!\()")
 FUNCTION_NAME = re.compile(r"`(?:\w+(?:::|\.))*(\w+)\(\)`")
+WORD_IN_PAGE = re.compile(r"`(?:\w+(?:::|\.|->))*([a-z]\w*_\w+)`")
+WORD_IN_DIAGRAM = re.compile(r"\b([a-z]\w*_\w+)\b(?!\.)")
+WORD_IN_COMMENT = re.compile(r"\b([a-z]\w*_\w+)\b(?!\.\w)|\b(\w+)\(\)|`(\w+)`")
+COMMENT = re.compile(r"//(.*)")
+OTHERS_WORDS = {"move_pages", "malloc_info", "malloc_stats"}  # the kernel's and libc's, of which we tell
+OTHERS_FILES = ("linux/", "mm/", "mempolicy.h", "xxhash.h")
+PLACEHOLDER = re.compile(r"[A-Z]{3}")  # LAYER/PART.hpp, commit_NAME
 ENTRY = re.compile(r"^- ([A-Z]{1,2}[0-9]+): ((?:.*\n)(?:  .*\n)*)", re.MULTILINE)
 INDEX_ROW = re.compile(r"^\| ([A-Z]{1,2}[0-9]+) \| .+ \| \[.*\]\((\S+)\) \|$", re.MULTILINE)
+FILE_TABLE = re.compile(r"^\| (part|subject) \| files \|.*\n\|[ |-]+\n((?:\|.*\n)+)", re.MULTILINE)
 EXPERIMENT = re.compile(r"\b(?:medians?|interleaved|quartiles?|[Tt]ried and left|[Mm]easured (?:on|with|beside))\b")
 SECTION = re.compile(r'(?:\bdocs/design/|[\s(])([\w-]+\.md)(?:\)?, "([^"]+)")')
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
@@ -174,17 +190,25 @@ class Code:
     """What design pages may name."""
 
     def __init__(self, folders=CODE_FOLDERS):
-        self.files = set()
-        self.words = set()
-        self.cited = {}  # in comments of src: invariant to the names of the files
+        self.files = set()  # paths
+        self.words = set()  # of the code, not of its comments
+        self.cited = {}  # in comments of src: invariant to the files
+        self.comments = []  # path, line, text
+        self.file_words = {}  # path to its words
+        self.bare = []  # .cpp files without an opening comment
         self.sections = set()  # of design pages, named in comments: page and section
         for folder in folders:
             for directory, _, names in os.walk(folder):
                 for name in names:
-                    if name.endswith((".cpp", ".hpp", ".h", ".c")):
-                        self.files.add(name)
+                    if name == "CMakeLists.txt":  # has the names of programs, but for test_heap and its like
                         with open(os.path.join(directory, name), encoding="utf-8") as file:
-                            self.add(file.read(), name if folder == "src" else None)
+                            self.words.update(re.findall(r"\w+", file.read()))
+                    elif name.endswith((".cpp", ".hpp", ".h", ".c")):
+                        path = os.path.join(directory, name)
+                        self.files.add(path)
+                        with open(path, encoding="utf-8") as file:
+                            self.add(file.read(), path)
+        self.words.update("test_" + os.path.basename(folder) for folder in glob.glob("tests/*"))
         self.tests = {}  # invariant: the texts of the commands that its mutants name
         for path in sorted(glob.glob("tests/mutants/*.patch")):
             with open(path, encoding="utf-8") as file:
@@ -193,11 +217,39 @@ class Code:
             for number in NUMBER.findall(re.search(r"^Invariant: (.*)$", head, re.MULTILINE).group(1)):
                 self.tests.setdefault(number, []).append(test)
 
-    def add(self, text, name):
-        self.words.update(re.findall(r"\w+", text))
+    def add(self, text, path):
+        self.file_words[path] = set(re.findall(r"\w+", COMMENT.sub("", text)))
+        self.words.update(self.file_words[path])
+        if path.startswith("src/") and path.endswith(".cpp") and not text.startswith("//"):
+            self.bare.append(path)
         self.sections.update(sections_named(re.sub(r"\n\s*//", "", text)))
-        for number in NUMBER.findall("\n".join(re.findall(r"//(.*)", text))) if name else ():
-            self.cited.setdefault(number, set()).add(name)
+        comments = [(path, number, found.group(1)) for number, found in enumerate(map(COMMENT.search, text.split("\n")), 1)
+                    if found]
+        self.comments += comments
+        for number in NUMBER.findall("\n".join(comment for _, _, comment in comments)) if path.startswith("src/") else ():
+            self.cited.setdefault(number, set()).add(path)
+
+    def named(self, name):
+        """The files that a name, perhaps with some of its folders before it, stands for."""
+        return {path for path in self.files if ("/" + path).endswith("/" + name)}
+
+    def of_library(self, name):
+        return sorted(path for path in self.named(name) if path.startswith(("src/", "include/")))
+
+    def wrong_file(self, name, beside=None):
+        """What is wrong with a file's name, or None. beside: the folder of the file that names it."""
+        if not self.has_file(name):
+            return f"there is no file {name}"
+        several = self.of_library(name)
+        if len(several) > 1 and (beside is None or os.path.join(beside, name) not in several):
+            return f"{name} is one of {', '.join(several)}: write it with its folder"
+        return None
+
+    def has_word(self, word):
+        return word in self.words or word in OTHERS_WORDS or PLACEHOLDER.search(word) is not None
+
+    def has_file(self, name):
+        return bool(self.named(name)) or name.startswith(OTHERS_FILES) or PLACEHOLDER.search(name) is not None
 
 
 def names_a_test(text, commands):
@@ -213,10 +265,13 @@ def names_a_test(text, commands):
 
 def check_entry(page, number, text, code):
     """Problems of what a page says of an invariant."""
-    kept, _, tests = text.replace("\n", " ").partition("Test:")
+    kept, _, tests = " ".join(text.split()).partition("Test:")
     problems = []
-    if not set(FILE_NAME.findall(kept)) & code.cited.get(number, set()):
-        problems.append(f"{page}: {number}: no file that is said to keep it names it")
+    keepers = FILE_NAME.findall(kept.partition("Kept by")[2])
+    problems += [f"{page}: {number}: {name}, which is said to keep it, does not name it" for name in keepers
+                 if not code.named(name) & code.cited.get(number, set())]
+    if not keepers:
+        problems.append(f"{page}: {number}: no file is said to keep it")
     named = re.findall(r"`([^`]+)`", tests)
     if not named:
         problems.append(f"{page}: {number} names no test")
@@ -225,13 +280,66 @@ def check_entry(page, number, text, code):
     return problems
 
 
+def check_comments(code):
+    """Problems of the names in comments."""
+    problems = []
+    for path, line, text in code.comments:
+        problems += [f"{path}:{line}: {wrong}" for wrong in (code.wrong_file(name, os.path.dirname(path))
+                                                              for name in FILE_NAME.findall(text)) if wrong]
+        problems += [f"{path}:{line}: there is no {word}" for word in map("".join, WORD_IN_COMMENT.findall(text))
+                     if not code.has_word(word)]
+    return problems + [f"{path}: has no opening comment, nor a header of its name" for path in code.bare
+                       if path[:-4] + ".hpp" not in code.files]
+
+
+def words_named(text):
+    """What a page says of the code: functions, and words with underscores, also in diagrams."""
+    words = FUNCTION_NAME.findall(text) + WORD_IN_PAGE.findall(text)
+    for diagram in re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL):
+        words += WORD_IN_DIAGRAM.findall(diagram)
+    return words
+
+
+def check_names(page, text, code):
+    problems = [f"{page}: {wrong}" for wrong in map(code.wrong_file, FILE_NAME.findall(text)) if wrong]
+    problems += [f"{page}: there is no {word}" for word in words_named(text) if not code.has_word(word)]
+    for diagram in re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL):
+        for line in diagram.split("\n"):
+            names = FILE_NAME.findall(line)
+            files = code.of_library(names[0]) if len(names) == 1 else []
+            problems += [f"{page}: {word} is not in {names[0]}" for path in files
+                         for word in WORD_IN_DIAGRAM.findall(line.partition(names[0])[0])
+                         if word not in code.file_words[path]]
+    return problems
+
+
+def check_tables(pages, code):
+    """Problems of the tables of files."""
+    problems = []
+    told = set()
+    for page, text in pages.items():
+        for head, rows in FILE_TABLE.findall(text):
+            part = ""
+            for cell, named in re.findall(r"^\| (.*?)\| (.*?) \|.*$", rows, re.MULTILINE):
+                part = cell.strip() or part
+                paths = [path for name in FILE_NAME.findall(named) for path in code.of_library(name)]
+                told.update(os.path.splitext(path)[0] for path in paths)
+                problems += [f"{page}: {path} is not in the part {part}" for path in paths
+                             if head == "part" and not ("/" + os.path.dirname(path)).endswith("/" + part)]
+    for path in sorted(path for path in code.files if path.startswith("src/")):
+        stem, folder = os.path.splitext(path)[0], os.path.dirname(path)
+        entry = path.endswith(".hpp") and os.path.basename(stem) == os.path.basename(folder)
+        if stem not in told and not entry:
+            problems.append(f"{path}: stands in no table of a design page")
+    return problems
+
+
 def check_design(pages, code):
     """pages: name to text. Problems of the design pages and of their index of invariants."""
     problems = []
     declared = {}
     for page, text in sorted(pages.items()):
-        problems += [f"{page}: there is no file {name}" for name in FILE_NAME.findall(text) if name not in code.files]
-        problems += [f"{page}: there is no {name}()" for name in FUNCTION_NAME.findall(text) if name not in code.words]
+        problems += check_names(page, text, code)
         problems += [f"{page}: tells of an experiment: {word}" for word in EXPERIMENT.findall(text)]
         for number, entry in ENTRY.findall(text):
             if number in declared:
@@ -240,6 +348,7 @@ def check_design(pages, code):
             problems += check_entry(page, number, entry, code)
     named = set(code.sections).union(*map(sections_named, pages.values()))
     problems += check_sections(named, pages)
+    problems += check_tables(pages, code)
     index = dict(INDEX_ROW.findall(pages.get("README.md", "")))
     for number in sorted(set(declared) | set(index)):
         if declared.get(number) != index.get(number):
@@ -276,20 +385,36 @@ def read_design():
 def self_test_design():
     """Problems: of sound pages, and planted errors that nothing was said of."""
     code = Code(folders=())
-    code.files, code.words, code.cited = {"a.cpp", "c.cpp"}, {"keep"}, {"I1": {"a.cpp"}}
+    code.files, code.cited = {"src/a/a.cpp", "src/a/c.cpp"}, {"I1": {"src/a/a.cpp"}}
+    code.add("// Code.\nvoid keep(); // see a.cpp, `keep`, keep()\nint word_of_code, of_it;\n", "src/a/a.cpp")
+    code.add("// More.\n", "src/a/c.cpp")
+    for path in ("src/a/d.cpp", "src/b/d.cpp"):
+        code.files.add(path)
+        code.add("// Two of one name: d.cpp.\n", path)
     code.tests = {"I1": ["test_a --gtest_filter=a_test.*"]}
-    page = "- I1: it holds.\n  Kept by `keep()` (`a.cpp`). Test: `a_test.of_it`.\n"
+    table = ("| part | files | what |\n| --- | --- | --- |\n| a | `a.cpp`, `c.cpp`, `a/d.cpp` | all |\n"
+             "| b | `b/d.cpp` | more |\n")
+    page = table + "- I1: it holds.\n  Kept by `keep()` (`a.cpp`). Test: `a_test.of_it`.\n"
     index = "| I1 | it holds | [a.md](a.md) |\n"
     bad = {
-        "no file": (page.replace("(`a.cpp`)", ""), index),
-        "a file that does not name it": (page.replace("a.cpp", "c.cpp"), index),
-        "a file that is not there": (page.replace("a.cpp", "b.cpp"), index),
+        "no keeper": (page.replace("(`a.cpp`)", ""), index),
+        "a file that does not name it": (page.replace("(`a.cpp`)", "(`c.cpp`)"), index),
+        "a file that is not there": (page.replace("(`a.cpp`)", "(`b.cpp`)"), index),
+        "another file that does not name it": (page.replace("(`a.cpp`)", "(`a.cpp`, `c.cpp`)"), index),
         "a function that is not there": (page.replace("keep()", "lose()"), index),
+        "a word that is not there": (page + "See `word_of_old`.\n", index),
+        "a word that is not there, in a diagram": (page + "```\n word_of_old --> word_of_code\n```\n", index),
+        "a file that is not there, in a diagram": (page + "```\n word_of_code   b.cpp\n```\n", index),
+        "a file of several folders": (page + "See `d.cpp`.\n", index),
+        "a file that is not in the folder": (page + "See `b/a.cpp`.\n", index),
+        "a file in no table": (page.replace(", `c.cpp`", ""), index),
+        "a file in another part's row": (page.replace("| b | `b/d.cpp`", "| a | `b/d.cpp`"), index),
+        "a word that is not in the file behind it": (page + "```\n word_of_code   c.cpp\n```\n", index),
         "no test": (page.replace("Test: `a_test.of_it`", ""), index),
         "a test of no mutant": (page.replace("of_it", "of_it`, `b_test.of_it"), index),
         "not in the index": (page, ""),
         "in the index for another page": (page, index.replace("](a.md", "](b.md")),
-        "in no page": ("", index),
+        "in no page": (table, index),
         "a section that is not there": (page + 'See a.md, "No such".\n', index),
         "an experiment": (page + "Medians of 5 interleaved runs.\n", index),
         "without a mutant and a citation": (page + page.replace("I1", "I2"), index + index.replace("I1", "I2")),
@@ -297,6 +422,16 @@ def self_test_design():
     problems = check_design({"a.md": page, "README.md": index}, code)
     problems += [f"passed, but should not: {what}" for what, (text, rows) in bad.items()
                  if not check_design({"a.md": text, "README.md": rows}, code)]
+    problems += check_comments(code)
+    code.add("int bare;\n", "src/a/bare.cpp")
+    if not check_comments(code):
+        problems.append("passed, but should not: a file without an opening comment")
+    code.bare = []
+    bad_comments = ("see b.cpp", "see a.cpp and b/a.cpp", "see old/a.cpp", "calls word_of_old", "calls `lose`", "calls lose()")
+    for text in bad_comments:
+        code.comments = [("src/a/a.cpp", 1, text)]
+        if not check_comments(code):
+            problems.append(f"passed, but should not: a comment: {text}")
     decision = "# 1. A\nDate: 2026-11-26\n\n## Context\n## Decision\n## When to look again\n"
     problems += check_decision("docs/a.md", decision, "[1](a.md)")
     problems += check_links("docs/a.md", "[a](https://a/b) [b](#c)")
@@ -306,7 +441,7 @@ def self_test_design():
         problems.append("passed, but should not: a decision in no list")
     if not check_links("docs/a.md", "[a](no/such.md)"):
         problems.append("passed, but should not: a link to no file")
-    return problems, len(bad) + 3
+    return problems, len(bad) + len(bad_comments) + 4
 
 
 def self_test():
@@ -352,8 +487,10 @@ def main():
                 problems += check_decision(path, text, index.read())
         total += count
         total_ran += ran
-    pages = read_design()
-    problems += check_design(pages, Code())
+    pages, code = read_design(), Code()
+    problems += check_design(pages, code) + check_comments(code)
+    with open("CONTRIBUTING.md", encoding="utf-8") as file:
+        problems += check_names("CONTRIBUTING.md", file.read(), code)
     invariants = len(INDEX_ROW.findall(pages.get("README.md", "")))
     for problem in problems:
         print(problem)

@@ -43,7 +43,7 @@ inline ty_status create_table_aside(os::space *table, size_t bytes) {
     return table->create_aside(bytes);
 }
 
-// Of volatile heaps: a span of reserved address space, and one that is set aside (os/space.hpp).
+// Of volatile heaps: a span of reserved address space, and one that is set aside (os/memory/space.hpp).
 ty_status commit_pages(void *, void *address, size_t bytes);
 bool decommit_pages(void *, void *address, size_t bytes);
 inline heap_owner reserved_owner() {
@@ -60,9 +60,9 @@ ty_status heap_format(void *base, size_t limit_bytes, ty_class_table classes, co
 // was not finished. Checks the header (not the tables: those are checked where they are used, and a wrong one is
 // TY_E_DAMAGED, never undefined behaviour). O(1), but for the address table.
 // writable false: only look-ups, iteration, verification, statistics work.
+ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **heap);
 // By `forked`: from now on only look-ups work, as if it had been attached so; changes fail with TY_E_FORKED.
 void heap_leave(ty_heap *heap);
-ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **heap);
 
 // Checks of how blocks are used, for a heap that nobody has used yet: docs/design/checks.md. Expected: TY_E_BUSY.
 ty_status heap_start_checks(ty_heap *heap, const ty_check_options &options);

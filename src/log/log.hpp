@@ -4,7 +4,7 @@
 
 #include "../os/os.hpp"
 #include "frames/log_layout.hpp"
-#include "records/record_decode.hpp"
+#include "records/records.hpp"
 #include <taiyen/log.h>
 #include <taiyen/storage.h>
 
@@ -102,7 +102,7 @@ struct log_options {
     void *context = nullptr;
 };
 ty_status log_start(const log_options &options, log **made);
-// Ends the thread; frees it. What was appended and is not stable is dropped (log_make_stable first).
+// Ends the thread; frees it. What was appended and is not stable is dropped (log_wait first).
 void log_stop(log *l);
 // Ends the thread alone, while nobody commits: no write, and no check, is under way then. And starts it again; where
 // that fails, appenders and waiters write.
@@ -126,7 +126,7 @@ uint64_t log_stable(log *l); // the last stable sequence
 uint64_t log_last(log *l);   // the last appended one
 bool log_broken(log *l);
 // Breaks the log, as a failed write does: a snapshot in place of a log write failed, and may be found all the same,
-// with the transaction that the log does not hold (L5). The status and its detail are of that.
+// with the transaction that the log does not hold (X7, txn.md). The status and its detail are of that.
 void log_break(log *l, ty_status status);
 
 // The place behind everything appended so far, for a snapshot that is collected now. No append may be under way.

@@ -21,15 +21,15 @@ struct plain_calls {
     ty_status (*root_set)(ty_txn *txn, const char *name, void *address);
 };
 
-// Kept by open.cpp: how many transactional heaps are open in this process, and the table, from the first one on. Who
-// has such a heap sees both; to others it does not matter.
+// Kept by recovery/open.cpp: how many transactional heaps are open in this process, and the table, from the first one
+// on. Who has such a heap sees both; to others it does not matter.
 [[gnu::visibility("hidden")]] extern constinit std::atomic<uint32_t> transactional_heaps;
 [[gnu::visibility("hidden")]] extern constinit std::atomic<const plain_calls *> transactional_calls;
 inline bool any_transactional() {
     return transactional_heaps.load(std::memory_order_relaxed) != 0;
 }
 
-// ---- open.cpp, close.cpp: for every kind of persistent heap; those without a log go to the image layer at once.
+// ---- For every kind of persistent heap; those without a log go to the image layer at once.
 
 ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report);
 ty_status txn_close(ty_heap *heap);

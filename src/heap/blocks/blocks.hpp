@@ -2,8 +2,4 @@
 #pragma once
 
 #include "alloc.hpp"
-#include "held.hpp"
-#include "parcels.hpp"
 #include "pointer.hpp"
-#include "recycle.hpp"
-#include "relocate.hpp"

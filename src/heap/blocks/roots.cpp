@@ -1,4 +1,4 @@
-// Named roots, and what else a heap is asked for.
+// Named roots, and the service root.
 #include "../threads/threads.hpp"
 #include "alloc.hpp"
 #include "pointer.hpp"
@@ -106,38 +106,6 @@ void *heap_service_root(const ty_heap *heap) {
     uint64_t offset = heap->header->service_root;
     bool inside = offset >= first_user_page * page_bytes && offset < heap->first_table_page * page_bytes;
     return inside ? heap->base + offset : nullptr;
-}
-
-void *heap_base(const ty_heap *heap) {
-    return heap->base;
-}
-
-size_t heap_used_bytes(const ty_heap *heap) {
-    return top_of(heap) * page_bytes;
-}
-
-size_t heap_limit(const ty_heap *heap) {
-    return heap->limit_bytes;
-}
-
-ty_class_table heap_classes(const ty_heap *heap) {
-    return static_cast<ty_class_table>(heap->header->class_table);
-}
-
-void heap_set_image(ty_heap *heap, heap_image *image) {
-    heap->image.store(image, std::memory_order_release);
-}
-
-heap_image *heap_image_of(const ty_heap *heap) {
-    return heap->image.load(std::memory_order_acquire);
-}
-
-void heap_set_service(ty_heap *heap, heap_service *service) {
-    heap->service.store(service, std::memory_order_release);
-}
-
-heap_service *heap_service_of(const ty_heap *heap) {
-    return heap->service.load(std::memory_order_acquire);
 }
 
 } // namespace taiyen

@@ -1,5 +1,5 @@
 // A heap's checks from its start to its end: what live blocks come to by site, and what is looked at as a whole.
-#include "checks.hpp"
+#include "check_runtime.hpp"
 
 #include "../blocks/blocks.hpp"
 #include "../threads/threads.hpp"

@@ -1,5 +1,5 @@
 // What is found, as figures for a callback and as text for a person.
-#include "checks.hpp"
+#include "check_runtime.hpp"
 
 #include <cstdarg>
 #include <cstdio>

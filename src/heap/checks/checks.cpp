@@ -1,5 +1,5 @@
 // Blocks of a checked heap: how they lie in the truth's blocks, and their life.
-#include "checks.hpp"
+#include "check_runtime.hpp"
 
 #include "../blocks/blocks.hpp"
 #include "../tables/tables.hpp"

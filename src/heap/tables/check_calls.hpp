@@ -1,5 +1,5 @@
 // What the allocator knows of a heap's checks: calls that stand in for its own, through a table, so that a program that
-// never starts checks is linked without them. checks.hpp has what stands behind it.
+// never starts checks is linked without them. checks/check_runtime.hpp has what stands behind it.
 #pragma once
 
 #include "heap_runtime.hpp"

@@ -92,7 +92,8 @@ struct alignas(64) class_cache {
 };
 static_assert(sizeof(class_cache) == 64);
 
-// Blocks of a class that a thread holds: held.hpp. *bottom is NULL, which ends the stack; the last block is at top[-1].
+// Blocks of a class that a thread holds: blocks/held.hpp. *bottom is NULL, which ends the stack; the last block is at
+// top[-1].
 struct held_stack {
     char **top = nullptr;
     char **end = nullptr;
@@ -131,7 +132,7 @@ inline constexpr uint32_t outgoing_max = 62; // what a parcel has room for
 inline constexpr uint32_t gate_shut = 1;
 inline constexpr uint32_t gate_fence = 2;   // there is no process barrier: the fast path needs its own fence
 inline constexpr uint32_t gate_checked = 4; // the heap is checked: no call takes the fast path
-inline constexpr uint32_t gate_holds = 8;   // threads hold blocks: only the fast path of held.hpp is for it
+inline constexpr uint32_t gate_holds = 8;   // threads hold blocks: only the fast path of blocks/held.hpp is for it
 
 // Runs that a thread freed and keeps for itself, by their pages; run_cache.hpp has the rules (K1, K2).
 inline constexpr uint32_t kept_pages_max = 16;    // of one
@@ -152,8 +153,8 @@ struct alignas(freed_blocks) thread_cache {
     std::atomic<uint32_t> busy{0}; // 1 while its thread works on the heap
     std::atomic<uint32_t> gate{0}; // written under the heap's gate lock
     ty_heap *heap = nullptr;
-    // What held.hpp wants of the heap at once: its base, how far its tables tell of it (less than they do by now,
-    // maybe: who finds an address beyond looks again), and its page_stacks.
+    // What blocks/held.hpp wants of the heap at once: its base, how far its tables tell of it (less than they do by
+    // now, maybe: who finds an address beyond looks again), and its page_stacks.
     uintptr_t base = 0;
     uint64_t bytes = 0;
     std::atomic<held_stack *> *page_stacks = nullptr;
@@ -306,7 +307,7 @@ struct ty_heap {
     std::atomic<bool> soft_due; // the soft limit was passed: somebody is to be told
     taiyen::page_memory memory;
 
-    // Y1 to Y5 in gate.hpp.
+    // Y1 to Y5 in threads/gate.hpp.
     alignas(64) taiyen::os::mutex gate_lock{taiyen::os::lock_rank::gate};
     taiyen::os::condition gate_changed;
     uint32_t pauses;  // that are under way; 0: the gate is open. Guarded by gate_lock, as are all down to caches

@@ -1,3 +1,4 @@
+// Giving the memory of all free runs back.
 #include "../pages/pages.hpp"
 #include "walk.hpp"
 

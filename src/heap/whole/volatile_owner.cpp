@@ -1,3 +1,4 @@
+// Who provides memory for volatile heaps: reserved address space, or a range set aside (heap-memory.md).
 #include "../heap.hpp"
 
 #include <cerrno>

@@ -103,6 +103,22 @@ ty_status punch_free_pages(image &im) {
     return TY_OK;
 }
 
+// Nothing that the journal holds is needed any more: it becomes as short as one that was just made.
+ty_status empty_journal(image &im) {
+    journal_header_2 next = im.head.header;
+    if (next.size_bytes > journal_front_2 || (im.open_named && next.previous.number)) {
+        next.size_bytes = journal_front_2;
+        if (im.open_named)
+            next.previous = {};
+        if (ty_status status = write_journal_header(im.journal, im.head, next))
+            return status;
+    }
+    if (ty_status status = im.journal.set_size(journal_front_2))
+        return status;
+    im.writer.allocated_end = im.head.sized_bytes = journal_front_2;
+    return TY_OK;
+}
+
 // settled: of a heap with a log, whose last snapshot holds all that is in it.
 ty_status write_closed(image &im, bool settled) {
     im.header.current.state = uint32_t(image_state::closed);

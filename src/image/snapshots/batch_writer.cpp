@@ -1,6 +1,7 @@
 #include "../files/files.hpp"
 #include "image_runtime.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -365,6 +366,22 @@ bool writer_ready(const batch_writer &writer) {
 }
 
 namespace {
+
+// I3, I9: makes the batch that is written durable, and what the journal's header is to say of it.
+ty_status flush_batch(image &im) {
+    const uint64_t end = im.writer.allocated_end;
+    journal_header_2 next = im.head.header;
+    if (end <= next.size_bytes && next.previous.number == 0 && !im.head.in_doubt)
+        return im.journal.flush();
+    if (end > im.head.sized_bytes) { // I9: a header that a power cut leaves must not tell of bytes that it takes
+        if (ty_status status = im.journal.flush())
+            return status;
+        im.head.sized_bytes = end;
+    }
+    next.previous = {};
+    next.size_bytes = std::max(end, next.size_bytes);
+    return write_journal_header(im.journal, im.head, next);
+}
 
 // A batch that failed may stand in the journal whole. It was never acknowledged; but a process that reads it back could
 // build on it, although no later flush makes durable what a failed one covered. So it loses its first header.

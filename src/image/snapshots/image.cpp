@@ -1,3 +1,5 @@
+// What an open image is asked for, and small changes of its state: who may write, purge, statistics, errors of its
+// work.
 #include "../files/files.hpp"
 #include "image_runtime.hpp"
 

@@ -121,10 +121,6 @@ ty_status collect_dirty(image &im);
 
 // I8. The calling thread owns the image's header. hook: of a heap with a log, else NULL.
 ty_status name_open(image &im, const image_open_hook *hook);
-// I3, I9: makes the batch that is written durable, and what the journal's header is to say of it.
-ty_status flush_batch(image &im);
-// Nothing that the journal holds is needed any more: it becomes as short as one that was just made.
-ty_status empty_journal(image &im);
 
 // ---- apply.cpp
 
@@ -142,6 +138,9 @@ void worker_stop(image &im);
 ty_status archive_mark_open(image &im);
 ty_status archive_snapshot(image &im, uint64_t *epoch);
 heap_owner archive_owner(image &im);
+
+// ---- image.cpp
+
 // A core file has what is used of the heap, not its whole limit. What is used later is told by the owner's provide.
 void leave_unused_out_of_dumps(const image &im);
 
@@ -170,7 +169,7 @@ void set_log(image_header_2 &header, uint64_t log_identity);
 // What the layer is told at an open of this image.
 image_log log_with(const image &im, const batch_list &batches);
 
-// ---- open.cpp, close.cpp
+// ---- opening/open.cpp, opening/create.cpp, opening/close.cpp
 
 heap_owner snapshot_owner(image &im);
 void image_teardown(image *im); // gives everything up, whatever is there; writes nothing

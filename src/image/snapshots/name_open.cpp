@@ -61,34 +61,4 @@ ty_status name_open(image &im, const image_open_hook *hook) {
     return TY_OK;
 }
 
-ty_status flush_batch(image &im) {
-    const uint64_t end = im.writer.allocated_end;
-    journal_header_2 next = im.head.header;
-    if (end <= next.size_bytes && next.previous.number == 0 && !im.head.in_doubt)
-        return im.journal.flush();
-    if (end > im.head.sized_bytes) { // I9: a header that a power cut leaves must not tell of bytes that it takes
-        if (ty_status status = im.journal.flush())
-            return status;
-        im.head.sized_bytes = end;
-    }
-    next.previous = {};
-    next.size_bytes = std::max(end, next.size_bytes);
-    return write_journal_header(im.journal, im.head, next);
-}
-
-ty_status empty_journal(image &im) {
-    journal_header_2 next = im.head.header;
-    if (next.size_bytes > journal_front_2 || (im.open_named && next.previous.number)) {
-        next.size_bytes = journal_front_2;
-        if (im.open_named)
-            next.previous = {};
-        if (ty_status status = write_journal_header(im.journal, im.head, next))
-            return status;
-    }
-    if (ty_status status = im.journal.set_size(journal_front_2))
-        return status;
-    im.writer.allocated_end = im.head.sized_bytes = journal_front_2;
-    return TY_OK;
-}
-
 } // namespace taiyen

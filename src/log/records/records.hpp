@@ -3,4 +3,3 @@
 
 #include "record.hpp"
 #include "record_decode.hpp"
-#include "record_form.hpp"

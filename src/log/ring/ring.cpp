@@ -103,6 +103,7 @@ ty_status log_start(const log_options &options, log **made) {
     return TY_OK;
 }
 
+// X11: the thread asks for no file any more when this returns.
 void log_rest(log *l) {
     if (!l->has_thread)
         return;

@@ -23,7 +23,7 @@ void set_room(log *l, slot &s) {
     s.payload_max = bytes > sizeof(frame_header_1) ? static_cast<uint32_t>(bytes - sizeof(frame_header_1)) : 0;
 }
 
-// L3.
+// L3. That a turn is pending goes into the next session's start, for readers (L6).
 void seal(log *l) {
     slot &s = *l->gathering;
     l->gathering = nullptr;

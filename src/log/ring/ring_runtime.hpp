@@ -1,6 +1,6 @@
 // Inside the ring: appends gather in frames in memory; who wants a record stable writes the frame that holds it.
 //
-//   gathering --(full, wanted, or a mark)--> sealed --begin_write--> writing --end_write--> written --settle--> free
+//   gathering --(full, wanted, or a mark)--> sealed --write_next--> writing --end_write--> written --settle--> free
 //
 // Frames are numbered; frame n lies in slot n % slot_count. [oldest, next_write) are being written, or written while an
 // older one is not; [next_write, end) are sealed, the last of them perhaps gathering.

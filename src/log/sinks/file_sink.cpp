@@ -1,6 +1,6 @@
 // A sink on a file. Its blocks are written once when it is made, so that later writes overwrite: that is four times as
 // fast as writing to blocks that were only allocated, and cannot fail for want of space.
-#include "sinks.hpp"
+#include "own_sink.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Sinks in memory, and on two sinks at once.
-#include "sinks.hpp"
+#include "own_sink.hpp"
 
 #include <cstdlib>
 #include <cstring>

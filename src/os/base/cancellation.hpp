@@ -18,7 +18,7 @@ private:
     int before_;
 };
 
-// Calls a function of the program's, of a table that it gave (storage, a log's sink).
+// Calls a function of the program's, of a table that it gave (storage, a log's sink). (Y5)
 template <class Result, class... Takes, class... Given>
 Result call_whole(Result (*function)(Takes...), Given... given) {
     not_cancelable whole;

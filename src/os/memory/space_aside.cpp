@@ -1,3 +1,4 @@
+// Spaces in ranges that are set aside: a zone of the address space in which the library chooses places by itself.
 #include "space.hpp"
 
 #include "../base/base.hpp"

@@ -103,7 +103,7 @@ void describe_mapping(uintptr_t address, size_t bytes, char *text, size_t text_b
 inline constexpr size_t retired_max = 64;
 void retire_memory(void *memory, size_t bytes);
 
-// A word that reads as `alive` in the process that made it and as 0 in any forked child (MADV_WIPEONFORK).
+// A word that is not 0 in the process that made it, and 0 in any forked child (MADV_WIPEONFORK).
 class fork_guard {
 public:
     ty_status start();

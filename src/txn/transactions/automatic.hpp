@@ -22,8 +22,6 @@ namespace taiyen {
 ty_status automatic_begin(txn_runtime &rt);
 // No twins are taken any more, and those there are go.
 void automatic_end(txn_runtime &rt);
-// Nothing is protected any more; also where nothing ever was. Nobody writes to the heap.
-void automatic_destroy(txn_runtime &rt);
 
 bool automatic_has_twins(const txn_runtime &rt);
 // Makes memory writable, as writes would, for system calls: those don't fault.
@@ -37,7 +35,7 @@ ty_status automatic_ranges(ty_txn *txn, const range_entry **ranges, size_t *coun
 // The twins' content is back. After everything else that a rollback puts back.
 void automatic_rollback(txn_runtime &rt);
 
-// ---- check_stores (stray_stores.cpp)
+// ---- check_stores: stray_stores.cpp tells, automatic.cpp compares
 
 // Tells of what a declared transaction has changed and not declared. Before its frees, or its rollback, are done.
 void stray_stores_in(ty_txn *txn);
@@ -54,7 +52,7 @@ ty_status automatic_each_difference(txn_runtime &rt, difference_function found, 
 // The first word of [at, end) that differs; end: none. Other threads may write to the memory.
 uint64_t next_difference(const uint64_t *now, const uint64_t *before, uint64_t at, uint64_t end);
 
-// ---- Reservations (reserve.cpp), under their lock, from any thread
+// ---- For reservations, under their lock, from any thread
 
 // A block is reserved, or no more: stores into it are nobody's business.
 void automatic_reserved(txn_runtime &rt, uint64_t word, uint64_t words, bool reserved);

@@ -121,7 +121,7 @@ ty_status grow_list(txn_runtime &rt) {
     return add_places(r, block);
 }
 
-// A place in the list, not yet written; *place stays among the free ones until take_place.
+// A place in the list, not yet written; *place stays among the free ones until enter_listed.
 ty_status find_place(txn_runtime &rt, uint64_t **place) {
     reservations &r = *rt.reserved;
     if (r.free_places.count == 0)

@@ -1,5 +1,5 @@
-// Snapshots that a transactional heap takes by itself, and what comes with them: the log's space is released, a broken
-// log is mended, blocks are freed that a commit left for later.
+// Snapshots of a transactional heap that somebody asks for, or that stand in for a log write, and what comes with them:
+// the log's space is released, a broken log is mended, blocks are freed that a commit left for later.
 //
 // `lock` is taken behind the gate, before everything else. Who starts a snapshot holds both: so marks are in the order
 // of epochs. Who mends the log, or takes a snapshot in place of a log write, holds `lock` until the log goes on: nobody

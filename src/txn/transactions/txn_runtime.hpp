@@ -1,7 +1,7 @@
 // The running state of one open transactional heap, shared by the files of this layer.
 //
-// `gate` serialises transactions, snapshots and readers (X1). What is guarded by it is the writer's alone. Below it, in
-// this order: reserve_lock, the image's control, the heap's locks, the log's.
+// `gate` serialises transactions, snapshots and readers (X1). What is guarded by it is the writer's alone. Locks are
+// taken behind it, in the order of os::lock_rank.
 #pragma once
 
 #include "../txn.hpp"
@@ -94,17 +94,23 @@ void reservations_unlock(txn_runtime &rt);
 // Adds the pages of blocks that are reserved now. Under the lock above.
 void reservations_add_pages(void *runtime, os::page_set &pages);
 
-// ---- snapshots.cpp
+// ---- automatic.cpp
+// Nothing is protected any more; also where nothing ever was. Nobody writes to the heap.
+void automatic_destroy(txn_runtime &rt);
+
+// ---- snapshots_due.cpp
 ty_status snapshots_create(txn_runtime &rt); // starts the thread, if any, which does nothing yet
 void snapshots_begin(txn_runtime &rt);       // from now on it does
 // Ends the thread. A transaction that is under way is given up: the heap must be, too.
 void snapshots_stop(txn_runtime &rt);
 void snapshots_destroy(txn_runtime &rt);
-ty_status snapshots_free_all(txn_runtime &rt); // what was left for later
-void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats);
 // After each commit, with the gate held: a few loads; wakes the thread when a snapshot is due (without threads, takes
 // it).
 void snapshots_after_commit(txn_runtime &rt);
+
+// ---- snapshots.cpp
+ty_status snapshots_free_all(txn_runtime &rt); // what was left for later
+void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats);
 // A snapshot in place of a log write, with the gate held, durable when it returns TY_OK. holds_transaction: it holds
 // one transaction that the log does not; then *sequence is its. On failure everything is as it was.
 ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *sequence);

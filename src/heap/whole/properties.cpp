@@ -1,0 +1,38 @@
+// Where a heap lies and how large it is, and what higher layers hang on it.
+#include "../tables/tables.hpp"
+
+namespace taiyen {
+
+void *heap_base(const ty_heap *heap) {
+    return heap->base;
+}
+
+size_t heap_used_bytes(const ty_heap *heap) {
+    return top_of(heap) * page_bytes;
+}
+
+size_t heap_limit(const ty_heap *heap) {
+    return heap->limit_bytes;
+}
+
+ty_class_table heap_classes(const ty_heap *heap) {
+    return static_cast<ty_class_table>(heap->header->class_table);
+}
+
+void heap_set_image(ty_heap *heap, heap_image *image) {
+    heap->image.store(image, std::memory_order_release);
+}
+
+heap_image *heap_image_of(const ty_heap *heap) {
+    return heap->image.load(std::memory_order_acquire);
+}
+
+void heap_set_service(ty_heap *heap, heap_service *service) {
+    heap->service.store(service, std::memory_order_release);
+}
+
+heap_service *heap_service_of(const ty_heap *heap) {
+    return heap->service.load(std::memory_order_acquire);
+}
+
+} // namespace taiyen
