@@ -64,7 +64,8 @@ PLACEHOLDER = re.compile(r"[A-Z]{3}")  # LAYER/PART.hpp, commit_NAME
 ENTRY = re.compile(r"^- ([A-Z]{1,2}[0-9]+): ((?:.*\n)(?:  .*\n)*)", re.MULTILINE)
 INDEX_ROW = re.compile(r"^\| ([A-Z]{1,2}[0-9]+) \| .+ \| \[.*\]\((\S+)\) \|$", re.MULTILINE)
 FILE_TABLE = re.compile(r"^\| (part|subject) \| files \|.*\n\|[ |-]+\n((?:\|.*\n)+)", re.MULTILINE)
-EXPERIMENT = re.compile(r"\b(?:medians?|interleaved|quartiles?|[Tt]ried and left|[Mm]easured (?:on|with|beside))\b")
+EXPERIMENT = re.compile(r"\b(?:medians?|interleaved|quartiles?|[Tt]ried and left|[Mm]easured (?:on|with|beside)|"
+                        r"[Tt]his was (?:tried|tested|measured)|before and now|turned out)\b")
 SECTION = re.compile(r'(?:\bdocs/design/|[\s(])([\w-]+\.md)(?:\)?, "([^"]+)")')
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 DECISION_PARTS = ("\nDate: 20", "\n## Context\n", "\n## Decision\n", "\n## When to look again\n")

@@ -2,9 +2,9 @@
  *
  * Purpose: allocate, resize and free blocks in a heap of any kind; look into a heap; check it.
  *
- * Vocabulary: a *heap* is one contiguous span of reserved address space. A *block* is what an allocation returns.
+ * Vocabulary: a *heap* is one contiguous range of reserved address space. A *block* is what an allocation returns.
  * Small blocks lie in *spans* of one *size class*; larger ones are *runs* of whole *pages* (4,096 bytes). A *segment*
- * is 16 pages. The *limit* of a heap is the size of its reserved span: it costs address space, not memory.
+ * is 16 pages. The *limit* of a heap is the size of its reserved range: it costs address space, not memory.
  *
  * Guarantees: a block belongs to its heap by its address alone, so free and resize take no heap. The heap's control
  * data stands apart from the blocks: a write past a block's end cannot corrupt it. All functions below are thread-safe
@@ -95,7 +95,7 @@ TY_API ty_status ty_free(void *block);
  * live block. */
 TY_API size_t ty_usable_size(const void *block);
 
-/* The heap whose span the address lies in; NULL if none does. O(1). */
+/* The heap whose range the address lies in; NULL if none does. O(1). */
 TY_API ty_heap *ty_heap_of(const void *address);
 
 /* The heap's lowest address. A persistent heap's never changes. NULL, with the error detail set, for NULL. O(1). */
@@ -154,7 +154,7 @@ typedef struct ty_heap_stats {
     size_t live_blocks;
     size_t live_bytes;     /* usable bytes of live blocks */
     size_t control_bytes;  /* header and the touched part of the tables */
-    size_t resident_bytes; /* of the span, as the kernel counts it; 0: not known (without /proc) */
+    size_t resident_bytes; /* of the range, as the kernel counts it; 0: not known (without /proc) */
     size_t free_runs;
     size_t free_bytes;         /* free within touched_bytes: free runs and free blocks of spans */
     size_t largest_free_bytes; /* largest block that could be allocated now */

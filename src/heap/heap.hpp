@@ -30,11 +30,11 @@ struct heap_owner {
     bool huge = false;
     // Where the volatile tables are to lie. NULL: in reserved address space.
     ty_status (*create_table)(os::space *table, size_t bytes) = nullptr;
-    // The span is mapped piece by piece: called when there is another one.
+    // The range is mapped piece by piece: called when there is another one.
     void (*mapped)(os::page_mover *mover, void *address, size_t bytes) = nullptr;
-    // Of such a span: how much the process may map, of which a piece is a small share.
+    // Of such a range: how much the process may map, of which a piece is a small share.
     size_t (*most_mapped)() = nullptr;
-    // In the child of a fork, with the heap paused: for a span that the parent's process shares (heap_leave).
+    // In the child of a fork, with the heap paused: for a range that the parent's process shares (heap_leave).
     void (*forked)(void *context) = nullptr;
 };
 
@@ -43,7 +43,7 @@ inline ty_status create_table_aside(os::space *table, size_t bytes) {
     return table->create_aside(bytes);
 }
 
-// Of volatile heaps: a span of reserved address space, and one that is set aside (os/memory/space.hpp).
+// Of volatile heaps: a range of reserved address space, and one that is set aside (os/memory/space.hpp).
 ty_status commit_pages(void *, void *address, size_t bytes);
 bool decommit_pages(void *, void *address, size_t bytes);
 inline heap_owner reserved_owner() {
@@ -69,10 +69,10 @@ ty_status heap_start_checks(ty_heap *heap, const ty_check_options &options);
 // Looks at all blocks, live or freed, and tells of leaks, as at a heap's end. Frees what was kept back.
 void heap_finish_checks(ty_heap *heap);
 bool heap_has_checks(const ty_heap *heap);
-bool heap_checked(const ty_heap *heap); // in each call: what needs blocks at given addresses is not to be had
+bool heap_checked(const ty_heap *heap); // in each call. True: alloc_at and undo are refused
 ty_status heap_each_site(ty_heap *heap, ty_site_callback *callback, void *context);
 
-// Drops the volatile side; the span is the owner's again. No thread may use the heap any more.
+// Drops the volatile side; the range is the owner's again. No thread may use the heap any more.
 void heap_detach(ty_heap *heap);
 // False for a handle of a heap that was detached. The handle of one of the last os::retired_max is told; an older one
 // may be no memory, or another heap's.

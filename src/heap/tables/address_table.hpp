@@ -19,16 +19,16 @@ extern size_t slots_end; // slots from here on were never used: a fork looks at 
 // Guards the tables against writers, slots_end, and the lists of threads' caches.
 extern os::mutex caches_lock;
 
-// The slot of the heap whose granules the address lies in, if any: the caller checks the heap's span.
+// The slot of the heap whose granules the address lies in, if any: the caller checks the heap's range.
 inline uint16_t slot_of(const void *address) {
     uintptr_t granule = (reinterpret_cast<uintptr_t>(address) >> granule_shift) & (granule_count - 1);
     const std::atomic<uint16_t> *piece = granule_slots[granule / piece_granules].load(std::memory_order_acquire);
     return piece != nullptr ? piece[granule % piece_granules].load(std::memory_order_relaxed) : uint16_t{0};
 }
 
-// Enters the heap's span into the tables and sets its slot. Under caches_lock.
+// Enters the heap's range into the tables and sets its slot. Under caches_lock.
 ty_status address_table_add(ty_heap *heap);
-// Takes up granules behind the span, when the limit rises to limit_bytes. Under caches_lock.
+// Takes up granules behind the range, when the limit rises to limit_bytes. Under caches_lock.
 ty_status address_table_extend(ty_heap *heap, uint64_t limit_bytes);
 void address_table_remove(ty_heap *heap);
 

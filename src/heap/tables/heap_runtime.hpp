@@ -239,7 +239,7 @@ struct volatile_tables {
     os::space spaces[table_count];
 };
 
-// What the owner was asked for since the attach, and is not asked for again: bytes of the tables in the span, from the
+// What the owner was asked for since the attach, and is not asked for again: bytes of the tables in the range, from the
 // start of each on (descriptors, bitmaps, head bits); and pages, from the base on.
 struct asked_parts {
     uint64_t bytes[3];

@@ -88,7 +88,7 @@ struct byte_range {
     size_t bytes;
 };
 
-// The parts of the span that can have been touched.
+// The parts of the range that can have been touched.
 struct touched_parts {
     byte_range part[4];
 
