@@ -3,6 +3,9 @@
 #include "../calls/calls.hpp"
 #include "../process/process.hpp"
 
+#include <cerrno>
+#include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -53,6 +56,19 @@ void file_name::close() {
         leave_list();
     }
     free(renamed_.load(std::memory_order_relaxed));
+}
+
+current_name::current_name(const file_name &name, int fd) : text_(name.text()) {
+    const int error = errno;
+    char place[32], there[PATH_MAX];
+    snprintf(place, sizeof place, "/proc/self/fd/%d", fd);
+    const ssize_t length = sys::readlink(place, moved_, sizeof moved_ - 1);
+    moved_[length > 0 ? length : 0] = 0;
+    // Of a file that was removed the system says so behind its name.
+    const bool named = moved_[0] == '/' && strstr(moved_, " (deleted)") == nullptr;
+    if (named && (sys::realpath(text_, there) == nullptr || strcmp(there, moved_) != 0))
+        text_ = moved_;
+    errno = error;
 }
 
 } // namespace taiyen::os

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <taiyen/storage.h>
 
 namespace taiyen::os {
 
@@ -29,6 +30,20 @@ private:
     std::atomic<char *> renamed_{nullptr};
     std::atomic<bool> expects_{false}; // in the list; changed under its lock
     file_name *next_ = nullptr;        // guarded by the list's lock
+};
+
+// The name of an open file, for the text of an error that is under way: where somebody has moved the file, the one that
+// it has now. Costs system calls; errno stays.
+class current_name {
+public:
+    current_name(const file_name &name, int fd);
+    current_name(const current_name &) = delete;
+    current_name &operator=(const current_name &) = delete;
+    operator const char *() const { return text_; }
+
+private:
+    const char *text_;
+    char moved_[TY_STORAGE_PATH_MAX];
 };
 
 } // namespace taiyen::os

@@ -29,7 +29,7 @@ struct ty_file {
     std::atomic<bool> writes_durably = true; // until the kernel refuses it
     taiyen::os::write_queue queue;
     taiyen::os::mutex moving{taiyen::os::lock_rank::storage}; // while fd stands elsewhere than at the mark
-    const char *path() const { return name.text(); }
+    taiyen::os::current_name path() const { return {name, fd}; }
 };
 
 namespace taiyen::os {
@@ -69,7 +69,7 @@ ty_status check_ours(const char *operation, ty_file *file, uint64_t offset = UIN
     if (is_ours(file))
         return TY_OK;
     return failure(TY_E_IO, "%s: the program closed its descriptor, which is not the program's own", operation)
-        .at(file->path(), offset)
+        .at(file->name.text(), offset)
         .remedy("nothing was written anywhere else; memory still holds the heap: copy what is not durable, discard it, "
                 "and open heaps after calls such as closefrom");
 }
@@ -501,7 +501,7 @@ ty_status direct_protect(void *, ty_file *file, ty_file *like) {
     for (ty_file *each : {file, like})
         if (ty_status status = check_ours("set the permissions of the file", each))
             return status;
-    return follow_access(file->fd, file->path(), like->fd, like->path());
+    return follow_access(file->fd, file->name.text(), like->fd, like->name.text());
 }
 
 ty_status direct_resolve(void *, const char *path, char *resolved, size_t bytes) {

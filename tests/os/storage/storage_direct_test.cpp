@@ -444,6 +444,30 @@ TEST_F(storage_direct, a_file_system_in_memory_works_too) {
     EXPECT_EQ(disk.remove(disk.context, path.c_str()), TY_OK);
 }
 
+// Who is told of a file looks for it by its name. Moved: by another program, or another part of this one.
+TEST_F(storage_direct, errors_of_a_moved_file_name_it_as_it_is_called) {
+    const std::string opened = folder.file("h"), moved = folder.file("m");
+    ty_file *file = make(opened, 1, 'a');
+    aligned_buffer buffer(block);
+    const auto refused = [&] { return read(file, block, buffer.data, block) != TY_OK; };
+    std::filesystem::rename(opened, moved);
+    EXPECT_TRUE(refused() && text_has(moved + " at")) << ty_error_text();
+    ty_file *other = make(opened, 1, 'b'); // has the name now
+    EXPECT_TRUE(refused() && text_has(moved + " at")) << ty_error_text();
+    close(other);
+    std::filesystem::rename(moved, opened);
+    EXPECT_TRUE(refused() && text_has(opened + " at")) << ty_error_text();
+    std::filesystem::remove(opened); // it has no name: the one that it had
+    EXPECT_TRUE(refused() && text_has(opened + " at")) << ty_error_text();
+    close(file);
+    // Without a system call that tells, and by another path that leads to it, the name is the one that was given.
+    std::filesystem::create_directory(folder.file("d"));
+    const std::string round = folder.file("d/../h");
+    file = make(round, 1, 'c');
+    EXPECT_TRUE(refused() && text_has(round + " at")) << ty_error_text();
+    close(file);
+}
+
 // A heap's files are made under another name. Errors of the same session name the file that there is.
 TEST_F(storage_direct, errors_of_a_renamed_file_name_it_as_it_is_called) {
     const std::string making = folder.file("h-creating"), made = folder.file("a-longer-name-than-before");
