@@ -45,7 +45,7 @@ granule_range granules_of(const ty_heap *heap, uint64_t from_byte, uint64_t limi
         if (slot->load(std::memory_order_relaxed) != 0)
             return failure(TY_E_ADDRESS, "use a heap at %p: another heap has part of its address range",
                            static_cast<void *>(heap->base))
-                .remedy("place heaps so that each has its own multiples of 64 MiB");
+                .remedy("give each heap multiples of 64 MiB of its own");
     }
     for (size_t granule = range.first; granule < range.end; granule++)
         slot_place(granule)->store(heap->slot, std::memory_order_release);

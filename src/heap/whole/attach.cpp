@@ -22,7 +22,7 @@ ty_status bad_header(const void *base, const char *what) {
         return failure(TY_E_DAMAGED, "use the heap at %p: its header is not one", base)
             .remedy("restore the file from a copy");
     if (header.layout_version != heap_layout_version)
-        return failure(TY_E_FORMAT, "use the heap at %p: its layout is version %u, this library knows version %u", base,
+        return failure(TY_E_FORMAT, "use the heap at %p: its layout is version %u, this library knows %u", base,
                        header.layout_version, heap_layout_version)
             .remedy("use the version of the library that made it");
     if (header.page_bytes != page_bytes || header.limit_bytes > mapped_bytes ||

@@ -43,7 +43,7 @@ ty_status memory_failure(const char *what, const void *address, size_t bytes) {
 ty_status unusable(uintptr_t address, size_t bytes) {
     return failure(TY_E_ADDRESS, "reserve %zu bytes at %p: this build cannot use that range", bytes,
                    reinterpret_cast<void *>(address))
-        .remedy("open the heap with the kind of build that made it: a sanitizer restricts the address space");
+        .remedy("use the kind of build that made the heap: a sanitizer restricts addresses");
 }
 
 ty_status taken(uintptr_t address, size_t bytes) {

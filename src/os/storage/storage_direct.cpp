@@ -372,7 +372,7 @@ ty_status taken(const ty_file *file, void *address, size_t bytes, uint64_t offse
     if (!address_usable(start, bytes))
         return failure(TY_E_ADDRESS, "map %zu bytes at %p: this build cannot use that range", bytes, address)
             .at(file->path(), offset)
-            .remedy("open the heap with the kind of build that made it: a sanitizer restricts the address space");
+            .remedy("use the kind of build that made the heap: a sanitizer restricts addresses");
     describe_mapping(start, bytes, text, sizeof text);
     return failure(TY_E_ADDRESS, "map %zu bytes at %p: the range is taken", bytes, address)
         .at(file->path(), offset)
