@@ -19,6 +19,7 @@ LOWER_LAYERS = {
     "heap": ("os",),
     "image": ("os", "heap"),
     "log": ("os",),
+    "stm": ("os",),
     "txn": ("os", "heap", "image", "log"),
     "undo": ("os", "heap", "image", "log", "txn"),
     "pack": ("os", "heap", "image", "log", "txn"),

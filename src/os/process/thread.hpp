@@ -25,13 +25,14 @@ enum class lock_rank : uint8_t {
     pages = 8,        // page runs of a heap
     checks = 9,       // what a checked heap knows of its blocks
     journal = 10,     // work queue between a snapshot and the background thread
-    log = 11,         // a log's buffers
-    storage = 12,     // inside a storage implementation
-    tracker = 13,     // the ranges whose write faults are handled
-    page_mover = 14,  // how pages of a range are moved
-    procedures = 15,  // the process's table of procedures
-    work_errors = 16, // what a heap's background work left to be told
-    retired = 17,     // memory of objects that are no more
+    stm = 11,         // the transactions of a domain, and what is asked of them
+    log = 12,         // a log's buffers
+    storage = 13,     // inside a storage implementation
+    tracker = 14,     // the ranges whose write faults are handled
+    page_mover = 15,  // how pages of a range are moved
+    procedures = 16,  // the process's table of procedures
+    work_errors = 17, // what a heap's background work left to be told
+    retired = 18,     // memory of objects that are no more
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

@@ -1,0 +1,203 @@
+// A transaction's loads and stores.
+#include "stm.hpp"
+
+#include <cstring>
+
+namespace taiyen::stm {
+namespace {
+
+// Who holds a stripe is about to be done, unless its thread was put to sleep.
+constexpr unsigned looks_at_a_locked_stripe = 200;
+
+bool is_locked(uint64_t version) {
+    return version & 1;
+}
+
+uint64_t stamp_of(uint64_t version) {
+    return version >> 1;
+}
+
+// A figure that one thread counts.
+void count(std::atomic<uint64_t> &figure) {
+    figure.store(figure.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+uint64_t load_memory(const uint64_t *word) {
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+// The part of a load or store that is in one word.
+struct word_part {
+    uint64_t *word;
+    unsigned first; // byte
+    unsigned bytes;
+    uint64_t mask() const { return bytes == 8 ? UINT64_MAX : ((uint64_t{1} << bytes * 8) - 1) << first * 8; }
+};
+
+word_part part_at(uintptr_t address, size_t left) {
+    const auto first = static_cast<unsigned>(address % 8);
+    const size_t bytes = left < 8 - first ? left : 8 - first;
+    return {reinterpret_cast<uint64_t *>(address - first), first, static_cast<unsigned>(bytes)};
+}
+
+} // namespace
+
+void transaction::begin(kind what, manner how) {
+    what_ = what;
+    how_ = how;
+    last_conflict_ = conflict::count;
+    lost_ = TY_OK;
+    waits_ = false;
+    for (;;) {
+        const uint64_t now = domain_->now();
+        perturb();
+        if (domain_->barrier_) [[likely]] {
+            began_.store(now, std::memory_order_relaxed);
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        } else {
+            began_.exchange(now, std::memory_order_seq_cst);
+        }
+        perturb();
+        if ((domain_->attention_.load(std::memory_order_seq_cst) & domain::ask_stop) == 0) [[likely]]
+            break;
+        began_.store(0, std::memory_order_release);
+        domain_->await_end_of(domain::ask_stop);
+    }
+    if (how == manner::alone) {
+        domain_->begin_alone(*this);
+        count(alone_count_);
+    } else if (how == manner::old) {
+        lost_ = domain_->begin_old();
+        if (lost_ != TY_OK)
+            how_ = manner::optimistic;
+        count(old_count_);
+    }
+    start_ = domain_->now();
+}
+
+bool transaction::lose(conflict kind) {
+    lost_ = TY_E_BUSY;
+    last_conflict_ = kind;
+    count(conflicts_[static_cast<size_t>(kind)]);
+    return false;
+}
+
+bool transaction::lose(ty_status status) {
+    lost_ = status;
+    return false;
+}
+
+// Nothing that was read has been committed to since the start, nor is being so by another.
+bool transaction::reads_hold() const {
+    for (const std::atomic<uint64_t> *stripe : reads_) {
+        const uint64_t version = stripe->load(std::memory_order_acquire);
+        if (is_locked(version) ? !holds(version) || stamp_of(before(version)) > start_ : stamp_of(version) > start_)
+            return false;
+    }
+    return true;
+}
+
+// Q1: what was read so far is of the state of now, too.
+bool transaction::move_start_up() {
+    const uint64_t now = domain_->now();
+    perturb();
+    if (!reads_hold())
+        return lose(conflict::changed);
+    start_ = now;
+    return true;
+}
+
+// Q1. Loads and stores are ordered so that who sees the value of a commit sees that its stripe is, or was, locked.
+bool transaction::load_committed(const uint64_t *word, uint64_t *value) {
+    std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
+    for (unsigned looks = 0;; looks++) {
+        const uint64_t version = stripe->load(std::memory_order_acquire);
+        if (is_locked(version)) {
+            if (looks == looks_at_a_locked_stripe)
+                return lose(conflict::locked);
+            os::pause_briefly();
+            continue;
+        }
+        if (stamp_of(version) > start_) {
+            if (!move_start_up())
+                return false;
+            continue;
+        }
+        perturb();
+        *value = load_memory(word);
+        perturb();
+        if (stripe->load(std::memory_order_relaxed) == version) [[likely]]
+            break;
+    }
+    if (reads_.count() != 0 && reads_[reads_.count() - 1] == stripe)
+        return true;
+    ty_status status = reads_.push(stripe);
+    return status == TY_OK || lose(status);
+}
+
+bool transaction::load_word(const uint64_t *word, uint64_t *value) {
+    const written_word *own = writes_.find(word);
+    if (own != nullptr && own->mask == UINT64_MAX) {
+        *value = own->value;
+        return true;
+    }
+    if (how_ == manner::alone)
+        *value = load_memory(word); // Q4
+    else if (how_ == manner::old ? !load_old(word, value) : !load_committed(word, value))
+        return false;
+    if (own != nullptr)
+        *value = (*value & ~own->mask) | own->value;
+    return true;
+}
+
+bool transaction::load(const void *address, void *value, size_t bytes) {
+    if (lost_ != TY_OK)
+        return false;
+    auto *to = static_cast<unsigned char *>(value);
+    auto from = reinterpret_cast<uintptr_t>(address);
+    while (bytes != 0) {
+        const word_part part = part_at(from, bytes);
+        uint64_t word;
+        if (!load_word(part.word, &word))
+            return false;
+        word >>= part.first * 8;
+        memcpy(to, &word, part.bytes);
+        to += part.bytes;
+        from += part.bytes;
+        bytes -= part.bytes;
+    }
+    return true;
+}
+
+bool transaction::store(void *address, const void *value, size_t bytes) {
+    if (lost_ != TY_OK)
+        return false;
+    if (what_ == kind::reads)
+        return lose(failure(TY_E_ARGUMENT, "store in a transaction that only reads"));
+    const auto *from = static_cast<const unsigned char *>(value);
+    auto to = reinterpret_cast<uintptr_t>(address);
+    while (bytes != 0) {
+        const word_part part = part_at(to, bytes);
+        uint64_t word = 0;
+        memcpy(&word, from, part.bytes);
+        if (ty_status status = writes_.put(part.word, word << part.first * 8, part.mask()))
+            return lose(status);
+        from += part.bytes;
+        to += part.bytes;
+        bytes -= part.bytes;
+    }
+    return true;
+}
+
+void transaction::let_alone_end() const {
+    domain_->await_end_of(domain::ask_alone);
+}
+
+void transaction::expect(const void *const *addresses, size_t count) const {
+    for (size_t i = 0; i < count; i++) {
+        __builtin_prefetch(domain_->stripe_of(addresses[i]), 1);
+        __builtin_prefetch(addresses[i], 1);
+    }
+}
+
+} // namespace taiyen::stm

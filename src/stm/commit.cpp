@@ -1,0 +1,143 @@
+// How a transaction ends.
+#include "stm.hpp"
+
+namespace taiyen::stm {
+namespace {
+
+constexpr unsigned looks_at_a_locked_stripe = 50; // by who holds others already
+
+} // namespace
+
+bool transaction::holds(uint64_t version) const {
+    return version & 1 && version >> place_bits == id_;
+}
+
+uint64_t transaction::before(uint64_t version) const {
+    return locks_[(version & ((uint64_t{1} << place_bits) - 1)) >> 1].version;
+}
+
+// Q2. Without waiting for long, so that no two wait for each other.
+bool transaction::lock_stripes() {
+    for (const written_word &written : writes_) {
+        std::atomic<uint64_t> *stripe = domain_->stripe_of(written.word);
+        uint64_t version = stripe->load(std::memory_order_relaxed);
+        for (unsigned looks = 0; !holds(version); looks++) {
+            if (version & 1) {
+                if (how_ == manner::alone)
+                    os::give_way(); // its owner finds that it may not commit
+                else if (looks == looks_at_a_locked_stripe)
+                    return lose(conflict::locked);
+                else
+                    os::pause_briefly();
+                version = stripe->load(std::memory_order_relaxed);
+                continue;
+            }
+            if (ty_status status = locks_.push({stripe, version}))
+                return lose(status);
+            if (stripe->compare_exchange_strong(version, id_ << place_bits | (locks_.count() - 1) << 1 | 1,
+                                                std::memory_order_acq_rel, std::memory_order_relaxed)) {
+                perturb();
+                break;
+            }
+            locks_.cut(locks_.count() - 1);
+        }
+    }
+    return true;
+}
+
+void transaction::unlock_stripes() {
+    for (const locked_stripe &locked : locks_)
+        locked.stripe->store(locked.version, std::memory_order_release);
+}
+
+// Q2. A release, so that who sees a word sees its stripe locked.
+void transaction::write_back(uint64_t stamp) {
+    for (const written_word &written : writes_) {
+        uint64_t value = written.value;
+        if (written.mask != UINT64_MAX)
+            value |= __atomic_load_n(written.word, __ATOMIC_RELAXED) & ~written.mask;
+        __atomic_store_n(written.word, value, __ATOMIC_RELEASE);
+        perturb();
+    }
+    for (const locked_stripe &locked : locks_) {
+        locked.stripe->store(stamp << 1, std::memory_order_release);
+        perturb();
+    }
+}
+
+// Q3, Q4.
+bool transaction::try_commit() {
+    if (!lock_stripes())
+        return false;
+    committing_.store(domain_->now() + 1, std::memory_order_seq_cst);
+    perturb();
+    const uint32_t asked = domain_->attention_.load(std::memory_order_seq_cst);
+    if ((asked & domain::ask_alone) != 0 && how_ != manner::alone)
+        return lose(conflict::alone);
+    perturb();
+    const uint64_t stamp = domain_->clock_.fetch_add(1, std::memory_order_acq_rel) + 1;
+    perturb();
+    if (stamp != start_ + 1 && how_ != manner::alone && !reads_hold())
+        return lose(conflict::changed);
+    if ((asked & domain::ask_old) != 0)
+        domain_->note_old(writes_, stamp);
+    write_back(stamp);
+    stamp_ = stamp;
+    committing_.store(0, std::memory_order_release);
+    if ((asked & domain::ask_wake) != 0) {
+        uint64_t stripes = 0;
+        for (const locked_stripe &locked : locks_)
+            stripes |= domain_->bit_of(locked.stripe);
+        domain_->wake(stripes);
+    }
+    return true;
+}
+
+bool transaction::commit() {
+    if (lost_ != TY_OK) {
+        roll_back();
+        return false;
+    }
+    if (!writes_.empty() && !try_commit()) {
+        unlock_stripes();
+        committing_.store(0, std::memory_order_release);
+        roll_back();
+        return false;
+    }
+    commits_.store(commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    end(after_commit_);
+    return true;
+}
+
+void transaction::roll_back() {
+    end(after_roll_back_);
+}
+
+void transaction::end(pile<call> &calls) {
+    if (how_ == manner::alone)
+        domain_->end_alone();
+    else if (how_ == manner::old)
+        domain_->end_old();
+    began_.store(0, std::memory_order_release);
+    reads_.clear();
+    locks_.clear();
+    writes_.clear();
+    if (after_commit_.count() + after_roll_back_.count() == 0) [[likely]]
+        return;
+    pile<call> due; // they may begin the next one
+    due.swap(calls);
+    after_commit_.clear();
+    after_roll_back_.clear();
+    for (const call &each : due)
+        each.function(each.context);
+}
+
+void transaction::add_to(figures &sums) const {
+    sums.commits += commits_.load(std::memory_order_relaxed);
+    for (size_t i = 0; i < static_cast<size_t>(conflict::count); i++)
+        sums.conflicts[i] += conflicts_[i].load(std::memory_order_relaxed);
+    sums.alone += alone_count_.load(std::memory_order_relaxed);
+    sums.old_readers += old_count_.load(std::memory_order_relaxed);
+}
+
+} // namespace taiyen::stm

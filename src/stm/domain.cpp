@@ -1,0 +1,188 @@
+// What transactions have in common: the clock, the stripes, the list of transactions, what is asked of all.
+#include "stm.hpp"
+
+#include <new>
+
+namespace taiyen::stm {
+namespace {
+
+size_t whole_pages(size_t bytes) {
+    return (bytes + os::page_bytes - 1) & ~(os::page_bytes - 1);
+}
+
+} // namespace
+
+#if defined(TAIYEN_TSAN)
+constexpr bool barriers_are_seen = false; // ThreadSanitizer knows nothing of membarrier
+#else
+constexpr bool barriers_are_seen = true;
+#endif
+
+size_t domain::stripes_bytes() const {
+    return whole_pages((stripe_mask_ + 1) * sizeof *stripes_);
+}
+
+size_t domain::old_bytes() const {
+    return whole_pages(old_max_ * sizeof *old_);
+}
+
+ty_status domain::create(const options &wanted, domain **made) {
+    void *memory = nullptr;
+    if (ty_status status = os::map_memory(sizeof(domain), os::memory_hint::none, &memory))
+        return status;
+    domain *own = ::new (memory) domain{};
+    own->stripe_bits_ = wanted.stripe_bits;
+    own->stripe_mask_ = (size_t{1} << wanted.stripe_bits) - 1;
+    own->old_max_ =
+        wanted.old_bytes / sizeof(old_value) < old_places ? wanted.old_bytes / sizeof(old_value) : old_places;
+    own->barrier_ = barriers_are_seen && os::process_barrier_available();
+    void *stripes = nullptr;
+    if (ty_status status = os::map_memory(own->stripes_bytes(), os::memory_hint::huge, &stripes)) {
+        own->destroy();
+        return status;
+    }
+    own->stripes_ = static_cast<std::atomic<uint64_t> *>(stripes); // of version 0
+    *made = own;
+    return TY_OK;
+}
+
+void domain::destroy() {
+    if (stripes_ != nullptr)
+        os::unmap_memory(stripes_, stripes_bytes());
+    if (old_ != nullptr) {
+        os::unmap_memory(old_, old_bytes());
+        os::unmap_memory(heads_, stripes_bytes());
+    }
+    this->~domain();
+    os::unmap_memory(this, sizeof(domain));
+}
+
+ty_status domain::join(transaction **made) {
+    void *memory = nullptr;
+    if (ty_status status = os::map_memory(sizeof(transaction), os::memory_hint::none, &memory))
+        return status;
+    transaction *own = ::new (memory) transaction{};
+    own->domain_ = this;
+    os::lock_guard guard(lock_);
+    own->id_ = unused_id();
+    own->next_ = first_;
+    first_ = own;
+    *made = own;
+    return TY_OK;
+}
+
+// They are few bits of a locked stripe's word, so they are used again.
+uint64_t domain::unused_id() {
+    for (;;) {
+        last_id_ = last_id_ == transaction::id_max ? 1 : last_id_ + 1;
+        const transaction *each = first_;
+        while (each != nullptr && each->id_ != last_id_)
+            each = each->next_;
+        if (each == nullptr)
+            return last_id_;
+    }
+}
+
+void domain::leave(transaction *left) {
+    {
+        os::lock_guard guard(lock_);
+        transaction **link = &first_;
+        while (*link != left)
+            link = &(*link)->next_;
+        *link = left->next_;
+        left->add_to(left_);
+    }
+    left->~transaction();
+    os::unmap_memory(left, sizeof *left);
+}
+
+figures domain::count() {
+    os::lock_guard guard(lock_);
+    figures all = left_;
+    for (const transaction *each = first_; each != nullptr; each = each->next_)
+        each->add_to(all);
+    return all;
+}
+
+// Q3. Under lock_, which nobody wants who commits: so each of these waits ends.
+void domain::await_commits(bool none, const transaction *but) {
+    for (const transaction *each = first_; each != nullptr; each = each->next_) {
+        const uint64_t seen = each->committing_.load(std::memory_order_seq_cst);
+        while (each != but && seen != 0) {
+            const uint64_t now = each->committing_.load(std::memory_order_acquire);
+            if (now == 0 || (now != seen && !none))
+                break;
+            os::give_way();
+        }
+    }
+}
+
+void domain::ask(uint32_t what) {
+    attention_.fetch_or(what, std::memory_order_seq_cst);
+    await_commits(false, nullptr);
+}
+
+void domain::no_longer(uint32_t what) {
+    attention_.fetch_and(~what, std::memory_order_seq_cst);
+    answered_.fetch_add(1, std::memory_order_seq_cst);
+    os::wake_all(answered_);
+}
+
+void domain::await_end_of(uint32_t what) {
+    for (;;) {
+        const uint32_t seen = answered_.load(std::memory_order_seq_cst);
+        if ((attention_.load(std::memory_order_seq_cst) & what) == 0)
+            return;
+        os::wait_on(answered_, seen);
+    }
+}
+
+// Q4. In the order of the tickets.
+void domain::begin_alone(const transaction &who) {
+    const uint32_t ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
+    for (;;) {
+        const uint32_t seen = serving_.load(std::memory_order_acquire);
+        if (seen == ticket)
+            break;
+        os::wait_on(serving_, seen);
+    }
+    os::lock_guard guard(lock_);
+    attention_.fetch_or(ask_alone, std::memory_order_seq_cst);
+    await_commits(true, &who);
+}
+
+void domain::end_alone() {
+    no_longer(ask_alone);
+    serving_.fetch_add(1, std::memory_order_release);
+    os::wake_all(serving_);
+}
+
+// Who begins says so before it looks whether it may, as Q3; where there is a barrier, without a fence.
+void domain::stop() {
+    attention_.fetch_or(ask_stop, std::memory_order_seq_cst);
+    if (barrier_ && !os::process_barrier())
+        os::await_stores();
+    os::lock_guard guard(lock_);
+    for (const transaction *each = first_; each != nullptr; each = each->next_)
+        while (each->began_.load(std::memory_order_seq_cst) != 0)
+            os::give_way();
+}
+
+void domain::go_on() {
+    no_longer(ask_stop);
+}
+
+uint64_t domain::oldest() {
+    if (barrier_ && !os::process_barrier())
+        os::await_stores();
+    os::lock_guard guard(lock_);
+    uint64_t least = now();
+    for (const transaction *each = first_; each != nullptr; each = each->next_) {
+        const uint64_t began = each->began_.load(std::memory_order_seq_cst);
+        if (began != 0 && began < least)
+            least = began;
+    }
+    return least;
+}
+
+} // namespace taiyen::stm

@@ -1,0 +1,92 @@
+// Old values of words, for readers that would never get through otherwise. While there is such a reader, every commit
+// notes what it stores over. The notes of a stripe are a list, the newest first.
+#include "stm.hpp"
+
+namespace taiyen::stm {
+
+// Q5. The time tells the lists of now from those of earlier readers; it changes while no commit makes notes.
+ty_status domain::begin_old() {
+    os::lock_guard guard(lock_);
+    if (old_ == nullptr) {
+        void *heads = nullptr, *old = nullptr;
+        if (ty_status status = os::map_memory(stripes_bytes(), os::memory_hint::none, &heads))
+            return status;
+        if (ty_status status = os::map_memory(old_bytes(), os::memory_hint::none, &old)) {
+            os::unmap_memory(heads, stripes_bytes());
+            return status;
+        }
+        heads_ = static_cast<std::atomic<uint64_t> *>(heads);
+        old_ = static_cast<old_value *>(old);
+    }
+    if (old_readers_++ == 0) {
+        await_commits(false, nullptr); // which may note something for a reader that is gone
+        old_time_++;
+        old_used_.store(0, std::memory_order_relaxed);
+        old_full_.store(false, std::memory_order_relaxed);
+    }
+    ask(ask_old);
+    return TY_OK;
+}
+
+void domain::end_old() {
+    os::lock_guard guard(lock_);
+    if (old_readers_ != 0 && --old_readers_ == 0)
+        no_longer(ask_old);
+}
+
+// Q5. With the stripes locked, so nobody else changes their lists.
+void domain::note_old(const write_set &writes, uint64_t stamp) {
+    for (const written_word &written : writes) {
+        const uint64_t place = old_used_.fetch_add(1, std::memory_order_relaxed);
+        if (place >= old_max_) {
+            old_full_.store(true, std::memory_order_relaxed); // the stripe's release makes it known
+            return;
+        }
+        std::atomic<uint64_t> &head = heads_[stripe_number(written.word)];
+        perturb();
+        old_[place] = {written.word, __atomic_load_n(written.word, __ATOMIC_RELAXED), stamp,
+                       head.load(std::memory_order_relaxed)};
+        head.store(old_time_ << old_place_bits | (place + 1), std::memory_order_release);
+    }
+}
+
+// What a word held before the first commit after start; false: no commit after start that made notes stored to it.
+bool domain::find_old(const uint64_t *word, uint64_t start, uint64_t *value) const {
+    bool found = false;
+    uint64_t at = heads_[stripe_number(word)].load(std::memory_order_acquire);
+    while (at >> old_place_bits == old_time_) {
+        const old_value &old = old_[(at & old_places) - 1];
+        if (old.until <= start)
+            break;
+        if (old.word == word) {
+            *value = old.value;
+            found = true;
+        }
+        at = old.next;
+    }
+    return found;
+}
+
+// Q1, Q5.
+bool transaction::load_old(const uint64_t *word, uint64_t *value) {
+    const std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
+    for (;;) {
+        const uint64_t version = stripe->load(std::memory_order_acquire);
+        if (version & 1) {
+            os::give_way(); // its owner waits for nobody who runs
+            continue;
+        }
+        if (version >> 1 > start_ && domain_->find_old(word, start_, value))
+            return true;
+        perturb();
+        *value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+        perturb();
+        if (stripe->load(std::memory_order_relaxed) != version)
+            continue;
+        if (version >> 1 > start_ && domain_->old_full_.load(std::memory_order_relaxed))
+            return lose(conflict::forgotten);
+        return true;
+    }
+}
+
+} // namespace taiyen::stm

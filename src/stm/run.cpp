@@ -1,0 +1,86 @@
+// Transactions that are run until they commit.
+#include "stm.hpp"
+
+namespace taiyen::stm {
+namespace {
+
+constexpr unsigned losses_before_old = 2;   // a reader
+constexpr unsigned losses_before_alone = 8; // a writer, and a reader whose old values were not kept
+constexpr unsigned longest_rest = 10;       // as a power of two
+
+// Others get on meanwhile: for longer with each loss, and not all equally long.
+void rest(unsigned losses, uint64_t &dice) {
+    dice = dice * 6364136223846793005 + 1442695040888963407;
+    const unsigned bits = losses < longest_rest ? losses : longest_rest;
+    for (uint64_t n = dice >> (64 - bits); n != 0; n--)
+        os::pause_briefly();
+    if (losses >= losses_before_alone / 2)
+        os::yield();
+}
+
+manner next_manner(kind what, unsigned losses) {
+    if (losses >= losses_before_alone)
+        return manner::alone;
+    return what == kind::reads && losses >= losses_before_old ? manner::old : manner::optimistic;
+}
+
+ty_status run_within(transaction &own, verdict (*body)(transaction &, void *), void *context, bool *committed) {
+    const write_set::mark_of_writes mark = own.mark();
+    const verdict wanted = body(own, context);
+    if (wanted == verdict::wait)
+        own.wait_as_a_whole();
+    else if (wanted == verdict::roll_back)
+        own.back_to(mark);
+    else
+        *committed = own.lost() == TY_OK;
+    return own.lost();
+}
+
+} // namespace
+
+verdict either(transaction &own, verdict (*first)(transaction &, void *), verdict (*second)(transaction &, void *),
+               void *context) {
+    const write_set::mark_of_writes mark = own.mark();
+    const verdict wanted = first(own, context);
+    if (wanted != verdict::wait || own.lost() != TY_OK)
+        return wanted;
+    own.back_to(mark);
+    return second(own, context);
+}
+
+ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *), void *context, bool *committed) {
+    *committed = false;
+    if (own.runs())
+        return run_within(own, body, context, committed);
+    uint64_t dice = reinterpret_cast<uintptr_t>(&own);
+    for (unsigned losses = 0;;) {
+        own.begin(what, next_manner(what, losses));
+        const verdict wanted = body(own, context);
+        if (own.waits() || (wanted == verdict::wait && own.lost() == TY_OK)) {
+            losses = 0;
+            if (!own.may_wait())
+                own.roll_back(); // it notes what it reads the next time
+            else if (!own.await_change())
+                return failure(TY_E_ARGUMENT, "wait for a change: the transaction has read nothing")
+                    .remedy("load what it waits for through the transaction");
+            continue;
+        }
+        if (wanted == verdict::roll_back && own.lost() == TY_OK) {
+            own.roll_back();
+            return TY_OK;
+        }
+        if (own.commit()) {
+            *committed = true;
+            return TY_OK;
+        }
+        if (own.lost() != TY_E_BUSY)
+            return own.lost();
+        if (own.forgotten())
+            losses = losses_before_alone;
+        else
+            rest(++losses, dice);
+        own.let_alone_end();
+    }
+}
+
+} // namespace taiyen::stm

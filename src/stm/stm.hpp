@@ -1,0 +1,269 @@
+// The façade of the stm layer: transactions of many threads at once on memory, whatever the memory is. It knows no
+// heap, no file and no log. docs/design/stm.md tells how it works.
+//
+// Words of 8 bytes belong to stripes by their address. A stripe is a word that says when it was last stored to (a stamp
+// of the domain's clock), or who is about to. A transaction reads what was committed up to its start, keeps what it
+// stores to itself, and stores it at its commit, with its stripes locked. Sources: Dice, Shalev, Shavit, "Transactional
+// Locking II" (2006); Riegel, Felber, Fetzer, "A Lazy Snapshot Algorithm with Eager Validation" (2006).
+//
+// Q1: All that a transaction loads is of one state of the memory, also when it fails later.
+// Q2: A word is stored to only with its stripe locked, and the stripe is unlocked with the stamp of the commit.
+// Q3: Who commits says so before it looks at what others ask of it (attention_). So who asks, and waits for the
+// commits
+//     that are under way, has missed nobody.
+// Q4: While one transaction is alone, no other commits: it cannot lose.
+// Q5: Before a word is stored to, its old value is noted for the readers that may still want it, or they are told that
+//     it is not.
+// Q6: Who waits for a change is known to those who commit before it looks for the last time.
+#pragma once
+
+#include "../os/os.hpp"
+#include "perturb.hpp"
+#include "pile.hpp"
+#include "write_set.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <taiyen/status.h>
+
+namespace taiyen::stm {
+
+class domain;
+
+enum class conflict : uint8_t {
+    locked,    // a word that is being committed to by another thread
+    changed,   // a word that was committed to after something that depends on it was read
+    alone,     // another transaction is alone
+    forgotten, // an old value that was not kept
+    count
+};
+
+// How a transaction reads. alone: no other commits meanwhile. old: what was there at its start; it stores nothing.
+enum class manner : uint8_t { optimistic, old, alone };
+
+enum class kind : uint8_t { writes, reads };
+enum class verdict : uint8_t { commit, roll_back, wait };
+
+struct figures {
+    uint64_t commits;
+    uint64_t conflicts[static_cast<size_t>(conflict::count)];
+    uint64_t alone;       // transactions that ran alone
+    uint64_t old_readers; // that read old values
+};
+
+// A thread's transaction in a domain; one at a time, used again and again. Not thread-safe, but as said.
+class transaction {
+public:
+    // Begins; waits while the domain is stopped. The one before has ended.
+    void begin(kind what, manner how);
+    bool runs() const { return began_.load(std::memory_order_relaxed) != 0; }
+
+    // Any bytes, also across words. False: the transaction is lost(), and *value is not written: the caller ends it.
+    [[nodiscard]] bool load(const void *address, void *value, size_t bytes);
+    [[nodiscard]] bool store(void *address, const void *value, size_t bytes);
+    // The words are wanted soon: their memory is asked for at once, not one after the other. A hint.
+    void expect(const void *const *addresses, size_t count) const;
+
+    // Within a part of it: the whole is to wait (run()).
+    void wait_as_a_whole() {
+        waits_ = true;
+        lose(TY_E_BUSY);
+    }
+    bool waits() const { return waits_; }
+    bool may_wait() const { return how_ == manner::optimistic; }
+    bool forgotten() const { return last_conflict_ == conflict::forgotten; }
+    void let_alone_end() const; // waits while another is alone
+
+    // Why it cannot go on: TY_OK it can; TY_E_BUSY a conflict; TY_E_MEMORY with the error detail; TY_E_ARGUMENT it only
+    // reads.
+    ty_status lost() const { return lost_; }
+
+    // False: it is lost, and has been rolled back. Ends it in both cases.
+    [[nodiscard]] bool commit();
+    void roll_back();
+    // Ends, and sleeps until a word that it read is committed to by another. An optimistic one that is not lost. False:
+    // it has read nothing.
+    [[nodiscard]] bool await_change();
+
+    // What it reads was committed up to here: the clock at its begin, or later. And the stamp of its last commit that
+    // stored something.
+    uint64_t start() const { return start_; }
+    uint64_t stamp() const { return stamp_; }
+
+    // Parts that can be taken back: what was stored after the mark is as if it had not been.
+    write_set::mark_of_writes mark() { return writes_.mark(); }
+    void back_to(const write_set::mark_of_writes &mark) { writes_.back_to(mark); }
+
+    // For the time after the end. TY_E_MEMORY: there is no room, and nothing is called.
+    ty_status call_after_commit(void (*function)(void *context), void *context) {
+        return after_commit_.push({function, context});
+    }
+    ty_status call_after_roll_back(void (*function)(void *context), void *context) {
+        return after_roll_back_.push({function, context});
+    }
+
+private:
+    friend class domain;
+
+    // A locked stripe's word: who has it, its place among those that it has, and 1.
+    static constexpr unsigned place_bits = 40;
+    static constexpr uint64_t id_max = (uint64_t{1} << (64 - place_bits)) - 1;
+
+    struct locked_stripe {
+        std::atomic<uint64_t> *stripe;
+        uint64_t version; // before
+    };
+    struct call {
+        void (*function)(void *);
+        void *context;
+    };
+
+    bool load_word(const uint64_t *word, uint64_t *value);
+    bool load_committed(const uint64_t *word, uint64_t *value);
+    bool load_old(const uint64_t *word, uint64_t *value);
+    bool move_start_up();
+    bool reads_hold() const;
+    bool lose(conflict kind);
+    bool lose(ty_status status);
+    bool holds(uint64_t version) const;      // whether it has locked a stripe that looks so
+    uint64_t before(uint64_t version) const; // what such a stripe was then
+    bool lock_stripes();
+    void unlock_stripes();
+    bool try_commit();
+    void write_back(uint64_t stamp);
+    void end(pile<call> &calls);
+    void add_to(figures &sums) const;
+
+    // Written by its thread, read by who asks something of all: Q3.
+    alignas(64) std::atomic<uint64_t> began_{0}; // the clock then; 0: none runs
+    std::atomic<uint64_t> committing_{0};        // its stamp will not be less; 0: it does not commit
+    std::atomic<uint32_t> changes_{0};           // what it waits on: counts up when something may have changed
+    std::atomic<uint64_t> waits_for_{0};         // the stripes, by the bits of their numbers
+    alignas(64) domain *domain_ = nullptr;
+    transaction *next_ = nullptr; // in the domain's list
+    uint64_t id_ = 0;             // not 0
+    uint64_t start_ = 0;          // it reads what was committed up to here
+    uint64_t stamp_ = 0;
+    kind what_ = kind::writes;
+    manner how_ = manner::optimistic;
+    conflict last_conflict_ = conflict::count;
+    ty_status lost_ = TY_OK;
+    bool waits_ = false;
+    pile<std::atomic<uint64_t> *> reads_;
+    pile<locked_stripe> locks_;
+    write_set writes_;
+    pile<call> after_commit_;
+    pile<call> after_roll_back_;
+    std::atomic<uint64_t> commits_{0}; // figures: written by its thread alone
+    std::atomic<uint64_t> conflicts_[static_cast<size_t>(conflict::count)]{};
+    std::atomic<uint64_t> alone_count_{0};
+    std::atomic<uint64_t> old_count_{0};
+};
+
+struct options {
+    unsigned stripe_bits = 20;           // 2 to this power stripes, of 8 bytes
+    size_t old_bytes = size_t{32} << 20; // for old values, at most
+};
+
+// What transactions have in common.
+class domain {
+public:
+    // Expected: TY_E_MEMORY.
+    static ty_status create(const options &wanted, domain **made);
+    void destroy(); // no transaction is left
+
+    // A transaction for the calling thread, or one that follows it. Expected: TY_E_MEMORY. Thread-safe.
+    ty_status join(transaction **made);
+    void leave(transaction *left); // it does not run
+
+    // All other transactions have ended and none begins until go_on. Waits for them. Externally serialised.
+    void stop();
+    void go_on();
+
+    // Every transaction that runs, or will, sees what was committed up to this stamp. Thread-safe.
+    uint64_t oldest();
+    uint64_t now() const { return clock_.load(std::memory_order_acquire); }
+    figures count();
+
+private:
+    friend class transaction;
+
+    // What is asked of all.
+    static constexpr uint32_t ask_stop = 1;
+    static constexpr uint32_t ask_alone = 2;
+    static constexpr uint32_t ask_old = 4;
+    static constexpr uint32_t ask_wake = 8;
+
+    static constexpr unsigned old_place_bits = 24;
+    static constexpr uint64_t old_places = (uint64_t{1} << old_place_bits) - 1;
+    struct old_value {
+        const uint64_t *word;
+        uint64_t value;
+        uint64_t until; // the stamp of the commit that stored another
+        uint64_t next;  // of the stripe's, as heads_ has it
+    };
+
+    size_t stripe_number(const void *address) const {
+        uint64_t line = reinterpret_cast<uintptr_t>(address) >> stripe_shift;
+        return (line ^ line >> stripe_bits_) & stripe_mask_;
+    }
+    std::atomic<uint64_t> *stripe_of(const void *address) const { return stripes_ + stripe_number(address); }
+    static constexpr unsigned stripe_shift = 5; // neighbouring words are often changed together
+
+    size_t stripes_bytes() const; // and of the lists of old values
+    size_t old_bytes() const;
+    uint64_t unused_id();
+    void ask(uint32_t what); // and waits for the commits that may not have heard; under lock_
+    void no_longer(uint32_t what);
+    void await_end_of(uint32_t what);
+    // Those under way; or until there are none. But one may go on.
+    void await_commits(bool none, const transaction *but);
+    void begin_alone(const transaction &who);
+    void end_alone();
+    ty_status begin_old();
+    void end_old();
+    void note_old(const write_set &writes, uint64_t stamp);
+    bool find_old(const uint64_t *word, uint64_t start, uint64_t *value) const;
+    void wake(uint64_t stripes);
+    // A bit for each stripe, of 64.
+    uint64_t bit_of(const std::atomic<uint64_t> *stripe) const { return uint64_t{1} << (stripe - stripes_) % 64; }
+
+    alignas(128) std::atomic<uint64_t> clock_{1};
+    alignas(128) std::atomic<uint32_t> attention_{0};
+    std::atomic<uint32_t> answered_{0}; // counts up when something is no longer asked
+    std::atomic<uint64_t> *stripes_ = nullptr;
+    unsigned stripe_bits_ = 0;
+    size_t stripe_mask_ = 0;
+    bool barrier_ = false; // others' stores can be waited for: who begins needs no fence
+    alignas(128) std::atomic<uint32_t> next_ticket_{0};
+    std::atomic<uint32_t> serving_{0};
+    os::mutex lock_{os::lock_rank::stm};
+    transaction *first_ = nullptr; // guarded by lock_, as are these
+    uint64_t last_id_ = 0;
+    uint32_t old_readers_ = 0;
+    uint32_t waiting_ = 0;
+    figures left_{}; // of transactions that left
+    // Old values, while there are readers of them: by stripe the newest, with the number of this time above.
+    old_value *old_ = nullptr;
+    std::atomic<uint64_t> *heads_ = nullptr;
+    uint64_t old_max_ = 0;
+    uint64_t old_time_ = 0; // changes while nobody notes anything
+    std::atomic<uint64_t> old_used_{0};
+    std::atomic<bool> old_full_{false};
+};
+
+// Calls first; if it wants to wait, what it stored is taken back and second is called.
+verdict either(transaction &own, verdict (*first)(transaction &own, void *context),
+               verdict (*second)(transaction &own, void *context), void *context);
+
+// Runs the body in a transaction until it commits, or the body has it rolled back, which leaves *committed false. The
+// body may run many times. Once the transaction is lost its loads and stores are refused, and whatever the body returns
+// it runs again, but where memory is short (TY_E_MEMORY) or it stored what it said it would not (TY_E_ARGUMENT). After
+// some conflicts it runs so that it cannot lose. Within a transaction of the thread's own the body is a part of that
+// one: rolled back alone, committed with it; if it waits, the whole does.
+// wait: the body cannot go on as things are: it runs again when a word that it loaded has changed.
+ty_status run(transaction &own, kind what, verdict (*body)(transaction &own, void *context), void *context,
+              bool *committed);
+
+} // namespace taiyen::stm

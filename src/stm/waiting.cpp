@@ -1,0 +1,50 @@
+// Transactions that wait until something that they read has changed.
+#include "stm.hpp"
+
+namespace taiyen::stm {
+
+// Q6. It does not run any more: nobody waits for it.
+bool transaction::await_change() {
+    if (reads_.count() == 0) {
+        roll_back();
+        return false;
+    }
+    uint64_t stripes = 0;
+    for (const std::atomic<uint64_t> *stripe : reads_)
+        stripes |= domain_->bit_of(stripe);
+    began_.store(0, std::memory_order_release);
+    perturb();
+    waits_for_.store(stripes, std::memory_order_seq_cst);
+    {
+        os::lock_guard guard(domain_->lock_);
+        domain_->waiting_++;
+        domain_->ask(domain::ask_wake);
+    }
+    for (;;) {
+        const uint32_t seen = changes_.load(std::memory_order_seq_cst);
+        if (!reads_hold())
+            break;
+        perturb();
+        os::wait_on(changes_, seen);
+    }
+    waits_for_.store(0, std::memory_order_relaxed);
+    {
+        os::lock_guard guard(domain_->lock_);
+        if (--domain_->waiting_ == 0)
+            domain_->no_longer(domain::ask_wake);
+    }
+    roll_back();
+    return true;
+}
+
+void domain::wake(uint64_t stripes) {
+    os::lock_guard guard(lock_);
+    for (transaction *each = first_; each != nullptr; each = each->next_) {
+        if ((each->waits_for_.load(std::memory_order_seq_cst) & stripes) == 0)
+            continue;
+        each->changes_.fetch_add(1, std::memory_order_seq_cst);
+        os::wake_all(each->changes_);
+    }
+}
+
+} // namespace taiyen::stm

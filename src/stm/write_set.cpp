@@ -1,0 +1,98 @@
+#include "write_set.hpp"
+
+#include <cstring>
+
+namespace taiyen::stm {
+
+size_t write_set::slot_of(const uint64_t *word) const {
+    size_t place = home(word);
+    while (is_used(slots_[place]) && words_[slots_[place] & UINT32_MAX].word != word)
+        place = (place + 1) & (capacity_ - 1);
+    return place;
+}
+
+const written_word *write_set::find_slowly(const uint64_t *word) const {
+    if (empty())
+        return nullptr;
+    uint64_t slot = slots_[slot_of(word)];
+    return is_used(slot) ? &words_[slot & UINT32_MAX] : nullptr;
+}
+
+void write_set::fill_slots() {
+    memset(slots_, 0, capacity_ * sizeof *slots_);
+    time_ = 1;
+    seen_ = 0;
+    for (size_t i = 0; i < words_.count(); i++) {
+        seen_ |= bit_of(words_[i].word);
+        slots_[slot_of(words_[i].word)] = time_ << 32 | i;
+    }
+}
+
+ty_status write_set::grow() {
+    size_t wanted = capacity_ != 0 ? capacity_ * 2 : 64;
+    void *made = wanted <= size_t{1} << 32 ? malloc(wanted * sizeof *slots_) : nullptr;
+    if (made == nullptr)
+        return failure(TY_E_MEMORY, "note what a transaction stores").remedy("make it store less at once");
+    free(slots_);
+    slots_ = static_cast<uint64_t *>(made);
+    capacity_ = wanted;
+    shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(wanted));
+    fill_slots();
+    return TY_OK;
+}
+
+ty_status write_set::put(uint64_t *word, uint64_t value, uint64_t mask) {
+    if (2 * words_.count() + 2 > capacity_) [[unlikely]]
+        if (ty_status status = grow())
+            return status;
+    size_t place = slot_of(word);
+    if (!is_used(slots_[place])) {
+        if (ty_status status = words_.push({word, value & mask, mask}))
+            return status;
+        slots_[place] = time_ << 32 | (words_.count() - 1);
+        seen_ |= bit_of(word);
+        return TY_OK;
+    }
+    size_t index = slots_[place] & UINT32_MAX;
+    written_word &found = words_[index];
+    if (index < kept_)
+        if (ty_status status = changes_.push({index, found}))
+            return status;
+    found.value = (found.value & ~mask) | (value & mask);
+    found.mask |= mask;
+    return TY_OK;
+}
+
+void write_set::clear() {
+    words_.clear();
+    changes_.clear();
+    kept_ = 0;
+    seen_ = 0;
+    if (capacity_ > kept_slots) {
+        free(slots_);
+        slots_ = nullptr;
+        capacity_ = 0;
+    } else if (++time_ > UINT32_MAX) {
+        fill_slots();
+    }
+}
+
+write_set::mark_of_writes write_set::mark() {
+    mark_of_writes now{words_.count(), changes_.count(), kept_};
+    kept_ = words_.count();
+    return now;
+}
+
+void write_set::back_to(const mark_of_writes &mark) {
+    while (changes_.count() > mark.changes) {
+        const change &last = changes_[changes_.count() - 1];
+        words_[last.index] = last.before;
+        changes_.cut(changes_.count() - 1);
+    }
+    words_.cut(mark.words);
+    kept_ = mark.kept;
+    if (capacity_ != 0)
+        fill_slots();
+}
+
+} // namespace taiyen::stm

@@ -1,0 +1,79 @@
+// What a transaction has stored and not committed: words, by address. Parts can be taken back, the last ones first.
+#pragma once
+
+#include "pile.hpp"
+
+#include <cstdint>
+
+namespace taiyen::stm {
+
+// Bytes of a word: those of mask count. The others are what the memory has.
+struct written_word {
+    uint64_t *word;
+    uint64_t value;
+    uint64_t mask;
+};
+
+class write_set {
+public:
+    write_set() = default;
+    ~write_set() { free(slots_); }
+    write_set(const write_set &) = delete;
+    write_set &operator=(const write_set &) = delete;
+
+    // NULL: none of its bytes is there.
+    const written_word *find(const uint64_t *word) const {
+        if ((seen_ & bit_of(word)) == 0) [[likely]]
+            return nullptr;
+        return find_slowly(word);
+    }
+    // Expected: TY_E_MEMORY; then nothing has changed.
+    ty_status put(uint64_t *word, uint64_t value, uint64_t mask);
+    void clear();
+
+    struct mark_of_writes {
+        size_t words;
+        size_t changes;
+        size_t kept; // the mark before
+    };
+    mark_of_writes mark();
+    // What was put since the mark is taken back, and the marks after it.
+    void back_to(const mark_of_writes &mark);
+
+    bool empty() const { return words_.count() == 0; }
+    size_t count() const { return words_.count(); }
+    const written_word *begin() const { return words_.begin(); }
+    const written_word *end() const { return words_.end(); }
+
+private:
+    static constexpr uint64_t multiplier = 0x9e3779b97f4a7c15;
+    static constexpr size_t kept_slots = size_t{1} << 16;
+
+    static uint64_t bit_of(const uint64_t *word) {
+        return uint64_t{1} << (reinterpret_cast<uintptr_t>(word) * multiplier >> 58);
+    }
+    size_t home(const uint64_t *word) const {
+        return static_cast<size_t>(reinterpret_cast<uintptr_t>(word) * multiplier >> shift_);
+    }
+    const written_word *find_slowly(const uint64_t *word) const;
+    size_t slot_of(const uint64_t *word) const; // its slot, or the one where it would be
+    bool is_used(uint64_t slot) const { return slot >> 32 == time_; }
+    void fill_slots();
+    ty_status grow();
+
+    struct change {
+        size_t index;
+        written_word before;
+    };
+
+    pile<written_word> words_;
+    pile<change> changes_;      // of words that were there at the mark
+    size_t kept_ = 0;           // so many words were there at the newest mark
+    uint64_t seen_ = 0;         // a bit for each word, of 64
+    uint64_t *slots_ = nullptr; // the time of a use above, the word's index below; of another time: empty
+    size_t capacity_ = 0;       // a power of two, at least twice the words
+    unsigned shift_ = 64;
+    uint64_t time_ = 1;
+};
+
+} // namespace taiyen::stm

@@ -1,0 +1,179 @@
+// Goal: one transaction by itself does what it says: bytes anywhere, its own stores seen, nothing stored before the
+// commit, parts taken back, calls after its end.
+// Method: small uses of each, in memory that is looked at from outside.
+#include "support.hpp"
+
+#include <cstring>
+#include <numeric>
+
+namespace taiyen::test {
+namespace {
+
+class transaction_test : public testing::Test {
+protected:
+    void SetUp() override { ASSERT_EQ(TY_OK, domain->join(&own)); }
+    void TearDown() override { domain->leave(own); }
+
+    domain_of_test domain;
+    transaction *own = nullptr;
+};
+
+TEST_F(transaction_test, loads_and_stores_any_bytes) {
+    alignas(8) unsigned char memory[200], expected[200];
+    std::iota(memory, memory + sizeof memory, 0);
+    memcpy(expected, memory, sizeof memory);
+    dice dice(3);
+    for (int round = 0; round < 1000; round++) {
+        bool committed = false;
+        ASSERT_EQ(TY_OK, run(
+                             *own,
+                             [&](transaction &txn) {
+                                 for (int i = 0; i < 10; i++) {
+                                     unsigned char bytes[64];
+                                     const size_t count = 1 + dice.below(64), at = dice.below(200 - count);
+                                     EXPECT_TRUE(txn.load(memory + at, bytes, count));
+                                     EXPECT_EQ(0, memcmp(bytes, expected + at, count));
+                                     for (size_t n = 0; n < count; n++)
+                                         bytes[n] = static_cast<unsigned char>(dice.below(256));
+                                     EXPECT_TRUE(txn.store(memory + at, bytes, count));
+                                     memcpy(expected + at, bytes, count);
+                                 }
+                                 return verdict::commit;
+                             },
+                             kind::writes, &committed));
+        EXPECT_TRUE(committed);
+        ASSERT_EQ(0, memcmp(memory, expected, sizeof memory));
+    }
+}
+
+TEST_F(transaction_test, stores_nothing_before_it_commits_and_nothing_when_it_is_rolled_back) {
+    uint64_t words[2] = {1, 2};
+    bool committed = true;
+    ASSERT_EQ(TY_OK, run(
+                         *own,
+                         [&](transaction &txn) {
+                             store(txn, words[0], uint64_t{10});
+                             EXPECT_EQ(words[0], 1u);
+                             EXPECT_EQ(load(txn, words[0]), 10u);
+                             return verdict::roll_back;
+                         },
+                         kind::writes, &committed));
+    EXPECT_FALSE(committed);
+    EXPECT_EQ(words[0], 1u);
+    ASSERT_EQ(TY_OK, run(*own, [&](transaction &txn) {
+                  EXPECT_EQ(load(txn, words[0]), 1u);
+                  store(txn, words[1], uint64_t{20});
+                  return verdict::commit;
+              }));
+    EXPECT_EQ(words[1], 20u);
+}
+
+TEST_F(transaction_test, a_part_is_rolled_back_alone) {
+    uint64_t words[3] = {1, 2, 3};
+    ASSERT_EQ(TY_OK, run(*own, [&](transaction &txn) {
+                  store(txn, words[0], uint64_t{10});
+                  bool part = true;
+                  EXPECT_EQ(TY_OK, run(
+                                       txn,
+                                       [&](transaction &within) {
+                                           store(within, words[0], uint64_t{11});
+                                           store(within, words[1], uint64_t{21});
+                                           return verdict::roll_back;
+                                       },
+                                       kind::writes, &part));
+                  EXPECT_FALSE(part);
+                  EXPECT_EQ(load(txn, words[0]), 10u);
+                  EXPECT_EQ(load(txn, words[1]), 2u);
+                  EXPECT_EQ(TY_OK, run(
+                                       txn,
+                                       [&](transaction &within) {
+                                           store(within, words[2], uint64_t{31});
+                                           return verdict::commit;
+                                       },
+                                       kind::writes, &part));
+                  EXPECT_TRUE(part);
+                  return verdict::commit;
+              }));
+    EXPECT_EQ(words[0], 10u);
+    EXPECT_EQ(words[1], 2u);
+    EXPECT_EQ(words[2], 31u);
+}
+
+TEST_F(transaction_test, a_reader_is_refused_a_store) {
+    uint64_t word = 1;
+    EXPECT_EQ(TY_E_ARGUMENT, run(
+                                 *own,
+                                 [&](transaction &txn) {
+                                     EXPECT_EQ(load(txn, word), 1u);
+                                     EXPECT_FALSE(txn.store(&word, &word, sizeof word));
+                                     EXPECT_FALSE(txn.load(&word, &word, sizeof word));
+                                     return verdict::commit;
+                                 },
+                                 kind::reads));
+    EXPECT_EQ(word, 1u);
+}
+
+TEST_F(transaction_test, calls_what_waits_for_its_end_which_may_begin_another) {
+    struct told {
+        transaction *own;
+        uint64_t words[2];
+        int commits, roll_backs;
+    } seen{own, {}, 0, 0};
+    auto note = [&](verdict wanted) {
+        ASSERT_EQ(TY_OK, run(*own, [&](transaction &txn) {
+                      store(txn, seen.words[0], uint64_t{1});
+                      EXPECT_EQ(TY_OK, txn.call_after_commit(
+                                           [](void *context) {
+                                               told &all = *static_cast<told *>(context);
+                                               all.commits += 1;
+                                               EXPECT_EQ(all.words[0], 1u);
+                                               run(*all.own, [&](transaction &next) {
+                                                   store(next, all.words[1], uint64_t{2});
+                                                   EXPECT_EQ(TY_OK, next.call_after_commit([](void *) {}, nullptr));
+                                                   return verdict::commit;
+                                               });
+                                           },
+                                           &seen));
+                      EXPECT_EQ(TY_OK,
+                                txn.call_after_roll_back(
+                                    [](void *context) { static_cast<told *>(context)->roll_backs += 1; }, &seen));
+                      return wanted;
+                  }));
+    };
+    note(verdict::roll_back);
+    EXPECT_EQ(seen.roll_backs, 1);
+    EXPECT_EQ(seen.commits, 0);
+    note(verdict::commit);
+    EXPECT_EQ(seen.roll_backs, 1);
+    EXPECT_EQ(seen.commits, 1);
+    EXPECT_EQ(seen.words[1], 2u);
+}
+
+struct accounts {
+    uint64_t first, second;
+};
+
+verdict take_ten(transaction &txn, uint64_t &from) {
+    const uint64_t has = load(txn, from);
+    store(txn, from, has - 10);
+    return has < 10 ? verdict::wait : verdict::commit;
+}
+
+TEST_F(transaction_test, the_other_way_is_taken_where_the_first_would_wait) {
+    accounts all{5, 50};
+    ASSERT_EQ(TY_OK, run(*own, [&](transaction &txn) {
+                  return stm::either(
+                      txn, [](transaction &in, void *of) { return take_ten(in, static_cast<accounts *>(of)->first); },
+                      [](transaction &in, void *of) { return take_ten(in, static_cast<accounts *>(of)->second); },
+                      &all);
+              }));
+    EXPECT_EQ(all.first, 5u);
+    EXPECT_EQ(all.second, 40u);
+}
+
+TEST_F(transaction_test, what_has_read_nothing_does_not_wait) {
+    EXPECT_EQ(TY_E_ARGUMENT, run(*own, [](transaction &) { return verdict::wait; }));
+}
+
+} // namespace
+} // namespace taiyen::test
