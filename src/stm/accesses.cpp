@@ -60,7 +60,7 @@ void transaction::begin(kind what, manner how) {
         perturb();
         if ((domain_->attention_.load(std::memory_order_seq_cst) & domain::ask_stop) == 0) [[likely]]
             break;
-        began_.store(0, std::memory_order_release);
+        runs_no_more();
         domain_->await_end_of(domain::ask_stop);
     }
     if (how == manner::alone) {
@@ -72,7 +72,22 @@ void transaction::begin(kind what, manner how) {
             how_ = manner::optimistic;
         count(old_count_);
     }
+    stops_ = domain_->stops_.load(std::memory_order_acquire);
     start_ = domain_->now();
+}
+
+// As begin(), the other way round.
+void transaction::runs_no_more() {
+    if (domain_->barrier_) [[likely]] {
+        began_.store(0, std::memory_order_release);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+        began_.exchange(0, std::memory_order_seq_cst);
+    }
+    if ((domain_->attention_.load(std::memory_order_seq_cst) & domain::ask_stop) == 0) [[likely]]
+        return;
+    domain_->ended_.fetch_add(1, std::memory_order_seq_cst);
+    os::wake_all(domain_->ended_);
 }
 
 bool transaction::lose(conflict kind) {

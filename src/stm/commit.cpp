@@ -118,7 +118,7 @@ void transaction::end(pile<call> &calls) {
         domain_->end_alone();
     else if (how_ == manner::old)
         domain_->end_old();
-    began_.store(0, std::memory_order_release);
+    runs_no_more();
     reads_.clear();
     locks_.clear();
     writes_.clear();

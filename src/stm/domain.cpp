@@ -162,14 +162,27 @@ void domain::stop() {
     attention_.fetch_or(ask_stop, std::memory_order_seq_cst);
     if (barrier_ && !os::process_barrier())
         os::await_stores();
-    os::lock_guard guard(lock_);
-    for (const transaction *each = first_; each != nullptr; each = each->next_)
-        while (each->began_.load(std::memory_order_seq_cst) != 0)
-            os::give_way();
+    for (;;) {
+        const uint32_t seen = ended_.load(std::memory_order_seq_cst);
+        if (!any_runs())
+            return;
+        os::wait_on(ended_, seen);
+    }
 }
 
+bool domain::any_runs() {
+    os::lock_guard guard(lock_); // not while it waits: who is to end may want it
+    for (const transaction *each = first_; each != nullptr; each = each->next_)
+        if (each->began_.load(std::memory_order_seq_cst) != 0)
+            return true;
+    return false;
+}
+
+// Nobody knows what was stored: all who wait look again.
 void domain::go_on() {
+    stops_.fetch_add(1, std::memory_order_seq_cst);
     no_longer(ask_stop);
+    wake(UINT64_MAX);
 }
 
 uint64_t domain::oldest() {

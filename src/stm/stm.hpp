@@ -119,6 +119,7 @@ private:
         void *context;
     };
 
+    void runs_no_more();
     bool load_word(const uint64_t *word, uint64_t *value);
     bool load_committed(const uint64_t *word, uint64_t *value);
     bool load_old(const uint64_t *word, uint64_t *value);
@@ -143,6 +144,7 @@ private:
     alignas(64) domain *domain_ = nullptr;
     transaction *next_ = nullptr; // in the domain's list
     uint64_t id_ = 0;             // not 0
+    uint64_t stops_ = 0;          // of the domain, at its begin
     uint64_t start_ = 0;          // it reads what was committed up to here
     uint64_t stamp_ = 0;
     kind what_ = kind::writes;
@@ -177,7 +179,8 @@ public:
     ty_status join(transaction **made);
     void leave(transaction *left); // it does not run
 
-    // All other transactions have ended and none begins until go_on. Waits for them. Externally serialised.
+    // All transactions have ended, but for those that wait for a change, and none begins until go_on. So the caller,
+    // who runs none, may load and store directly. Externally serialised.
     void stop();
     void go_on();
 
@@ -211,6 +214,7 @@ private:
     std::atomic<uint64_t> *stripe_of(const void *address) const { return stripes_ + stripe_number(address); }
     static constexpr unsigned stripe_shift = 5; // neighbouring words are often changed together
 
+    bool any_runs();
     size_t stripes_bytes() const; // and of the lists of old values
     size_t old_bytes() const;
     uint64_t unused_id();
@@ -231,7 +235,9 @@ private:
 
     alignas(128) std::atomic<uint64_t> clock_{1};
     alignas(128) std::atomic<uint32_t> attention_{0};
-    std::atomic<uint32_t> answered_{0}; // counts up when something is no longer asked
+    std::atomic<uint32_t> answered_{0}; // counts up when something is no longer asked,
+    std::atomic<uint32_t> ended_{0};    // and when a transaction has ended though nobody may begin
+    std::atomic<uint64_t> stops_{0};    // that are over
     std::atomic<uint64_t> *stripes_ = nullptr;
     unsigned stripe_bits_ = 0;
     size_t stripe_mask_ = 0;

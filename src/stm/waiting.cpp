@@ -12,7 +12,7 @@ bool transaction::await_change() {
     uint64_t stripes = 0;
     for (const std::atomic<uint64_t> *stripe : reads_)
         stripes |= domain_->bit_of(stripe);
-    began_.store(0, std::memory_order_release);
+    runs_no_more();
     perturb();
     waits_for_.store(stripes, std::memory_order_seq_cst);
     {
@@ -22,7 +22,7 @@ bool transaction::await_change() {
     }
     for (;;) {
         const uint32_t seen = changes_.load(std::memory_order_seq_cst);
-        if (!reads_hold())
+        if (!reads_hold() || domain_->stops_.load(std::memory_order_seq_cst) != stops_)
             break;
         perturb();
         os::wait_on(changes_, seen);

@@ -11,7 +11,7 @@ namespace taiyen::test {
 namespace {
 
 constexpr size_t word_count = 24;
-constexpr uint64_t transactions = 1000; // of a thread
+constexpr uint64_t transactions = 2000; // of a thread
 
 struct access {
     size_t word;

@@ -119,6 +119,18 @@ TEST_F(sums, a_long_writer_finishes_after_some_losses) {
 
 TEST_F(sums, who_stops_the_others_may_store_directly) {
     domain_of_test domain;
+    std::atomic<bool> over{false};
+    std::thread reader([&] { // in each manner
+        transaction *own = nullptr;
+        ASSERT_EQ(TY_OK, domain->join(&own));
+        for (unsigned n = 0; !over; n++) {
+            own->begin(kind::reads, static_cast<manner>(n % 3));
+            const uint64_t sum = sum_in(*own);
+            EXPECT_TRUE(sum == each * count || own->lost() != TY_OK);
+            static_cast<void>(own->commit());
+        }
+        domain->leave(own);
+    });
     among_movers(domain, 2, [&](transaction &) {
         for (int i = 0; i < 50; i++) {
             domain->stop();
@@ -128,7 +140,9 @@ TEST_F(sums, who_stops_the_others_may_store_directly) {
             words[i + 1] -= 5;
             domain->go_on();
         }
+        over = true;
     });
+    reader.join();
 }
 
 TEST_F(sums, what_is_older_than_all_that_run_is_nobodys_any_more) {
@@ -196,6 +210,27 @@ TEST(stm_waiting, is_over_when_what_was_read_has_changed) {
     });
     perturb_one_in(0);
     EXPECT_EQ(taken[0] + taken[1], items * (items + 1));
+}
+
+TEST(stm_waiting, is_over_when_somebody_has_stored_directly) {
+    domain_of_test domain;
+    uint64_t go = 0;
+    std::atomic<bool> has_looked{false};
+    domain.threads(2, [&](transaction &own, unsigned number) {
+        if (number == 0) {
+            ASSERT_EQ(TY_OK, run(own, [&](transaction &txn) {
+                          const bool goes = load(txn, go) != 0;
+                          has_looked = true;
+                          return goes ? verdict::commit : verdict::wait;
+                      }));
+            return;
+        }
+        while (!has_looked)
+            os::yield();
+        domain->stop();
+        go = 1;
+        domain->go_on();
+    });
 }
 
 TEST(stm_waiting, of_a_part_is_of_the_whole) {
