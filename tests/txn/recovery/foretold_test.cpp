@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <regex>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,7 +94,11 @@ std::string without_reason(std::string text) {
     for (const std::string reason : {": Is a directory", ": it is not of a form that this library knows"})
         if (const size_t at = text.find(reason); at != std::string::npos)
             text.erase(at, reason.size());
-    text = std::regex_replace(text, std::regex(": [^ ]*/a.ty"), ": a.ty"); // of a long path the folder is left out
+    for (size_t at = 0; (at = text.find("/a.ty", at)) != std::string::npos;) { // of a long path the folder is left out
+        const size_t start = text.rfind(' ', at) + 1;
+        text.erase(start, at + 1 - start);
+        at = start;
+    }
     return text.substr(0, 180);
 }
 
