@@ -11,7 +11,7 @@ using namespace taiyen::drop_in;
 // Of the C++ run-time library, which a program in C need not have: then nobody calls new.
 namespace std {
 [[gnu::weak]] new_handler get_new_handler() noexcept;
-[[gnu::weak, noreturn]] void __throw_bad_alloc();
+__attribute__((weak, noreturn)) void __throw_bad_alloc();
 } // namespace std
 
 namespace {
