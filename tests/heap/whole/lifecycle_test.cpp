@@ -183,6 +183,7 @@ TEST(heap_lifecycle, provide_is_rare) {
     EXPECT_LT(memory.provided, 300);
 }
 
+#if !defined(__SANITIZE_THREAD__) // whose shadow is faulted in, too
 // A read would map the kernel's page of zeros there first.
 TEST(heap_lifecycle, bitmaps_of_new_spans_are_faulted_in_by_a_write) {
     memory_heap memory(TY_CLASSES_PACKED);
@@ -193,6 +194,7 @@ TEST(heap_lifecycle, bitmaps_of_new_spans_are_faulted_in_by_a_write) {
         ASSERT_NE(heap_alloc(memory.heap, 16'384), nullptr);
     EXPECT_LT(faults() - before, 2 * pages_of_bitmaps) << "other tables are not half as long";
 }
+#endif
 
 // What an owner is asked for; it backs pieces of a huge page and more with huge pages.
 struct asked_pieces {
