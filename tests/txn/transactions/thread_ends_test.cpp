@@ -168,12 +168,14 @@ TEST_P(thread_ends_test, one_after_the_other) {
     expect_usable();
 }
 
-INSTANTIATE_TEST_SUITE_P(, thread_ends_test, testing::Values(way::returns, way::exits, way::cancelled),
-                         [](const auto &how) {
-                             return how.param == way::returns ? "returns"
-                                    : how.param == way::exits ? "exits"
-                                                              : "cancelled";
-                         });
+#if defined(__SANITIZE_THREAD__) // which does not see what a thread does after a cancellation
+const auto ways = testing::Values(way::returns, way::exits);
+#else
+const auto ways = testing::Values(way::returns, way::exits, way::cancelled);
+#endif
+INSTANTIATE_TEST_SUITE_P(, thread_ends_test, ways, [](const auto &how) {
+    return how.param == way::returns ? "returns" : how.param == way::exits ? "exits" : "cancelled";
+});
 
 pthread_key_t user_key;
 ty_status user_status;
