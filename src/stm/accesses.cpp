@@ -67,9 +67,10 @@ void transaction::begin(kind what, manner how) {
         domain_->begin_alone(*this);
         count(alone_count_);
     } else if (how == manner::old) {
-        lost_ = domain_->begin_old();
-        if (lost_ != TY_OK)
+        if (domain_->begin_old() != TY_OK) { // no memory for old values: as where there is no room for one
             how_ = manner::optimistic;
+            lose(conflict::forgotten);
+        }
         count(old_count_);
     }
     stops_ = domain_->stops_.load(std::memory_order_acquire);

@@ -105,15 +105,24 @@ bool transaction::commit() {
         return false;
     }
     commits_.store(commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    end(after_commit_);
+    end(call_when::committed);
     return true;
 }
 
-void transaction::roll_back() {
-    end(after_roll_back_);
+void transaction::back_to(const part_mark &mark) {
+    writes_.back_to(mark.writes);
+    for (size_t i = mark.calls; i < calls_.count(); i++)
+        if (calls_[i].when == call_when::committed)
+            calls_[i].when = call_when::never;
+        else if (calls_[i].when == call_when::rolled_back)
+            calls_[i].when = call_when::always;
 }
 
-void transaction::end(pile<call> &calls) {
+void transaction::roll_back() {
+    end(call_when::rolled_back);
+}
+
+void transaction::end(call_when outcome) {
     if (how_ == manner::alone)
         domain_->end_alone();
     else if (how_ == manner::old)
@@ -122,14 +131,13 @@ void transaction::end(pile<call> &calls) {
     reads_.clear();
     locks_.clear();
     writes_.clear();
-    if (after_commit_.count() + after_roll_back_.count() == 0) [[likely]]
+    if (calls_.count() == 0) [[likely]]
         return;
     pile<call> due; // they may begin the next one
-    due.swap(calls);
-    after_commit_.clear();
-    after_roll_back_.clear();
+    due.swap(calls_);
     for (const call &each : due)
-        each.function(each.context);
+        if (each.when == outcome || each.when == call_when::always)
+            each.function(each.context);
 }
 
 void transaction::add_to(figures &sums) const {

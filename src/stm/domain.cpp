@@ -1,6 +1,7 @@
 // What transactions have in common: the clock, the stripes, the list of transactions, what is asked of all.
 #include "stm.hpp"
 
+#include <algorithm>
 #include <new>
 
 namespace taiyen::stm {
@@ -33,8 +34,7 @@ ty_status domain::create(const options &wanted, domain **made) {
     domain *own = ::new (memory) domain{};
     own->stripe_bits_ = wanted.stripe_bits;
     own->stripe_mask_ = (size_t{1} << wanted.stripe_bits) - 1;
-    own->old_max_ =
-        wanted.old_bytes / sizeof(old_value) < old_places ? wanted.old_bytes / sizeof(old_value) : old_places;
+    own->old_max_ = std::clamp<uint64_t>(wanted.old_bytes / sizeof(old_value), 1, old_places);
     own->barrier_ = barriers_are_seen && os::process_barrier_available();
     void *stripes = nullptr;
     if (ty_status status = os::map_memory(own->stripes_bytes(), os::memory_hint::huge, &stripes)) {

@@ -25,7 +25,7 @@ manner next_manner(kind what, unsigned losses) {
 }
 
 ty_status run_within(transaction &own, verdict (*body)(transaction &, void *), void *context, bool *committed) {
-    const write_set::mark_of_writes mark = own.mark();
+    const transaction::part_mark mark = own.mark();
     const verdict wanted = body(own, context);
     if (wanted == verdict::wait)
         own.wait_as_a_whole();
@@ -40,7 +40,7 @@ ty_status run_within(transaction &own, verdict (*body)(transaction &, void *), v
 
 verdict either(transaction &own, verdict (*first)(transaction &, void *), verdict (*second)(transaction &, void *),
                void *context) {
-    const write_set::mark_of_writes mark = own.mark();
+    const transaction::part_mark mark = own.mark();
     const verdict wanted = first(own, context);
     if (wanted != verdict::wait || own.lost() != TY_OK)
         return wanted;

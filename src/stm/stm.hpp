@@ -8,8 +8,7 @@
 //
 // Q1: All that a transaction loads is of one state of the memory, also when it fails later.
 // Q2: A word is stored to only with its stripe locked, and the stripe is unlocked with the stamp of the commit.
-// Q3: Who commits says so before it looks at what others ask of it (attention_). So who asks, and waits for the
-// commits
+// Q3: Who commits says so before it looks at what others ask of it (attention_). So who asks, and waits for the commits
 //     that are under way, has missed nobody.
 // Q4: While one transaction is alone, no other commits: it cannot lose.
 // Q5: Before a word is stored to, its old value is noted for the readers that may still want it, or they are told that
@@ -59,7 +58,8 @@ public:
     void begin(kind what, manner how);
     bool runs() const { return began_.load(std::memory_order_relaxed) != 0; }
 
-    // Any bytes, also across words. False: the transaction is lost(), and *value is not written: the caller ends it.
+    // Any bytes, also across words. False: the transaction is lost(), and *value may be there in part: the caller ends
+    // it.
     [[nodiscard]] bool load(const void *address, void *value, size_t bytes);
     [[nodiscard]] bool store(void *address, const void *value, size_t bytes);
     // The words are wanted soon: their memory is asked for at once, not one after the other. A hint.
@@ -91,16 +91,22 @@ public:
     uint64_t start() const { return start_; }
     uint64_t stamp() const { return stamp_; }
 
-    // Parts that can be taken back: what was stored after the mark is as if it had not been.
-    write_set::mark_of_writes mark() { return writes_.mark(); }
-    void back_to(const write_set::mark_of_writes &mark) { writes_.back_to(mark); }
+    // Parts that can be taken back: what was stored after the mark is as if it had not been, and is not committed.
+    struct part_mark {
+        write_set::mark_of_writes writes;
+        size_t calls;
+    };
+    part_mark mark() { return {writes_.mark(), calls_.count()}; }
+    void back_to(const part_mark &mark);
 
-    // For the time after the end. TY_E_MEMORY: there is no room, and nothing is called.
+    // For the time after the end, in the order in which they came; of a part that was rolled back with that one's, when
+    // the whole has ended. A transaction that loses is rolled back each time. TY_E_MEMORY: there is no room, and
+    // nothing is called.
     ty_status call_after_commit(void (*function)(void *context), void *context) {
-        return after_commit_.push({function, context});
+        return calls_.push({call_when::committed, function, context});
     }
     ty_status call_after_roll_back(void (*function)(void *context), void *context) {
-        return after_roll_back_.push({function, context});
+        return calls_.push({call_when::rolled_back, function, context});
     }
 
 private:
@@ -114,7 +120,9 @@ private:
         std::atomic<uint64_t> *stripe;
         uint64_t version; // before
     };
+    enum class call_when : uint8_t { committed, rolled_back, always, never };
     struct call {
+        call_when when;
         void (*function)(void *);
         void *context;
     };
@@ -133,7 +141,7 @@ private:
     void unlock_stripes();
     bool try_commit();
     void write_back(uint64_t stamp);
-    void end(pile<call> &calls);
+    void end(call_when outcome);
     void add_to(figures &sums) const;
 
     // Written by its thread, read by who asks something of all: Q3.
@@ -155,8 +163,7 @@ private:
     pile<std::atomic<uint64_t> *> reads_;
     pile<locked_stripe> locks_;
     write_set writes_;
-    pile<call> after_commit_;
-    pile<call> after_roll_back_;
+    pile<call> calls_;
     std::atomic<uint64_t> commits_{0}; // figures: written by its thread alone
     std::atomic<uint64_t> conflicts_[static_cast<size_t>(conflict::count)]{};
     std::atomic<uint64_t> alone_count_{0};

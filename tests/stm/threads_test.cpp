@@ -75,7 +75,7 @@ protected:
 };
 
 TEST_F(sums, a_long_reader_finishes_and_sees_one_state) {
-    domain_of_test domain;
+    domain_of_test domain({20, size_t{512} << 20}); // more than others can change meanwhile
     unsigned attempts = 0;
     among_movers(domain, 2, [&](transaction &own) { sum_again_and_again(domain, own, &attempts); });
     EXPECT_EQ(attempts, 3u);
@@ -240,6 +240,9 @@ TEST(stm_waiting, of_a_part_is_of_the_whole) {
         if (number == 1) {
             while (__atomic_load_n(&tries, __ATOMIC_ACQUIRE) == 0)
                 os::yield();
+            for (int i = 0; i < 1000; i++)
+                os::yield();
+            EXPECT_EQ(__atomic_load_n(&tries, __ATOMIC_ACQUIRE), 1u) << "it runs again though nothing has changed";
             ASSERT_EQ(TY_OK, run(own, [&](transaction &txn) {
                           store(txn, go, uint64_t{1});
                           return verdict::commit;
@@ -261,7 +264,6 @@ TEST(stm_waiting, of_a_part_is_of_the_whole) {
                   }));
     });
     EXPECT_EQ(done, 1u);
-    EXPECT_LE(tries, 3u);
 }
 
 TEST(stm_domain, lets_threads_come_and_go) {

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <string>
 
 namespace taiyen::test {
 namespace {
@@ -147,6 +148,47 @@ TEST_F(transaction_test, calls_what_waits_for_its_end_which_may_begin_another) {
     EXPECT_EQ(seen.roll_backs, 1);
     EXPECT_EQ(seen.commits, 1);
     EXPECT_EQ(seen.words[1], 2u);
+}
+
+// A part that is rolled back takes its calls for the commit with it, and its own roll-back is told at the end.
+TEST_F(transaction_test, a_part_that_is_rolled_back_is_told_of_that) {
+    std::string told;
+    const auto note = [&](transaction &txn, const char *what) {
+        struct one {
+            std::string *told;
+            const char *what;
+        };
+        const auto tell = [](void *context) {
+            const auto *each = static_cast<one *>(context);
+            *each->told += each->what;
+            delete each;
+        };
+        EXPECT_EQ(TY_OK, what[0] == 'c' ? txn.call_after_commit(tell, new one{&told, what})
+                                        : txn.call_after_roll_back(tell, new one{&told, what}));
+    };
+    ASSERT_EQ(TY_OK, run(*own, [&](transaction &txn) {
+                  note(txn, "c1 ");
+                  for (const verdict outcome : {verdict::roll_back, verdict::commit})
+                      EXPECT_EQ(TY_OK, run(txn, [&](transaction &within) {
+                                    if (outcome == verdict::roll_back)
+                                        note(within, "r2 ");
+                                    else
+                                        note(within, "c3 ");
+                                    return outcome;
+                                }));
+                  static int never_called = 0;
+                  EXPECT_EQ(TY_OK, run(txn, [&](transaction &within) {
+                                EXPECT_EQ(TY_OK,
+                                          within.call_after_commit(
+                                              [](void *context) { *static_cast<int *>(context) += 1; }, &never_called));
+                                return verdict::roll_back;
+                            }));
+                  EXPECT_EQ(TY_OK, txn.call_after_commit([](void *of) { EXPECT_EQ(*static_cast<int *>(of), 0); },
+                                                         &never_called));
+                  EXPECT_EQ(told, "");
+                  return verdict::commit;
+              }));
+    EXPECT_EQ(told, "c1 r2 c3 ");
 }
 
 struct accounts {
