@@ -150,6 +150,8 @@ struct page_area {
     bool free;
 };
 page_area heap_area_at(ty_heap *heap, uint64_t page);
+// The same of a heap that is not paused, as it is for a moment.
+page_area heap_area_now(ty_heap *heap, uint64_t page);
 
 ty_status heap_root_set(ty_heap *heap, const char *name, void *address);
 void *heap_root(ty_heap *heap, const char *name);

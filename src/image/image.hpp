@@ -68,9 +68,37 @@ ty_status image_close(ty_heap *heap, const image_mark *mark);
 ty_status image_discard(ty_heap *heap);
 // For an open that fails in the layer above, of a heap that it had made: closes it, and removes its files.
 void image_unmake(ty_heap *heap);
+// A snapshot of a heap whose blocks others store into meanwhile, and whose layer above has a log of these stores: they
+// wait for nothing. docs/design/image.md, "Running snapshots".
+//
+// I17: what was stored before tables() returned is in the batch; what is stored later is dirty again, whether or not
+//      the batch caught it.
+// I18: the heap's tables, and what tables() stored, are in the batch as they were when tables() returned.
+// I19: the last chunk of the batch is handed on only after settle() returned TY_OK.
+//
+// Who recovers starts from the tables as they were, and stores again all that was stored later. So a block that was
+// freed, or cut off, after tables() returned is not freed in the heap before image_snapshot_start returns; and one that
+// is allocated then, but not yet for certain, is noted as X3 notes reserved blocks.
+struct image_running {
+    void *context;
+    // Within the pause of the heap's allocators: what the snapshot holds for certain ends here. May store into live
+    // blocks, whose pages it adds to `stored`, and set the mark, which is read later. Must not wait for anybody who
+    // allocates, nor allocate, free, or set roots here. A failure fails the snapshot.
+    ty_status (*tables)(void *context, os::page_set &stored);
+    // Once that pause is over, whatever came of it. May be NULL.
+    void (*resumed)(void *context);
+    // All pages but the tables were copied and handed on: returns when all that was stored until now is durable
+    // elsewhere. Whom it waits for must not wait for a snapshot, preflush, ease, purge, give-back or look at the
+    // dirty pages of this heap. A failure fails the batch. Not called if there is nothing to be written.
+    ty_status (*settle)(void *context);
+};
+
 // mark: of the log, where the snapshot stands in it; NULL: where the last durable one does. A snapshot with another
-// mark than that one is written even if no page is dirty.
-ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, uint64_t *epoch);
+// mark than that one is written even if no page is dirty. running NULL: nobody stores until this returns; else
+// TY_E_UNSUPPORTED where image_can_run is false.
+ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, const image_running *running, uint64_t *epoch);
+// Whether the heap has a journal, and its tracker sees writes that race with it: constant while it is open.
+bool image_can_run(ty_heap *heap);
 ty_status image_snapshot_wait(ty_heap *heap, uint64_t epoch);
 ty_status image_preflush(ty_heap *heap, size_t limit_pages);
 ty_status image_work(ty_heap *heap);

@@ -124,4 +124,9 @@ page_area heap_area_at(ty_heap *heap, uint64_t page) {
     return {area.first, area.count, kind_at(heap, head) == page_free};
 }
 
+page_area heap_area_now(ty_heap *heap, uint64_t page) {
+    os::lock_guard guard(heap->pages_lock);
+    return heap_area_at(heap, page);
+}
+
 } // namespace taiyen

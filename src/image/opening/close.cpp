@@ -169,7 +169,7 @@ ty_status settle_files(image &im) {
 
 ty_status final_snapshot(image &im, const image_mark *mark) {
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(im.heap, mark, &epoch))
+    if (ty_status status = image_snapshot_start(im.heap, mark, nullptr, &epoch))
         return status;
     return has_journal(im.kind) ? image_snapshot_wait(im.heap, epoch) : TY_OK;
 }
@@ -234,6 +234,7 @@ void image_teardown(image *im) {
     im->in_flight.destroy();
     if (!forked) { // another thread may have been changing these at the fork
         copies_stop(*im);
+        im->aside.release();
         im->writer.ring.destroy();
         batch_destroy(im->writer.target);
         im->unapplied.clear();

@@ -300,7 +300,7 @@ ty_status raise_heap(image &im) {
     if (ty_status status = heap_raise(im.heap, im.mapped_bytes))
         return status;
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(im.heap, nullptr, &epoch))
+    if (ty_status status = image_snapshot_start(im.heap, nullptr, nullptr, &epoch))
         return status;
     return has_journal(im.kind) ? image_snapshot_wait(im.heap, epoch) : TY_OK;
 }

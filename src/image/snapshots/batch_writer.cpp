@@ -16,9 +16,11 @@ constexpr size_t staging_step_bytes = size_t{15} << 20; // beyond what is needed
 constexpr uint64_t journal_step_bytes = uint64_t{1} << 20;
 constexpr uint64_t journal_step_part = 8;
 
-uint64_t batch_bytes(uint64_t pages) {
+// No batch of so many pages in so many rows is longer: each row may end with a chunk that is not full, the last one
+// with one that is empty.
+uint64_t batch_bytes(uint64_t pages, uint32_t rows) {
     uint64_t chunks = (pages + chunk_pages_1 - 1) / chunk_pages_1;
-    return pages * page_bytes + (chunks ? chunks : 1) * page_bytes;
+    return (pages + (chunks ? chunks : 1) + rows - 1) * page_bytes;
 }
 
 // Allocates disk blocks up to `end`, so that a full disk is known before anything is written.
@@ -94,29 +96,23 @@ void batch_durable(image &im) {
     reset_writer(writer, batch_outcome::durable);
 }
 
-// The heap's pages may be written by others meanwhile (preflush): a torn copy is then superseded by a later one, since
-// the page was protected before it was copied. ThreadSanitizer need not know.
-[[gnu::no_sanitize_thread]] void copy_page(char *to, const char *from) {
-#if defined(__SANITIZE_THREAD__)
-    for (size_t i = 0; i < page_bytes; i += sizeof(uint64_t))
-        *reinterpret_cast<volatile uint64_t *>(to + i) = *reinterpret_cast<const volatile uint64_t *>(from + i);
-#else
-    memcpy(to, from, page_bytes);
-#endif
-}
-
-void fill_chunk(const image &im, char *memory, const uint64_t *pages, uint32_t count) {
+void fill_chunk(const image &im, char *memory, const uint64_t *pages, uint32_t count, const char *copies) {
     auto *header = reinterpret_cast<chunk_header_1 *>(memory);
     memset(header, 0, sizeof *header);
-    for (uint32_t i = 0; i < count; ++i) {
+    header->count = count;
+    for (uint32_t i = 0; i < count; ++i)
         header->entries[i].page = pages[i];
+    if (copies) {
+        memcpy(memory + chunk_bytes(0), copies, count * page_bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
         // Dirty pages lie scattered: the walk of their page tables overlaps with the copy before.
         if (i + prefetch_pages < count)
             for (size_t byte = 0; byte < prefetch_bytes; byte += 64)
                 __builtin_prefetch(im.base + pages[i + prefetch_pages] * page_bytes + byte);
         copy_page(memory + chunk_bytes(i), im.base + pages[i] * page_bytes);
     }
-    header->count = count;
 }
 
 // Waits for an empty slot, writing chunks meanwhile. Fails when the batch does.
@@ -175,6 +171,18 @@ ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
 }
 
 } // namespace
+
+// The heap's pages may be written by others meanwhile (preflush, running snapshots): a torn copy is then superseded by
+// a later one, since the page was protected before it was copied, or by a log's record of the store (I17).
+// ThreadSanitizer need not know.
+[[gnu::no_sanitize_thread]] void copy_page(char *to, const char *from) {
+#if defined(__SANITIZE_THREAD__)
+    for (size_t i = 0; i < page_bytes; i += sizeof(uint64_t))
+        *reinterpret_cast<volatile uint64_t *>(to + i) = *reinterpret_cast<const volatile uint64_t *>(from + i);
+#else
+    memcpy(to, from, page_bytes);
+#endif
+}
 
 ty_status staging::create(size_t bytes) {
     size_t count = bytes / staging_slot_bytes;
@@ -249,8 +257,8 @@ void staging::clear(uint32_t keep) {
     in_use = most_in_use = 0;
 }
 
-ty_status writer_open(image &im, uint64_t pages) {
-    uint64_t bytes = pages ? batch_bytes(pages) : 0;
+ty_status writer_open(image &im, uint64_t pages, uint32_t rows) {
+    uint64_t bytes = pages ? batch_bytes(pages, rows) : 0;
     uint64_t position = 0;
     for (;;) {
         {
@@ -282,7 +290,7 @@ ty_status writer_open(image &im, uint64_t pages) {
     return TY_OK;
 }
 
-ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last) {
+ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last, const char *copies) {
     batch_writer &writer = im.writer;
     uint64_t done = 0;
     do {
@@ -290,7 +298,7 @@ ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last
         if (ty_status status = take_slot(im, &slot))
             return status;
         auto n = uint32_t(count - done < chunk_pages_1 ? count - done : chunk_pages_1);
-        fill_chunk(im, writer.ring.slot_memory(slot), pages + done, n);
+        fill_chunk(im, writer.ring.slot_memory(slot), pages + done, n, copies ? copies + done * page_bytes : nullptr);
         done += n;
         if (ty_status status = publish_chunk(im, slot, n, last && done == count))
             return status;

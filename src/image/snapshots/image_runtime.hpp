@@ -11,6 +11,7 @@
 // I4: a page leaves `dirty` and `in_flight` only when the epoch that holds it is durable.
 // I5: the heap is mapped privately (but an archive).
 // I8, I9, I10: journal.hpp.
+// I17, I18, I19: image.hpp.
 // I14: a private copy is given back only while the image durably holds what is in the page: nobody writes to the page,
 //     it is neither dirty nor in a batch that is being written, and no batch waits to be applied.
 #pragma once
@@ -22,6 +23,15 @@
 #include "give_back.hpp"
 
 namespace taiyen {
+
+// Copies of pages as they were within a pause. The memory is kept for the next one: new memory costs more than a copy.
+struct pages_aside {
+    char *copies = nullptr;
+    uint64_t capacity = 0; // in pages
+
+    ty_status provide(uint64_t pages); // what was in it is lost. Expected: TY_E_MEMORY
+    void release();
+};
 
 struct image : heap_image {
     // Set at open, then constant.
@@ -56,6 +66,7 @@ struct image : heap_image {
     os::page_set dirty;     // written, and neither durable nor in the batch that is being written
     os::page_set in_flight; // in the batch that is being written
     private_copies copies;
+    pages_aside aside;
 
     os::mutex work{os::lock_rank::journal};
     os::condition changed; // anything guarded by work
@@ -94,10 +105,13 @@ ty_status report_error(const ty_error &error);
 
 // ---- batch_writer.cpp: the batch that is being written
 
-// Opens a batch for about so many pages; 0: not known, so at the tail. Called under control.
-ty_status writer_open(image &im, uint64_t pages);
-// Copies pages of the heap (ascending) into chunks and hands them on; last: the batch is complete with them.
-ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last);
+// Opens a batch for no more than so many pages, in so many rows; 0: not known, so at the tail. Called under control.
+ty_status writer_open(image &im, uint64_t pages, uint32_t rows = 1);
+// Copies a row of pages of the heap (ascending) into chunks and hands them on; last: the batch is complete with them.
+// copies: what the pages held, one behind the other; NULL: as they are in the heap.
+ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last, const char *copies = nullptr);
+// Others may store to the page meanwhile.
+void copy_page(char *to, const char *from);
 // Writes one chunk that waits, if there is one. Any thread.
 bool writer_help(image &im);
 // Whether all chunks of a complete batch are written, or the batch has failed: then somebody must finish it.
@@ -116,6 +130,12 @@ void settle_outcome(image &im);
 
 // Collects what was written since the last time into the dirty set. Under control, paused.
 ty_status collect_dirty(image &im);
+
+// ---- running.cpp
+
+// A snapshot while others store. Under control; no batch is under way but one that is open (preflush).
+ty_status write_running(image &im, const image_mark *given, const image_running &running, uint64_t started_ns,
+                        uint64_t *epoch);
 
 // ---- name_open.cpp: journal, log and image come to name the same open
 

@@ -1,38 +1,12 @@
 // Snapshots: which pages go into a batch, and who waits for what.
 #include "image_runtime.hpp"
+#include "page_list.hpp"
 #include "tracking.hpp"
 
-#include <cstdlib>
 #include <cstring>
 
 namespace taiyen {
 namespace {
-
-struct page_list {
-    uint64_t *pages = nullptr;
-    uint64_t count = 0;
-    ~page_list() { free(pages); }
-};
-
-// The dirty pages that are worth writing: not those of free runs, whose content does not matter. The heap is paused.
-ty_status select_pages(ty_heap *heap, const os::page_set &dirty, uint64_t limit, page_list *list) {
-    uint64_t capacity = dirty.count() < limit ? dirty.count() : limit;
-    list->pages = static_cast<uint64_t *>(malloc((capacity ? capacity : 1) * sizeof(uint64_t)));
-    if (!list->pages)
-        return failure(TY_E_MEMORY, "list %llu dirty page%s", (unsigned long long)capacity, plural(capacity));
-    page_area area{};
-    for (uint64_t page = dirty.next(0); page < dirty.page_count() && list->count < capacity;) {
-        if (page - area.first >= area.count)
-            area = heap_area_at(heap, page);
-        if (area.free) {
-            page = dirty.next(area.first + area.count);
-            continue;
-        }
-        list->pages[list->count++] = page;
-        page = dirty.next(page + 1);
-    }
-    return TY_OK;
-}
 
 // Completes a sealed batch that is under way. Under control.
 void finish_in_flight(image &im) {
@@ -50,19 +24,11 @@ void finish_in_flight(image &im) {
     }
 }
 
-void move_to_flight(image &im, const page_list &list) {
-    copies_note(im, list.pages, list.count);
-    for (uint64_t i = 0; i < list.count; ++i) {
-        im.dirty.erase(list.pages[i]);
-        im.in_flight.insert(list.pages[i]);
-    }
-}
-
 // Collects, and lists what a batch should hold. Under control, paused.
 ty_status collect(image &im, uint64_t limit, page_list *list) {
     if (ty_status status = collect_dirty(im))
         return status;
-    return select_pages(im.heap, im.dirty, limit, list);
+    return select_pages(im.heap, im.dirty, {limit}, list);
 }
 
 // The batch for the pages of the list; whatever fails, they stay dirty. last: it is complete with them, and its mark.
@@ -97,6 +63,34 @@ ty_status collect_dirty(image &im) {
     return im.tracker.collect(used_parts(im).ranges(), im.dirty);
 }
 
+ty_status select_pages(ty_heap *heap, const os::page_set &dirty, const page_choice &choice, page_list *list) {
+    uint64_t capacity = dirty.count() < choice.limit ? dirty.count() : choice.limit;
+    if (ty_status status = list->create(capacity))
+        return status;
+    uint64_t end = choice.end < dirty.page_count() ? choice.end : dirty.page_count();
+    page_area area{};
+    for (uint64_t page = dirty.next(choice.first); page < end && list->count < capacity;) {
+        if (page - area.first >= area.count)
+            area = choice.running ? heap_area_now(heap, page) : heap_area_at(heap, page);
+        if (area.free) {
+            page = dirty.next(area.first + area.count);
+            continue;
+        }
+        if (!choice.but || !choice.but->contains(page))
+            list->pages[list->count++] = page;
+        page = dirty.next(page + 1);
+    }
+    return TY_OK;
+}
+
+void move_to_flight(image &im, const page_list &list) {
+    copies_note(im, list.pages, list.count);
+    for (uint64_t i = 0; i < list.count; ++i) {
+        im.dirty.erase(list.pages[i]);
+        im.in_flight.insert(list.pages[i]);
+    }
+}
+
 void settle_outcome(image &im) {
     batch_outcome outcome;
     bool broken;
@@ -117,31 +111,21 @@ void settle_outcome(image &im) {
         im.in_flight.clear(); // I4
 }
 
-ty_status image_snapshot_start(ty_heap *heap, const image_mark *given, uint64_t *epoch) {
-    image &im = *image_of(heap);
-    uint64_t started_ns = os::now_ns();
-    if (ty_status status = check_writer(im, "take a snapshot"))
-        return status;
-    os::lock_guard guard(im.control);
-    if (ty_status status = check_files(im)) // also where nothing is to be written
-        return status;
-    if (im.kind == TY_ARCHIVE)
-        return archive_snapshot(im, epoch);
-    finish_in_flight(im);
-    settle_outcome(im);
-    if (ty_status status = keep_journal_bounded(im))
-        return status;
+namespace {
+
+// A snapshot of a heap that nobody stores into: all within one pause.
+ty_status write_standing(image &im, const image_mark *given, uint64_t started_ns, uint64_t *epoch) {
     bool pressed = copies_pressed(im);
     image_mark mark = given ? *given : im.durable_mark; // no batch is under way
     page_list list;
-    heap_pause(heap);
+    heap_pause(im.heap);
     ty_status status = collect(im, UINT64_MAX, &list);
     if (!status && pressed)
         copies_give_back(im, list.count);
     bool anything = list.count || im.writer.open || memcmp(&mark, &im.durable_mark, sizeof mark);
     if (!status && anything)
         status = write_batch(im, list, &mark, started_ns, epoch);
-    heap_resume(heap);
+    heap_resume(im.heap);
     if (status)
         return status;
     uint64_t pause_ns = os::now_ns() - started_ns;
@@ -152,6 +136,29 @@ ty_status image_snapshot_start(ty_heap *heap, const image_mark *given, uint64_t 
     else
         im.stats.last_pause_ns = pause_ns;
     return TY_OK;
+}
+
+} // namespace
+
+ty_status image_snapshot_start(ty_heap *heap, const image_mark *mark, const image_running *running, uint64_t *epoch) {
+    image &im = *image_of(heap);
+    uint64_t started_ns = os::now_ns();
+    if (ty_status status = check_writer(im, "take a snapshot"))
+        return status;
+    if (running && !image_can_run(heap))
+        return failure(TY_E_UNSUPPORTED, "take a snapshot while others store")
+            .at(im.image_path)
+            .remedy("stop all stores meanwhile, or track writes by the kernel or by signals");
+    os::lock_guard guard(im.control);
+    if (ty_status status = check_files(im)) // also where nothing is to be written
+        return status;
+    if (im.kind == TY_ARCHIVE)
+        return archive_snapshot(im, epoch);
+    finish_in_flight(im);
+    settle_outcome(im);
+    if (ty_status status = keep_journal_bounded(im))
+        return status;
+    return running ? write_running(im, mark, *running, started_ns, epoch) : write_standing(im, mark, started_ns, epoch);
 }
 
 ty_status image_ease(ty_heap *heap) {
@@ -268,7 +275,7 @@ ty_status image_dirty_count(ty_heap *heap, uint64_t *pages) {
     } else if (!status) {
         page_list list;
         heap_pause(heap);
-        status = select_pages(heap, now, UINT64_MAX, &list);
+        status = select_pages(heap, now, {}, &list);
         heap_resume(heap);
         *pages = list.count;
     }

@@ -76,17 +76,21 @@ void tracker::stop() {
 // T3.
 ty_status tracker::collect(page_ranges where, page_set &into) {
     if (method_ == tracker_method::kernel)
-        return kernel_tracker::find_written(pagemap_, base_, whole_.count, kernel_tracker::after::protect, &copies_,
-                                            &into);
+        return kernel_tracker::find_written(pagemap_, base_, whole_, kernel_tracker::after::protect, &copies_, &into);
     if (method_ == tracker_method::content)
         return content_tracker::collect(by_content(state_), where, into);
     return signal_tracker::collect(by_signal(state_), into);
 }
 
+ty_status tracker::collect_part(page_range part, page_set &into) {
+    if (method_ == tracker_method::kernel)
+        return kernel_tracker::find_written(pagemap_, base_, part, kernel_tracker::after::protect, &copies_, &into);
+    return collect(into);
+}
+
 ty_status tracker::query(page_ranges where, page_set &into) {
     if (method_ == tracker_method::kernel)
-        return kernel_tracker::find_written(pagemap_, base_, whole_.count, kernel_tracker::after::leave, &copies_,
-                                            &into);
+        return kernel_tracker::find_written(pagemap_, base_, whole_, kernel_tracker::after::leave, &copies_, &into);
     if (method_ == tracker_method::content)
         return content_tracker::query(by_content(state_), where, into);
     signal_tracker::query(by_signal(state_), into);

@@ -52,6 +52,9 @@ public:
     // be looked at; what was inside once stays inside.
     ty_status collect(page_ranges where, page_set &into);
     ty_status collect(page_set &into) { return collect({&whole_, 1}, into); }
+    // The same for a part of the range, in less time where the method can: pages outside may be collected, too, and
+    // others outside stay for the next collect.
+    ty_status collect_part(page_range part, page_set &into);
     // Adds them without starting over.
     ty_status query(page_ranges where, page_set &into);
     ty_status query(page_set &into) { return query({&whole_, 1}, into); }

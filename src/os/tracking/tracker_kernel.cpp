@@ -154,9 +154,9 @@ size_t filled(const kernel::page_region *regions) {
 } // namespace
 
 // T1.
-ty_status find_written(int pagemap, char *base, uint64_t page_count, after then, page_set *copies, page_set *into) {
+ty_status find_written(int pagemap, char *base, page_range where, after then, page_set *copies, page_set *into) {
     kernel::page_region regions[regions_a_scan];
-    kernel::scan_arguments scan = scan_of(base, 0, page_count, regions);
+    kernel::scan_arguments scan = scan_of(base, where.first, where.count, regions);
     if (then == after::protect)
         scan.flags = kernel::scan_protect_matching | kernel::scan_check_registered;
     scan.category_inverted = kernel::page_is_zero_page;
@@ -218,7 +218,7 @@ ty_status start(char *base, uint64_t page_count, handles *made) {
             status = refused("/proc/self/pagemap cannot be read", errno);
     }
     // What was written before now is not to be reported.
-    if (status == TY_OK && find_written(pagemap, base, page_count, after::protect, nullptr, nullptr) != TY_OK)
+    if (status == TY_OK && find_written(pagemap, base, {0, page_count}, after::protect, nullptr, nullptr) != TY_OK)
         status = refused("PAGEMAP_SCAN is refused", errno);
     if (status == TY_OK) {
         *made = {userfault, pagemap, inode_of(userfault), mark};

@@ -21,9 +21,9 @@ ty_status start(char *base, uint64_t page_count, handles *made);
 void stop(const handles &made);
 // after: what becomes of the pages that are found written.
 enum class after { leave, protect };
-// Adds the written pages to `into`, of which page 0 is at base. copies: pages that are known as private copies; grows.
-// A page that is in it without need is reported when it was only read. Both may be NULL.
-ty_status find_written(int pagemap, char *base, uint64_t page_count, after then, page_set *copies, page_set *into);
+// Adds the written ones of these pages to `into`, of which page 0 is at base. copies: pages that are known as private
+// copies; grows. A page that is in it without need is reported when it was only read. Both may be NULL.
+ty_status find_written(int pagemap, char *base, page_range where, after then, page_set *copies, page_set *into);
 ty_status track_again(int userfault, char *base, uint64_t page_count);
 ty_status find_unwritten_copies(int pagemap, char *base, uint64_t first, uint64_t count, uint64_t *pages,
                                 size_t capacity, size_t *found, uint64_t *next);

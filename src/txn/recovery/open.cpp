@@ -247,7 +247,7 @@ void hand_over(opening &state, txn_runtime &rt) {
 ty_status detach(opening &state, txn_runtime &rt) {
     image_mark end = mark_of(state.plan.contents.end);
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(rt.heap, &end, &epoch))
+    if (ty_status status = image_snapshot_start(rt.heap, &end, nullptr, &epoch))
         return status;
     if (ty_status status = image_snapshot_wait(rt.heap, epoch))
         return status;

@@ -240,7 +240,7 @@ private:
         const image_mark mark = mark_of(here);
         uint64_t epoch = 0;
         heap_restore_end(rt_.heap);
-        ty_status status = image_snapshot_start(rt_.heap, &mark, &epoch);
+        ty_status status = image_snapshot_start(rt_.heap, &mark, nullptr, &epoch);
         if (!status && !(status = image_snapshot_wait(rt_.heap, epoch))) {
             plan_.snapshot = here;
             status = image_ease(rt_.heap);

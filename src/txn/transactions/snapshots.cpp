@@ -82,7 +82,7 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
     log_mark mark = log_mark_now(rt.log);
     mark.sequence += beyond_log;
     image_mark image{mark.position, mark.session, mark.sequence};
-    ty_status status = image_snapshot_start(rt.heap, &image, epoch);
+    ty_status status = image_snapshot_start(rt.heap, &image, nullptr, epoch);
     reservations_unlock(rt);
     if (status)
         return status;
@@ -272,7 +272,7 @@ void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats) {
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
     txn_runtime *rt = runtime_of(heap);
     if (!rt || !rt->log || rt->txn_forked())
-        return image_snapshot_start(heap, nullptr, epoch);
+        return image_snapshot_start(heap, nullptr, nullptr, epoch);
     if (txn_current(heap))
         return refuse_in_transaction("start a snapshot");
     gate_as_reader gate(*rt);

@@ -82,7 +82,7 @@ ty_status change_and_mark(ty_heap *heap, uint64_t n) {
     *count = n;
     image_mark mark = mark_number(n);
     uint64_t epoch = 0;
-    if (ty_status status = image_snapshot_start(heap, &mark, &epoch))
+    if (ty_status status = image_snapshot_start(heap, &mark, nullptr, &epoch))
         return status;
     return image_snapshot_wait(heap, epoch);
 }
@@ -166,11 +166,11 @@ TEST(log_part_test, a_mark_alone_is_durable) {
     ASSERT_OK(change_and_mark(heap, 1));
     image_mark mark = mark_number(7);
     uint64_t epoch = 0, again = 0;
-    ASSERT_OK(image_snapshot_start(heap, &mark, &epoch));
+    ASSERT_OK(image_snapshot_start(heap, &mark, nullptr, &epoch));
     ASSERT_OK(image_snapshot_wait(heap, epoch));
-    ASSERT_OK(image_snapshot_start(heap, &mark, &again)); // nothing changed at all
+    ASSERT_OK(image_snapshot_start(heap, &mark, nullptr, &again)); // nothing changed at all
     EXPECT_EQ(epoch, again);
-    ASSERT_OK(image_snapshot_start(heap, nullptr, &again));
+    ASSERT_OK(image_snapshot_start(heap, nullptr, nullptr, &again));
     EXPECT_EQ(epoch, again);
     disk in_journal(files.cut(os::sim_cut::drop_all));
     ASSERT_OK(image_work(heap));
@@ -487,7 +487,7 @@ TEST(log_part_test, read_only_can_be_written_until_it_is_frozen) {
     expect_sound(heap);
     EXPECT_EQ(nullptr, ty_alloc(heap, 100));
     uint64_t epoch = 0;
-    EXPECT_EQ(TY_E_PERMISSION, image_snapshot_start(heap, nullptr, &epoch));
+    EXPECT_EQ(TY_E_PERMISSION, image_snapshot_start(heap, nullptr, nullptr, &epoch));
     ASSERT_OK(image_close(heap, nullptr));
     EXPECT_TRUE(image == files.read_file(heap_path) && journal == files.read_file(journal_path));
 }

@@ -132,6 +132,32 @@ TEST_P(tracking, exactly_the_written_pages_are_found) {
     }
 }
 
+// A part that is collected is reported; what is outside is reported with it, or by the next collect.
+TEST_P(tracking, a_part_is_collected_and_the_rest_is_not_lost) {
+    begin(300);
+    START_OR_SKIP();
+    const std::set<uint64_t> inside{100, 149}, outside{0, 99, 150, 299};
+    for (const std::set<uint64_t> &pages : {inside, outside})
+        for (uint64_t page : pages)
+            memory->touch(page);
+    found.clear();
+    ASSERT_EQ(dirty.collect_part({100, 50}, found), TY_OK) << ty_error_text();
+    std::set<uint64_t> first = members(found);
+    memory->touch(120);
+    std::set<uint64_t> second = collect();
+    for (uint64_t page : inside) {
+        EXPECT_TRUE(first.contains(page)) << page;
+        EXPECT_FALSE(second.contains(page)) << page;
+    }
+    for (uint64_t page : outside)
+        EXPECT_TRUE(first.contains(page) != second.contains(page)) << page;
+    EXPECT_TRUE(second.contains(120));
+    if (GetParam().method == tracker_method::kernel) {
+        EXPECT_EQ(first, inside);
+    }
+    EXPECT_EQ(collect().size(), 0u);
+}
+
 TEST_P(tracking, the_first_and_the_last_page_count) {
     for (uint64_t pages : {1u, 64u, 65u, 4097u}) {
         begin(pages);

@@ -1,0 +1,40 @@
+// Which of the dirty pages go into a batch.
+#pragma once
+
+#include "image_runtime.hpp"
+
+#include <cstdlib>
+
+namespace taiyen {
+
+struct page_list {
+    uint64_t *pages = nullptr;
+    uint64_t count = 0;
+
+    page_list() = default;
+    page_list(const page_list &) = delete;
+    page_list &operator=(const page_list &) = delete;
+    ~page_list() { free(pages); }
+
+    ty_status create(uint64_t capacity) {
+        pages = static_cast<uint64_t *>(malloc((capacity ? capacity : 1) * sizeof(uint64_t)));
+        return pages ? TY_OK
+                     : failure(TY_E_MEMORY, "list %llu dirty page%s", (unsigned long long)capacity, plural(capacity));
+    }
+};
+
+struct page_choice {
+    uint64_t limit = UINT64_MAX; // of the list
+    uint64_t first = 0;
+    uint64_t end = UINT64_MAX;
+    const os::page_set *but = nullptr; // without these
+    bool running = false;              // the heap is not paused
+};
+
+// The dirty pages that are worth writing: not those of free runs, whose content does not matter.
+ty_status select_pages(ty_heap *heap, const os::page_set &dirty, const page_choice &choice, page_list *list);
+
+// They leave the dirty set: a batch that is being written has them. (I4)
+void move_to_flight(image &im, const page_list &list);
+
+} // namespace taiyen

@@ -1,0 +1,193 @@
+// Snapshots of heaps whose blocks others store into meanwhile: docs/design/image.md, "Running snapshots".
+//
+//   paused:  tables() -> collect and copy tables
+//   running: resumed() -> collect -> copy blocks -> settle() -> last chunks
+#include "image_runtime.hpp"
+#include "page_list.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t aside_pages_kept = 1024; // and four times what the last snapshot needed
+
+struct running_snapshot {
+    image &im;
+    const image_running &running;
+    page_area header, tables; // the heap's own pages
+    os::page_set stored{};    // pages of blocks that tables() stored into
+    page_list paused{};       // pages copied within the pause
+    page_list blocks{};       // and after it
+
+    running_snapshot(image &of, const image_running &by)
+        : im(of), running(by), header(heap_area_at(of.heap, 0)),
+          tables(heap_area_at(of.heap, heap_limit(of.heap) / page_bytes - 1)) {}
+    ~running_snapshot() { stored.destroy(); }
+    running_snapshot(const running_snapshot &) = delete;
+    running_snapshot &operator=(const running_snapshot &) = delete;
+};
+
+ty_status collect_paused(running_snapshot &snapshot) {
+    image &im = snapshot.im;
+    for (page_area area : {snapshot.header, snapshot.tables})
+        if (ty_status status = im.tracker.collect_part({area.first, area.count}, im.dirty))
+            return status;
+    const os::page_set &stored = snapshot.stored;
+    for (uint64_t page = stored.next(0); page < stored.page_count();) {
+        uint64_t end = page + 1;
+        while (end < stored.page_count() && stored.contains(end))
+            ++end;
+        if (ty_status status = im.tracker.collect_part({page, end - page}, im.dirty))
+            return status;
+        page = stored.next(end);
+    }
+    return TY_OK;
+}
+
+ty_status list_paused(running_snapshot &snapshot) {
+    const os::page_set &dirty = snapshot.im.dirty, &stored = snapshot.stored;
+    page_list &list = snapshot.paused;
+    if (ty_status status = list.create(dirty.count()))
+        return status;
+    const uint64_t first = snapshot.header.count, end = snapshot.tables.first;
+    for (uint64_t page = dirty.next(0); page < first; page = dirty.next(page + 1))
+        list.pages[list.count++] = page;
+    for (uint64_t page = stored.next(first); page < end; page = stored.next(page + 1))
+        if (dirty.contains(page))
+            list.pages[list.count++] = page;
+    for (uint64_t page = dirty.next(end); page < dirty.page_count(); page = dirty.next(page + 1))
+        list.pages[list.count++] = page;
+    return TY_OK;
+}
+
+// I17, I18: the tables, and what tables() stored, as they are now. They are protected before they are copied, as other
+// threads store into other blocks of the stored pages.
+ty_status copy_paused(running_snapshot &snapshot) {
+    image &im = snapshot.im;
+    if (ty_status status = collect_paused(snapshot))
+        return status;
+    if (ty_status status = list_paused(snapshot))
+        return status;
+    const page_list &list = snapshot.paused;
+    if (ty_status status = im.aside.provide(list.count))
+        return status;
+    for (uint64_t i = 0; i < list.count; ++i)
+        copy_page(im.aside.copies + i * page_bytes, im.base + list.pages[i] * page_bytes);
+    move_to_flight(im, list); // what a collect finds from here on was stored later
+    return TY_OK;
+}
+
+ty_status pause_and_copy(running_snapshot &snapshot, uint64_t *pause_ns) {
+    const image_running &running = snapshot.running;
+    heap_pause(snapshot.im.heap);
+    uint64_t began_ns = os::now_ns();
+    ty_status status = running.tables(running.context, snapshot.stored);
+    if (!status)
+        status = copy_paused(snapshot);
+    ty_error error = status ? keep_error() : ty_error{};
+    heap_resume(snapshot.im.heap);
+    *pause_ns = os::now_ns() - began_ns;
+    if (running.resumed)
+        running.resumed(running.context);
+    return status ? report_error(error) : TY_OK;
+}
+
+// I17: pages of blocks are protected before they are copied, and each is copied once.
+ty_status collect_blocks(running_snapshot &snapshot) {
+    image &im = snapshot.im;
+    if (ty_status status = im.tracker.collect(im.dirty))
+        return status;
+    page_choice choice;
+    choice.first = snapshot.header.count;
+    choice.end = snapshot.tables.first;
+    choice.but = &snapshot.stored;
+    choice.running = true;
+    return select_pages(im.heap, im.dirty, choice, &snapshot.blocks);
+}
+
+ty_status write_pages(running_snapshot &snapshot, const image_mark &mark, uint64_t started_ns, uint64_t *epoch) {
+    image &im = snapshot.im;
+    const page_list &blocks = snapshot.blocks, &paused = snapshot.paused;
+    if (!im.writer.open)
+        if (ty_status status = writer_open(im, blocks.count + paused.count, 2))
+            return status;
+    im.writer.started_ns = started_ns;
+    im.writer.mark = mark;
+    *epoch = im.writer.target->epoch;
+    if (blocks.count)
+        if (ty_status status = writer_add(im, blocks.pages, blocks.count, false))
+            return status;
+    move_to_flight(im, blocks);
+    im.copies.last_pages = blocks.count + paused.count;
+    if (ty_status status = snapshot.running.settle(snapshot.running.context)) // I19
+        return status;
+    return writer_add(im, paused.pages, paused.count, true, im.aside.copies);
+}
+
+// The batch fails, and what it was to hold is dirty (I4).
+void give_up(image &im) {
+    writer_abandon(im);
+    im.dirty.merge(im.in_flight);
+    im.in_flight.clear();
+}
+
+} // namespace
+
+ty_status pages_aside::provide(uint64_t pages) {
+    if (pages <= capacity)
+        return TY_OK;
+    uint64_t wanted = pages + pages / 4;
+    void *memory;
+    if (ty_status status = os::map_memory(wanted * page_bytes, os::memory_hint::none, &memory))
+        return status;
+    release();
+    copies = static_cast<char *>(memory);
+    capacity = wanted;
+    return TY_OK;
+}
+
+void pages_aside::release() {
+    if (copies)
+        os::unmap_memory(copies, capacity * page_bytes);
+    copies = nullptr;
+    capacity = 0;
+}
+
+// What a tracker sees does not change while the heap is open.
+bool image_can_run(ty_heap *heap) {
+    const image *im = image_of(heap);
+    return im && has_journal(im->kind) && !im->read_only && im->tracker.sees_racing_writes();
+}
+
+ty_status write_running(image &im, const image_mark *given, const image_running &running, uint64_t started_ns,
+                        uint64_t *epoch) {
+    running_snapshot snapshot(im, running);
+    (void)copies_pressed(im); // for image_ease: here nothing is given back, as others store (I14)
+    if (ty_status status = snapshot.stored.create(im.dirty.page_count()))
+        return status;
+    uint64_t pause_ns = 0;
+    ty_status status = pause_and_copy(snapshot, &pause_ns);
+    if (!status)
+        status = collect_blocks(snapshot);
+    const image_mark mark = given ? *given : im.durable_mark; // which tables() may have set
+    bool anything = snapshot.blocks.count || snapshot.paused.count || im.writer.open ||
+                    memcmp(&mark, &im.durable_mark, sizeof mark);
+    if (!status && anything)
+        status = write_pages(snapshot, mark, started_ns, epoch);
+    if (status) {
+        give_up(im);
+        return status;
+    }
+    if (im.aside.capacity > std::max(aside_pages_kept, 4 * snapshot.paused.count))
+        im.aside.release();
+    os::lock_guard work_guard(im.work);
+    if (!anything)
+        *epoch = im.durable_epoch;
+    else
+        im.stats.last_pause_ns = pause_ns;
+    return TY_OK;
+}
+
+} // namespace taiyen
