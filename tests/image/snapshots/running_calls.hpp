@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../support.hpp"
-#include "src/image/image.hpp"
+#include "src/image/snapshots/image_runtime.hpp"
 
 #include <functional>
 
@@ -49,6 +49,16 @@ inline ty_status running_snapshot(ty_heap *heap, running_calls &calls, const ima
     if (ty_status status = image_snapshot_start(heap, mark, &running, &epoch))
         return status;
     return image_snapshot_wait(heap, epoch);
+}
+
+// What was handed on of the batch is written, and it is durable if it is complete.
+inline void write_all_there_is(ty_heap *heap) {
+    image &im = *image_of(heap);
+    while (writer_help(im)) {
+    }
+    os::lock_guard guard(im.work);
+    if (writer_ready(im.writer))
+        writer_finish(im);
 }
 
 inline ty_status refuse(const char *operation) {

@@ -3,7 +3,6 @@
 // Method: all stores are made within the snapshot's own callbacks, so each is at a known point of it; then the power
 // fails on a simulated disk, and what an open finds is compared.
 #include "running_calls.hpp"
-#include "src/image/snapshots/image_runtime.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -73,15 +72,6 @@ protected:
         note = static_cast<uint64_t *>(ty_root(heap, "note"));
         ASSERT_NE(nullptr, words);
         ASSERT_NE(nullptr, note);
-    }
-    // Everything that can be written is.
-    void write_all_there_is() {
-        image &im = *image_of(heap);
-        while (writer_help(im)) {
-        }
-        os::lock_guard guard(im.work);
-        if (writer_ready(im.writer))
-            writer_finish(im);
     }
 
     disk files;
@@ -199,7 +189,7 @@ TEST_P(running_test, the_batch_is_not_complete_before_the_log_is_durable) {
     std::unique_ptr<disk> unsettled;
     uint64_t epoch = ty_heap_epoch(heap);
     calls.settle = [&] {
-        write_all_there_is();
+        write_all_there_is(heap);
         unsettled = std::make_unique<disk>(files.cut(os::sim_cut::keep_all));
         EXPECT_EQ(epoch, ty_heap_epoch(heap));
         return TY_OK;
@@ -228,7 +218,7 @@ TEST_P(running_test, a_failure_of_the_layer_fails_the_snapshot) {
     EXPECT_EQ(before, dirty());
     calls.tables = [](os::page_set &) { return TY_OK; };
     calls.settle = [&] {
-        write_all_there_is();
+        write_all_there_is(heap);
         return refuse("settle for a test");
     };
     EXPECT_EQ(TY_E_IO, running_snapshot(heap, calls));
