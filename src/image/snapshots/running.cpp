@@ -81,8 +81,8 @@ ty_status copy_paused(running_snapshot &snapshot) {
 
 ty_status pause_and_copy(running_snapshot &snapshot, uint64_t *pause_ns) {
     const image_running &running = snapshot.running;
-    heap_pause(snapshot.im.heap);
     uint64_t began_ns = os::now_ns();
+    heap_pause(snapshot.im.heap);
     ty_status status = running.tables(running.context, snapshot.stored);
     if (!status)
         status = copy_paused(snapshot);
@@ -103,7 +103,7 @@ ty_status collect_blocks(running_snapshot &snapshot) {
     choice.first = snapshot.header.count;
     choice.end = snapshot.tables.first;
     choice.but = &snapshot.stored;
-    choice.running = true;
+    choice.area_at = heap_area_now;
     return select_pages(im.heap, im.dirty, choice, &snapshot.blocks);
 }
 

@@ -24,11 +24,10 @@ void finish_in_flight(image &im) {
     }
 }
 
-// Collects, and lists what a batch should hold. Under control, paused.
-ty_status collect(image &im, uint64_t limit, page_list *list) {
-    if (ty_status status = collect_dirty(im))
-        return status;
-    return select_pages(im.heap, im.dirty, {limit}, list);
+// For a look at the areas of a heap that goes on: spans that are empty become free runs, and nobody waits for the look.
+void settle_areas(ty_heap *heap) {
+    heap_pause(heap);
+    heap_resume(heap);
 }
 
 // The batch for the pages of the list; whatever fails, they stay dirty. last: it is complete with them, and its mark.
@@ -71,7 +70,7 @@ ty_status select_pages(ty_heap *heap, const os::page_set &dirty, const page_choi
     page_area area{};
     for (uint64_t page = dirty.next(choice.first); page < end && list->count < capacity;) {
         if (page - area.first >= area.count)
-            area = choice.running ? heap_area_now(heap, page) : heap_area_at(heap, page);
+            area = choice.area_at(heap, page);
         if (area.free) {
             page = dirty.next(area.first + area.count);
             continue;
@@ -119,7 +118,9 @@ ty_status write_standing(image &im, const image_mark *given, uint64_t started_ns
     image_mark mark = given ? *given : im.durable_mark; // no batch is under way
     page_list list;
     heap_pause(im.heap);
-    ty_status status = collect(im, UINT64_MAX, &list);
+    ty_status status = collect_dirty(im);
+    if (!status)
+        status = select_pages(im.heap, im.dirty, {}, &list);
     if (!status && pressed)
         copies_give_back(im, list.count);
     bool anything = list.count || im.writer.open || memcmp(&mark, &im.durable_mark, sizeof mark);
@@ -219,9 +220,13 @@ ty_status image_preflush(ty_heap *heap, size_t limit_pages) {
     if (!im.tracker.sees_racing_writes()) // only the snapshot's pause is a moment to collect at
         return TY_OK;
     page_list list;
-    heap_pause(heap);
-    ty_status status = collect(im, limit_pages ? limit_pages : UINT64_MAX, &list);
-    heap_resume(heap);
+    page_choice choice;
+    choice.limit = limit_pages ? limit_pages : UINT64_MAX;
+    choice.area_at = heap_area_now;
+    settle_areas(heap);
+    ty_status status = im.tracker.collect(im.dirty);
+    if (!status)
+        status = select_pages(heap, im.dirty, choice, &list);
     // The pages are protected: who writes to one from now on makes it dirty again, whatever the copy caught.
     uint64_t epoch = 0;
     if (!status && list.count)
@@ -274,9 +279,10 @@ ty_status image_dirty_count(ty_heap *heap, uint64_t *pages) {
         *pages = now.count();
     } else if (!status) {
         page_list list;
-        heap_pause(heap);
-        status = select_pages(heap, now, {}, &list);
-        heap_resume(heap);
+        page_choice choice;
+        choice.area_at = heap_area_now;
+        settle_areas(heap);
+        status = select_pages(heap, now, choice, &list);
         *pages = list.count;
     }
     now.destroy();

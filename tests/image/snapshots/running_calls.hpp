@@ -34,6 +34,9 @@ struct running_calls {
     }
 };
 
+// Whether allocations wait, of a heap that only the calling thread uses.
+bool is_paused(const ty_heap *heap);
+
 inline uint64_t page_of(ty_heap *heap, const void *address) {
     return uint64_t(static_cast<const char *>(address) - static_cast<char *>(heap_base(heap))) / page_bytes;
 }

@@ -3,6 +3,7 @@
 // Method: all stores are made within the snapshot's own callbacks, so each is at a known point of it; then the power
 // fails on a simulated disk, and what an open finds is compared.
 #include "running_calls.hpp"
+#include "src/os/calls/syscalls.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -346,6 +347,29 @@ TEST_P(running_test, a_disk_that_fails) {
         expect_words(17, operation);
     EXPECT_EQ(words + 7, ty_root(heap, "odd"));
     EXPECT_EQ(words + 6, ty_root(heap, "even"));
+}
+
+// Who looks for dirty pages, but for a snapshot of a heap that stands still, does not hold up who allocates meanwhile.
+TEST_P(running_test, nobody_waits_while_dirty_pages_are_looked_for) {
+    static ty_heap *looked_at;
+    static int looks, paused_looks;
+    looked_at = heap;
+    looks = paused_looks = 0;
+    store(2);
+    os::sys::hook = [](os::sys::call which) {
+        if (which == os::sys::call::ioctl || which == os::sys::call::mprotect) {
+            ++looks;
+            paused_looks += is_paused(looked_at);
+        }
+        return 0;
+    };
+    uint64_t pages = dirty();
+    ty_status preflushed = ty_preflush(heap, 0);
+    os::sys::hook = nullptr;
+    EXPECT_OK(preflushed);
+    EXPECT_GE(pages, array_pages);
+    EXPECT_GT(looks, 0);
+    EXPECT_EQ(0, paused_looks);
 }
 
 // A snapshot that is durable, and whose batch is not applied, while all before it are.
