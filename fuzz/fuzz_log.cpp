@@ -32,7 +32,7 @@ struct frame_place {
 
 struct sound_log {
     std::string bytes;
-    log_mark start{};
+    log_marks start{};
     std::vector<std::string> records; // behind start
     std::vector<frame_place> frames;
 };
@@ -44,12 +44,12 @@ struct reading {
     std::vector<uint64_t> positions;
 };
 
-reading read(const ty_log_sink &sink, log_mark from) {
+reading read(const ty_log_sink &sink, log_marks from) {
     reading result{};
-    log_reader reader{&result, [](void *context, uint64_t, uint64_t position, const uint8_t *bytes, size_t size) {
+    log_reader reader{&result, [](void *context, const log_record &record) {
                           auto &to = *static_cast<reading *>(context);
-                          to.records.emplace_back(reinterpret_cast<const char *>(bytes), size);
-                          to.positions.push_back(position);
+                          to.records.emplace_back(reinterpret_cast<const char *>(record.bytes), record.size);
+                          to.positions.push_back(record.position);
                           return TY_OK;
                       }};
     result.status = log_scan(sink, "fuzzed", identity, from, reader, &result.contents);
@@ -60,7 +60,7 @@ void append(log *l, const std::string &record, bool wait) {
     uint8_t *place = nullptr;
     ty_status status = log_append_begin(l, record.size(), &place);
     if (status == TY_E_SPACE) {
-        log_continue(l, log_mark_now(l));
+        log_continue(l, log_marks_now(l));
         status = log_append_begin(l, record.size(), &place);
     }
     if (status) // a hostile log may leave no room at all
@@ -71,7 +71,7 @@ void append(log *l, const std::string &record, bool wait) {
         require(log_wait(l, sequence) == TY_OK);
 }
 
-log *start(const ty_log_sink &sink, log_mark from, const reading &found) {
+log *start(const ty_log_sink &sink, log_marks from, const reading &found) {
     log *l = nullptr;
     ty_status status = log_start({&sink, "fuzzed", identity, from, found.contents.end, found.contents.tail, false}, &l);
     return status ? nullptr : l;
@@ -88,7 +88,7 @@ sound_log make(const ty_log_sink &sink, size_t scenario) {
     for (size_t i = 0; i < rounds; ++i) {
         append(l, std::string(1 + i * 997 % (scenario == 2 ? 9000 : 700), char('a' + i % 26)), i % 3 == 0);
         if (scenario == 2 && i % 100 == 49) {
-            made.start = log_mark_now(l);
+            made.start = log_marks_now(l);
             log_release(l, made.start);
         }
         if (scenario != 0 && i % 16 == 15) {
@@ -181,10 +181,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (log *l = start(*sink, sound.start, found)) {
             for (int i = 0; i < 4; ++i)
                 append(l, "behind " + std::to_string(i), true);
-            log_mark mark = log_mark_now(l);
+            log_marks mark = log_marks_now(l);
             log_stop(l);
             reading again = read(*sink, sound.start);
-            require(mended || (again.status == TY_OK && again.contents.end.sequence == mark.sequence));
+            require(mended || (again.status == TY_OK && again.contents.end.stamp == mark.stamp));
         }
     sink_destroy(sink);
     return 0;

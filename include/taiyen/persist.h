@@ -121,11 +121,17 @@ typedef struct ty_open_options {
                             are more are given back in snapshots, a part in each. 0: as many as the machine's memory, or
                             the control group's, has room for. What was written since the last snapshot, and the copies
                             of it in staging memory, must have room besides */
+    /* For transactional heaps: */
+    uint32_t log_partitions; /* in how many rings the log is kept, 1 to TY_LOG_PARTITIONS_MAX, so that as many commits
+                                can be written at the same time. log_bytes is for all; each takes 512 KiB at the least.
+                                0: as the log has, 1 for a new one. With another number than it has, a log is made anew
+                                (of the size that it had) if the heap was closed in order; else TY_E_UNSUPPORTED. A
+                                library from before this option refuses a heap with several: TY_E_FORMAT */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
         sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_LINE, NULL, NULL,             \
-            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0           \
+            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0, 0        \
     }
 
 /* In what state an open found the files. */

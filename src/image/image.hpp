@@ -10,10 +10,27 @@ namespace taiyen {
 
 // What an image keeps for a log that a higher layer has: which log it is, and where a snapshot stands in it. The image
 // hands it back as it was given.
-struct image_mark {
+struct image_place {
     uint64_t position;
     uint64_t session;
     uint64_t sequence;
+};
+struct image_mark {
+    uint64_t stamp = 0; // the sequence up to which all is in the snapshot
+    uint64_t count = 1; // of partitions
+    image_place at[log_partitions_max_2] = {};
+};
+// The beginning of a log.
+inline image_mark mark_at_begin(uint64_t stamp, uint64_t partitions) {
+    image_mark mark{stamp, partitions ? partitions : 1};
+    for (uint64_t p = 0; p < mark.count; ++p)
+        mark.at[p].sequence = stamp;
+    return mark;
+}
+// What an open has the header say of the log.
+struct image_log_choice {
+    uint64_t identity;   // 0: there is none
+    uint32_t partitions; // counts where the identity is another one than before
 };
 struct image_log {
     uint8_t heap_identity[16];
@@ -31,8 +48,8 @@ struct image_log {
 
 // For a layer above that takes part in an open.
 // check: everything of the heap's own files is known to be sound, and nothing has been changed, nor may the callback; a
-// failure refuses the open. *log_identity is what the header says; what the callback leaves there the header will say
-// (0: none; then the kind becomes TY_SNAPSHOT, else TY_TRANSACTIONAL), durably, when the open returns; of another log
+// failure refuses the open. *choice is what the header says; what the callback leaves there the header will say
+// (no log: then the kind becomes TY_SNAPSHOT, else TY_TRANSACTIONAL), durably, when the open returns; of another log
 // than before, the mark is its beginning, with the sequence going on. created: the heap is being made (asked for
 // TY_TRANSACTIONAL only); log tells the identity that it will have, and the image is not there under its name yet.
 // make: follows check, but in a read-only open. The log that was answered is there, durably, and as closed to others as
@@ -46,7 +63,7 @@ struct image_log {
 // returns; it is taken beside an image that names `previous` or `open`.
 struct image_open_hook {
     void *context;
-    ty_status (*check)(void *context, const image_log &log, bool created, uint64_t *log_identity);
+    ty_status (*check)(void *context, const image_log &log, bool created, image_log_choice *choice);
     ty_status (*make)(void *context);
     ty_status (*start)(void *context, ty_heap *heap);
     void (*give_up)(void *context);

@@ -1,5 +1,9 @@
-// The façade of the log layer: a ring of frames on a sink, group commit, and reading it back. It knows nothing of
+// The façade of the log layer: rings of frames on a sink, group commit, and reading them back. It knows nothing of
 // heaps. docs/design/log.md tells how it works; log_layout.hpp is the form on the sink.
+//
+// A log has one partition or several, each a ring of its own. Its records have sequences, which rise in each partition
+// and have no gaps over all of them. Where there is one partition the log counts them. Else the appenders give them:
+// stamps of a clock that they have in common.
 #pragma once
 
 #include "../os/os.hpp"
@@ -10,12 +14,36 @@
 
 namespace taiyen {
 
-// A place in a log, as a snapshot keeps it: all transactions up to `sequence` are before it.
+inline constexpr uint32_t log_partitions_max = log_partitions_max_3;
+
+// A place in one ring.
 struct log_mark {
-    uint64_t position; // counts bytes of the ring and rises for ever; the place is position % ring_bytes
+    uint64_t position; // counts bytes of the ring and rises for ever; the place is position % the ring's bytes
     uint64_t session;  // 0: nothing was ever logged
-    uint64_t sequence;
+    uint64_t sequence; // of the last record before it in this ring
 };
+// A place in a log, as a snapshot keeps it: of its records, those with sequences up to `stamp` are in the snapshot.
+// All others lie behind the marks of their partitions. So may some of the former: readers leave these out. With one
+// partition none do, and at[0].sequence is the stamp.
+struct log_marks {
+    uint64_t stamp = 0;
+    uint32_t count = 1; // of partitions
+    log_mark at[log_partitions_max] = {};
+};
+constexpr bool operator==(const log_mark &a, const log_mark &b) {
+    return a.position == b.position && a.session == b.session && a.sequence == b.sequence;
+}
+inline bool operator==(const log_marks &a, const log_marks &b) {
+    bool same = a.stamp == b.stamp && a.count == b.count;
+    for (uint32_t p = 0; p < a.count && same; ++p)
+        same = a.at[p] == b.at[p];
+    return same;
+}
+inline log_marks marks_of_one(const log_mark &mark) {
+    log_marks marks{mark.sequence};
+    marks.at[0] = mark;
+    return marks;
+}
 
 // ---- Sinks (sinks.cpp, file_sink.cpp)
 
@@ -40,8 +68,11 @@ struct log_identity {
     uint64_t log;
 };
 
-// Writes the header of a log that holds nothing; durable when it returns.
-ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open = {});
+// Writes the header of a log that holds nothing; durable when it returns. TY_E_ARGUMENT: the sink is smaller than
+// log_bytes_min.
+ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open = {},
+                     uint32_t partitions = 1);
+uint64_t log_bytes_min(uint32_t block_bytes, uint32_t partitions);
 // Reads it. Errors: TY_E_FORMAT (also: of another version; found tells which), TY_E_DAMAGED, TY_E_MISMATCH (of another
 // heap, or another log of this one). identity NULL: any. found may be NULL.
 ty_status log_check(const ty_log_sink &sink, const char *name, const log_identity *identity, log_header_2 *found);
@@ -60,29 +91,45 @@ inline bool names_open(const log_header_2 &header, const log_open_2 &open) {
 
 // ---- Reading
 
-// Reads frames from `from` to the end of what is there, and hands each record on, in order.
-// A frame that is not valid ends it: TY_OK; unless a later frame shows that it had been stable: TY_E_DAMAGED. Where the
-// frames at `from` were overwritten, or continue a snapshot that is missing: TY_E_DAMAGED.
+struct log_record {
+    uint64_t sequence;
+    uint64_t position; // of its frame
+    const uint8_t *bytes;
+    size_t size;
+    uint32_t partition;
+    bool marked;
+};
+
+// Reads frames from `from` to the end of what is there, and hands records on in the order of their sequences, without
+// gaps. Where a sequence is missing, which only several partitions can lack in the midst, the records behind it are
+// left out, but for the marked ones: these are handed on, in order. A frame that is not valid ends a partition: TY_OK;
+// unless a later frame shows that it had been stable, or a frame of any partition says that the missing record had
+// been: TY_E_DAMAGED. Where the frames at `from` were overwritten, or continue a snapshot that is missing:
+// TY_E_DAMAGED.
 struct log_reader {
     void *context;
-    // A record lies whole in memory: bytes[0..size), and 8 bytes before it can be read, too. sequence counts up by one
-    // each time. NULL: none wanted.
-    ty_status (*record)(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size);
+    // A record lies whole in memory, and 8 bytes before it can be read, too. NULL: none wanted.
+    ty_status (*record)(void *context, const log_record &record);
     // Where an earlier scan ended: it ends there without looking further. NULL: not known.
-    const log_mark *end = nullptr;
+    const log_marks *end = nullptr;
     // A thread may read what follows meanwhile. The functions are called by the caller's alone.
     bool read_ahead = false;
+    // It is being written to: what seems to be missing may have been written since.
+    bool in_use = false;
     // Behind a frame: a reading could begin here for which all that was read is in a snapshot. NULL: not wanted.
-    ty_status (*frame)(void *context, const log_mark &here) = nullptr;
+    ty_status (*frame)(void *context, const log_marks &here) = nullptr;
 };
 struct log_contents {
-    log_mark end;  // behind the last valid frame
-    log_mark tail; // records behind its sequence are not known to be durable; reading from here gives them (L4)
+    log_marks end;    // behind the last valid frames; stamp: of the last record before any gap
+    log_marks tail;   // records behind these sequences are not known to be durable; reading from here gives them (L4)
+    uint64_t highest; // sequence of any record that is there
     uint64_t frames;
-    uint64_t records;
+    uint64_t records; // handed on
     uint64_t record_bytes;
+    uint64_t behind_gap; // of those handed on: marked ones behind a gap
+    uint64_t left_out;   // unmarked ones there
 };
-ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, log_mark from,
+ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
                    const log_reader &reader, log_contents *contents);
 
 // ---- Writing
@@ -92,58 +139,78 @@ struct log_options {
     const ty_log_sink *sink; // the caller's
     const char *name;        // for error texts: the path
     log_identity identity;
-    log_mark start; // a snapshot stands there: nothing before it is needed
-    log_mark end;   // where log_scan from `start` ended; start == end for an empty log. New frames follow in a session
-                    // of their own
-    log_mark tail;  // of that scan
-    bool thread;    // a thread of the library writes what nobody waits for; else appenders and waiters do
+    log_marks start; // a snapshot stands there: nothing before it is needed
+    log_marks end;   // where log_scan from `start` ended; start == end for an empty log. New frames follow in sessions
+                     // of their own
+    log_marks tail;  // of that scan
+    bool thread;     // threads of the library write what nobody waits for; else appenders and waiters do
+    uint64_t highest = 0; // of that scan: new sequences are above it. 0: as `end` says
     // Asked after each write: whether all else is there without which the log is of no use. NULL: yes.
     ty_status (*check)(void *context) = nullptr;
     void *context = nullptr;
 };
 ty_status log_start(const log_options &options, log **made);
-// Ends the thread; frees it. What was appended and is not stable is dropped (log_wait first).
+// Ends the threads; frees it. What was appended and is not stable is dropped (log_wait first).
 void log_stop(log *l);
-// Ends the thread alone, while nobody commits: no write, and no check, is under way then. And starts it again; where
+// Ends the threads alone, while nobody commits: no write, and no check, is under way then. And starts them again; where
 // that fails, appenders and waiters write.
 void log_rest(log *l);
 void log_resume(log *l);
+uint32_t log_partitions(const log *l);
 
 // Room for one record of at most `bytes` at *place. Fails with TY_E_SPACE, without a detail, and changes nothing, where
 // the ring has no room for it until a snapshot frees some, or where it exceeds log_record_max: then the caller takes a
 // snapshot in place of it. Waits for writes under way if the buffers are full. From here to log_append_end appends of
 // other threads wait.
+// For one appender at a time: it goes to the first partition, with the sequence behind the last one.
 ty_status log_append_begin(log *l, size_t bytes, uint8_t **place);
 // The record is `bytes` long (0: none, the append is given up). Returns its sequence.
 uint64_t log_append_end(log *l, size_t bytes);
+
+// The same for many appenders at a time, each in one partition; those of other partitions do not wait. try_once: where
+// somebody else appends there, or room would have to be waited for, TY_E_BUSY at once, without a detail.
+enum class log_turn : uint8_t { wait, try_once };
+ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **place, log_turn turn = log_turn::wait);
+// The sequence is taken between the two calls, from a counter that all appenders share, with an atomic operation that
+// acquires and releases. Each number is appended, in some partition, or no later record is ever stable. marked:
+// recovery takes the record even if one before it is missing, which its appender vouches for.
+void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t sequence, bool marked = false);
 size_t log_record_max(const log *l); // half the buffer
 
-// Waits until all records up to `sequence`, as far as they are appended, are stable; writes them itself where nobody
-// else does. A failed write leaves the log *broken*: TY_E_IO (or what the sink said) here and from every append, until
+// Waits until all records up to `sequence`, as far as they are appended or being appended, are stable; writes them
+// itself where nobody else does. partition: the caller's own, whose frame it writes; the others' threads are asked to
+// write at the same time. A partition with nothing up to `sequence` is not waited for.
+// A failed write leaves the log *broken*: TY_E_IO (or what the sink said) here and from every append, until
 // log_continue.
-ty_status log_wait(log *l, uint64_t sequence);
-uint64_t log_stable(log *l); // the last stable sequence
-uint64_t log_last(log *l);   // the last appended one
+ty_status log_wait(log *l, uint64_t sequence, uint32_t partition = 0);
+// The same for the records of one partition.
+ty_status log_wait_partition(log *l, uint32_t partition, uint64_t sequence);
+// A sequence up to which all is stable: with one partition the last one. With several it may lag behind.
+uint64_t log_stable(log *l);
+uint64_t log_last(log *l); // the highest appended one
 bool log_broken(log *l);
 // Breaks the log, as a failed write does: a snapshot in place of a log write failed, and may be found all the same,
 // with the transaction that the log does not hold (X7, txn.md). The status and its detail are of that.
 void log_break(log *l, ty_status status);
 
-// The place behind everything appended so far, for a snapshot that is collected now. No append may be under way.
-log_mark log_mark_now(log *l);
-// A snapshot with that mark is durable: all up to its sequence is stable, and the space before it is free.
-void log_release(log *l, log_mark mark);
-// The same for a snapshot taken in place of a log write: since log_mark_now nothing was appended; mark.sequence is the
-// mark's, or one more when the snapshot holds a transaction that the log does not. What follows starts a session that
-// says so. Mends a broken log: what it could not write, the snapshot holds. Waits for writes under way.
-void log_continue(log *l, log_mark mark);
+// The place behind everything appended so far, for a snapshot that is collected now, up to log_last. Where others
+// append meanwhile, the caller sets `stamp` afterwards, to a number that all records before the marks are up to.
+log_marks log_marks_now(log *l);
+// A snapshot with these marks is durable: all up to its stamp is stable, and the space before them is free.
+void log_release(log *l, const log_marks &marks);
+// The same for a snapshot taken in place of a log write: since log_marks_now nothing was appended; marks.stamp is the
+// marks', or one more when the snapshot holds a transaction that the log does not. What follows starts sessions that
+// say so. Mends a broken log: what it could not write, the snapshot holds. Waits for writes under way.
+void log_continue(log *l, const log_marks &marks);
 
 struct log_figures {
     uint64_t frames;
-    uint64_t bytes;      // written to the sink
-    uint64_t used_bytes; // of the ring
-    uint64_t ring_bytes;
+    uint64_t bytes;         // written to the sink
+    uint64_t used_bytes;    // of the rings
+    uint64_t ring_bytes;    // of all
+    uint64_t fullest_bytes; // what would be in use if all rings were as full as the fullest
 };
 log_figures log_get_figures(log *l);
+log_figures log_partition_figures(log *l, uint32_t partition);
 
 } // namespace taiyen

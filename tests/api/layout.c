@@ -118,7 +118,13 @@ AT(ty_memory_log_options, struct_size, 0);
 AT(ty_memory_log_options, write_back, 8);
 AT(ty_memory_log_options, write_latency_ns, 12);
 
-SIZE(ty_log_info, 136);
+SIZE(ty_log_partition, 32);
+AT(ty_log_partition, start_position, 0);
+AT(ty_log_partition, end_position, 8);
+AT(ty_log_partition, transactions, 16);
+AT(ty_log_partition, record_bytes, 24);
+
+SIZE(ty_log_info, 408);
 AT(ty_log_info, struct_size, 0);
 AT(ty_log_info, format_version, 8);
 AT(ty_log_info, heap_identity, 12);
@@ -136,9 +142,14 @@ AT(ty_log_info, data_entries, 104);
 AT(ty_log_info, changed_bytes, 112);
 AT(ty_log_info, operations, 120);
 AT(ty_log_info, procedures, 128);
+AT(ty_log_info, partitions, 136);
+AT(ty_log_info, left_out, 144);
+AT(ty_log_info, in_partition, 152);
 
 SIZE(ty_log_entry, 56);
 AT(ty_log_entry, kind, 0);
+AT(ty_log_entry, partition, 4);
+AT(ty_log_entry, marked, 6);
 AT(ty_log_entry, sequence, 8);
 AT(ty_log_entry, position, 16);
 AT(ty_log_entry, address, 24);
@@ -146,7 +157,7 @@ AT(ty_log_entry, size_bytes, 32);
 AT(ty_log_entry, procedure, 40);
 AT(ty_log_entry, bytes, 48);
 
-SIZE(ty_open_options, 152);
+SIZE(ty_open_options, 160);
 AT(ty_open_options, struct_size, 0);
 AT(ty_open_options, mode, 8);
 AT(ty_open_options, kind, 12);
@@ -169,6 +180,7 @@ AT(ty_open_options, stray_store_context, 120);
 AT(ty_open_options, snapshot_dirty_bytes, 128);
 AT(ty_open_options, snapshot_interval_ms, 136);
 AT(ty_open_options, memory_bytes, 144);
+AT(ty_open_options, log_partitions, 152);
 
 SIZE(ty_report, 368);
 AT(ty_report, struct_size, 0);
@@ -407,6 +419,7 @@ IS(TY_STORES_DEFAULT, 0);
 IS(TY_STORES_DECLARED, 1);
 IS(TY_STORES_AUTOMATIC, 2);
 IS(TY_LOG_BYTES_MIN, 1048576);
+IS(TY_LOG_PARTITIONS_MAX, 8);
 IS(TY_ROOT_NAME_MAX, 47);
 IS(TY_ROOT_COUNT_MAX, 63);
 IS(TY_STORAGE_BLOCK, 4096);

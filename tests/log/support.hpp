@@ -30,15 +30,15 @@ struct reading {
     std::vector<std::string> records; // [i] has sequence first_sequence + 1 + i
 };
 
-inline reading read_log(const ty_log_sink &sink, log_mark from = {}, log_identity identity = test_identity,
+inline reading read_log(const ty_log_sink &sink, log_marks from = {}, log_identity identity = test_identity,
                         bool ahead = false) {
     reading result;
-    result.first_sequence = from.sequence;
+    result.first_sequence = from.stamp;
     log_reader reader{&result,
-                      [](void *context, uint64_t sequence, uint64_t, const uint8_t *bytes, size_t size) {
+                      [](void *context, const log_record &record) {
                           auto &to = *static_cast<reading *>(context);
-                          to.records.emplace_back(reinterpret_cast<const char *>(bytes), size);
-                          EXPECT_EQ(to.first_sequence + to.records.size(), sequence); // L5: no gaps
+                          to.records.emplace_back(reinterpret_cast<const char *>(record.bytes), record.size);
+                          EXPECT_EQ(to.first_sequence + to.records.size(), record.sequence); // L5: no gaps
                           return TY_OK;
                       },
                       nullptr, ahead};
@@ -67,14 +67,14 @@ inline ty_status append(log *l, const std::string &record, uint64_t *sequence = 
     return TY_OK;
 }
 
-inline log *start_log(const ty_log_sink *sink, log_mark start = {}, log_mark end = {}, log_mark tail = {},
+inline log *start_log(const ty_log_sink *sink, log_marks start = {}, log_marks end = {}, log_marks tail = {},
                       bool thread = false) {
     log *l = nullptr;
     EXPECT_OK(log_start({sink, log_path, test_identity, start, end, tail, thread}, &l));
     return l;
 }
 // Goes on behind what was read.
-inline log *start_behind(const ty_log_sink *sink, log_mark start, const reading &read, bool thread = false) {
+inline log *start_behind(const ty_log_sink *sink, log_marks start, const reading &read, bool thread = false) {
     return start_log(sink, start, read.contents.end, read.contents.tail, thread);
 }
 

@@ -21,6 +21,29 @@ slot_content judge_slot(const image_header_2 &header) {
 
 } // namespace
 
+image_mark mark_of(const image_header_2 &header) {
+    image_mark mark = mark_at_begin(header.log_sequence, header.log_partitions);
+    mark.at[0].position = header.log_position;
+    mark.at[0].session = header.log_session;
+    if (mark.count > 1)
+        mark.at[0].sequence = header.log_first_sequence;
+    for (uint64_t p = 1; p < mark.count; ++p)
+        mark.at[p] = {header.log_more[p - 1].position, header.log_more[p - 1].session, header.log_more[p - 1].sequence};
+    return mark;
+}
+
+// Of another number of partitions is only the mark of a snapshot from before the heap had this log.
+void set_mark(image_header_2 &header, const image_mark &mark) {
+    const image_mark at_begin = mark_at_begin(mark.stamp, header.log_partitions);
+    const image_mark &fits = mark.count == at_begin.count ? mark : at_begin;
+    header.log_position = fits.at[0].position;
+    header.log_session = fits.at[0].session;
+    header.log_sequence = fits.stamp;
+    header.log_first_sequence = fits.count > 1 ? fits.at[0].sequence : 0;
+    for (uint64_t p = 1; p < fits.count; ++p)
+        header.log_more[p - 1] = {fits.at[p].position, fits.at[p].session, fits.at[p].sequence};
+}
+
 const char *counter_above(const image_header_2 &header, uint64_t most) {
     const struct {
         uint64_t value;
@@ -33,7 +56,10 @@ const char *counter_above(const image_header_2 &header, uint64_t most) {
     for (const auto &counter : counters)
         if (counter.value > most)
             return counter.name;
-    return nullptr;
+    for (const log_place_2 &place : header.log_more)
+        if (place.position > most || place.sequence > most)
+            return "place in a partition of the log";
+    return header.log_first_sequence > most ? "sequence" : nullptr;
 }
 
 namespace {
@@ -67,6 +93,10 @@ const char *wrong_field(const image_header_2 &header) {
         return "mark of the log's end";
     if (header.open.number == 0)
         return "number of opens";
+    if (header.log_partitions == 1 || header.log_partitions > log_partitions_max_2 ||
+        (header.log_partitions > 1) != ((header.features_incompatible & feature_log_partitions_2) != 0) ||
+        (header.log_partitions && !header.log_identity))
+        return "number of the log's partitions";
     if (header.clear_offset % page_bytes || header.clear_bytes % page_bytes ||
         (header.clear_bytes && (header.clear_offset < image_pages_offset_1 ||
                                 header.clear_bytes > header.sums_offset - image_pages_offset_1 ||
@@ -122,8 +152,11 @@ ty_status read_slots(const storage_file &image, header_slots *found) {
 }
 
 bool reserved_set(const image_header_2 &header) {
-    static constexpr uint8_t zeros[sizeof header.reserved] = {};
-    return memcmp(header.reserved, zeros, sizeof zeros) != 0;
+    static constexpr uint8_t zeros[sizeof header.reserved + sizeof header.log_more] = {};
+    const uint32_t more = header.log_partitions ? header.log_partitions - 1 : 0;
+    return header.reserved_1 || memcmp(header.reserved, zeros, sizeof header.reserved) ||
+           (!header.log_partitions && header.log_first_sequence) ||
+           memcmp(header.log_more + more, zeros, (log_partitions_max_2 - 1 - more) * sizeof(log_place_2));
 }
 
 // What all headers of a heap say alike.

@@ -22,14 +22,8 @@ inline bool has_journal(ty_kind kind) {
     return kind == TY_SNAPSHOT || kind == TY_TRANSACTIONAL;
 }
 
-inline image_mark mark_of(const image_header_2 &header) {
-    return {header.log_position, header.log_session, header.log_sequence};
-}
-inline void set_mark(image_header_2 &header, const image_mark &mark) {
-    header.log_position = mark.position;
-    header.log_session = mark.session;
-    header.log_sequence = mark.sequence;
-}
+image_mark mark_of(const image_header_2 &header);
+void set_mark(image_header_2 &header, const image_mark &mark);
 
 // Closed in order with everything applied: the image is the heap, and needs no journal.
 inline bool is_congruent(const image_header_2 &header) {

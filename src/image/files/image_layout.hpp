@@ -20,9 +20,10 @@ inline constexpr uint32_t image_slot_count_1 = 2;
 
 enum class image_state : uint32_t { closed = 1, open = 2 };
 
-// Feature bits that this version knows: none. An unknown incompatible bit refuses the file; an unknown
-// read-only-compatible one allows reading only.
-inline constexpr uint64_t known_features_incompatible = 0;
+// Feature bits that this version knows. An unknown incompatible bit refuses the file; an unknown read-only-compatible
+// one allows reading only.
+inline constexpr uint64_t feature_log_partitions_2 = 1; // the heap's log has several partitions
+inline constexpr uint64_t known_features_incompatible = feature_log_partitions_2;
 inline constexpr uint64_t known_features_read_only = 0;
 
 // Each writing open of a heap has an identity of its own, once there is something to keep apart: I8. number: rises with
@@ -40,6 +41,14 @@ constexpr bool operator==(const open_identity_2 &a, const open_identity_2 &b) {
 inline constexpr uint64_t counter_max_2 = uint64_t{1} << 62;
 // A writing open refuses what says more than this: so all that it ever counts up to can be read again.
 inline constexpr uint64_t counter_begin_max_2 = counter_max_2 / 2;
+
+// Where an epoch stands in one partition of the transaction log.
+inline constexpr uint32_t log_partitions_max_2 = 8;
+struct log_place_2 {
+    uint64_t position;
+    uint64_t session;
+    uint64_t sequence;
+};
 
 struct image_header_2 {
     uint64_t magic;
@@ -69,11 +78,17 @@ struct image_header_2 {
     uint64_t log_identity; // 0 without one
     uint64_t log_session;
     uint64_t log_sequence;
-    open_identity_2 open; // that made what the image and its journal hold; version 1 has zeros here
-    uint8_t reserved[288];
+    open_identity_2 open;    // that made what the image and its journal hold; version 1 has zeros here
+    uint32_t log_partitions; // of the log, where it has several; else 0, and the next two are zeros
+    uint32_t reserved_1;
+    uint64_t log_first_sequence; // of log_position; log_sequence is the epoch's
+    log_place_2 log_more[log_partitions_max_2 - 1];
+    uint8_t reserved[104];
     uint64_t checksum; // of all bytes before it
 };
 static_assert(sizeof(image_header_2) == 512);
+static_assert(offsetof(image_header_2, log_partitions) == 216);
+static_assert(offsetof(image_header_2, log_more) == 232);
 static_assert(offsetof(image_header_2, identity) == 40);
 static_assert(offsetof(image_header_2, epoch) == 104);
 static_assert(offsetof(image_header_2, log_identity) == 176);
@@ -135,7 +150,8 @@ static_assert(sizeof(journal_header_1) == 64);
 
 inline constexpr uint64_t chunk_magic_1 = 0x6b636e6579696154; // "Taiyenck"
 inline constexpr uint32_t chunk_pages_1 = 248;
-inline constexpr uint32_t chunk_last_1 = 1; // flag: the batch ends with this chunk
+inline constexpr uint32_t chunk_last_1 = 1;  // flag: the batch ends with this chunk
+inline constexpr uint32_t chunk_marks_2 = 2; // flag, of a last chunk: log_marks_2 stand in the place of entries
 
 struct chunk_entry_1 {
     uint64_t page;
@@ -164,6 +180,17 @@ struct chunk_header_1 {
 static_assert(sizeof(chunk_header_1) == page_bytes);
 static_assert(offsetof(chunk_header_1, log_position) == 80);
 static_assert(offsetof(chunk_header_1, entries) == 128);
+
+// Of a heap whose log has several partitions: where the epoch stands in them, besides log_position and log_session.
+// It lies at the end of the entries: each chunk of such a heap has room for it.
+inline constexpr uint32_t chunk_pages_with_marks_2 = 236;
+struct log_marks_2 {
+    uint64_t partitions;
+    uint64_t first_sequence; // of log_position; log_sequence is the epoch's
+    log_place_2 more[log_partitions_max_2 - 1];
+    uint64_t reserved;
+};
+static_assert(sizeof(log_marks_2) == (chunk_pages_1 - chunk_pages_with_marks_2) * sizeof(chunk_entry_1));
 
 constexpr uint64_t chunk_bytes(uint64_t pages) {
     return (1 + pages) * page_bytes;

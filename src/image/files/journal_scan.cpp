@@ -30,7 +30,34 @@ bool header_is_whole(const chunk_header_1 &header) {
 }
 
 bool header_is_sound(const chunk_header_1 &header) {
-    return header_is_whole(header) && header.version == image_version_2 && header.count <= chunk_pages_1;
+    return header_is_whole(header) && header.version == image_version_2 &&
+           header.count <= (header.flags & chunk_marks_2 ? chunk_pages_with_marks_2 : chunk_pages_1);
+}
+
+log_marks_2 marks_in(const chunk_header_1 &header) {
+    log_marks_2 marks{};
+    if (header.flags & chunk_marks_2)
+        memcpy(&marks, &header.entries[chunk_pages_with_marks_2], sizeof marks);
+    return marks;
+}
+
+image_mark mark_of(const chunk_header_1 &header) {
+    const log_marks_2 marks = marks_in(header);
+    image_mark mark = mark_at_begin(header.log_sequence, marks.partitions);
+    mark.at[0].position = header.log_position;
+    mark.at[0].session = header.log_session;
+    if (mark.count > 1)
+        mark.at[0].sequence = marks.first_sequence;
+    for (uint64_t p = 1; p < mark.count; ++p)
+        mark.at[p] = {marks.more[p - 1].position, marks.more[p - 1].session, marks.more[p - 1].sequence};
+    return mark;
+}
+
+bool marks_possible(const log_marks_2 &marks) {
+    uint64_t highest = marks.first_sequence;
+    for (const log_place_2 &place : marks.more)
+        highest = std::max({highest, place.position, place.sequence});
+    return marks.partitions <= log_partitions_max_2 && highest <= counter_max_2;
 }
 
 // A chunk that counts, or would, if this library knew its version: the chain must not seem to end there.
@@ -48,7 +75,7 @@ ty_status refuse_version(const storage_file &journal, const chunk_header_1 &head
 // A valid checksum only says that the bytes are as written. The epoch is the expected one.
 ty_status check_counters(const storage_file &journal, const chunk_header_1 &header, uint64_t offset) {
     if (header.epoch <= counter_max_2 && header.attempt <= counter_max_2 && header.log_position <= counter_max_2 &&
-        header.log_sequence <= counter_max_2)
+        header.log_sequence <= counter_max_2 && marks_possible(marks_in(header)))
         return TY_OK;
     return failure(TY_E_DAMAGED, "restore epoch %llu: its numbers in the journal are impossible",
                    (unsigned long long)header.epoch)
@@ -133,7 +160,7 @@ ty_status read_candidate(const storage_file &journal, uint64_t position, uint64_
         offset += chunk_bytes(header.count);
         if (header.flags & chunk_last_1) {
             result->end = b->end = offset;
-            b->mark = {header.log_position, header.log_session, header.log_sequence};
+            b->mark = mark_of(header);
             if (pages_whole && header.batch_pages == b->copies.count) {
                 result->found = b;
                 return TY_OK;

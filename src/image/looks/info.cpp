@@ -103,8 +103,8 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     if (scan.batches.last)
         info->epoch = scan.batches.last->epoch;
     image_log restored = log_of(header, scan.batches);
-    info->log_position = restored.mark.position;
-    info->log_sequence = restored.mark.sequence;
+    info->log_position = restored.mark.at[0].position;
+    info->log_sequence = restored.mark.stamp;
     if (log)
         *log = restored;
     if (refusal)

@@ -170,15 +170,15 @@ namespace {
 ty_status check_log(image &im, const image_open_hook *hook) {
     if (im.kind != TY_TRANSACTIONAL)
         return TY_OK;
-    uint64_t log_identity = 0;
+    image_log_choice log{};
     if (hook)
-        if (ty_status status = hook->check(hook->context, log_with(im, {}), true, &log_identity))
+        if (ty_status status = hook->check(hook->context, log_with(im, {}), true, &log))
             return status;
-    if (!log_identity)
+    if (!log.identity)
         return failure(TY_E_UNSUPPORTED, "create a heap with a log, without a log")
             .at(im.image_path)
             .remedy("create it through the transaction layer");
-    set_log(im.header.current, log_identity);
+    set_log(im.header.current, log);
     return TY_OK;
 }
 

@@ -70,7 +70,7 @@ ty_status attach_journal(image &im, opening &state) {
         return status;
     header.kind = uint32_t(TY_SNAPSHOT);
     header.journal_next = journal_front_2;
-    set_log(header, state.log_identity);
+    set_log(header, state.log);
     if (ty_status status = write_header_twice(im.backing, im.header))
         return status;
     state.report.attached = true;
@@ -107,13 +107,13 @@ ty_status open_files(image &im, opening &state) {
 ty_status check_with_hook(const image &im, opening &state, image_log log) {
     log.service_word = state.service_word;
     log.heap = im.heap;
-    return state.hook->check(state.hook->context, log, false, &state.log_identity);
+    return state.hook->check(state.hook->context, log, false, &state.log);
 }
 
 // A heap with a log is opened by a layer that knows logs, once the heap's own files are known to be sound.
 ty_status ask_for_log(const image &im, opening &state) {
     const image_header_2 &header = im.header.current;
-    state.log_identity = header.log_identity;
+    state.log.identity = header.log_identity;
     if (state.hook)
         return check_with_hook(im, state, log_with(im, state.journal.scan.batches));
     if (header.kind != TY_TRANSACTIONAL)
@@ -134,7 +134,7 @@ ty_status finish_detach(image &im, const opening &state) {
 }
 
 bool detach_unfinished(const image &im, const opening &state) {
-    return state.hook && state.other_log && !im.header.current.log_identity && state.log_identity;
+    return state.hook && state.other_log && !im.header.current.log_identity && state.log.identity;
 }
 
 // The log that the header is to name. But for an unfinished detach, it is there before anything else is written: where
@@ -182,7 +182,7 @@ ty_status make_ready(image &im, const opening &state) {
 // The layer above takes what it needs, as early as can be: its part of the memory must be in its place.
 ty_status start_upper(image &im, opening &state) {
     const bool raises = im.heap && !im.read_only && heap_limit(im.heap) != im.mapped_bytes;
-    if (!state.log_identity || !im.heap || raises || state.upper_started)
+    if (!state.log.identity || !im.heap || raises || state.upper_started)
         return TY_OK;
     state.upper_started = true;
     return state.hook->start(state.hook->context, im.heap);
@@ -192,12 +192,12 @@ ty_status start_upper(image &im, opening &state) {
 ty_status change_header(image &im, opening &state) {
     image_header_2 &header = im.header.current;
     state.upgraded = header.version != image_version_2;
-    if (!state.upgraded && header.log_identity == state.log_identity)
+    if (!state.upgraded && header.log_identity == state.log.identity)
         return TY_OK;
     header.version = image_version_2;
-    if (header.log_identity != state.log_identity) {
-        im.log_is_new = state.log_identity != 0;
-        set_log(header, state.log_identity);
+    if (header.log_identity != state.log.identity) {
+        im.log_is_new = state.log.identity != 0;
+        set_log(header, state.log);
     }
     return write_header_twice(im.backing, im.header);
 }
@@ -207,7 +207,7 @@ ty_status change_header(image &im, opening &state) {
 // that is made anew is not the one that the older header names: then that header is written first (change_header).
 ty_status settle_files(image &im, opening &state) {
     const uint64_t named_log = im.header.current.log_identity;
-    const bool replaces_log = named_log && state.log_identity && named_log != state.log_identity;
+    const bool replaces_log = named_log && state.log.identity && named_log != state.log.identity;
     bool made = false;
     if (ty_status status = settle_name(im))
         return status;
@@ -357,7 +357,7 @@ ty_status create(image &im, opening &state) {
         return status;
     if (ty_status status = create_files(im, state.options, state.hook))
         return status;
-    state.log_identity = im.header.current.log_identity;
+    state.log.identity = im.header.current.log_identity;
     return TY_OK;
 }
 

@@ -18,7 +18,7 @@ struct opening {
     uint64_t applied_pages = 0;
     uint64_t started_ns = os::now_ns();
     const image_open_hook *hook = nullptr;
-    uint64_t log_identity = 0; // that the header is to have
+    image_log_choice log{};    // that the header is to have
     uint64_t other_log = 0;    // that the older of the two headers names
     uint64_t service_word = 0; // of the heap as it is: see image_log
     ~opening() { journal.scan.batches.clear(); }

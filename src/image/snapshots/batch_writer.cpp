@@ -16,10 +16,14 @@ constexpr size_t staging_step_bytes = size_t{15} << 20; // beyond what is needed
 constexpr uint64_t journal_step_bytes = uint64_t{1} << 20;
 constexpr uint64_t journal_step_part = 8;
 
+uint32_t chunk_pages(const image &im) {
+    return im.header.current.log_partitions ? chunk_pages_with_marks_2 : chunk_pages_1;
+}
+
 // No batch of so many pages in so many rows is longer: each row may end with a chunk that is not full, the last one
 // with one that is empty.
-uint64_t batch_bytes(uint64_t pages, uint32_t rows) {
-    uint64_t chunks = (pages + chunk_pages_1 - 1) / chunk_pages_1;
+uint64_t batch_bytes(const image &im, uint64_t pages, uint32_t rows) {
+    uint64_t chunks = (pages + chunk_pages(im) - 1) / chunk_pages(im);
     return (pages + (chunks ? chunks : 1) + rows - 1) * page_bytes;
 }
 
@@ -134,6 +138,19 @@ ty_status take_slot(image &im, uint32_t *slot) {
     }
 }
 
+void put_mark(chunk_header_1 &header, const image_mark &mark) {
+    header.log_position = mark.at[0].position;
+    header.log_session = mark.at[0].session;
+    header.log_sequence = mark.stamp;
+    if (mark.count == 1)
+        return;
+    header.flags |= chunk_marks_2;
+    log_marks_2 marks{mark.count, mark.at[0].sequence, {}, 0};
+    for (uint64_t p = 1; p < mark.count; ++p)
+        marks.more[p - 1] = {mark.at[p].position, mark.at[p].session, mark.at[p].sequence};
+    memcpy(&header.entries[chunk_pages_with_marks_2], &marks, sizeof marks);
+}
+
 // Hands a filled chunk on.
 ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
     batch_writer &writer = im.writer;
@@ -154,11 +171,8 @@ ty_status publish_chunk(image &im, uint32_t slot, uint32_t count, bool last) {
     header->index = writer.filled;
     header->flags = last ? chunk_last_1 : 0;
     header->batch_pages = last ? b.copies.count + count : 0;
-    if (last) {
-        header->log_position = writer.mark.position;
-        header->log_session = writer.mark.session;
-        header->log_sequence = writer.mark.sequence;
-    }
+    if (last)
+        put_mark(*header, writer.mark);
     writer.ring.slots[slot] = {writer.position, b.copies.count, count, staging::none};
     writer.ring.put(writer.ring.filled, slot);
     for (uint32_t i = 0; i < count; ++i)
@@ -258,7 +272,7 @@ void staging::clear(uint32_t keep) {
 }
 
 ty_status writer_open(image &im, uint64_t pages, uint32_t rows) {
-    uint64_t bytes = pages ? batch_bytes(pages, rows) : 0;
+    uint64_t bytes = pages ? batch_bytes(im, pages, rows) : 0;
     uint64_t position = 0;
     for (;;) {
         {
@@ -297,7 +311,7 @@ ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last
         uint32_t slot;
         if (ty_status status = take_slot(im, &slot))
             return status;
-        auto n = uint32_t(count - done < chunk_pages_1 ? count - done : chunk_pages_1);
+        auto n = uint32_t(std::min<uint64_t>(count - done, chunk_pages(im)));
         fill_chunk(im, writer.ring.slot_memory(slot), pages + done, n, copies ? copies + done * page_bytes : nullptr);
         done += n;
         if (ty_status status = publish_chunk(im, slot, n, last && done == count))

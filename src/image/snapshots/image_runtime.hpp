@@ -185,7 +185,7 @@ void cover_holes(const image &im, bool writable);
 // ---- log_part.cpp: what the image keeps for a layer with a log
 
 // The header in memory becomes that of a heap with this log, of which nothing was read yet, or of none (0).
-void set_log(image_header_2 &header, uint64_t log_identity);
+void set_log(image_header_2 &header, const image_log_choice &log);
 // What the layer is told at an open of this image.
 image_log log_with(const image &im, const batch_list &batches);
 

@@ -5,13 +5,29 @@
 
 namespace taiyen {
 
-void set_log(image_header_2 &header, uint64_t log_identity) {
-    header.kind = uint32_t(log_identity ? TY_TRANSACTIONAL : TY_SNAPSHOT);
-    header.log_identity = log_identity;
-    header.log_settled = log_identity != 0; // nothing stands in it yet
+void set_log(image_header_2 &header, const image_log_choice &log) {
+    header.kind = uint32_t(log.identity ? TY_TRANSACTIONAL : TY_SNAPSHOT);
+    header.log_identity = log.identity;
+    header.log_settled = log.identity != 0; // nothing stands in it yet
+    header.log_partitions = log.identity && log.partitions > 1 ? log.partitions : 0;
+    header.features_incompatible &= ~feature_log_partitions_2;
+    if (header.log_partitions)
+        header.features_incompatible |= feature_log_partitions_2;
+    memset(header.log_more, 0, sizeof header.log_more);
     // A log begins at position 0. Transactions that the heap holds already keep their numbers while it has logs.
-    set_mark(header, {0, 0, log_identity ? header.log_sequence : 0});
+    set_mark(header, mark_at_begin(log.identity ? header.log_sequence : 0, header.log_partitions));
 }
+
+namespace {
+
+// A snapshot from before the heap had this log says nothing of it.
+image_mark mark_of(const image_header_2 &header, const batch &last) {
+    const image_mark begin = mark_at_begin(last.mark.stamp, header.log_partitions);
+    const image_place &place = last.mark.at[0];
+    return last.mark.count != begin.count && place.position == 0 && place.session == 0 ? begin : last.mark;
+}
+
+} // namespace
 
 image_log log_of(const image_header_2 &header, const batch_list &batches) {
     image_log log{};
@@ -20,7 +36,7 @@ image_log log_of(const image_header_2 &header, const batch_list &batches) {
     log.version_1 = header.version == image_version_1;
     log.open = header.open;
     log.log_identity = header.log_identity;
-    log.mark = batches.last ? batches.last->mark : mark_of(header);
+    log.mark = batches.last ? mark_of(header, *batches.last) : mark_of(header);
     log.closed = header.state == uint32_t(image_state::closed) && header.log_settled && !batches.last;
     return log;
 }
@@ -46,7 +62,7 @@ ty_status image_detach_log(ty_heap *heap) {
         im.applying = true; // the header is ours
     }
     image_header_2 before = im.header.current;
-    set_log(im.header.current, 0);
+    set_log(im.header.current, {});
     ty_status status = write_header_twice(im.backing, im.header);
     if (status) { // one slot may say so and be durable, and be believed: then the log is of no consequence to it
         uint64_t number = im.header.current.number;

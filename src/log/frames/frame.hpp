@@ -11,9 +11,12 @@ struct ring_geometry {
     uint32_t frame_bytes_max;
     uint64_t offset; // of the sink
     uint64_t bytes;
+    uint32_t claim_bytes; // that a frame's records stand behind: of frame_claim_3, or 0
 };
 
-ring_geometry geometry_of(const log_header_2 &header);
+ring_geometry geometry_of(const log_header_2 &header, uint32_t partition = 0);
+// What stands for the log in the checksums of that ring. L8: no frame of one partition is valid in another.
+uint64_t ring_identity(uint64_t log, uint32_t partition);
 
 // Bytes of the ring that a frame takes.
 inline uint64_t frame_bytes(const ring_geometry &ring, uint32_t payload_bytes) {
@@ -39,8 +42,11 @@ uint64_t frame_session(uint64_t log, uint64_t from, const uint8_t *frame, uint32
 uint64_t make_session(uint64_t log);
 bool is_session(uint64_t log, uint64_t session);
 
-// In a frame's payload each record is preceded by its length, seven bits a byte, the lowest first (LEB128).
+// In a frame's payload each record is preceded by its length, seven bits a byte, the lowest first (LEB128). In a log of
+// several partitions, a second such number follows: how many sequences before its own are not in this partition, times
+// two, and 1 for a marked record.
 inline constexpr size_t length_bytes_max = 4;
+inline constexpr size_t step_bytes_max = 10;
 inline size_t length_bytes(size_t length) {
     return 1 + (length >= 1u << 7) + (length >= 1u << 14) + (length >= 1u << 21);
 }
@@ -56,6 +62,27 @@ inline size_t get_length(const uint8_t *at, size_t bytes, size_t *length) {
         value |= static_cast<size_t>(at[i] & 0x7f) << 7 * i;
         if (!(at[i] & 0x80)) {
             *length = value;
+            return i + 1;
+        }
+    }
+    return 0;
+}
+inline size_t put_step(uint8_t *at, uint64_t skipped, bool marked) {
+    size_t bytes = 0;
+    for (uint64_t value = skipped << 1 | marked;; value >>= 7) {
+        bool more = value >= 1u << 7;
+        at[bytes++] = static_cast<uint8_t>((value & 0x7f) | (more ? 0x80 : 0));
+        if (!more)
+            return bytes;
+    }
+}
+inline size_t get_step(const uint8_t *at, size_t bytes, uint64_t *skipped, bool *marked) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < bytes && i < step_bytes_max; ++i) {
+        value |= static_cast<uint64_t>(at[i] & 0x7f) << 7 * i;
+        if (!(at[i] & 0x80)) {
+            *skipped = value >> 1;
+            *marked = value & 1;
             return i + 1;
         }
     }

@@ -19,16 +19,28 @@ bool is_power_of_two(uint64_t n) {
 }
 
 // A valid checksum only says that the bytes are as written, not that a sane program wrote them.
+bool partitions_possible(const log_header_2 &header) {
+    const uint32_t count = header.partitions;
+    return header.version == log_version_2 ||
+           (count > 1 && count <= log_partitions_max_3 && header.ring_bytes / header.block_bytes % count == 0 &&
+            header.ring_bytes / count >= log_ring_bytes_min_1);
+}
+
 bool geometry_possible(const log_header_2 &header) {
     uint64_t block = header.block_bytes;
     return is_power_of_two(block) && block >= log_block_bytes_min_1 && block <= log_block_bytes_max_1 &&
            header.ring_offset == log_slot_count_2 * header_blocks(header.block_bytes) &&
            header.ring_bytes % block == 0 && header.ring_bytes >= log_ring_bytes_min_1 &&
-           header.ring_bytes <= INT64_MAX - header.ring_offset && header.log_identity != 0;
+           header.ring_bytes <= INT64_MAX - header.ring_offset && header.log_identity != 0 &&
+           partitions_possible(header);
+}
+
+bool is_known_version(const log_header_2 &header) {
+    return header.version == log_version_2 || header.version == log_version_3;
 }
 
 bool is_valid(const log_header_2 &header) {
-    return header.magic == log_magic_1 && header.version == log_version_2 && !header.features_incompatible &&
+    return header.magic == log_magic_1 && is_known_version(header) && !header.features_incompatible &&
            header.checksum == header_checksum(header) && geometry_possible(header);
 }
 
@@ -36,7 +48,7 @@ bool is_valid(const log_header_2 &header) {
 ty_status refuse_unreadable(const log_header_2 &header, const char *name) {
     if (header.magic != log_magic_1)
         return failure(TY_E_FORMAT, "read the log: it is not a log of Taiyen").at(name, 0).remedy("check the path");
-    if (header.version != log_version_2 || header.features_incompatible)
+    if (!is_known_version(header) || header.features_incompatible)
         return failure(TY_E_FORMAT, "read the log: it is of version %u, features %llx", header.version,
                        (unsigned long long)header.features_incompatible)
             .at(name, 0)
@@ -133,18 +145,30 @@ ty_status check_identity(const log_header_2 &header, const log_identity &identit
 
 } // namespace
 
-ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open) {
+uint64_t log_bytes_min(uint32_t block_bytes, uint32_t partitions) {
+    return log_slot_count_2 * header_blocks(block_bytes) + partitions * log_ring_bytes_min_1;
+}
+
+ty_status log_format(const ty_log_sink &sink, const log_identity &identity, const log_open_2 &open,
+                     uint32_t partitions) {
+    const uint64_t least = log_bytes_min(sink.block_bytes, partitions);
+    if (sink.size_bytes < least)
+        return failure(TY_E_ARGUMENT, "make a log of %u partition%s in %llu bytes", partitions, plural(partitions),
+                       (unsigned long long)sink.size_bytes)
+            .remedy("it takes %llu bytes at the least", (unsigned long long)least);
     log_header_2 header{};
     header.magic = log_magic_1;
-    header.version = log_version_2;
+    header.version = partitions > 1 ? log_version_3 : log_version_2;
     header.block_bytes = sink.block_bytes;
     memcpy(header.heap_identity, identity.heap, sizeof identity.heap);
     header.log_identity = identity.log;
     header.ring_offset = log_slot_count_2 * header_blocks(sink.block_bytes);
-    header.ring_bytes = (sink.size_bytes - header.ring_offset) / sink.block_bytes * sink.block_bytes;
+    const uint64_t unit = uint64_t{partitions} * sink.block_bytes;
+    header.ring_bytes = (sink.size_bytes - header.ring_offset) / unit * unit;
     header.created_unix_s = os::unix_time_s();
     header.number = 1;
     header.open = open;
+    header.partitions = partitions > 1 ? partitions : 0;
     io_buffer buffer;
     if (ty_status status = buffer.create(log_block_bytes_max_1))
         return status;

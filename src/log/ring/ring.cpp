@@ -1,207 +1,179 @@
-// Making a log, ending it, and freeing its space. ring_runtime.hpp tells how the ring works.
+// Making a ring, ending it, and freeing its space. ring_runtime.hpp tells how it works.
 #include "ring_runtime.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 namespace taiyen {
 
-void drop_repeated(log *l) {
-    free(l->repeated.bytes);
-    l->repeated = {};
+void drop_repeated(log_ring *r) {
+    free(r->repeated.bytes);
+    r->repeated = {};
 }
 
 namespace {
 
 // A durable snapshot holds all up to the sequence.
-void forget_repeated(log *l, uint64_t sequence) {
-    drop_repeated(l);
-    l->durable_sequence = sequence;
+void forget_repeated(log_ring *r, uint64_t sequence) {
+    drop_repeated(r);
+    r->durable_sequence = sequence;
 }
 
-ty_status keep_record(void *context, uint64_t sequence, uint64_t, const uint8_t *bytes, size_t size) {
-    log *l = static_cast<log *>(context);
-    repeated_records &kept = l->repeated;
-    if (sequence <= l->durable_sequence)
+ty_status keep_record(void *context, const log_record &record) {
+    log_ring *r = static_cast<log_ring *>(context);
+    repeated_records &kept = r->repeated;
+    if (record.sequence <= r->durable_sequence)
         return TY_OK;
-    size_t wanted = kept.size + length_bytes_max + size;
+    size_t wanted = kept.size + length_bytes_max + step_bytes_max + record.size;
     if (wanted > kept.room) {
         void *larger = realloc(kept.bytes, 2 * wanted);
         if (!larger)
-            return failure(TY_E_MEMORY, "keep %zu bytes of the log", 2 * wanted).at(l->name);
+            return failure(TY_E_MEMORY, "keep %zu bytes of the log", 2 * wanted).at(r->all->name);
         kept.bytes = static_cast<uint8_t *>(larger);
         kept.room = 2 * wanted;
     }
-    put_length(kept.bytes + kept.size, size);
-    kept.size += length_bytes(size);
-    memcpy(kept.bytes + kept.size, bytes, size);
-    kept.size += size;
+    put_length(kept.bytes + kept.size, record.size);
+    kept.size += length_bytes(record.size);
+    if (r->one_of_many)
+        kept.size += put_step(kept.bytes + kept.size, record.sequence - kept.last - 1, record.marked);
+    memcpy(kept.bytes + kept.size, record.bytes, record.size);
+    kept.size += record.size;
+    kept.last = record.sequence;
     return TY_OK;
 }
 
 // L4: what was read and may not be durable is read again, to be appended before anything else.
-ty_status read_repeated(log *l, const log_options &options) {
-    l->durable_sequence = options.tail.sequence;
-    if (options.tail.sequence == options.end.sequence)
+ty_status read_repeated(log_ring *r, uint32_t partition, const log_options &options) {
+    const log_mark &tail = options.tail.at[partition], &end = options.end.at[partition];
+    r->durable_sequence = r->repeated.last = std::max(tail.sequence, r->released_sequence);
+    if (tail.sequence == end.sequence || tail.position == end.position)
         return TY_OK;
-    log_contents contents;
-    ty_status status =
-        log_scan(*l->sink, l->name, options.identity, options.tail, {l, keep_record, &options.end}, &contents);
-    if (status || contents.end.sequence == options.end.sequence)
+    ty_status status = log_scan_partition(*options.sink, options.name, options.identity, partition, tail,
+                                          r->durable_sequence, end, r, keep_record);
+    if (status || r->repeated.last == end.sequence)
         return status;
-    return failure(TY_E_DAMAGED, "read the log a second time: it has changed").at(l->name);
-}
-
-ty_status set_up(log *l, const log_options &options) {
-    log_header_2 header;
-    if (ty_status status = log_check(*options.sink, options.name, &options.identity, &header))
-        return status;
-    l->sink = options.sink;
-    l->check = options.check;
-    l->context = options.context;
-    l->name = options.name;
-    l->identity = options.identity.log;
-    l->ring = geometry_of(header);
-    l->released_position = options.start.position;
-    l->position = options.end.position;
-    l->session = options.end.session;
-    l->session_pending = true;
-    if (ty_status status = read_repeated(l, options))
-        return status;
-    l->last = options.end.sequence;
-    l->stable = l->counted = l->durable_sequence;
-    void *memory = nullptr;
-    if (ty_status status = os::map_memory(slot_count * size_t{l->ring.frame_bytes_max}, os::memory_hint::none, &memory))
-        return status;
-    l->memory = static_cast<uint8_t *>(memory);
-    for (unsigned i = 0; i < slot_count; ++i)
-        l->slots[i].memory = l->memory + i * size_t{l->ring.frame_bytes_max};
-    if (options.thread) {
-        if (ty_status status = l->thread.start(write_behind, l))
-            return status;
-        l->has_thread = true;
-        if (ty_status status = l->vigil.start())
-            return status;
-        l->has_vigil = true;
-    }
-    return TY_OK;
+    return failure(TY_E_DAMAGED, "read the log a second time: it has changed").at(options.name);
 }
 
 } // namespace
 
-ty_status log_start(const log_options &options, log **made) {
-    void *place = calloc(1, sizeof(log));
-    if (!place)
-        return failure(TY_E_MEMORY, "open the log").at(options.name);
-    log *l = new (place) log{};
-    if (ty_status status = set_up(l, options)) {
-        log_stop(l);
+ty_status ring_set_up(log_ring *r, uint32_t partition, const log_options &options, const log_header_2 &header) {
+    const log_mark &end = options.end.at[partition];
+    r->one_of_many = r->all->count > 1;
+    r->identity = ring_identity(options.identity.log, partition);
+    r->geometry = geometry_of(header, partition);
+    r->released_position = options.start.at[partition].position;
+    r->released_sequence = options.start.stamp;
+    r->position = end.position;
+    r->session = end.session;
+    r->session_pending = true;
+    if (ty_status status = read_repeated(r, partition, options))
         return status;
-    }
-    *made = l;
-    return TY_OK;
+    r->last = std::max(options.end.stamp, options.highest);
+    r->stable = r->counted = r->durable_sequence;
+    if (r->one_of_many)
+        renew_stable(r);
+    void *memory = nullptr;
+    if (ty_status status =
+            os::map_memory(slot_count * size_t{r->geometry.frame_bytes_max}, os::memory_hint::none, &memory))
+        return status;
+    r->memory = static_cast<uint8_t *>(memory);
+    for (unsigned i = 0; i < slot_count; ++i)
+        r->slots[i].memory = r->memory + i * size_t{r->geometry.frame_bytes_max};
+    if (!options.thread)
+        return TY_OK;
+    ty_status status = r->thread.start(write_behind, r);
+    r->has_thread = !status;
+    return status;
 }
 
 // X11: the thread asks for no file any more when this returns.
-void log_rest(log *l) {
-    if (!l->has_thread)
+void ring_rest(log_ring *r) {
+    if (!r->has_thread)
         return;
-    l->lock.lock();
-    l->stopping = true;
-    l->thread_word.fetch_add(1, std::memory_order_relaxed);
-    l->lock.unlock();
-    os::wake_all(l->thread_word);
-    l->thread.join();
-    l->has_thread = l->stopping = false;
+    r->lock.lock();
+    r->stopping = true;
+    r->thread_word.fetch_add(1, std::memory_order_relaxed);
+    r->lock.unlock();
+    os::wake_all(r->thread_word);
+    r->thread.join();
+    r->has_thread = r->stopping = false;
 }
 
-void log_resume(log *l) {
-    if (!l->has_thread)
-        l->has_thread = l->thread.start(write_behind, l) == TY_OK;
+void ring_resume(log_ring *r) {
+    if (!r->has_thread)
+        r->has_thread = r->thread.start(write_behind, r) == TY_OK;
 }
 
-void log_stop(log *l) {
-    log_rest(l);
-    if (l->has_vigil)
-        l->vigil.stop();
-    if (l->memory)
-        os::unmap_memory(l->memory, slot_count * size_t{l->ring.frame_bytes_max});
-    free(l->repeated.bytes);
-    l->~log();
-    free(l);
+void ring_destroy(log_ring *r) {
+    ring_rest(r);
+    if (r->memory)
+        os::unmap_memory(r->memory, slot_count * size_t{r->geometry.frame_bytes_max});
+    free(r->repeated.bytes);
 }
 
-uint64_t log_stable(log *l) {
-    return l->stable.load(std::memory_order_acquire);
+log_mark ring_mark_now(log_ring *r) {
+    os::lock_guard guard(r->lock);
+    if (r->gathering && is_filled(r, *r->gathering))
+        seal_full(r);
+    // The sequence is what a reader counts on from: one of many appends some that its last one does not tell.
+    const uint64_t sequence = r->one_of_many ? r->counted : r->last.load(std::memory_order_relaxed);
+    return {r->position, r->session, sequence};
 }
 
-uint64_t log_last(log *l) {
-    return l->last.load(std::memory_order_acquire);
-}
-
-bool log_broken(log *l) {
-    return l->broken.load(std::memory_order_acquire);
-}
-
-log_mark log_mark_now(log *l) {
-    os::lock_guard guard(l->lock);
-    if (l->gathering && l->gathering->payload > 0)
-        seal_full(l);
-    return {l->position, l->session, l->last.load(std::memory_order_relaxed)};
-}
-
-void log_release(log *l, log_mark mark) {
+void ring_release(log_ring *r, const log_mark &mark, uint64_t stamp) {
     wakes w;
-    l->lock.lock();
-    if (mark.position > l->released_position) { // L1
-        l->released_position = mark.position;
-        if (l->gathering)
-            set_room(l, *l->gathering);
+    r->lock.lock();
+    if (mark.position > r->released_position) { // L1
+        r->released_position = mark.position;
+        if (r->gathering)
+            set_room(r, *r->gathering);
     }
-    if (l->session_pending && mark.sequence >= l->last.load(std::memory_order_relaxed))
-        forget_repeated(l, mark.sequence);
-    if (mark.sequence > l->stable.load(std::memory_order_relaxed)) { // L2
-        l->stable.store(mark.sequence, std::memory_order_release);
-        note_everybody(l, w);
+    if (r->session_pending && stamp >= r->last.load(std::memory_order_relaxed))
+        forget_repeated(r, stamp);
+    if (r->one_of_many) {
+        r->released_sequence = std::max(r->released_sequence, stamp);
+        renew_stable(r);
+        note_everybody(r, w);
+    } else if (stamp > r->stable.load(std::memory_order_relaxed)) { // L2
+        r->stable.store(stamp, std::memory_order_release);
+        note_everybody(r, w);
     }
-    l->lock.unlock();
+    r->lock.unlock();
     w.wake();
 }
 
-void log_continue(log *l, log_mark mark) {
-    wakes w;
-    l->lock.lock();
-    l->draining = true;
-    while (l->in_flight > 0) {
-        uint32_t seen = l->drained_word.load(std::memory_order_relaxed);
-        l->lock.unlock();
-        os::wait_on(l->drained_word, seen);
-        l->lock.lock();
+void ring_continue(log_ring *r, const log_mark &mark, uint64_t stamp) {
+    os::lock_guard guard(r->lock);
+    r->draining = true;
+    while (r->in_flight > 0) {
+        uint32_t seen = r->drained_word.load(std::memory_order_relaxed);
+        r->lock.unlock();
+        os::wait_on(r->drained_word, seen);
+        r->lock.lock();
     }
-    l->draining = false;
-    l->turn_pending = false;
-    l->gathering = nullptr;
-    l->oldest = l->next_write = l->end;
-    l->position = l->released_position = mark.position;
-    forget_repeated(l, mark.sequence); // L5
-    l->session_pending = true;
-    l->counted = mark.sequence;
-    l->last.store(mark.sequence, std::memory_order_release);
-    l->stable.store(mark.sequence, std::memory_order_release);
-    l->broken.store(false, std::memory_order_release);
-    note_everybody(l, w);
-    l->lock.unlock();
-    w.wake();
+    r->draining = false;
+    r->turn_pending = false;
+    r->gathering = nullptr;
+    r->oldest = r->next_write = r->end;
+    r->position = r->released_position = mark.position;
+    r->released_sequence = stamp;
+    forget_repeated(r, stamp); // L5
+    r->session_pending = true;
+    r->counted = stamp;
+    r->last.store(stamp, std::memory_order_release);
+    r->stable.store(r->one_of_many ? nothing_pending : stamp, std::memory_order_release);
 }
 
-log_figures log_get_figures(log *l) {
-    os::lock_guard guard(l->lock);
-    log_figures figures = l->figures;
-    figures.ring_bytes = l->ring.bytes;
-    figures.used_bytes = l->position - l->released_position;
-    if (l->gathering)
-        figures.used_bytes += l->gathering->payload;
+log_figures ring_figures(log_ring *r) {
+    os::lock_guard guard(r->lock);
+    log_figures figures = r->figures;
+    figures.ring_bytes = r->geometry.bytes;
+    figures.used_bytes = r->position - r->released_position;
+    if (r->gathering)
+        figures.used_bytes += r->gathering->payload;
+    figures.fullest_bytes = figures.used_bytes;
     return figures;
 }
 

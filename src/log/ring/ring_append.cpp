@@ -7,10 +7,10 @@
 namespace taiyen {
 
 // L1.
-void set_room(log *l, slot &s) {
-    uint64_t left = l->ring.bytes - s.from % l->ring.bytes;
-    uint64_t free = ring_end(l) - s.from;
-    uint64_t bytes = l->ring.frame_bytes_max;
+void set_room(log_ring *r, slot &s) {
+    uint64_t left = r->geometry.bytes - s.from % r->geometry.bytes;
+    uint64_t free = ring_end(r) - s.from;
+    uint64_t bytes = r->geometry.frame_bytes_max;
     s.limit = room_limit::buffer;
     if (left < bytes) {
         bytes = left;
@@ -24,195 +24,259 @@ void set_room(log *l, slot &s) {
 }
 
 // L3. That a turn is pending goes into the next session's start, for readers (L6).
-void seal(log *l) {
-    slot &s = *l->gathering;
-    l->gathering = nullptr;
-    uint64_t start = s.session_start && l->turn_pending ? next_front(l->ring, s.from) : s.from;
-    s.end = start + frame_bytes(l->ring, s.payload);
+void seal(log_ring *r) {
+    slot &s = *r->gathering;
+    r->gathering = nullptr;
+    uint64_t start = s.session_start && r->turn_pending ? next_front(r->geometry, s.from) : s.from;
+    s.end = start + frame_bytes(r->geometry, s.payload);
     s.state = frame_state::sealed;
-    l->position = s.end;
-    l->turn_pending = s.end % l->ring.bytes == 0;
+    r->position = s.end;
+    r->turn_pending = s.end % r->geometry.bytes == 0;
 }
 
-void seal_full(log *l) {
-    seal(l);
+void seal_full(log_ring *r) {
+    seal(r);
     wakes w;
-    note_thread(l, w);
+    note_thread(r, w);
     w.wake();
 }
 
 namespace {
 
-slot &gather(log *l) {
-    slot &s = slot_of(l, l->end++);
-    l->gathering = &s;
+slot &gather(log_ring *r) {
+    slot &s = slot_of(r, r->end++);
+    r->gathering = &s;
     s.state = frame_state::gathering;
     s.session_start = false;
     s.waited = false;
     s.committers = 0;
-    s.payload = 0;
-    s.session = l->session;
-    s.from = l->position;
-    s.first_sequence = l->counted + 1;
+    s.payload = r->geometry.claim_bytes;
+    s.session = r->session;
+    s.from = r->position;
+    s.first_sequence = r->counted + 1;
     s.last_sequence = 0;
-    set_room(l, s);
+    set_room(r, s);
     return s;
 }
 
 // ---- Sessions
 
 // Whether the ring has room for a session's start and all that is to be repeated, whatever frames it makes.
-bool has_room_for_session(const log *l) {
-    uint64_t free = ring_end(l) - l->position;
-    if (!l->repeated.size)
-        return free >= l->ring.block_bytes;
-    uint64_t frames = 4 + l->repeated.size / (l->ring.frame_bytes_max / 2);
-    uint64_t skipped = l->ring.frame_bytes_max / 2 + l->ring.block_bytes; // before the ring's end
-    return l->repeated.size + frames * (sizeof(frame_header_1) + l->ring.block_bytes) + skipped <= free;
+bool has_room_for_session(const log_ring *r) {
+    uint64_t free = ring_end(r) - r->position;
+    if (!r->repeated.size)
+        return free >= r->geometry.block_bytes;
+    uint64_t frames = 4 + r->repeated.size / (r->geometry.frame_bytes_max / 2);
+    uint64_t skipped = r->geometry.frame_bytes_max / 2 + r->geometry.block_bytes; // before the ring's end
+    return r->repeated.size + frames * (sizeof(frame_header_1) + r->geometry.claim_bytes + r->geometry.block_bytes) +
+               skipped <=
+           free;
 }
 
 // A slot is free.
-void begin_session(log *l, uint64_t sequence) {
-    slot &s = gather(l);
-    session_start_1 start{make_session(l->identity), l->session, sequence, l->turn_pending};
+void begin_session(log_ring *r, uint64_t sequence) {
+    slot &s = gather(r);
+    session_start_1 start{make_session(r->identity), r->session, sequence, r->turn_pending};
     memcpy(s.memory + sizeof(frame_header_1), &start, sizeof start);
     s.session_start = true;
     s.payload = sizeof start;
-    seal(l);
-    l->session = start.session;
-    l->session_pending = false;
+    seal(r);
+    r->session = start.session;
+    r->session_pending = false;
 }
 
 // What does not fit before the ring's end goes to its front, in a session of its own: thereby a reader can tell what
 // was written in which turn.
-bool has_room_for_turn(const log *l) {
-    return next_front(l->ring, l->position) + l->ring.block_bytes <= ring_end(l);
+bool has_room_for_turn(const log_ring *r) {
+    return next_front(r->geometry, r->position) + r->geometry.block_bytes <= ring_end(r);
 }
 
 // ---- Records
 
-bool is_repeating(const log *l) {
-    return l->repeated.done < l->repeated.size;
+bool is_repeating(const log_ring *r) {
+    return r->repeated.done < r->repeated.size;
 }
 
-size_t next_repeated_bytes(const log *l) {
+// How long the next one is, and how much further the sequence is behind it.
+struct repeated_record {
+    size_t bytes;
+    uint64_t step;
+};
+
+repeated_record next_repeated(const log_ring *r) {
+    const uint8_t *at = r->repeated.bytes + r->repeated.done;
+    const size_t left = r->repeated.size - r->repeated.done;
     size_t length = 0;
-    size_t taken = get_length(l->repeated.bytes + l->repeated.done, l->repeated.size - l->repeated.done, &length);
-    return taken + length;
+    size_t taken = get_length(at, left, &length);
+    uint64_t skipped = 0;
+    bool marked;
+    if (r->one_of_many)
+        taken += get_step(at + taken, left - taken, &skipped, &marked);
+    return {taken + length, skipped + 1};
 }
 
-void repeat_record(log *l, slot &s, size_t bytes) {
-    memcpy(s.memory + sizeof(frame_header_1) + s.payload, l->repeated.bytes + l->repeated.done, bytes);
-    s.payload += static_cast<uint32_t>(bytes);
-    s.last_sequence = ++l->counted;
-    l->repeated.done += bytes;
-    if (!is_repeating(l))
-        drop_repeated(l);
+void note_record(log_ring *r, slot &s, uint64_t sequence) {
+    if (r->one_of_many && s.last_sequence == 0)
+        s.first_sequence = sequence;
+    s.last_sequence = r->counted = sequence;
+}
+
+void repeat_record(log_ring *r, slot &s) {
+    const repeated_record next = next_repeated(r);
+    memcpy(s.memory + sizeof(frame_header_1) + s.payload, r->repeated.bytes + r->repeated.done, next.bytes);
+    s.payload += static_cast<uint32_t>(next.bytes);
+    note_record(r, s, r->counted + next.step);
+    r->repeated.done += next.bytes;
+    if (!is_repeating(r))
+        drop_repeated(r);
 }
 
 // The gathering frame cannot take more. False: nothing can until a snapshot frees space.
-bool make_way(log *l) {
-    slot &s = *l->gathering;
+bool make_way(log_ring *r) {
+    slot &s = *r->gathering;
     if (s.limit == room_limit::free_space)
         return false;
-    if (s.payload > 0) {
-        seal_full(l);
+    if (is_filled(r, s)) {
+        seal_full(r);
     } else {
-        l->gathering = nullptr;
-        --l->end;
+        r->gathering = nullptr;
+        --r->end;
     }
-    l->turn_pending = l->turn_pending || s.limit == room_limit::ring_end;
+    r->turn_pending = r->turn_pending || s.limit == room_limit::ring_end;
     return true;
 }
 
 // Starts a session if need be. False: there is no room. A slot is free.
-bool start_frames(log *l) {
-    if (l->session_pending) {
-        if (!has_room_for_session(l))
+bool start_frames(log_ring *r) {
+    if (r->session_pending) {
+        if (!has_room_for_session(r))
             return false;
-        l->counted = l->durable_sequence;
-        begin_session(l, l->durable_sequence);
-    } else if (l->turn_pending) {
-        if (!has_room_for_turn(l))
+        r->counted = r->durable_sequence;
+        begin_session(r, r->durable_sequence);
+    } else if (r->turn_pending) {
+        if (!has_room_for_turn(r))
             return false;
-        begin_session(l, l->counted);
+        begin_session(r, r->counted);
     } else {
-        gather(l);
+        gather(r);
     }
     return true;
 }
 
 // What make_room sees to, where there is nothing to do, as nearly always.
-bool has_room(const log *l, size_t bytes) {
-    const slot *s = l->gathering;
-    return s && s->payload + bytes <= s->payload_max && !is_repeating(l) && !l->broken.load(std::memory_order_relaxed);
+bool has_room(const log_ring *r, size_t bytes) {
+    const slot *s = r->gathering;
+    return s && s->payload + bytes <= s->payload_max && !is_repeating(r) && !is_broken(r);
 }
 
 } // namespace
 
-ty_status make_room(log *l, size_t bytes) {
+ty_status make_room(log_ring *r, size_t bytes) {
     for (;;) {
-        if (l->broken.load(std::memory_order_relaxed))
-            return broken_failure(l);
-        size_t wanted = is_repeating(l) ? next_repeated_bytes(l) : bytes;
-        if (slot *s = l->gathering) {
+        if (is_broken(r))
+            return broken_failure(r->all);
+        size_t wanted = is_repeating(r) ? next_repeated(r).bytes : bytes;
+        if (slot *s = r->gathering) {
             if (s->payload + wanted > s->payload_max) {
-                if (!make_way(l))
+                if (!make_way(r))
                     return TY_E_SPACE;
-            } else if (is_repeating(l)) {
-                repeat_record(l, *s, wanted);
+            } else if (is_repeating(r)) {
+                repeat_record(r, *s);
             } else {
                 return TY_OK;
             }
-        } else if (l->end - l->oldest < slot_count) {
-            if (!start_frames(l))
+        } else if (r->end - r->oldest < slot_count) {
+            if (!start_frames(r))
                 return TY_E_SPACE;
         } else {
-            can_write(l) ? write_next(l) : wait_for(l, l->oldest);
-            l->lock.lock();
+            can_write(r) ? write_next(r) : wait_for(r, r->oldest);
+            r->lock.lock();
         }
     }
 }
 
-size_t log_record_max(const log *l) {
-    return l->ring.frame_bytes_max / 2;
+namespace {
+
+uint8_t *end_of(const slot &s) {
+    return s.memory + sizeof(frame_header_1) + s.payload;
+}
+
+// Under the lock, which it gives up if it fails.
+ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool may_wait) {
+    const size_t reserved = length_bytes(bytes) + (r->one_of_many ? step_bytes_max : 0);
+    if (!has_room(r, reserved + bytes)) [[unlikely]] {
+        ty_status status = TY_E_BUSY;
+        if (may_wait || is_broken(r) || r->end - r->oldest < slot_count)
+            status = make_room(r, reserved + bytes);
+        if (status) {
+            r->lock.unlock();
+            return status;
+        }
+    }
+    r->reserved = reserved;
+    *place = end_of(*r->gathering) + reserved;
+    if (r->one_of_many) {
+        // L10: its sequence, that is still to be taken, is above all that are appended by now.
+        r->was_stable = r->stable.load(std::memory_order_relaxed) == nothing_pending;
+        if (r->was_stable)
+            r->stable.store(log_last(r->all), std::memory_order_relaxed);
+    }
+    return TY_OK;
+}
+
+// In the place that was reserved; gives up the lock.
+void end_append(log_ring *r, size_t bytes, uint64_t sequence, bool marked) {
+    wakes w;
+    if (bytes) {
+        slot &s = *r->gathering;
+        uint8_t *at = end_of(s), step[step_bytes_max];
+        const size_t length = length_bytes(bytes);
+        const size_t step_bytes = r->one_of_many ? put_step(step, sequence - r->counted - 1, marked) : 0;
+        const size_t taken = length + step_bytes;
+        if (taken < r->reserved)
+            memmove(at + taken, at + r->reserved, bytes);
+        put_length(at, bytes);
+        memcpy(at + length, step, step_bytes);
+        s.payload += static_cast<uint32_t>(taken + bytes);
+        note_record(r, s, sequence);
+        r->last.store(sequence, std::memory_order_release);
+        if (r->thread_asleep)
+            note_thread(r, w);
+    }
+    if (r->one_of_many && r->was_stable)
+        r->stable.store(bytes ? sequence - 1 : nothing_pending, std::memory_order_release);
+    r->lock.unlock();
+    if (w.thread)
+        w.wake();
+}
+
+} // namespace
+
+ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **place, log_turn turn) {
+    log_ring *r = l->rings + partition;
+    if (bytes > log_record_max(l))
+        return TY_E_SPACE;
+    if (turn == log_turn::wait)
+        r->lock.lock();
+    else if (!r->lock.try_lock())
+        return TY_E_BUSY;
+    return begin_append(r, bytes, place, turn == log_turn::wait);
+}
+
+void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t sequence, bool marked) {
+    end_append(l->rings + partition, bytes, sequence, marked);
 }
 
 ty_status log_append_begin(log *l, size_t bytes, uint8_t **place) {
     if (bytes > log_record_max(l))
         return TY_E_SPACE;
-    size_t reserved = length_bytes(bytes);
-    l->lock.lock();
-    if (!has_room(l, reserved + bytes)) [[unlikely]] {
-        if (ty_status status = make_room(l, reserved + bytes)) {
-            l->lock.unlock();
-            return status;
-        }
-    }
-    l->reserved = reserved;
-    *place = l->gathering->memory + sizeof(frame_header_1) + l->gathering->payload + reserved;
-    return TY_OK;
+    l->rings->lock.lock();
+    return begin_append(l->rings, bytes, place, true);
 }
 
 uint64_t log_append_end(log *l, size_t bytes) {
-    uint64_t sequence = l->last.load(std::memory_order_relaxed);
-    wakes w;
-    if (bytes) {
-        slot &s = *l->gathering;
-        uint8_t *at = s.memory + sizeof(frame_header_1) + s.payload;
-        size_t taken = length_bytes(bytes);
-        if (taken < l->reserved)
-            memmove(at + taken, at + l->reserved, bytes);
-        put_length(at, bytes);
-        s.payload += static_cast<uint32_t>(taken + bytes);
-        s.last_sequence = l->counted = ++sequence;
-        l->last.store(sequence, std::memory_order_release);
-        if (l->thread_asleep)
-            note_thread(l, w);
-    }
-    l->lock.unlock();
-    if (w.thread)
-        w.wake();
+    const uint64_t sequence = log_last(l) + (bytes != 0);
+    end_append(l->rings, bytes, sequence, false);
     return sequence;
 }
 

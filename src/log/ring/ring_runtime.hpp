@@ -1,4 +1,5 @@
-// Inside the ring: appends gather in frames in memory; who wants a record stable writes the frame that holds it.
+// Inside a log: its rings. In a ring appends gather in frames in memory; who wants a record stable writes the frame
+// that holds it.
 //
 //   gathering --(full, wanted, or a mark)--> sealed --write_next--> writing --end_write--> written --settle--> free
 //
@@ -8,7 +9,8 @@
 // Who waits does so on the word of its frame's slot, which changes when the frame is stable, when somebody who waits
 // for it must write, and when the log breaks. A stable record is seen without the lock.
 //
-// ring_append.cpp gathers, ring_write.cpp writes, waits and wakes, ring.cpp makes, ends, and frees space.
+// ring_append.cpp gathers, ring_write.cpp writes, waits and wakes, ring.cpp makes, ends, and frees space. log.cpp has
+// what is done with all rings of a log. Of their locks a thread holds one at a time.
 #pragma once
 
 #include "../frames/frames.hpp"
@@ -50,21 +52,21 @@ struct repeated_records {
     size_t size = 0;
     size_t room = 0;
     size_t done = 0;
+    uint64_t last = 0; // sequence of the last one
 };
 
-struct log {
+// L10: a ring of several that has nothing to be made stable holds nobody up.
+inline constexpr uint64_t nothing_pending = UINT64_MAX;
+
+struct alignas(64) log_ring {
     // Constant.
-    const ty_log_sink *sink;
-    const char *name;
-    ty_status (*check)(void *context);
-    void *context;
-    uint64_t identity;
-    ring_geometry ring;
+    log *all; // whose ring it is
+    bool one_of_many;
+    uint64_t identity; // ring_identity
+    ring_geometry geometry;
     uint8_t *memory;
     bool has_thread;
     os::thread thread;
-    bool has_vigil;
-    os::vigil vigil; // over who alone writes a frame that is waited for
 
     os::mutex lock{os::lock_rank::log}; // guards all that follows, but what is atomic
     slot slots[slot_count];
@@ -72,17 +74,19 @@ struct log {
     uint64_t oldest = 0;
     uint64_t next_write = 0;
     uint64_t end = 0;
+    uint64_t wanted = 0; // frames before it are to be written by the thread, where nobody else does
     uint64_t in_flight = 0;
-    uint64_t position;          // where the newest sealed frame ends
-    uint64_t released_position; // L1: nothing behind it is written over
-    uint64_t session;           // of the frame before `position`
-    bool session_pending;       // the next frame starts one, with durable_sequence
-    bool turn_pending = false;  // the next frame starts one, at the ring's front
+    uint64_t position;              // where the newest sealed frame ends
+    uint64_t released_position;     // L1: nothing behind it is written over
+    uint64_t released_sequence = 0; // a durable snapshot holds all records up to it
+    uint64_t session;               // of the frame before `position`
+    bool session_pending;           // the next frame starts one, with durable_sequence
+    bool turn_pending = false;      // the next frame starts one, at the ring's front
     uint64_t durable_sequence;
     repeated_records repeated;
     uint64_t counted; // the sequence by the session's count: repeated records count again
-    size_t reserved;  // between log_append_begin and log_append_end: bytes left for the length
-    ty_error error;   // why it is broken
+    size_t reserved;  // between log_append_begin and log_append_end: bytes left for the length, and the step;
+    bool was_stable;  // and whether all records were stable
     log_figures figures;
     uint32_t returning = 0; // committers of frames that became stable since a write began, who were not back since
     bool stopping = false;
@@ -92,18 +96,46 @@ struct log {
 
     std::atomic<uint32_t> drained_word{0};
     std::atomic<uint32_t> thread_word{0};
-    std::atomic<bool> broken{false};
-    std::atomic<uint64_t> last;
+    std::atomic<uint64_t> last; // the highest sequence appended
+    // All records of this ring up to it are stable. The only ring of a log: the last stable one. One of many: where
+    // some are not stable, the sequence before the first of them, or a lower one; nothing_pending where all are.
     std::atomic<uint64_t> stable;
     patience waiting;
 };
 
-inline slot &slot_of(log *l, uint64_t frame) {
-    return l->slots[frame % slot_count];
+struct log {
+    // Constant.
+    const ty_log_sink *sink;
+    const char *name;
+    ty_status (*check)(void *context);
+    void *context;
+    uint32_t count; // of rings
+    log_ring *rings;
+    bool has_vigil;
+    os::vigil vigil; // over who alone writes a frame that is waited for
+    std::atomic<bool> vigil_kept{false};
+
+    os::mutex error_lock{os::lock_rank::work_errors};
+    ty_error error; // why it is broken; guarded by error_lock
+    std::atomic<bool> broken{false};
+    std::atomic<uint64_t> stable_seen{0}; // by log_stable(), of several rings
+};
+
+inline slot &slot_of(log_ring *r, uint64_t frame) {
+    return r->slots[frame % slot_count];
 }
 
-inline uint64_t ring_end(const log *l) {
-    return l->released_position + l->ring.bytes;
+inline bool is_broken(const log_ring *r) {
+    return r->all->broken.load(std::memory_order_relaxed);
+}
+
+// Whether a slot's frame holds anything.
+inline bool is_filled(const log_ring *r, const slot &s) {
+    return s.payload > (s.session_start ? 0 : r->geometry.claim_bytes);
+}
+
+inline uint64_t ring_end(const log_ring *r) {
+    return r->released_position + r->geometry.bytes;
 }
 
 // Words to be changed under the lock, and their sleepers woken after it: who wakes needs it.
@@ -138,32 +170,49 @@ struct wakes {
 
 // ---- ring_write.cpp
 
-void note_thread(log *l, wakes &w);
-void note_everybody(log *l, wakes &w);
-bool can_write(log *l);
-ty_status broken_failure(const log *l);
+void note_thread(log_ring *r, wakes &w);
+void note_everybody(log_ring *r, wakes &w);
+bool can_write(log_ring *r);
+ty_status broken_failure(log *l);
+void break_log(log *l, ty_status status, uint64_t offset);
+void wake_everybody(log *l);
+// One of many: what `stable` says follows from its frames. Under the lock.
+void renew_stable(log_ring *r);
 // Who waits for the frame: a caller, or nobody, as the thread writes it.
 enum class waiting_for_it : bool { nobody, caller };
 // Writes the next frame; can_write() holds. Gives the lock up.
-void write_next(log *l, waiting_for_it who = waiting_for_it::caller);
+void write_next(log_ring *r, waiting_for_it who = waiting_for_it::caller);
 // Waits until something becomes of the frame. Gives the lock up.
-void wait_for(log *l, uint64_t frame);
-// The thread; its argument is the log.
+void wait_for(log_ring *r, uint64_t frame);
+// The thread; its argument is the ring.
 void *write_behind(void *argument);
+// The wait of a caller for one ring. own: it has appended there, and comes back to append again.
+ty_status ring_wait(log_ring *r, uint64_t sequence, bool own);
+// Has the ring's thread write what is not stable up to the sequence, where nobody does.
+void ring_ask(log_ring *r, uint64_t sequence);
 
 // ---- ring_append.cpp
 
 // How much the frame may hold: at most a buffer, not beyond the ring's end, and (L1) not beyond what the ring has free.
-void set_room(log *l, slot &s);
+void set_room(log_ring *r, slot &s);
 // L3: positions are given in the order in which frames are numbered and written.
-void seal(log *l);
-void seal_full(log *l); // and has the thread write it
+void seal(log_ring *r);
+void seal_full(log_ring *r); // and has the thread write it
 // Starts the session if need be, repeats what it must, and sees that the gathering frame has room for so many bytes.
 // The lock may be given up and taken again. TY_E_SPACE has no detail.
-ty_status make_room(log *l, size_t bytes);
+ty_status make_room(log_ring *r, size_t bytes);
 
 // ---- ring.cpp
 
-void drop_repeated(log *l);
+ty_status ring_set_up(log_ring *r, uint32_t partition, const log_options &options, const log_header_2 &header);
+void ring_destroy(log_ring *r);
+void ring_rest(log_ring *r);
+void ring_resume(log_ring *r);
+void drop_repeated(log_ring *r);
+log_mark ring_mark_now(log_ring *r);
+void ring_release(log_ring *r, const log_mark &mark, uint64_t stamp);
+// Up to the point where waiters may go on.
+void ring_continue(log_ring *r, const log_mark &mark, uint64_t stamp);
+log_figures ring_figures(log_ring *r);
 
 } // namespace taiyen

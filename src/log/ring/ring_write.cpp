@@ -1,6 +1,7 @@
 // Writing frames, waiting for them, and waking who waits.
 #include "ring_runtime.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace taiyen {
@@ -16,155 +17,187 @@ constexpr uint64_t return_ns_max = 20000;
 
 } // namespace
 
-void note_thread(log *l, wakes &w) {
-    if (!l->has_thread)
+void note_thread(log_ring *r, wakes &w) {
+    if (!r->has_thread)
         return;
-    l->thread_asleep = false;
-    l->thread_word.fetch_add(1, std::memory_order_relaxed);
-    w.thread = &l->thread_word;
+    r->thread_asleep = false;
+    r->thread_word.fetch_add(1, std::memory_order_relaxed);
+    w.thread = &r->thread_word;
 }
 
-void note_everybody(log *l, wakes &w) {
-    for (slot &s : l->slots)
+void note_everybody(log_ring *r, wakes &w) {
+    for (slot &s : r->slots)
         w.note_all(s);
 }
 
-bool can_write(log *l) {
-    if (l->next_write == l->end || l->broken.load(std::memory_order_relaxed))
+bool can_write(log_ring *r) {
+    if (r->next_write == r->end || is_broken(r))
         return false;
-    const slot &s = slot_of(l, l->next_write);
+    const slot &s = slot_of(r, r->next_write);
     uint64_t others_max = s.state == frame_state::gathering ? 0 : writes_in_flight_max - 1;
-    return s.payload > 0 && l->next_write - l->oldest <= others_max;
+    return is_filled(r, s) && r->next_write - r->oldest <= others_max;
 }
 
-ty_status broken_failure(const log *l) {
-    return failure(l->error.status, "write the log")
-        .at(l->name, l->error.offset)
-        .cause(l->error.system_error)
-        .remedy("a snapshot holds what the log could not take: free space or mend the disk, then commit again");
+// What is to be repeated and not in frames yet is not stable either.
+void renew_stable(log_ring *r) {
+    uint64_t stable = r->repeated.size ? r->durable_sequence : nothing_pending;
+    for (uint64_t n = r->oldest; n < r->end; ++n)
+        if (const slot &s = slot_of(r, n); s.last_sequence > r->released_sequence) {
+            stable = std::min(stable, std::max(s.first_sequence - 1, r->released_sequence));
+            break;
+        }
+    r->stable.store(stable, std::memory_order_release);
 }
 
 namespace {
 
 // L2: stable is what is written, with all before it.
-void settle(log *l, wakes &w) {
-    while (l->oldest < l->next_write && slot_of(l, l->oldest).state == frame_state::written) {
-        slot &s = slot_of(l, l->oldest);
-        if (s.last_sequence > l->stable.load(std::memory_order_relaxed))
-            l->stable.store(s.last_sequence, std::memory_order_release);
-        l->returning += s.committers;
+void settle(log_ring *r, wakes &w) {
+    while (r->oldest < r->next_write && slot_of(r, r->oldest).state == frame_state::written) {
+        slot &s = slot_of(r, r->oldest);
+        if (!r->one_of_many && s.last_sequence > r->stable.load(std::memory_order_relaxed))
+            r->stable.store(s.last_sequence, std::memory_order_release);
+        r->returning += s.committers;
         w.note_all(s);
-        ++l->oldest;
+        ++r->oldest;
     }
+    if (r->one_of_many)
+        renew_stable(r);
 }
 
 // If more may be written and somebody waits for it, one of these is to do it; else the thread.
-void pass_on(log *l, wakes &w) {
-    if (!can_write(l))
+void pass_on(log_ring *r, wakes &w) {
+    if (!can_write(r))
         return;
-    for (uint64_t n = l->next_write; n < l->end; ++n)
-        if (slot &s = slot_of(l, n); s.waited) {
+    for (uint64_t n = r->next_write; n < r->end; ++n)
+        if (slot &s = slot_of(r, n); s.waited) {
             w.note_one(s);
             return;
         }
-    if (slot_of(l, l->next_write).state == frame_state::sealed)
-        note_thread(l, w);
+    if (slot_of(r, r->next_write).state == frame_state::sealed || r->next_write < r->wanted)
+        note_thread(r, w);
 }
 
-void break_log(log *l, ty_status status, uint64_t offset, wakes &w) {
-    if (l->broken.load(std::memory_order_relaxed))
-        return;
-    ty_error_detail(&l->error);
-    if (l->error.status != status) { // a sink of the user's that says nothing
-        l->error = {};
-        l->error.status = status;
+void fill_header(const log_ring *r, slot &s, uint32_t unstable) {
+    if (r->one_of_many && !s.session_start) {
+        const frame_claim_3 claim{log_stable(r->all)}; // L9
+        memcpy(s.memory + sizeof(frame_header_1), &claim, sizeof claim);
     }
-    l->error.offset = offset;
-    l->broken.store(true, std::memory_order_release);
-    note_everybody(l, w);
-}
-
-void fill_header(const log *l, slot &s, uint32_t unstable) {
     frame_header_1 header{};
     header.shape = s.payload | unstable << 23 | (s.session_start ? frame_session_start_1 : 0);
     memcpy(s.memory, &header, sizeof header);
-    uint64_t sum = frame_checksum(l->identity, s.session_start ? 0 : s.session, s.from, s.memory, s.payload);
+    uint64_t sum = frame_checksum(r->identity, s.session_start ? 0 : s.session, s.from, s.memory, s.payload);
     header.checksum_low = static_cast<uint32_t>(sum);
     header.checksum_high = static_cast<uint32_t>(sum >> 32);
     memcpy(s.memory, &header, sizeof header);
 }
 
-void end_write(log *l, slot &s, uint64_t bytes, ty_status status, wakes &w) {
-    if (--l->in_flight == 0 && l->draining) {
-        l->drained_word.fetch_add(1, std::memory_order_relaxed);
-        w.drained = &l->drained_word;
+// Whether the log is of use still.
+bool end_write(log_ring *r, slot &s, uint64_t bytes, ty_status status, wakes &w) {
+    if (--r->in_flight == 0 && r->draining) {
+        r->drained_word.fetch_add(1, std::memory_order_relaxed);
+        w.drained = &r->drained_word;
     }
-    if (status && s.end > l->released_position) {
-        break_log(l, status, l->ring.offset + (s.end - bytes) % l->ring.bytes, w);
-        return;
+    if (status && s.end > r->released_position) {
+        break_log(r->all, status, r->geometry.offset + (s.end - bytes) % r->geometry.bytes);
+        return false;
     }
     s.state = frame_state::written;
-    l->figures.frames += 1;
-    l->figures.bytes += bytes;
-    settle(l, w);
-    pass_on(l, w);
+    r->figures.frames += 1;
+    r->figures.bytes += bytes;
+    settle(r, w);
+    pass_on(r, w);
+    return true;
 }
+
+// Where others wait, too, they keep the processors awake. A vigil is kept over one wait at a time.
+class write_watch {
+public:
+    write_watch(log_ring *r, const slot &s, waiting_for_it who)
+        : ring_(r),
+          timed_(r->all->has_vigil && who == waiting_for_it::caller && s.committers <= 1 && r->in_flight == 1),
+          watched_(timed_ && r->vigil_trial.wants_vigil()) {}
+    void begin() {
+        log &l = *ring_->all;
+        began_ns_ = timed_ ? os::now_ns() : 0;
+        if (!watched_ || l.vigil_kept.exchange(true, std::memory_order_acquire))
+            return;
+        kept_ = l.vigil.begin();
+        if (!kept_)
+            l.vigil_kept.store(false, std::memory_order_release);
+    }
+    void end() {
+        log &l = *ring_->all;
+        if (kept_) {
+            l.vigil.end();
+            l.vigil_kept.store(false, std::memory_order_release);
+        }
+        took_ns_ = timed_ ? os::now_ns() - began_ns_ : 0;
+    }
+    void note() { // under the lock
+        if (timed_)
+            ring_->vigil_trial.note(took_ns_);
+    }
+
+private:
+    log_ring *ring_;
+    const bool timed_, watched_;
+    bool kept_ = false;
+    uint64_t began_ns_ = 0, took_ns_ = 0;
+};
 
 } // namespace
 
-void write_next(log *l, waiting_for_it who) {
-    if (slot_of(l, l->next_write).state == frame_state::gathering)
-        seal(l);
-    slot &s = slot_of(l, l->next_write);
+void write_next(log_ring *r, waiting_for_it who) {
+    if (slot_of(r, r->next_write).state == frame_state::gathering)
+        seal(r);
+    slot &s = slot_of(r, r->next_write);
     uint32_t unstable = 0; // L3; what a durable snapshot holds does not count
-    for (uint64_t n = l->oldest; n < l->next_write; ++n)
-        unstable += slot_of(l, n).end > l->released_position;
+    for (uint64_t n = r->oldest; n < r->next_write; ++n)
+        unstable += slot_of(r, n).end > r->released_position;
     s.state = frame_state::writing;
-    l->returning = 0;
-    ++l->next_write;
-    ++l->in_flight;
-    // Where others wait, too, they keep the processors awake. A vigil is kept over one wait at a time.
-    const bool timed = l->has_vigil && who == waiting_for_it::caller && s.committers <= 1 && l->in_flight == 1;
-    const bool watched = timed && l->vigil_trial.wants_vigil();
-    l->lock.unlock();
+    r->returning = 0;
+    ++r->next_write;
+    ++r->in_flight;
+    write_watch watch(r, s, who);
+    r->lock.unlock();
 
-    fill_header(l, s, unstable);
-    uint64_t bytes = frame_bytes(l->ring, s.payload);
-    uint64_t offset = l->ring.offset + (s.end - bytes) % l->ring.bytes;
-    uint64_t began_ns = timed ? os::now_ns() : 0;
-    bool vigil_kept = watched && l->vigil.begin();
+    fill_header(r, s, unstable);
+    log &l = *r->all;
+    uint64_t bytes = frame_bytes(r->geometry, s.payload);
+    uint64_t offset = r->geometry.offset + (s.end - bytes) % r->geometry.bytes;
+    watch.begin();
     os::not_cancelable whole; // the sink may be the program's
-    ty_status status = l->sink->write(l->sink->context, offset, s.memory, bytes);
-    if (!status && l->check) // N3
-        status = l->check(l->context);
-    if (vigil_kept)
-        l->vigil.end();
-    uint64_t took_ns = timed ? os::now_ns() - began_ns : 0;
+    ty_status status = l.sink->write(l.sink->context, offset, s.memory, bytes);
+    if (!status && l.check) // N3
+        status = l.check(l.context);
+    watch.end();
 
     wakes w;
-    l->lock.lock();
-    if (timed)
-        l->vigil_trial.note(took_ns);
-    end_write(l, s, bytes, status, w);
-    l->lock.unlock();
+    r->lock.lock();
+    watch.note();
+    const bool good = end_write(r, s, bytes, status, w);
+    r->lock.unlock();
     w.wake();
+    if (!good)
+        wake_everybody(&l);
 }
 
-void wait_for(log *l, uint64_t frame) {
-    slot &s = slot_of(l, frame);
+void wait_for(log_ring *r, uint64_t frame) {
+    slot &s = slot_of(r, frame);
     s.waited = true;
     uint32_t seen = s.changed.now();
-    l->lock.unlock();
-    s.changed.wait(seen, l->waiting);
+    r->lock.unlock();
+    s.changed.wait(seen, r->waiting);
 }
 
 namespace {
 
 // Somebody wants the frame stable.
-void note_committer(log *l, uint64_t frame) {
-    ++slot_of(l, frame).committers;
-    if (l->returning > 0)
-        --l->returning;
+void note_committer(log_ring *r, uint64_t frame) {
+    ++slot_of(r, frame).committers;
+    if (r->returning > 0)
+        --r->returning;
 }
 
 // Whether to let others run before the frame that could be written now is.
@@ -173,21 +206,22 @@ struct gathering {
     uint64_t since_ns = 0;  // that they are so many
     bool ended = false;
 
-    bool goes_on(log *l) {
-        if (ended || l->returning == 0 || slot_of(l, l->next_write).state != frame_state::gathering)
+    bool goes_on(log_ring *r) {
+        if (ended || r->returning == 0 || slot_of(r, r->next_write).state != frame_state::gathering)
             return false;
         uint64_t now = os::now_ns();
-        if (l->returning != returning)
+        if (r->returning != returning)
             since_ns = now;
-        returning = l->returning;
+        returning = r->returning;
         return now - since_ns <= return_ns_max;
     }
     void end() { ended = true; }
 };
 
-uint64_t frame_of(log *l, uint64_t sequence) {
-    uint64_t n = l->oldest;
-    while (n + 1 < l->end && slot_of(l, n).last_sequence < sequence)
+// The last one that has records up to the sequence.
+uint64_t frame_of(log_ring *r, uint64_t sequence) {
+    uint64_t n = r->oldest;
+    while (n + 1 < r->end && slot_of(r, n).last_sequence < sequence && slot_of(r, n + 1).first_sequence <= sequence)
         ++n;
     return n;
 }
@@ -195,72 +229,79 @@ uint64_t frame_of(log *l, uint64_t sequence) {
 } // namespace
 
 void *write_behind(void *argument) {
-    log *l = static_cast<log *>(argument);
+    log_ring *r = static_cast<log_ring *>(argument);
     uint64_t due = 0; // what had been appended when it last looked
     for (;;) {
-        l->lock.lock();
-        if (l->stopping)
+        r->lock.lock();
+        if (r->stopping)
             break;
-        bool more = l->next_write < l->end && slot_of(l, l->next_write).payload > 0;
-        if (can_write(l)) {
-            slot &s = slot_of(l, l->next_write);
-            if (s.state == frame_state::sealed || s.first_sequence <= due) {
-                write_next(l, waiting_for_it::nobody);
+        bool more = r->next_write < r->end && is_filled(r, slot_of(r, r->next_write));
+        if (can_write(r)) {
+            slot &s = slot_of(r, r->next_write);
+            if (s.state == frame_state::sealed || s.first_sequence <= due || r->next_write < r->wanted) {
+                write_next(r, waiting_for_it::nobody);
                 continue;
             }
         }
-        uint32_t seen = l->thread_word.load(std::memory_order_relaxed);
-        uint64_t last = l->last.load(std::memory_order_relaxed);
-        l->thread_asleep = l->broken.load(std::memory_order_relaxed) || (!more && last == due);
-        uint64_t timeout = l->thread_asleep ? os::wait_for_ever : linger_ns;
+        uint32_t seen = r->thread_word.load(std::memory_order_relaxed);
+        uint64_t last = r->last.load(std::memory_order_relaxed);
+        r->thread_asleep = is_broken(r) || (!more && last == due);
+        uint64_t timeout = r->thread_asleep ? os::wait_for_ever : linger_ns;
         due = last;
-        l->lock.unlock();
-        os::wait_on(l->thread_word, seen, timeout);
+        r->lock.unlock();
+        os::wait_on(r->thread_word, seen, timeout);
     }
-    l->lock.unlock();
+    r->lock.unlock();
     return nullptr;
 }
 
-ty_status log_wait(log *l, uint64_t sequence) {
-    const uint64_t last = l->last.load(std::memory_order_acquire);
-    sequence = sequence < last ? sequence : last;
+ty_status ring_wait(log_ring *r, uint64_t sequence, bool own) {
+    const uint64_t last = r->last.load(std::memory_order_acquire);
+    if (!r->one_of_many && sequence > last)
+        sequence = last;
     gathering gathers;
-    bool noted = false;
-    while (l->stable.load(std::memory_order_acquire) < sequence) {
-        l->lock.lock();
-        if (l->stable.load(std::memory_order_relaxed) >= sequence) {
-            l->lock.unlock();
+    bool noted = !own;
+    while (r->stable.load(std::memory_order_acquire) < sequence) {
+        r->lock.lock();
+        if (r->stable.load(std::memory_order_relaxed) >= sequence) {
+            r->lock.unlock();
             return TY_OK;
         }
-        ty_status status = l->broken.load(std::memory_order_relaxed) ? broken_failure(l) : TY_OK;
-        if (!status && l->counted < sequence) // it is one to be repeated
-            status = make_room(l, 0);
+        ty_status status = is_broken(r) ? broken_failure(r->all) : TY_OK;
+        if (!status && r->repeated.size) // it may be one of these
+            status = make_room(r, 0);
         if (status) {
-            l->lock.unlock();
+            r->lock.unlock();
             return status;
         }
-        uint64_t frame = frame_of(l, sequence);
+        uint64_t frame = frame_of(r, sequence);
         if (!noted)
-            note_committer(l, frame);
+            note_committer(r, frame);
         noted = true;
-        if (frame < l->next_write || !can_write(l)) {
-            wait_for(l, frame);
-        } else if (gathers.goes_on(l)) {
-            l->lock.unlock();
-            if (!l->waiting.lets_others_run())
+        if (frame < r->next_write || !can_write(r)) {
+            wait_for(r, frame);
+        } else if (gathers.goes_on(r)) {
+            r->lock.unlock();
+            if (!r->waiting.lets_others_run())
                 gathers.end();
         } else {
-            write_next(l);
+            write_next(r);
         }
     }
     return TY_OK;
 }
 
-void log_break(log *l, ty_status status) {
+void ring_ask(log_ring *r, uint64_t sequence) {
+    if (r->stable.load(std::memory_order_acquire) >= sequence)
+        return;
     wakes w;
-    l->lock.lock();
-    break_log(l, status, UINT64_MAX, w);
-    l->lock.unlock();
+    r->lock.lock();
+    if (r->stable.load(std::memory_order_relaxed) < sequence && !r->repeated.size) {
+        r->wanted = std::max(r->wanted, frame_of(r, sequence) + 1);
+        if (r->next_write < r->wanted && can_write(r))
+            note_thread(r, w);
+    }
+    r->lock.unlock();
     w.wake();
 }
 

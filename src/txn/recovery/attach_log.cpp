@@ -17,7 +17,8 @@ bool holds_nothing(const ty_log_sink &sink, const char *name, const log_header_2
     memcpy(identity.heap, header.heap_identity, sizeof identity.heap);
     identity.log = header.log_identity;
     log_contents contents{};
-    return log_scan(sink, name, identity, {}, {}, &contents) == TY_OK && contents.frames == 0;
+    const log_marks begin{0, partitions_of(header)};
+    return log_scan(sink, name, identity, begin, {}, &contents) == TY_OK && contents.frames == 0;
 }
 
 ty_status refuse_stray(const log_place &place) {
@@ -78,17 +79,17 @@ ty_status check_apart(const log_place &place, const char *heap_path) {
 }
 
 // The file under another name, then under its own.
-ty_status make_file(log_place &place, const log_identity &identity, const log_open_2 &open) {
+ty_status make_file(log_place &place, const log_identity &identity, const log_open_2 &open, const log_shape &shape) {
     const ty_open_options &options = *place.options;
     const ty_storage &storage = *options.storage;
     char *creation_path = path_with(place.path, creation_suffix);
     if (!creation_path)
         return TY_E_MEMORY;
-    uint64_t bytes = options.log_bytes ? options.log_bytes : log_bytes_default;
+    uint64_t bytes = shape.bytes ? shape.bytes : options.log_bytes ? options.log_bytes : log_bytes_default;
     ty_log_sink *sink = nullptr;
     ty_status status =
         file_sink_make(creation_path, bytes / TY_STORAGE_BLOCK * TY_STORAGE_BLOCK, storage, place.image, &sink);
-    if (!status && !(status = log_format(*sink, identity, open)))
+    if (!status && !(status = log_format(*sink, identity, open, shape.partitions)))
         status = os::call_whole(storage.rename, storage.context, creation_path, place.path);
     if (status && sink) {
         ty_error error;
@@ -188,12 +189,12 @@ ty_status place_check(log_place &place, const log_identity &identity, bool writa
     return ours || left_by_creation(place, header) ? TY_OK : refuse_other_heap(place, header);
 }
 
-ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open) {
+ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open, const log_shape &shape) {
     if (place.options->log)
-        return log_format(*place.sink, identity, open);
+        return log_format(*place.sink, identity, open, shape.partitions);
     sink_destroy(place.own);
     place.sink = place.own = nullptr;
-    return make_file(place, identity, open);
+    return make_file(place, identity, open, shape);
 }
 
 ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older) {

@@ -28,7 +28,7 @@ ty_status close_with_log(txn_runtime &rt) {
         automatic_destroy(rt);
         // X11: the log's thread, whose check looks at the image, ends before the image does.
         log_rest(rt.log);
-        image_mark mark = mark_of(log_mark_now(rt.log));
+        image_mark mark = mark_of(log_marks_now(rt.log));
         status = image_close(heap, &mark);
     }
     if (!status) {

@@ -17,8 +17,8 @@ void kept_records::destroy() {
     whole_ = false;
 }
 
-void kept_records::add(uint64_t position, const uint8_t *bytes, size_t size) {
-    size_t wanted = sizeof(record_head) + padded(size);
+void kept_records::add(const log_record &record) {
+    size_t wanted = sizeof(record_head) + padded(record.size);
     if (!whole_)
         return;
     if (wanted > limit_ - size_ || memory_.provide(size_ + wanted) != TY_OK) {
@@ -26,9 +26,9 @@ void kept_records::add(uint64_t position, const uint8_t *bytes, size_t size) {
         return;
     }
     char *at = memory_.as<char>() + size_;
-    const record_head head{position, size};
+    const record_head head{record.sequence, record.position, record.size};
     memcpy(at, &head, sizeof head);
-    memcpy(at + sizeof head, bytes, size);
+    memcpy(at + sizeof head, record.bytes, record.size);
     size_ += wanted;
 }
 

@@ -15,18 +15,19 @@ public:
     void create();
     void destroy(); // also of what was never created
 
-    void add(uint64_t position, const uint8_t *bytes, size_t size);
+    void add(const log_record &record);
     // Whether all that were added are there.
     bool whole() const { return whole_; }
 
-    // For each record, in order, until the status is not TY_OK: record(position, bytes, size). There are 8 readable
-    // bytes before each.
+    // For each record, in order, until the status is not TY_OK: record(log_record). There are 8 readable bytes
+    // before each.
     template <class Record>
     ty_status each(Record record) const {
         for (const char *at = memory_.as<char>(), *end = at + size_; at != end;) {
             const auto &head = *reinterpret_cast<const record_head *>(at);
             if (ty_status status =
-                    record(head.position, reinterpret_cast<const uint8_t *>(at) + sizeof head, size_t{head.size}))
+                    record(log_record{head.sequence, head.position, reinterpret_cast<const uint8_t *>(at) + sizeof head,
+                                      size_t{head.size}, 0, false}))
                 return status;
             at += sizeof head + padded(head.size);
         }
@@ -35,6 +36,7 @@ public:
 
 private:
     struct record_head {
+        uint64_t sequence;
         uint64_t position;
         uint64_t size;
     };

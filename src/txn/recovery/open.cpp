@@ -29,14 +29,16 @@ struct opening {
     log_open_2 named{}; // by the heap's image
     log_header_2 found{};
     io_buffer buffer; // for the log's header
-    log_mark from{};
+    log_marks from{};
     replay_plan plan{};
     bool attached = false;
     bool recreated = false;
     bool detaches = false;
-    bool dropped = false; // the heap has no log any more, and the one that it had was not needed
-    bool makes = false;   // a log
-    bool made = false;    // its file: of no use if the open fails
+    bool dropped = false;  // the heap has no log any more, and the one that it had was not needed
+    bool makes = false;    // a log
+    log_shape shape{};     // of the one that it makes
+    bool reshaped = false; // the log is made anew with other partitions
+    bool made = false;     // its file: of no use if the open fails
     bool replayed = false;
     ty_heap *heap = nullptr; // from start on
     uint64_t replay_ns = 0;
@@ -49,16 +51,27 @@ struct opening {
     }
 };
 
-void want_log(opening &state, uint64_t *log_identity) {
+// partitions: as it had until now, where the options say nothing.
+void want_log(opening &state, uint32_t partitions, image_log_choice *choice) {
     os::random_bytes(&state.identity.log, sizeof state.identity.log);
     state.identity.log |= 1; // not 0
     state.makes = true;
-    *log_identity = state.identity.log;
+    state.shape.partitions = state.options.log_partitions ? state.options.log_partitions : partitions;
+    *choice = {state.identity.log, state.shape.partitions};
+}
+
+// The log begins anew: nothing is read.
+void begin_log(opening &state, uint64_t sequence, uint32_t partitions) {
+    state.from = mark_of(mark_at_begin(sequence, partitions));
+    state.plan.contents.end = state.plan.contents.tail = state.from;
+    state.plan.contents.highest = sequence;
 }
 
 // The heap was closed in order, and its log is not there, or is one that an open had made when it died before the
 // header named it.
-void replace_log(opening &state, bool missing, uint64_t other, uint64_t *log_identity) {
+void replace_log(opening &state, const image_log &told, bool missing, uint64_t other, image_log_choice *choice) {
+    const uint32_t partitions = static_cast<uint32_t>(told.mark.count), wanted = state.options.log_partitions;
+    begin_log(state, told.mark.stamp, wanted ? wanted : partitions);
     if (state.read_only()) {
         place_destroy(state.place); // nothing to read
         return;
@@ -66,32 +79,63 @@ void replace_log(opening &state, bool missing, uint64_t other, uint64_t *log_ide
     if (state.options.kind == TY_SNAPSHOT) { // it need not be made to be taken away
         place_destroy(state.place);
         state.dropped = true;
-        *log_identity = 0;
+        *choice = {};
         return;
     }
-    state.recreated = true;
-    if (missing)
-        want_log(state, log_identity);
-    else
-        state.identity.log = *log_identity = other;
+    const uint32_t there = missing ? 0 : partitions_of(state.found);
+    state.recreated = !state.reshaped;
+    if (missing || (wanted && wanted != there)) {
+        want_log(state, partitions, choice);
+        return;
+    }
+    begin_log(state, told.mark.stamp, there);
+    state.identity.log = other;
+    *choice = {other, there};
+}
+
+// Whether the log is to have another number of partitions than it has.
+bool is_to_be_reshaped(const opening &state) {
+    return !state.read_only() && state.options.kind != TY_SNAPSHOT && state.options.log_partitions &&
+           state.options.log_partitions != partitions_of(state.found);
+}
+
+ty_status reshape_log(opening &state, const image_log &told, image_log_choice *choice) {
+    const uint32_t partitions = partitions_of(state.found);
+    if (!told.closed)
+        return failure(TY_E_UNSUPPORTED, "open a log of %u partition%s as one of %u: the heap was not closed in order",
+                       partitions, plural(partitions), state.options.log_partitions)
+            .at(state.place.path)
+            .remedy("open it without the option log_partitions and close it first");
+    const uint64_t bytes = state.place.sink->size_bytes;
+    const uint64_t least = log_bytes_min(state.place.sink->block_bytes, state.options.log_partitions);
+    if (bytes < least)
+        return failure(TY_E_ARGUMENT, "open a log of %llu bytes as one of %u partitions", (unsigned long long)bytes,
+                       state.options.log_partitions)
+            .at(state.place.path)
+            .remedy("that takes %llu bytes; open the heap as TY_SNAPSHOT, then as TY_TRANSACTIONAL with log_bytes",
+                    (unsigned long long)least);
+    state.reshaped = true;
+    state.shape.bytes = bytes;
+    replace_log(state, told, true, 0, choice);
+    return TY_OK;
 }
 
 // A heap of format version 1 was closed in order: its log holds nothing that counts.
-ty_status find_old_log(opening &state, const image_log &told, uint64_t *log_identity) {
-    state.from = {0, 0, told.mark.sequence};
-    state.plan.contents.end = state.plan.contents.tail = state.from;
+ty_status find_old_log(opening &state, const image_log &told, image_log_choice *choice) {
     if (!state.read_only() && state.options.kind != TY_SNAPSHOT)
         if (ty_status status = place_check(state.place, state.identity))
             return status;
-    replace_log(state, true, 0, log_identity);
+    replace_log(state, told, true, 0, choice);
     return TY_OK;
 }
 
 // As the image does with its own.
 ty_status check_counters(const opening &state) {
     const log_header_2 &header = state.found;
-    const log_mark &end = state.plan.contents.end;
-    const uint64_t highest = std::max({header.number, header.open.number, end.position, end.sequence});
+    const log_contents &contents = state.plan.contents;
+    uint64_t highest = std::max({header.number, header.open.number, contents.highest});
+    for (uint32_t p = 0; p < contents.end.count; ++p)
+        highest = std::max(highest, contents.end.at[p].position);
     if (highest <= log_counter_begin_max_2)
         return TY_OK;
     return failure(TY_E_DAMAGED, "write to a heap with a number that no heap comes to, in its log")
@@ -100,27 +144,27 @@ ty_status check_counters(const opening &state) {
 }
 
 // The log of a heap that has one: what stands in it is known, or the open is refused.
-ty_status find_log(opening &state, const image_log &told, uint64_t *log_identity) {
+ty_status find_log(opening &state, const image_log &told, image_log_choice *choice) {
     if (told.version_1)
-        return find_old_log(state, told, log_identity);
+        return find_old_log(state, told, choice);
     log_fit fit = log_fit::fits;
     uint64_t other = 0;
     ty_status status = place_find(state.place, state.identity, told, !state.read_only(), &state.found, &fit, &other);
     if (status)
         return status;
     if (fit != log_fit::fits) {
-        state.from = {0, 0, told.mark.sequence};
-        state.plan.contents.end = state.plan.contents.tail = state.from;
-        replace_log(state, fit != log_fit::unused, other, log_identity);
+        replace_log(state, told, fit != log_fit::unused, other, choice);
         return TY_OK;
     }
+    if (is_to_be_reshaped(state))
+        return reshape_log(state, told, choice);
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
     if ((status = replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan)))
         return status;
     return state.read_only() ? replay_check_fits(state.place, state.plan) : check_counters(state);
 }
 
-ty_status check_log(void *context, const image_log &told, bool created, uint64_t *log_identity) {
+ty_status check_log(void *context, const image_log &told, bool created, image_log_choice *choice) {
     auto &state = *static_cast<opening *>(context);
     memcpy(state.identity.heap, told.heap_identity, sizeof state.identity.heap);
     state.identity.log = told.log_identity;
@@ -130,9 +174,8 @@ ty_status check_log(void *context, const image_log &told, bool created, uint64_t
             return status;
     state.named = open_of(told.open);
     state.from = mark_of(told.mark);
-    state.plan.contents.end = state.plan.contents.tail = state.from;
     if (told.log_identity)
-        return find_log(state, told, log_identity);
+        return find_log(state, told, choice);
     if (!created)
         if (ty_status status = place_check_not_newer(state.place, told))
             return status;
@@ -145,7 +188,8 @@ ty_status check_log(void *context, const image_log &told, bool created, uint64_t
     if (ty_status status = place_check(state.place, state.identity))
         return status;
     state.attached = !created;
-    want_log(state, log_identity);
+    want_log(state, 1, choice);
+    begin_log(state, told.mark.stamp, state.shape.partitions);
     return TY_OK;
 }
 
@@ -153,7 +197,7 @@ ty_status make_log(void *context) {
     auto &state = *static_cast<opening *>(context);
     if (!state.makes)
         return state.place.sink ? place_settle(state.place, state.found) : TY_OK;
-    if (ty_status status = place_make(state.place, state.identity, state.named))
+    if (ty_status status = place_make(state.place, state.identity, state.named, state.shape))
         return status;
     state.made = !state.options.log;
     return TY_OK;
@@ -224,6 +268,7 @@ ty_status start_log(opening &state, txn_runtime &rt) {
     options.start = state.from;
     options.end = state.plan.contents.end;
     options.tail = state.plan.contents.tail;
+    options.highest = state.plan.contents.highest;
     options.thread = rt.threads;
     options.check = [](void *heap) { return image_check_files(static_cast<ty_heap *>(heap)); };
     options.context = rt.heap;
@@ -232,15 +277,29 @@ ty_status start_log(opening &state, txn_runtime &rt) {
     return snapshots_create(rt);
 }
 
-// Nothing can fail any more.
+// The open cannot fail any more, but for what settle_partitions does.
 void hand_over(opening &state, txn_runtime &rt) {
-    if (state.plan.snapshot.session)
+    if (state.plan.has_snapshot)
         log_release(rt.log, state.plan.snapshot);
     rt.sink = state.place.sink;
     rt.own_sink = state.place.own;
     rt.log_path = state.place.path;
     state.place = {};
     snapshots_begin(rt);
+}
+
+// X21: what was left out of the log is before the mark of a durable snapshot before anything is appended; so are marked
+// records that were taken without those before them. And what was believed is durable in all partitions, since a commit
+// may wait for its own alone.
+ty_status settle_partitions(const opening &state, txn_runtime &rt) {
+    const log_contents &contents = state.plan.contents;
+    uint64_t epoch = 0;
+    if (contents.end.count == 1)
+        return TY_OK;
+    if (contents.left_out == 0 && contents.behind_gap == 0)
+        return make_stable(rt, log_last(rt.log));
+    ty_status status = txn_snapshot_start(rt.heap, &epoch);
+    return status ? status : txn_snapshot_wait(rt.heap, epoch);
 }
 
 // Everything is in a snapshot before the header says that there is no log; only then does the log go.
@@ -288,7 +347,7 @@ ty_status finish_open(opening &state, ty_heap **heap) {
         return detach(state, rt);
     if (!state.read_only()) {
         hand_over(state, rt);
-        return TY_OK;
+        return settle_partitions(state, rt);
     }
     if (ty_status status = image_freeze(heap))
         return status;
@@ -304,16 +363,20 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     report.log_recreated = state.recreated;
     report.replayed_transactions = contents.records;
     report.replayed_bytes = contents.record_bytes;
-    report.sequence = contents.end.sequence;
+    report.sequence = contents.highest;
     report.duration_ns = os::now_ns() - state.started_ns;
-    char replayed[64] = "";
+    char replayed[64] = "", left_out[80] = "";
     if (contents.records)
         snprintf(replayed, sizeof replayed, "; %llu transaction%s replayed from the log",
                  (unsigned long long)contents.records, plural(contents.records));
+    if (contents.left_out)
+        snprintf(left_out, sizeof left_out, "; %llu not acknowledged left out, behind one that is missing",
+                 (unsigned long long)contents.left_out);
     size_t length = strlen(report.text);
-    snprintf(report.text + length, sizeof report.text - length, "%s%s%s%s", replayed,
+    snprintf(report.text + length, sizeof report.text - length, "%s%s%s%s%s%s", replayed, left_out,
              state.attached ? "; a log was attached" : "", state.detaches ? "; the log was detached" : "",
-             state.recreated ? "; the log was missing or old, and not needed" : "");
+             state.recreated ? "; the log was missing or old, and not needed" : "",
+             state.reshaped ? "; the log was made anew with other partitions" : "");
 }
 
 void add_dropped_log(ty_report &report) {

@@ -29,9 +29,14 @@ void place_destroy(log_place &place); // the file is closed, not removed
 ty_status place_open(log_place &place, bool writable);
 // Whether a log may be made there: TY_E_MISMATCH if what is there may be needed. Changes nothing.
 ty_status place_check(log_place &place, const log_identity &identity, bool writable = true);
+// What a log is made of.
+struct log_shape {
+    uint64_t bytes; // of its file; 0: as the options say
+    uint32_t partitions;
+};
 // Makes a log that holds nothing, after place_check or where place_open found nothing: whole before it has its name.
 // Failing, it leaves none.
-ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open);
+ty_status place_make(log_place &place, const log_identity &identity, const log_open_2 &open, const log_shape &shape);
 // Whether the log is of the open that the heap's image names. Else the open is refused, unless the heap was closed in
 // order and the log is older: then it is of no consequence.
 ty_status place_check_open(const log_place &place, const log_header_2 &header, const image_log &told, bool *older);
@@ -64,30 +69,25 @@ struct replay_plan {
     page_copier pages;   // that records write to
     uint64_t words;      // that they do
     uint64_t operations; // and procedures
-    log_mark snapshot;   // the last one taken during the replay; session 0: none was
+    log_marks snapshot;  // the last one taken during the replay
+    bool has_snapshot;
 };
 // Of fewer bytes of records a second thread is not worth its start. Tests lower it.
 inline uint64_t replay_helper_min_bytes = uint64_t{256} << 10;
 // The heap's memory, where it is there already, is not changed; pages of it may be copied.
-ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, const image_log &told,
-                      bool threads, replay_plan *plan);
+ty_status replay_scan(const log_place &place, const log_identity &identity, const log_marks &from,
+                      const image_log &told, bool threads, replay_plan *plan);
 // TY_E_MEMORY where the pages that records write to are more than memory may hold: for a heap that is opened for
 // reading.
 ty_status replay_check_fits(const log_place &place, const replay_plan &plan);
 // Whether memory has no room for all pages that records write to: then snapshots are taken on the way.
 bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan);
 // Brings the heap's memory to the end of what was scanned. writes: snapshots may be taken.
-ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from, bool writes,
-                     replay_plan &plan);
+ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_marks &from,
+                     bool writes, replay_plan &plan);
 
 inline log_open_2 open_of(const open_identity_2 &open) {
     return {open.number, open.random};
-}
-inline log_mark mark_of(const image_mark &mark) {
-    return {mark.position, mark.session, mark.sequence};
-}
-inline image_mark mark_of(const log_mark &mark) {
-    return {mark.position, mark.session, mark.sequence};
 }
 
 } // namespace taiyen

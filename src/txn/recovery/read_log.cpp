@@ -80,17 +80,21 @@ struct entry_teller {
         return TY_E_DAMAGED;
     }
 
-    static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+    static ty_status record(void *context, const log_record &record) {
         auto &self = *static_cast<entry_teller *>(context);
-        self.entry.sequence = sequence;
-        self.entry.position = position;
-        ty_status status = self.tell(TY_LOG_TRANSACTION, 0, size, nullptr);
+        self.entry.sequence = record.sequence;
+        self.entry.position = record.position;
+        self.entry.partition = static_cast<uint16_t>(record.partition);
+        self.entry.marked = record.marked;
+        self.info->in_partition[record.partition].transactions += 1;
+        self.info->in_partition[record.partition].record_bytes += record.size;
+        ty_status status = self.tell(TY_LOG_TRANSACTION, 0, record.size, nullptr);
         if (!status)
-            status = record_decode(bytes, size, self.scope, self);
+            status = record_decode(record.bytes, record.size, self.scope, self);
         if (status == TY_E_DAMAGED)
             return failure(TY_E_DAMAGED, "read transaction %llu: its record makes no sense",
-                           (unsigned long long)sequence)
-                .at(self.name, position)
+                           (unsigned long long)record.sequence)
+                .at(self.name, record.position)
                 .remedy("restore the heap's files from a backup");
         return status;
     }
@@ -109,6 +113,18 @@ void take_header(const log_header_2 &header, ty_log_info *info) {
     info->log_identity = header.log_identity;
     info->size_bytes = header.ring_bytes;
     info->block_bytes = header.block_bytes;
+    info->partitions = partitions_of(header);
+}
+
+// Of all partitions, and of each.
+void take_contents(const log_contents &contents, ty_log_info *info) {
+    info->end_position = contents.end.at[0].position;
+    for (uint32_t p = 0; p < contents.end.count; ++p)
+        info->in_partition[p].end_position = contents.end.at[p].position;
+    info->transactions = contents.records;
+    info->frames = contents.frames;
+    info->record_bytes = contents.record_bytes;
+    info->left_out = contents.left_out;
 }
 
 // What an open would replay. in_use: the heap, by a writer, so that what is read is of different moments.
@@ -119,8 +135,10 @@ ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, cons
     if (ty_status status = log_check(*place.sink, place.path, &identity, &header))
         return status;
     info->of_heap = true;
-    info->start_position = info->end_position = known.mark.position;
-    info->first_sequence = known.mark.sequence + 1;
+    info->start_position = info->end_position = known.mark.at[0].position;
+    for (uint64_t p = 0; p < known.mark.count; ++p)
+        info->in_partition[p].start_position = info->in_partition[p].end_position = known.mark.at[p].position;
+    info->first_sequence = known.mark.stamp + 1;
     bool older = false; // of no consequence
     if (ty_status status = heap.in_use ? TY_OK : place_check_open(place, header, known, &older); status || older)
         return status;
@@ -132,12 +150,11 @@ ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, cons
                         callback,
                         context};
     log_contents contents{};
-    ty_status status =
-        log_scan(*place.sink, place.path, identity, mark_of(known.mark), {&teller, entry_teller::record}, &contents);
-    info->end_position = contents.end.position;
-    info->transactions = contents.records;
-    info->frames = contents.frames;
-    info->record_bytes = contents.record_bytes;
+    log_reader reader{&teller, entry_teller::record};
+    reader.in_use = heap.in_use;
+    ty_status status = log_scan(*place.sink, place.path, identity, mark_of(known.mark), reader, &contents);
+    if (!status || teller.stopped)
+        take_contents(contents, info);
     return teller.stopped ? TY_OK : status;
 }
 

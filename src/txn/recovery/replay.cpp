@@ -51,11 +51,11 @@ struct record_check {
     }
     ty_status zeros(uint64_t first, uint64_t count) { return words(first, count, nullptr); }
 
-    static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+    static ty_status record(void *context, const log_record &record) {
         auto &self = *static_cast<record_check *>(context);
-        ty_status status = record_decode_in_place(bytes, size, self.scope, self);
-        self.plan->records.add(position, bytes, size);
-        return status == TY_E_DAMAGED ? bad_record(self.name, sequence, position) : status;
+        ty_status status = record_decode_in_place(record.bytes, record.size, self.scope, self);
+        self.plan->records.add(record);
+        return status == TY_E_DAMAGED ? bad_record(self.name, record.sequence, record.position) : status;
     }
 };
 
@@ -169,23 +169,20 @@ struct record_reader {
     step_writer writer;
     record_scope scope;
 
-    static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+    static ty_status record(void *context, const log_record &record) {
         auto &self = *static_cast<record_reader *>(context);
-        self.writer.begin_record(sequence, position);
-        ty_status status = record_decode_in_place(bytes, size, self.scope, self.writer);
+        self.writer.begin_record(record.sequence, record.position);
+        ty_status status = record_decode_in_place(record.bytes, record.size, self.scope, self.writer);
         return status == TY_E_DAMAGED ? self.writer.damage() : status;
     }
     // Of records that are gone when it returns.
-    static ty_status passing(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+    static ty_status passing(void *context, const log_record &one) {
         auto &self = *static_cast<record_reader *>(context);
-        ty_status status = record(context, sequence, position, bytes, size);
+        ty_status status = record(context, one);
         return !status && self.writer.has_others() ? self.writer.hand_over() : status;
     }
     ty_status kept(const replay_plan &plan) {
-        uint64_t sequence = plan.contents.end.sequence - plan.contents.records;
-        ty_status status = plan.records.each([&](uint64_t position, const uint8_t *bytes, size_t size) {
-            return record(this, ++sequence, position, bytes, size);
-        });
+        ty_status status = plan.records.each([&](const log_record &one) { return record(this, one); });
         return status ? status : writer.hand_over(true);
     }
 };
@@ -193,15 +190,14 @@ struct record_reader {
 struct log_source {
     const log_place &place;
     const log_identity &identity;
-    log_mark from;
+    const log_marks &from;
 };
 
 ty_status replay_again(record_reader &reader, const log_source &source, const log_reader &how,
                        const replay_plan &plan) {
     log_contents contents{};
-    const log_mark &end = plan.contents.end;
     ty_status status = log_scan(*source.place.sink, source.place.path, source.identity, source.from, how, &contents);
-    if (!status && memcmp(&contents.end, &end, sizeof end))
+    if (!status && !(contents.end == plan.contents.end))
         return failure(TY_E_IO, "replay the log: it reads as another than a moment ago")
             .at(source.place.path)
             .remedy("check the disk");
@@ -217,16 +213,16 @@ public:
                                                                                   reader.scope} {}
 
     ty_status create() { return stage_.pages.create(heap_limit(rt_.heap) / os::page_bytes, false, nullptr, 0); }
-    log_reader how() { return {this, record, &plan_.contents.end, rt_.threads, frame}; }
+    log_reader how() { return {this, record, &plan_.contents.end, rt_.threads, false, frame}; }
 
 private:
-    static ty_status record(void *context, uint64_t sequence, uint64_t position, const uint8_t *bytes, size_t size) {
+    static ty_status record(void *context, const log_record &one) {
         auto &self = *static_cast<stage_reader *>(context);
-        ty_status status = record_check::record(&self.check_, sequence, position, bytes, size);
-        return status ? status : record_reader::passing(&self.reader_, sequence, position, bytes, size);
+        ty_status status = record_check::record(&self.check_, one);
+        return status ? status : record_reader::passing(&self.reader_, one);
     }
     // An operation writes to some page, too.
-    static ty_status frame(void *context, const log_mark &here) {
+    static ty_status frame(void *context, const log_marks &here) {
         auto &self = *static_cast<stage_reader *>(context);
         if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_)
             return TY_OK;
@@ -236,13 +232,14 @@ private:
         return status;
     }
     // One that fails leaves the pages in memory, dirty, for the next one. The open need not fail for it.
-    void take_snapshot(const log_mark &here) {
+    void take_snapshot(const log_marks &here) {
         const image_mark mark = mark_of(here);
         uint64_t epoch = 0;
         heap_restore_end(rt_.heap);
         ty_status status = image_snapshot_start(rt_.heap, &mark, nullptr, &epoch);
         if (!status && !(status = image_snapshot_wait(rt_.heap, epoch))) {
             plan_.snapshot = here;
+            plan_.has_snapshot = true;
             status = image_ease(rt_.heap);
         }
         heap_restore_begin(rt_.heap);
@@ -349,8 +346,8 @@ ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, const repl
 
 } // namespace
 
-ty_status replay_scan(const log_place &place, const log_identity &identity, log_mark from, const image_log &told,
-                      bool threads, replay_plan *plan) {
+ty_status replay_scan(const log_place &place, const log_identity &identity, const log_marks &from,
+                      const image_log &told, bool threads, replay_plan *plan) {
     uint64_t pages = told.limit_bytes / os::page_bytes;
     char *memory = told.heap ? static_cast<char *>(heap_base(told.heap)) : nullptr;
     uint64_t used_pages = told.heap ? heap_used_bytes(told.heap) / os::page_bytes : 0;
@@ -378,8 +375,8 @@ bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan) {
     return plan.pages.noted() * os::page_bytes > image_copies_allowed(rt.heap);
 }
 
-ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, log_mark from, bool writes,
-                     replay_plan &plan) {
+ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_marks &from,
+                     bool writes, replay_plan &plan) {
     if (plan.contents.records == 0)
         return TY_OK;
     const bool in_stages = writes && replay_takes_snapshots(rt, plan);

@@ -48,7 +48,7 @@ struct snapshot_service {
     os::mutex lock{os::lock_rank::snapshots};
     bool pending; // from here: guarded by lock. A snapshot was started whose outcome the log was not told
     uint64_t pending_epoch;
-    log_mark pending_mark;
+    log_marks pending_mark;
     uint64_t started_ns;       // the last one
     uint64_t started_sequence; // what it holds
     void **frees;              // blocks to be freed before the next one

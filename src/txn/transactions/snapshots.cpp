@@ -63,11 +63,11 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
     s.pending = false;
     forget_failure(s);
     // Nothing was appended to a broken log since it broke; if nothing was since the mark, the snapshot holds all of it.
-    if (log_broken(rt.log) && log_last(rt.log) == s.pending_mark.sequence)
+    if (log_broken(rt.log) && log_last(rt.log) == s.pending_mark.stamp)
         log_continue(rt.log, s.pending_mark);
     else
         log_release(rt.log, s.pending_mark);
-    snapshots_set_due_log_bytes(rt, log_get_figures(rt.log).used_bytes); // what is in use now came after the mark
+    snapshots_set_due_log_bytes(rt, log_get_figures(rt.log).fullest_bytes); // what is in use now came after the mark
 }
 
 namespace {
@@ -79,9 +79,9 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
     snapshots_settle(rt, s);
     snapshots_free_some(rt, s, SIZE_MAX);
     reservations_lock(rt);
-    log_mark mark = log_mark_now(rt.log);
-    mark.sequence += beyond_log;
-    image_mark image{mark.position, mark.session, mark.sequence};
+    log_marks mark = log_marks_now(rt.log);
+    mark.stamp += beyond_log;
+    const image_mark image = mark_of(mark);
     ty_status status = image_snapshot_start(rt.heap, &image, nullptr, epoch);
     reservations_unlock(rt);
     if (status)
@@ -91,7 +91,7 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
     s.pending_epoch = *epoch;
     s.pending_mark = mark;
     s.started_ns = os::now_ns();
-    s.started_sequence = mark.sequence;
+    s.started_sequence = mark.stamp;
     return TY_OK;
 }
 
@@ -219,7 +219,7 @@ ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *se
     snapshots_set_due_log_bytes(rt, UINT64_MAX); // the one before it began too late, perhaps
     if (ty_status status = start_and_continue(rt, s, holds_transaction, nullptr))
         return status;
-    *sequence = s.pending_mark.sequence;
+    *sequence = s.pending_mark.stamp;
     return TY_OK;
 }
 

@@ -14,7 +14,7 @@ constexpr uint64_t dirty_look_share = 50;      // and not more than this part of
 constexpr size_t frees_at_once = 256;          // so that no commit waits for long
 
 bool much_is_logged(const txn_runtime &rt) {
-    return log_get_figures(rt.log).used_bytes >= rt.snapshots->due_log_bytes.load(std::memory_order_relaxed);
+    return log_get_figures(rt.log).fullest_bytes >= rt.snapshots->due_log_bytes.load(std::memory_order_relaxed);
 }
 
 bool old_enough(const txn_runtime &rt, snapshot_service &s) {

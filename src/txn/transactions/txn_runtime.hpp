@@ -11,6 +11,25 @@
 
 namespace taiyen {
 
+// ---- Where a snapshot stands in the log, for the log and for the image
+
+static_assert(log_partitions_max == log_partitions_max_2);
+inline log_marks mark_of(const image_mark &mark) {
+    log_marks marks{mark.stamp, static_cast<uint32_t>(mark.count)};
+    for (uint32_t p = 0; p < marks.count; ++p)
+        marks.at[p] = {mark.at[p].position, mark.at[p].session, mark.at[p].sequence};
+    return marks;
+}
+// Of one partition the image keeps one sequence.
+inline image_mark mark_of(const log_marks &marks) {
+    image_mark mark{marks.stamp, marks.count};
+    for (uint32_t p = 0; p < marks.count; ++p)
+        mark.at[p] = {marks.at[p].position, marks.at[p].session, marks.at[p].sequence};
+    if (mark.count == 1)
+        mark.at[0].sequence = mark.stamp;
+    return mark;
+}
+
 // Written with the transactions' gate, and read by whoever asks.
 struct txn_figures {
     class figure {

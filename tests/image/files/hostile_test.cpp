@@ -14,7 +14,11 @@ struct impossible {
 
 constexpr impossible cases[] = {
     {"a later version", [](image_header_2 &h) { h.version = 3; }, TY_E_FORMAT},
-    {"an unknown feature", [](image_header_2 &h) { h.features_incompatible = 1; }, TY_E_FORMAT},
+    {"an unknown feature", [](image_header_2 &h) { h.features_incompatible = 2; }, TY_E_FORMAT},
+    {"a feature that it has not", [](image_header_2 &h) { h.features_incompatible = 1; }, TY_E_DAMAGED},
+    {"too many partitions", [](image_header_2 &h) { h.log_partitions = 9; }, TY_E_DAMAGED},
+    {"partitions without the feature", [](image_header_2 &h) { h.log_partitions = 2; }, TY_E_DAMAGED},
+    {"a place in a partition", [](image_header_2 &h) { h.log_more[6].position = uint64_t{1} << 63; }, TY_E_DAMAGED},
     {"an unknown feature that allows reading", [](image_header_2 &h) { h.features_read_only = 1; }, TY_E_FORMAT},
     {"page size", [](image_header_2 &h) { h.page_bytes = 8192; }, TY_E_DAMAGED},
     {"kind", [](image_header_2 &h) { h.kind = 9; }, TY_E_DAMAGED},

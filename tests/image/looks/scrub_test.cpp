@@ -267,7 +267,7 @@ TEST_F(scrub_test, names_impossible_fields_of_the_images_header) {
     const planted fields[] = {
         {"version", FIELD(image_header_2, version), 9},
         {"page size", FIELD(image_header_2, page_bytes), 512},
-        {"features", FIELD(image_header_2, features_incompatible), 1},
+        {"features", FIELD(image_header_2, features_incompatible), 2},
         {"number", FIELD(image_header_2, number), UINT64_MAX},
         {"number", FIELD(image_header_2, number), counter_max_2 + 1},
         {"base", FIELD(image_header_2, base), 0},
@@ -319,7 +319,9 @@ TEST_F(scrub_test, names_what_the_images_headers_contradict_each_other_in) {
         {"size classes", FIELD(image_header_2, classes), TY_CLASSES_PACKED},
         {"time of creation", FIELD(image_header_2, created_unix_s), 7},
         {"fields are set", FIELD(image_header_2, reserved[0]), 1},
-        {"fields are set", FIELD(image_header_2, reserved[287]), 1},
+        {"fields are set", FIELD(image_header_2, reserved[103]), 1},
+        {"fields are set", FIELD(image_header_2, log_more[0].session), 1},
+        {"fields are set", FIELD(image_header_2, log_first_sequence), 1},
         {"number is of the other slot", FIELD(image_header_2, number), 0},
     };
     for (const planted &one : fields) {

@@ -25,13 +25,13 @@ struct layer {
 
     image_open_hook hook() {
         return {this,
-                [](void *context, const image_log &log, bool is_created, uint64_t *log_identity) {
+                [](void *context, const image_log &log, bool is_created, image_log_choice *choice) {
                     auto &self = *static_cast<layer *>(context);
                     self.told = log;
                     self.created = is_created;
                     self.calls += 1;
                     if (!self.keep)
-                        *log_identity = self.answer;
+                        *choice = {self.answer, 1};
                     if (self.refusal)
                         return ty_error_set(self.refusal, 0, "refuse for a test", "test.ty-log", UINT64_MAX, "");
                     return TY_OK;
@@ -67,8 +67,14 @@ ty_status open_with(const disk &files, layer &above, ty_heap **heap, ty_report *
     return image_open(heap_path, options_of(files, kind), &hook, heap, report);
 }
 
+image_mark mark_of_one(uint64_t position, uint64_t session, uint64_t sequence) {
+    image_mark mark{sequence};
+    mark.at[0] = {position, session, sequence};
+    return mark;
+}
+
 image_mark mark_number(uint64_t n) {
-    return {n * 4096, n ? n + 1000 : 0, n};
+    return mark_of_one(n * 4096, n ? n + 1000 : 0, n);
 }
 
 // Changes the heap for the n-th time and takes a snapshot that says so.
@@ -93,9 +99,13 @@ uint64_t count_of(ty_heap *heap) {
 }
 
 void expect_mark(const image_mark &expected, const image_mark &mark) {
-    EXPECT_EQ(expected.position, mark.position);
-    EXPECT_EQ(expected.session, mark.session);
-    EXPECT_EQ(expected.sequence, mark.sequence);
+    EXPECT_EQ(expected.stamp, mark.stamp);
+    ASSERT_EQ(expected.count, mark.count);
+    for (uint64_t p = 0; p < mark.count; ++p) {
+        EXPECT_EQ(expected.at[p].position, mark.at[p].position);
+        EXPECT_EQ(expected.at[p].session, mark.at[p].session);
+        EXPECT_EQ(expected.at[p].sequence, mark.at[p].sequence);
+    }
 }
 
 // The mark that a new open is told is the one of what the heap then holds.
@@ -150,7 +160,7 @@ TEST(log_part_test, a_mark_is_that_of_its_epoch) {
     ty_info info{};
     ASSERT_OK(image_read_info(heap_path, *in_journal.storage(), &info, &log));
     expect_mark(mark_number(2), log.mark);
-    EXPECT_EQ(mark_number(2).position, info.log_position);
+    EXPECT_EQ(mark_number(2).at[0].position, info.log_position);
     EXPECT_EQ(2u, info.log_sequence);
     expect_agreement(in_journal, 2);
     expect_agreement(in_header, 2);
@@ -271,7 +281,7 @@ TEST(log_part_test, another_log_begins_with_the_sequence) {
     ty_info info{};
     ASSERT_OK(image_read_info(heap_path, *copy.storage(), &info, &log));
     EXPECT_EQ(some_log + 1, log.log_identity);
-    expect_mark({0, 0, 5}, log.mark);
+    expect_mark(mark_of_one(0, 0, 5), log.mark);
     ASSERT_OK(image_discard(heap));
 }
 
@@ -392,7 +402,7 @@ TEST(log_part_test, an_open_is_named_before_it_applies_what_exceeds_memory) {
         int named;
     } watcher{is, is.pages(), 0};
     image_open_hook hook{&watcher,
-                         [](void *, const image_log &told, bool, uint64_t *) {
+                         [](void *, const image_log &told, bool, image_log_choice *) {
                              expect_mark(mark_number(3), told.mark);
                              EXPECT_EQ(nullptr, told.heap);
                              return TY_OK;

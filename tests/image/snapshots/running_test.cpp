@@ -286,12 +286,12 @@ TEST_P(running_test, free_runs_are_left_out) {
 TEST_P(running_test, tables_may_set_the_mark) {
     image_mark mark{};
     calls.tables = [&](os::page_set &) {
-        mark = {4096, 3, 5};
+        mark = {5, 1, {{4096, 3, 5}}};
         return TY_OK;
     };
     ASSERT_OK(running_snapshot(heap, calls, &mark));
     EXPECT_EQ(1, calls.settle_calls);
-    EXPECT_EQ(5u, image_of(heap)->durable_mark.sequence);
+    EXPECT_EQ(5u, image_of(heap)->durable_mark.stamp);
     uint64_t epoch = ty_heap_epoch(heap);
     ASSERT_OK(running_snapshot(heap, calls, &mark));
     EXPECT_EQ(epoch, ty_heap_epoch(heap));

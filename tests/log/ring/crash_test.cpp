@@ -13,15 +13,15 @@ namespace {
 
 // What a process knows of the log at some moment.
 struct knowledge {
-    uint64_t event = 0;          // of the disk, when it was so
-    uint64_t acknowledged = 0;   // sequence
-    std::vector<log_mark> marks; // of the durable snapshot; before it is known to be, of either
+    uint64_t event = 0;           // of the disk, when it was so
+    uint64_t acknowledged = 0;    // sequence
+    std::vector<log_marks> marks; // of the durable snapshot; before it is known to be, of either
 };
 
 // A process that uses a log, and remembers what it did.
 class process {
 public:
-    process(os::sim_disk *disk, log_mark start, std::vector<std::string> believed, const reading &read, uint64_t seed)
+    process(os::sim_disk *disk, log_marks start, std::vector<std::string> believed, const reading &read, uint64_t seed)
         : disk_(disk), random_(seed), sink_(open_log(disk)), log_(start_behind(sink_.get(), start, read)),
           records_(std::move(believed)), mark_(start) {
         note(0, {start});
@@ -80,23 +80,23 @@ private:
             note(std::max(sequence, last().acknowledged), {mark_});
     }
     void release() {
-        log_mark mark = log_mark_now(log_.get());
+        log_marks mark = log_marks_now(log_.get());
         note(last().acknowledged, {mark_, mark}); // the image has one or the other
         mark_ = mark;
-        note(mark.sequence, {mark_});
+        note(mark.stamp, {mark_});
         log_release(log_.get(), mark);
     }
     void continue_behind_snapshot(bool holds_one) {
-        log_mark mark = log_mark_now(log_.get());
+        log_marks mark = log_marks_now(log_.get());
         if (holds_one) {
             records_.push_back("held by the snapshot");
-            mark.sequence += 1;
+            mark.stamp += 1;
         }
         mark_ = mark;
-        note(mark.sequence, {mark_});
+        note(mark.stamp, {mark_});
         log_continue(log_.get(), mark);
     }
-    void note(uint64_t acknowledged, std::vector<log_mark> marks) {
+    void note(uint64_t acknowledged, std::vector<log_marks> marks) {
         known_.push_back({os::sim_event_count(disk_), acknowledged, std::move(marks)});
     }
 
@@ -106,11 +106,11 @@ private:
     log_owner log_;
     std::vector<std::string> records_;
     std::vector<knowledge> known_;
-    log_mark mark_;
+    log_marks mark_;
 };
 
 struct outcome {
-    log_mark mark;
+    log_marks mark;
     reading read;
     std::vector<std::string> believed; // all from sequence 1 on
 };
@@ -123,7 +123,7 @@ outcome recover(os::sim_disk *disk, const process &before, const knowledge &know
     result.read = read_log(*sink, result.mark);
     EXPECT_OK(result.read.status);
     const std::vector<std::string> &all = before.records();
-    result.believed.assign(all.begin(), all.begin() + ptrdiff_t(result.mark.sequence));
+    result.believed.assign(all.begin(), all.begin() + ptrdiff_t(result.mark.stamp));
     result.believed.insert(result.believed.end(), result.read.records.begin(), result.read.records.end());
     EXPECT_GE(result.believed.size(), known.acknowledged) << "acknowledged records are lost";
     bool prefix =

@@ -114,7 +114,7 @@ public:
                 EXPECT_OK(append(log_.get(), records.back()));
             }
             if (i < frames_unstable_1)
-                log_mark_now(log_.get()); // seals: only a frame that takes no more is written beside another
+                log_marks_now(log_.get()); // seals: only a frame that takes no more is written beside another
             threads_.emplace_back([this, i, last = log_last(log_.get())] {
                 ids_[i] = gettid();
                 status[i] = log_wait(log_.get(), last);
@@ -156,7 +156,7 @@ public:
 
     memory_log memory, memory_before;
     held_sink sink;
-    log_mark start{};
+    log_marks start{};
     std::vector<std::string> records; // behind start
     std::atomic<ty_status> status[16] = {};
     std::atomic<bool> done[16] = {};
@@ -171,14 +171,14 @@ private:
         log_header_2 header;
         ASSERT_OK(log_check(*memory.sink(), log_path, nullptr, &header));
         const uint64_t end = header.ring_bytes - left;
-        for (uint64_t at = header.block_bytes; at < end; at = start.position) { // behind the session's start
+        for (uint64_t at = header.block_bytes; at < end; at = start.at[0].position) { // behind the session's start
             uint64_t frame = end - at > 60032 ? 30016 : end - at;
             size_t size = frame - sizeof(frame_header_1) - 3;
             ASSERT_OK(append(get(), std::string(size >= 16384 ? size : size + 1, 'f')));
             ASSERT_OK(log_wait(get(), log_last(get())));
-            start = log_mark_now(get());
+            start = log_marks_now(get());
         }
-        ASSERT_EQ(end, start.position);
+        ASSERT_EQ(end, start.at[0].position);
         log_release(get(), start);
         sink.hold_again();
     }
@@ -323,8 +323,8 @@ TEST(flight_test, a_failed_write_breaks_the_log_for_it_and_all_behind) {
     EXPECT_LT(stable, 6u);
     EXPECT_EQ(TY_E_SPACE, append(f.get(), "more"));
     EXPECT_EQ(TY_E_SPACE, log_wait(f.get(), 6));
-    log_mark mark = log_mark_now(f.get());
-    EXPECT_EQ(6u, mark.sequence);
+    log_marks mark = log_marks_now(f.get());
+    EXPECT_EQ(6u, mark.stamp);
     log_continue(f.get(), mark);
     EXPECT_OK(log_wait(f.get(), 6));
     ASSERT_OK(append(f.get(), "after"));
@@ -358,7 +358,7 @@ TEST(flight_test, a_turn_of_a_dead_session_is_not_read_behind_another) {
     std::vector<std::thread> waiting;
     for (size_t size : {100, 40}) { // two blocks, and what goes to the ring's front
         ASSERT_OK(append(f.get(), record_of(size, size)));
-        log_mark_now(f.get());
+        log_marks_now(f.get());
         waiting.emplace_back([&f, last = log_last(f.get())] { EXPECT_OK(log_wait(f.get(), last)); });
         f.sink.wait_for_begun(waiting.size() + 1);
     }
@@ -375,7 +375,8 @@ TEST(flight_test, a_turn_of_a_dead_session_is_not_read_behind_another) {
     read = read_log(*after.sink(), f.start);
     ASSERT_OK(read.status);
     EXPECT_EQ(f.records, read.records);
-    EXPECT_EQ(2u, read.contents.end.position / 64 - (f.start.position / 64 + 1)) << "start and record, up to the end";
+    EXPECT_EQ(2u, read.contents.end.at[0].position / 64 - (f.start.at[0].position / 64 + 1))
+        << "start and record, up to the end";
 }
 
 // L6. A frame that was acknowledged and is damaged is told from one that never arrived, as soon as later ones show it.
@@ -388,7 +389,7 @@ TEST(flight_test, damage_is_told_from_a_crash) {
         model.push_back(record_of(i, 50 + i * 37));
         ASSERT_OK(append(l.get(), model.back()));
         ASSERT_OK(log_wait(l.get(), model.size()));
-        ends.push_back(log_mark_now(l.get()).position);
+        ends.push_back(log_marks_now(l.get()).at[0].position);
     }
     log_header_2 header;
     ASSERT_OK(log_check(*in.sink(), log_path, nullptr, &header));

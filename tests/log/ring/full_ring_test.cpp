@@ -34,14 +34,14 @@ protected:
         ASSERT_EQ(free_blocks * block(), free_bytes());
     }
     void release() {
-        mark = log_mark_now(l.get());
+        mark = log_marks_now(l.get());
         guard.release(mark);
         log_release(l.get(), mark);
     }
     void expect_all_there() {
         reading read = read_log(*guard.sink(), mark);
         ASSERT_OK(read.status);
-        ASSERT_EQ(std::vector<std::string>(all.begin() + ptrdiff_t(mark.sequence), all.end()), read.records);
+        ASSERT_EQ(std::vector<std::string>(all.begin() + ptrdiff_t(mark.stamp), all.end()), read.records);
     }
     void reopen() {
         l.reset();
@@ -52,12 +52,12 @@ protected:
     uint64_t block() const { return guard.ring().block_bytes; }
     uint64_t ring_bytes() const { return guard.ring().bytes; }
     uint64_t free_bytes() const { return ring_bytes() - log_get_figures(l.get()).used_bytes; }
-    uint64_t l_position() const { return mark.position + log_get_figures(l.get()).used_bytes; }
+    uint64_t l_position() const { return mark.at[0].position + log_get_figures(l.get()).used_bytes; }
 
     memory_log in;
     ring_guard guard{in.sink()};
     log_owner l;
-    log_mark mark{};
+    log_marks mark{};
     std::vector<std::string> all;
 };
 
@@ -110,10 +110,10 @@ TEST_F(full_ring_test, a_session_behind_a_snapshot_needs_its_block) {
     for (uint64_t kept : {0, 1, 5}) { // blocks behind the mark that is durable
         SCOPED_TRACE(kept);
         ASSERT_OK(add(1));
-        log_mark now = log_mark_now(l.get());
+        log_marks now = log_marks_now(l.get());
         log_continue(l.get(), now);
         guard.release(now);
-        guard.go_on_from(now.position);
+        guard.go_on_from(now.at[0].position);
         mark = now;
         for (uint64_t i = 0; i < kept; ++i)
             ASSERT_OK(add(1));
@@ -130,7 +130,7 @@ TEST_F(full_ring_test, appends_during_a_snapshot_stay) {
         SCOPED_TRACE(meanwhile);
         for (int i = 0; i < 50; ++i)
             ASSERT_OK(add(1));
-        mark = log_mark_now(l.get());
+        mark = log_marks_now(l.get());
         for (uint64_t i = 0; i < meanwhile; ++i)
             ASSERT_OK(add(1));
         guard.release(mark);
@@ -147,7 +147,7 @@ TEST_F(full_ring_test, appends_during_a_snapshot_stay) {
 TEST_F(full_ring_test, an_older_snapshot_is_refused_after_turns_that_end_at_the_rings_end) {
     ASSERT_OK(add(1));
     release();
-    const log_mark old = mark;
+    const log_marks old = mark;
     ASSERT_OK(add(1));
     ASSERT_NO_FATAL_FAILURE(reopen());
     for (int turn = 0; turn < 3; ++turn) {

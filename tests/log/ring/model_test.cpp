@@ -22,7 +22,7 @@ public:
             reopen();
             break;
         case 1:
-            mark_ = log_mark_now(log_.get());
+            mark_ = log_marks_now(log_.get());
             guard_.release(mark_);
             log_release(log_.get(), mark_);
             break;
@@ -47,7 +47,7 @@ public:
     }
 
 private:
-    std::vector<std::string> expected() const { return {records_.begin() + ptrdiff_t(mark_.sequence), records_.end()}; }
+    std::vector<std::string> expected() const { return {records_.begin() + ptrdiff_t(mark_.stamp), records_.end()}; }
     void add() {
         size_t size = 1 + random_() % (random_() % 50 ? 400 : log_record_max(log_.get()));
         std::string record = record_of(random_(), size);
@@ -62,14 +62,14 @@ private:
         ASSERT_EQ(records_.size(), sequence);
     }
     void in_place(bool holds_one) {
-        mark_ = log_mark_now(log_.get());
+        mark_ = log_marks_now(log_.get());
         if (holds_one) {
             records_.push_back({});
-            mark_.sequence += 1;
+            mark_.stamp += 1;
         }
         log_continue(log_.get(), mark_);
         guard_.release(mark_); // nothing is written before the next append
-        guard_.go_on_from(mark_.position);
+        guard_.go_on_from(mark_.at[0].position);
         ASSERT_EQ(records_.size(), log_stable(log_.get()));
     }
     // Sometimes with what is not stable: it is lost, or a part of it.
@@ -78,11 +78,11 @@ private:
         log_.reset();
         reading read = read_log(*in_.sink(), mark_);
         ASSERT_OK(read.status);
-        ASSERT_GE(read.contents.end.sequence, stable);
-        ASSERT_LE(read.contents.end.sequence, records_.size());
-        records_.resize(read.contents.end.sequence);
+        ASSERT_GE(read.contents.end.stamp, stable);
+        ASSERT_LE(read.contents.end.stamp, records_.size());
+        records_.resize(read.contents.end.stamp);
         ASSERT_EQ(expected(), read.records);
-        guard_.go_on_from(read.contents.end.position);
+        guard_.go_on_from(read.contents.end.at[0].position);
         log_.reset(start_behind(guard_.sink(), mark_, read, thread_));
     }
 
@@ -92,7 +92,7 @@ private:
     ring_guard guard_{in_.sink()};
     log_owner log_;
     std::vector<std::string> records_;
-    log_mark mark_{};
+    log_marks mark_{};
 };
 
 TEST(model_test, random_histories) {
@@ -118,7 +118,7 @@ void commit_from_threads(bool thread) {
     log_owner l(start_log(sink.get(), {}, {}, {}, thread));
     std::mutex gate; // as transactions have one
     std::vector<std::string> model;
-    log_mark start{};
+    log_marks start{};
     std::atomic<int> lost{0};
     std::vector<std::thread> all;
     for (int t = 0; t < committers; ++t)
@@ -129,7 +129,7 @@ void commit_from_threads(bool thread) {
                     std::lock_guard guard(gate);
                     std::string record = record_of(model.size() + 100000u * unsigned(t), 30 + unsigned(i) % 300);
                     while (append(l.get(), record, &sequence) == TY_E_SPACE) {
-                        start = log_mark_now(l.get());
+                        start = log_marks_now(l.get());
                         i % 2 ? log_release(l.get(), start) : log_continue(l.get(), start);
                     }
                     model.push_back(record);
@@ -143,7 +143,7 @@ void commit_from_threads(bool thread) {
     disk_owner after(os::sim_power_cut(disk.get(), UINT64_MAX, os::sim_cut::drop_all, 1));
     reading read = read_log(*open_log(after.get()), start);
     EXPECT_OK(read.status);
-    EXPECT_EQ((std::vector<std::string>(model.begin() + ptrdiff_t(start.sequence), model.end())), read.records);
+    EXPECT_EQ((std::vector<std::string>(model.begin() + ptrdiff_t(start.stamp), model.end())), read.records);
 }
 
 TEST(model_test, many_committers) {

@@ -28,7 +28,7 @@ public:
     const ring_geometry &ring() const { return ring_; }
 
     // To be told before the log is: the snapshot is durable.
-    void release(const log_mark &mark) { released_ = std::max<uint64_t>(released_, mark.position); }
+    void release(const log_marks &mark) { released_ = std::max<uint64_t>(released_, mark.at[0].position); }
     // What was written behind it does not count any more: a session begins there.
     void go_on_from(uint64_t position) { position_ = position; }
 

@@ -12,7 +12,7 @@ TEST(ring_test, an_empty_log_holds_nothing) {
     reading read = read_log(*in.sink());
     EXPECT_OK(read.status);
     EXPECT_EQ(0u, read.contents.frames);
-    EXPECT_EQ(0u, read.contents.end.sequence);
+    EXPECT_EQ(0u, read.contents.end.stamp);
 }
 
 TEST(ring_test, what_is_appended_is_read_back) {
@@ -37,7 +37,7 @@ TEST(ring_test, what_is_appended_is_read_back) {
         reading read = read_log(*in.sink());
         EXPECT_OK(read.status);
         EXPECT_EQ(model, read.records);
-        EXPECT_EQ(model.size(), read.contents.end.sequence);
+        EXPECT_EQ(model.size(), read.contents.end.stamp);
     }
 }
 
@@ -77,7 +77,7 @@ TEST(ring_test, a_full_ring_refuses_until_a_snapshot_frees_it) {
     memory_log in;
     log_owner l(start_log(in.sink()));
     std::vector<std::string> model;
-    log_mark start{};
+    log_marks start{};
     for (int turn = 0; turn < 5; ++turn) {
         for (;;) {
             std::string record = record_of(model.size(), 1 + model.size() * 7919 % 30000);
@@ -96,8 +96,8 @@ TEST(ring_test, a_full_ring_refuses_until_a_snapshot_frees_it) {
         EXPECT_GT(figures.used_bytes, figures.ring_bytes * 3 / 4);
         reading read = read_log(*in.sink(), start);
         ASSERT_OK(read.status);
-        ASSERT_EQ(std::vector<std::string>(model.begin() + ptrdiff_t(start.sequence), model.end()), read.records);
-        start = log_mark_now(l.get());
+        ASSERT_EQ(std::vector<std::string>(model.begin() + ptrdiff_t(start.stamp), model.end()), read.records);
+        start = log_marks_now(l.get());
         log_release(l.get(), start);
     }
 }
@@ -107,9 +107,9 @@ TEST(ring_test, a_reader_from_an_older_snapshot_is_refused) {
     memory_log in;
     log_owner l(start_log(in.sink()));
     uint64_t number = 0;
-    log_mark old{};
+    log_marks old{};
     for (int turn = 0; turn < 6; ++turn) {
-        log_mark mark = log_mark_now(l.get());
+        log_marks mark = log_marks_now(l.get());
         while (append(l.get(), record_of(number, 3000)) == TY_OK)
             ++number;
         ASSERT_OK(log_wait(l.get(), log_last(l.get())));
@@ -118,7 +118,7 @@ TEST(ring_test, a_reader_from_an_older_snapshot_is_refused) {
             EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink(), old).status) << turn;
         }
         old = mark;
-        log_release(l.get(), log_mark_now(l.get()));
+        log_release(l.get(), log_marks_now(l.get()));
     }
 }
 
@@ -128,8 +128,8 @@ TEST(ring_test, a_snapshot_in_place_of_a_write_is_not_missed) {
     log_owner l(start_log(in.sink()));
     ASSERT_OK(append(l.get(), "one"));
     ASSERT_OK(log_wait(l.get(), 1));
-    log_mark mark = log_mark_now(l.get());
-    mark.sequence += 1;
+    log_marks mark = log_marks_now(l.get());
+    mark.stamp += 1;
     log_continue(l.get(), mark);
     EXPECT_EQ(2u, log_stable(l.get()));
     EXPECT_OK(read_log(*in.sink(), mark).status);

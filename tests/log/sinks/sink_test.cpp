@@ -132,7 +132,7 @@ TEST(sink_test, foreign_cut_and_unknown_logs_are_refused) {
     ty_log_sink coarse = *in.sink();
     coarse.block_bytes = 4096;
     EXPECT_EQ(TY_E_MISMATCH, read_log(coarse).status);
-    EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink(), {3, 0, 0}).status);
+    EXPECT_EQ(TY_E_DAMAGED, read_log(*in.sink(), marks_of_one({3, 0, 0})).status);
     for (size_t at = 0; at < sizeof(log_header_2); ++at) {
         memory_log copy;
         copy.copy_from(in);

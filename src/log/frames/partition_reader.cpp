@@ -1,0 +1,260 @@
+// Reading one ring of a log. docs/design/log.md tells where one ends, and when its end is damage.
+#include "partition_reader.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t any_session = 1; // is none, but not 0
+
+session_start_1 start_in(const found_frame &frame) {
+    session_start_1 start;
+    memcpy(&start, frame.payload, sizeof start);
+    return start;
+}
+
+// A turn that was in flight when its session died may still lie at the ring's front when the next session comes there.
+bool is_dead_turn(const found_frame &frame, uint64_t session) {
+    return frame.session_start && start_in(frame).turn && start_in(frame).previous_session != session;
+}
+
+} // namespace
+
+ty_status partition_reader::damaged(const char *what, uint64_t position) const {
+    return failure(TY_E_DAMAGED, "read the log at position %llu: %s", (unsigned long long)position, what)
+        .at(name_, ring_.offset + position % ring_.bytes)
+        .remedy("transactions from here on are unreadable: restore the heap's files from a backup");
+}
+
+// session: to which a frame that starts none belongs.
+ty_status partition_reader::look_at(uint64_t place, uint64_t session, found_frame *frame) {
+    *frame = {};
+    const uint8_t *bytes = nullptr;
+    if (ty_status status = view_.get(place, ring_.block_bytes, &bytes))
+        return status;
+    frame_header_1 header;
+    memcpy(&header, bytes, sizeof header);
+    frame->payload_bytes = header.shape & frame_payload_max_1;
+    frame->unstable = header.shape >> 23 & frame_unstable_max_1;
+    frame->session_start = header.shape & frame_session_start_1;
+    frame->bytes = frame_bytes(ring_, frame->payload_bytes);
+    if (header.shape >> 31 || frame->payload_bytes == 0 || frame->unstable >= frames_unstable_1 ||
+        frame->bytes > ring_.frame_bytes_max || frame->bytes > ring_.bytes - place ||
+        (frame->session_start ? frame->payload_bytes != sizeof(session_start_1)
+                              : frame->payload_bytes <= ring_.claim_bytes) ||
+        (!frame->session_start && session == 0))
+        return TY_OK;
+    if (ty_status status = view_.get(place, frame->bytes, &bytes))
+        return status;
+    frame->from = frame_from(log_, frame->session_start ? 0 : session, bytes, frame->payload_bytes);
+    frame->payload = bytes + sizeof header;
+    bool skips = frame->session_start && place == 0;
+    frame->position = skips ? next_front(ring_, frame->from) : frame->from;
+    frame->plausible =
+        frame->from % ring_.block_bytes == 0 && frame->from <= INT64_MAX && frame->position % ring_.bytes == place;
+    return TY_OK;
+}
+
+// The frame that follows what was read: right there, or a session start at the ring's front.
+ty_status partition_reader::next_frame(found_frame *frame, bool *found) {
+    for (uint64_t place : {position_ % ring_.bytes, uint64_t{0}}) {
+        if (ty_status status = look_at(place, session_, frame))
+            return status;
+        *found = frame->plausible && frame->from == position_ && !is_dead_turn(*frame, session_);
+        if (*found)
+            return TY_OK;
+    }
+    return TY_OK;
+}
+
+// L5: what a session continues must have been read, or be in the snapshot that the reading started from.
+ty_status partition_reader::take_session_start(const found_frame &frame) {
+    const session_start_1 start = start_in(frame);
+    if (start.sequence > reached_)
+        return damaged("what follows continues transactions that are missing", position_);
+    if (!is_session(log_, start.session))
+        return damaged("a session has no number", position_);
+    session_ = start.session;
+    counted_ = start.sequence;
+    repeated_until_ = reached_;
+    session_frames_ = 0;
+    return TY_OK;
+}
+
+// L9.
+void partition_reader::take_claim(const found_frame &frame) {
+    if (ring_.claim_bytes) {
+        frame_claim_3 claim;
+        memcpy(&claim, frame.payload, sizeof claim);
+        claimed_ = std::max(claimed_, claim.stable);
+    }
+}
+
+// In the frame whose records are being told.
+ty_status partition_reader::next_record(bool *found) {
+    *found = false;
+    while (!*found && at_ < frame_.payload_bytes) {
+        const uint8_t *at = frame_.payload + at_;
+        size_t left = frame_.payload_bytes - at_, length = 0;
+        size_t taken = get_length(at, left, &length), step = 0;
+        uint64_t skipped = 0;
+        bool marked = false;
+        if (ring_.claim_bytes && taken)
+            step = get_step(at + taken, left - taken, &skipped, &marked);
+        if (taken == 0 || length == 0 || (ring_.claim_bytes && !step) || length > left - taken - step)
+            return damaged("a frame does not hold whole records", frame_.position);
+        if (skipped >= log_counter_max_2)
+            return damaged("a frame holds a record with an impossible number", frame_.position);
+        counted_ += 1 + skipped;
+        if (counted_ > log_counter_max_2)
+            return damaged("a frame holds a record with an impossible number", frame_.position);
+        at_ += taken + step + length;
+        if (counted_ <= reached_) // it was read before
+            continue;
+        reached_ = counted_;
+        record_ = {counted_, frame_.position, at + taken + step, length, partition_, marked};
+        *found = true;
+    }
+    return TY_OK;
+}
+
+// L4: a frame says that all before it but the last few were durable. Once these hold all that was read when the session
+// started, what is not known to be durable begins behind them.
+void partition_reader::note_boundary(const found_frame &frame) {
+    before_[session_frames_ % frames_unstable_1] = {position_, session_, counted_};
+    if (frame.unstable <= session_frames_) { // else the session's start itself is among them
+        const log_mark &durable = before_[(session_frames_ - frame.unstable) % frames_unstable_1];
+        if (durable.sequence >= repeated_until_)
+            tail_ = durable;
+    }
+    ++session_frames_;
+}
+
+ty_status partition_reader::take(const found_frame &frame) {
+    frames_ += 1;
+    if (frame.session_start) {
+        if (ty_status status = take_session_start(frame))
+            return status;
+    } else {
+        note_boundary(frame);
+        take_claim(frame);
+        before_frame_ = {position_, session_, counted_};
+        frame_ = frame;
+        at_ = ring_.claim_bytes;
+        has_frame_ = true;
+    }
+    position_ = frame.position + frame.bytes;
+    return TY_OK;
+}
+
+// L1, L5: what was written one or more turns of the ring later lies on what was free because a snapshot held it. The
+// front of the ring tells of it after each turn.
+ty_status partition_reader::check_turn(const found_frame &frame, uint64_t reach) const {
+    bool later = frame.plausible && frame.from >= position_ && frame.position >= reach &&
+                 (frame.session_start || frame.from - position_ <= 2 * ring_.bytes);
+    return later ? damaged("it was overwritten after a snapshot that is missing", position_) : TY_OK;
+}
+
+// L6. Goes through what lies behind the place where no frame follows, as far as frames can lie that were in flight with
+// the one missing. A session start there that continues no more than what was read goes on (L4).
+ty_status partition_reader::look_behind_gap(uint64_t session, found_frame *frame, bool *found) {
+    bool was_stable = false;
+    unsigned behind = 0;
+    const uint64_t reach = reach_of(position_);
+    for (uint64_t at = position_, step; at < reach; at += step) {
+        step = ring_.block_bytes;
+        if (ty_status status = look_at(at % ring_.bytes, session, frame))
+            return status;
+        if (ty_status status = check_turn(*frame, reach))
+            return status;
+        if (!frame->plausible || frame->from < position_ || frame->position != at || is_dead_turn(*frame, session))
+            continue;
+        if (frame->session_start && start_in(*frame).sequence <= reached_) {
+            *found = true;
+            return TY_OK;
+        }
+        was_stable = was_stable || frame->unstable < ++behind;
+        session = frame->session_start ? start_in(*frame).session : session;
+        step = frame->bytes;
+    }
+    return was_stable ? damaged("frames that were written are not there, and later ones are", position_) : TY_OK;
+}
+
+// The session of a frame that follows at a position, if it is one at all; else 0.
+ty_status partition_reader::session_at(uint64_t position, uint64_t *session) {
+    found_frame frame;
+    if (ty_status status = look_at(position % ring_.bytes, any_session, &frame))
+        return status;
+    *session = 0;
+    if (frame.payload && !frame.session_start) {
+        uint64_t it = frame_session(log_, position, frame.payload - sizeof(frame_header_1), frame.payload_bytes);
+        *session = is_session(log_, it) ? it : 0;
+    }
+    return TY_OK;
+}
+
+// What is missing may be a session's start: then it took one block, and frames of a session unknown so far follow it.
+ty_status partition_reader::end_or_damage(found_frame *frame, bool *found) {
+    uint64_t sessions[3] = {session_, 0, 0};
+    uint64_t front = next_front(ring_, position_);
+    if (ty_status status = session_at(position_ + ring_.block_bytes, &sessions[1]))
+        return status;
+    if (ty_status status = session_at(front + ring_.block_bytes, &sessions[2]))
+        return status;
+    *found = false;
+    for (unsigned i = 0; i < 3; ++i)
+        if (i == 0 || sessions[i])
+            if (ty_status status = look_behind_gap(sessions[i], frame, found); status || *found)
+                return status;
+    if (ty_status status = look_at(0, session_, frame))
+        return status;
+    return check_turn(*frame, reach_of(position_));
+}
+
+ty_status partition_reader::find_frame(found_frame *frame, bool *found) {
+    *found = false;
+    if (is_known_end())
+        return TY_OK;
+    ty_status status = next_frame(frame, found);
+    return status || *found ? status : end_or_damage(frame, found);
+}
+
+ty_status partition_reader::begin(const log_mark &from, uint64_t stamp) {
+    if (from.position % ring_.block_bytes || from.position > INT64_MAX)
+        return failure(TY_E_DAMAGED, "read the log from position %llu", (unsigned long long)from.position)
+            .at(name_)
+            .remedy("the heap's image is damaged: restore the files from a backup");
+    position_ = from.position;
+    session_ = from.session;
+    counted_ = repeated_until_ = from.sequence;
+    reached_ = std::max(from.sequence, stamp);
+    tail_ = from;
+    return view_.create();
+}
+
+ty_status partition_reader::next(event *what) {
+    for (;;) {
+        bool found = false;
+        if (has_frame_) {
+            if (ty_status status = next_record(&found))
+                return status;
+            *what = found ? event::record : event::frame_end;
+            has_frame_ = found;
+            return TY_OK;
+        }
+        found_frame frame;
+        if (ty_status status = find_frame(&frame, &found))
+            return status;
+        *what = found ? event::frame_end : event::end;
+        if (!found)
+            return TY_OK;
+        if (ty_status status = take(frame))
+            return status;
+        if (!has_frame_) // a session's start
+            return TY_OK;
+    }
+}
+
+} // namespace taiyen

@@ -1,0 +1,102 @@
+// Reading one ring back, record by record. docs/design/log.md tells where a ring ends, and when its end is damage.
+#pragma once
+
+#include "ring_view.hpp"
+
+namespace taiyen {
+
+// What looks like a frame at some place, and what its checksum says.
+struct found_frame {
+    bool plausible;
+    bool session_start;
+    uint32_t unstable;
+    uint32_t payload_bytes;
+    uint64_t from;     // it follows a frame that ended there, if anywhere
+    uint64_t position; // then it lies here
+    uint64_t bytes;
+    const uint8_t *payload;
+};
+
+class partition_reader {
+public:
+    // known_end: where an earlier reading ended, or NULL.
+    partition_reader(const ty_log_sink &sink, const char *name, uint64_t log, const log_header_2 &header,
+                     uint32_t partition, const log_mark *known_end, bool read_ahead)
+        : name_(name), log_(ring_identity(log, partition)), partition_(partition),
+          ring_(geometry_of(header, partition)), known_end_(known_end), view_(sink, ring_, read_ahead) {}
+    partition_reader(const partition_reader &) = delete;
+    partition_reader &operator=(const partition_reader &) = delete;
+
+    // Records up to the stamp are in the snapshot that the reading starts from, and are not told.
+    ty_status begin(const log_mark &from, uint64_t stamp);
+
+    enum class event : uint8_t { record, frame_end, end };
+    // record: the next one, which no session told before. It lies in memory until the next call. frame_end: of a frame,
+    // all of whose records were told.
+    ty_status next(event *what);
+    const log_record &record() const { return record_; }
+
+    // Where a reading could begin that gives the record told last, and all behind it; or, where none was told since,
+    // what is behind the frame.
+    log_mark here() const { return has_frame_ ? before_frame_ : log_mark{position_, session_, counted_}; }
+    // A session that repeats what was read (L4) is not through with it.
+    bool repeats() const { return counted_ < reached_; }
+    // Of the whole reading, once it has ended.
+    log_mark end() const { return {position_, session_, reached_}; }
+    log_mark tail() const { return tail_; }
+    uint64_t frames() const { return frames_; }
+    uint64_t claimed() const { return claimed_; }
+
+private:
+    ty_status look_at(uint64_t place, uint64_t session, found_frame *frame);
+    ty_status next_frame(found_frame *frame, bool *found);
+    ty_status find_frame(found_frame *frame, bool *found);
+    ty_status take(const found_frame &frame);
+    ty_status take_session_start(const found_frame &frame);
+    void take_claim(const found_frame &frame);
+    ty_status next_record(bool *found);
+    void note_boundary(const found_frame &frame);
+    ty_status check_turn(const found_frame &frame, uint64_t reach) const;
+    ty_status look_behind_gap(uint64_t session, found_frame *frame, bool *found);
+    ty_status session_at(uint64_t position, uint64_t *session);
+    // As many frames as can be in flight, and what was left free before the ring's end.
+    uint64_t reach_of(uint64_t gap) const { return gap + uint64_t{frames_unstable_1 + 1} * ring_.frame_bytes_max; }
+    ty_status end_or_damage(found_frame *frame, bool *found);
+    ty_status damaged(const char *what, uint64_t position) const;
+    bool is_known_end() const {
+        return known_end_ && position_ == known_end_->position && session_ == known_end_->session;
+    }
+
+    const char *name_;
+    const uint64_t log_;
+    const uint32_t partition_;
+    const ring_geometry ring_;
+    const log_mark *const known_end_;
+    ring_view view_;
+
+    // Where the reading stands: behind the frame whose records are being told. counted_: the sequence by this session's
+    // count; it is behind reached_ while the session repeats what may not have been durable before it (L4).
+    uint64_t position_ = 0;
+    uint64_t session_ = 0;
+    uint64_t counted_ = 0;
+    uint64_t reached_ = 0;
+    uint64_t repeated_until_ = 0;
+    uint64_t session_frames_ = 0;             // without its start
+    log_mark before_[frames_unstable_1] = {}; // the places before the last of them, by number
+    log_mark tail_{};
+    uint64_t frames_ = 0;
+    uint64_t claimed_ = 0; // L9: by frames that were read
+
+    bool has_frame_ = false;
+    found_frame frame_{}; // whose records are being told
+    size_t at_ = 0;       // in its payload
+    log_mark before_frame_{};
+    log_record record_{};
+};
+
+// The records of one partition behind the stamp, from one place to another where an earlier reading ended.
+ty_status log_scan_partition(const ty_log_sink &sink, const char *name, const log_identity &identity,
+                             uint32_t partition, const log_mark &from, uint64_t stamp, const log_mark &end,
+                             void *context, ty_status (*record)(void *context, const log_record &record));
+
+} // namespace taiyen

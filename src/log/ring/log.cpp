@@ -1,0 +1,219 @@
+// A log: what is done with all of its rings. ring_runtime.hpp tells how one works.
+#include "ring_runtime.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace taiyen {
+namespace {
+
+ty_status set_up(log *l, const log_options &options) {
+    log_header_2 header;
+    if (ty_status status = log_check(*options.sink, options.name, &options.identity, &header))
+        return status;
+    l->sink = options.sink;
+    l->check = options.check;
+    l->context = options.context;
+    l->name = options.name;
+    const uint32_t count = partitions_of(header);
+    l->rings = static_cast<log_ring *>(aligned_alloc(alignof(log_ring), count * sizeof(log_ring)));
+    if (!l->rings)
+        return failure(TY_E_MEMORY, "open the log").at(options.name);
+    l->count = count;
+    for (uint32_t p = 0; p < count; ++p)
+        (new (l->rings + p) log_ring{})->all = l;
+    for (uint32_t p = 0; p < count; ++p)
+        if (ty_status status = ring_set_up(l->rings + p, p, options, header))
+            return status;
+    if (!options.thread)
+        return TY_OK;
+    ty_status status = l->vigil.start();
+    l->has_vigil = !status;
+    return status;
+}
+
+void wake_everybody(log_ring *r) {
+    wakes w;
+    r->lock.lock();
+    note_everybody(r, w);
+    r->lock.unlock();
+    w.wake();
+}
+
+bool is_stable(const log_ring &r, uint64_t sequence) {
+    return r.stable.load(std::memory_order_acquire) >= sequence;
+}
+
+// L10: a sequence up to which all is stable, over several rings. What is appended from now on is above the highest one
+// that was appended before anything is looked at; each ring knows the first of those that may not be stable.
+uint64_t stable_of_all(log *l) {
+    uint64_t stable = log_last(l);
+    for (uint32_t p = 0; p < l->count; ++p)
+        stable = std::min(stable, l->rings[p].stable.load(std::memory_order_acquire));
+    uint64_t seen = l->stable_seen.load(std::memory_order_relaxed);
+    while (seen < stable && !l->stable_seen.compare_exchange_weak(seen, stable, std::memory_order_acq_rel))
+        ;
+    return std::max(seen, stable);
+}
+
+} // namespace
+
+ty_status log_start(const log_options &options, log **made) {
+    void *place = calloc(1, sizeof(log));
+    if (!place)
+        return failure(TY_E_MEMORY, "open the log").at(options.name);
+    log *l = new (place) log{};
+    if (ty_status status = set_up(l, options)) {
+        log_stop(l);
+        return status;
+    }
+    *made = l;
+    return TY_OK;
+}
+
+void log_rest(log *l) {
+    for (uint32_t p = 0; p < l->count; ++p)
+        ring_rest(l->rings + p);
+}
+
+void log_resume(log *l) {
+    for (uint32_t p = 0; p < l->count; ++p)
+        ring_resume(l->rings + p);
+}
+
+void log_stop(log *l) {
+    for (uint32_t p = 0; p < l->count; ++p) {
+        ring_destroy(l->rings + p);
+        l->rings[p].~log_ring();
+    }
+    if (l->has_vigil)
+        l->vigil.stop();
+    free(l->rings);
+    l->~log();
+    free(l);
+}
+
+uint32_t log_partitions(const log *l) {
+    return l->count;
+}
+
+size_t log_record_max(const log *l) {
+    return l->rings[0].geometry.frame_bytes_max / 2;
+}
+
+// ---- Waiting
+
+ty_status log_wait(log *l, uint64_t sequence, uint32_t partition) {
+    if (l->count == 1)
+        return ring_wait(l->rings, sequence, true);
+    // It writes one itself: its own, or the first that it must wait for. The others are written meanwhile.
+    uint32_t own = partition;
+    for (uint32_t p = 0; p < l->count && is_stable(l->rings[own], sequence); ++p)
+        own = p;
+    for (uint32_t p = 0; p < l->count; ++p)
+        if (p != own)
+            ring_ask(l->rings + p, sequence);
+    ty_status status = ring_wait(l->rings + own, sequence, own == partition);
+    for (uint32_t p = 0; p < l->count && !status; ++p)
+        if (p != own)
+            status = ring_wait(l->rings + p, sequence, false);
+    return status;
+}
+
+ty_status log_wait_partition(log *l, uint32_t partition, uint64_t sequence) {
+    return ring_wait(l->rings + partition, sequence, true);
+}
+
+uint64_t log_stable(log *l) {
+    return l->count == 1 ? l->rings->stable.load(std::memory_order_acquire) : stable_of_all(l);
+}
+
+uint64_t log_last(log *l) {
+    uint64_t last = l->rings->last.load(std::memory_order_acquire);
+    for (uint32_t p = 1; p < l->count; ++p)
+        last = std::max(last, l->rings[p].last.load(std::memory_order_acquire));
+    return last;
+}
+
+// ---- A broken log
+
+ty_status broken_failure(log *l) {
+    os::lock_guard guard(l->error_lock);
+    return failure(l->error.status, "write the log")
+        .at(l->name, l->error.offset)
+        .cause(l->error.system_error)
+        .remedy("a snapshot holds what the log could not take: free space or mend the disk, then commit again");
+}
+
+void break_log(log *l, ty_status status, uint64_t offset) {
+    os::lock_guard guard(l->error_lock);
+    if (l->broken.load(std::memory_order_relaxed))
+        return;
+    ty_error_detail(&l->error);
+    if (l->error.status != status) { // a sink of the user's that says nothing
+        l->error = {};
+        l->error.status = status;
+    }
+    l->error.offset = offset;
+    l->broken.store(true, std::memory_order_release);
+}
+
+void wake_everybody(log *l) {
+    for (uint32_t p = 0; p < l->count; ++p)
+        wake_everybody(l->rings + p);
+}
+
+bool log_broken(log *l) {
+    return l->broken.load(std::memory_order_acquire);
+}
+
+void log_break(log *l, ty_status status) {
+    break_log(l, status, UINT64_MAX);
+    wake_everybody(l);
+}
+
+// ---- Snapshots
+
+log_marks log_marks_now(log *l) {
+    log_marks marks;
+    marks.count = l->count;
+    for (uint32_t p = 0; p < l->count; ++p)
+        marks.at[p] = ring_mark_now(l->rings + p);
+    marks.stamp = log_last(l);
+    return marks;
+}
+
+void log_release(log *l, const log_marks &marks) {
+    for (uint32_t p = 0; p < l->count; ++p)
+        ring_release(l->rings + p, marks.at[p], marks.stamp);
+}
+
+void log_continue(log *l, const log_marks &marks) {
+    for (uint32_t p = 0; p < l->count; ++p)
+        ring_continue(l->rings + p, marks.at[p], marks.stamp);
+    {
+        os::lock_guard guard(l->error_lock);
+        l->broken.store(false, std::memory_order_release);
+    }
+    wake_everybody(l);
+}
+
+log_figures log_partition_figures(log *l, uint32_t partition) {
+    return ring_figures(l->rings + partition);
+}
+
+log_figures log_get_figures(log *l) {
+    log_figures all{};
+    for (uint32_t p = 0; p < l->count; ++p) {
+        const log_figures one = ring_figures(l->rings + p);
+        all.frames += one.frames;
+        all.bytes += one.bytes;
+        all.used_bytes += one.used_bytes;
+        all.ring_bytes += one.ring_bytes;
+        all.fullest_bytes = std::max(all.fullest_bytes, l->count * one.used_bytes);
+    }
+    return all;
+}
+
+} // namespace taiyen
