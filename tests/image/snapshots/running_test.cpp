@@ -349,6 +349,52 @@ TEST_P(running_test, a_disk_that_fails) {
     EXPECT_EQ(words + 6, ty_root(heap, "even"));
 }
 
+// Whatever call of the system fails, in the pause or after it: the snapshot says so, and the next one has everything.
+TEST_P(running_test, a_system_that_refuses) {
+    static os::sys::call refused;
+    static int until;
+    int failures = 0;
+    uint64_t value = 1;
+    for (os::sys::call which : {os::sys::call::ioctl, os::sys::call::mprotect, os::sys::call::mmap})
+        for (int number = 0; number < 6; ++number) {
+            store(++value);
+            EXPECT_OK(ty_root_set(heap, "turn", words + value));
+            calls.tables = [&](os::page_set &stored) {
+                *note = value;
+                stored.insert(page_of(heap, note));
+                refused = which;
+                until = number;
+                os::sys::hook = [](os::sys::call made) { return made == refused && until-- == 0 ? ENOMEM : 0; };
+                return TY_OK;
+            };
+            calls.settle = [] {
+                os::sys::hook = nullptr;
+                return TY_OK;
+            };
+            ty_status status = running_snapshot(heap, calls);
+            os::sys::hook = nullptr;
+            if (status) {
+                ++failures;
+                EXPECT_EQ(TY_E_MEMORY, status) << ty_error_text();
+                calls = {};
+                EXPECT_OK(running_snapshot(heap, calls));
+            }
+            disk left(files.cut(os::sim_cut::drop_all));
+            uint64_t epoch = ty_heap_epoch(heap);
+            uint64_t *there = note;
+            ASSERT_OK(ty_discard(heap));
+            ty_open_options again = left.options();
+            ASSERT_OK(ty_open(heap_path, &again, &heap, nullptr));
+            EXPECT_EQ(epoch, ty_heap_epoch(heap));
+            EXPECT_EQ(value, *there);
+            EXPECT_EQ(words + value, ty_root(heap, "turn"));
+            expect_words(value);
+            ASSERT_OK(ty_discard(heap));
+            ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        }
+    EXPECT_GT(failures, 1);
+}
+
 // Who looks for dirty pages, but for a snapshot of a heap that stands still, does not hold up who allocates meanwhile.
 TEST_P(running_test, nobody_waits_while_dirty_pages_are_looked_for) {
     static ty_heap *looked_at;
