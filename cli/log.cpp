@@ -12,6 +12,18 @@ namespace {
 
 constexpr uint64_t shown_bytes_max = 32; // of an entry's bytes
 
+json::document partitions_of(const ty_log_info &info) {
+    json::document all = json::document::array();
+    for (uint32_t p = 0; p < info.partitions; ++p) {
+        const ty_log_partition &one = info.in_partition[p];
+        all.push_back({{"start_position", json::wide(one.start_position)},
+                       {"end_position", json::wide(one.end_position)},
+                       {"transactions", json::wide(one.transactions)},
+                       {"record_bytes", json::wide(one.record_bytes)}});
+    }
+    return all;
+}
+
 json::document document_of(const std::string &path, const ty_log_info &info) {
     return {{"path", path},
             {"format_version", info.format_version},
@@ -28,21 +40,44 @@ json::document document_of(const std::string &path, const ty_log_info &info) {
             {"data_entries", json::wide(info.data_entries)},
             {"changed_bytes", json::wide(info.changed_bytes)},
             {"operations", json::wide(info.operations)},
-            {"procedures", json::wide(info.procedures)}};
+            {"procedures", json::wide(info.procedures)},
+            {"left_out", json::wide(info.left_out)},
+            {"partitions", partitions_of(info)}};
+}
+
+uint64_t used_bytes(const ty_log_partition &one) {
+    return one.end_position - one.start_position;
+}
+
+void print_partitions(const ty_log_info &info) {
+    for (uint32_t p = 0; p < info.partitions; ++p) {
+        const ty_log_partition &one = info.in_partition[p];
+        std::printf("  partition %u: %s in use, %s, %s of records\n", p, text::size(used_bytes(one)).c_str(),
+                    text::counted(one.transactions, "transaction").c_str(), text::size(one.record_bytes).c_str());
+    }
+    if (info.left_out)
+        std::printf("  left out  %s: one before them is missing, they were not acknowledged\n",
+                    text::counted(info.left_out, "transaction").c_str());
 }
 
 void print_words(const std::string &path, const ty_log_info &info) {
-    const uint64_t in_use = info.end_position - info.start_position;
+    uint64_t in_use = 0;
+    for (uint32_t p = 0; p < info.partitions; ++p)
+        in_use += used_bytes(info.in_partition[p]);
     std::printf("%s: its log has format %u and %s in blocks of %s\n", text::printable(path).c_str(),
                 info.format_version, text::size(info.size_bytes).c_str(), text::size(info.block_bytes).c_str());
     std::printf("  in use    %s (%s)\n", text::size(in_use).c_str(),
                 text::percent(double(in_use) / double(info.size_bytes)).c_str());
+    if (info.partitions > 1)
+        print_partitions(info);
     if (info.transactions == 0) {
         std::printf("  replay    nothing: the last snapshot holds all transactions\n");
         return;
     }
     std::string numbers = "number " + std::to_string(info.first_sequence);
-    if (info.transactions > 1)
+    if (info.left_out)
+        numbers = "from " + numbers + " on";
+    else if (info.transactions > 1)
         numbers = "numbers " + std::to_string(info.first_sequence) + " to " +
                   std::to_string(info.first_sequence + info.transactions - 1);
     std::printf("  replay    %s, %s; %s of records in %s\n", text::counted(info.transactions, "transaction").c_str(),
@@ -76,11 +111,23 @@ std::string name_in(const ty_log_entry &entry) {
     return line;
 }
 
-bool print_entry(const ty_log_entry *entry, void *) {
+struct dumped {
+    const heap_files *files;
+    uint32_t partitions;
+};
+
+std::string place_of(const ty_log_entry &entry, uint32_t partitions) {
+    if (partitions < 2)
+        return {};
+    return " in partition " + std::to_string(entry.partition) + (entry.marked ? ", marked" : "");
+}
+
+bool print_entry(const ty_log_entry *entry, void *context) {
     switch (entry->kind) {
     case TY_LOG_TRANSACTION:
-        std::printf("transaction %" PRIu64 " at %" PRIu64 ", %s\n", entry->sequence, entry->position,
-                    text::counted(entry->size_bytes, "byte").c_str());
+        std::printf("transaction %" PRIu64 " at %" PRIu64 ", %s%s\n", entry->sequence, entry->position,
+                    text::counted(entry->size_bytes, "byte").c_str(),
+                    place_of(*entry, static_cast<const dumped *>(context)->partitions).c_str());
         break;
     case TY_LOG_DATA:
         std::printf("  data 0x%" PRIx64 " %" PRIu64 " %s\n", entry->address, entry->size_bytes,
@@ -128,15 +175,18 @@ const char *kind_name(ty_log_entry_kind kind) {
 
 bool print_entry_json(const ty_log_entry *entry, void *context) {
     const ty_log_entry_kind kind = entry->kind;
-    json::document one{{"path", static_cast<const heap_files *>(context)->path},
+    json::document one{{"path", static_cast<const dumped *>(context)->files->path},
                        {"sequence", json::wide(entry->sequence)},
                        {"kind", kind_name(kind)}};
-    if (kind == TY_LOG_TRANSACTION)
+    if (kind == TY_LOG_TRANSACTION) {
         one["position"] = json::wide(entry->position);
-    else if (kind == TY_LOG_PROCEDURE)
+        one["partition"] = json::wide(entry->partition);
+        one["marked"] = entry->marked;
+    } else if (kind == TY_LOG_PROCEDURE) {
         one["procedure"] = json::wide(entry->procedure);
-    else
+    } else {
         one["address"] = text::hex(entry->address);
+    }
     if (kind == TY_LOG_ROOT)
         one["name"] = std::string(static_cast<const char *>(entry->bytes), entry->size_bytes);
     else if (kind != TY_LOG_FREE)
@@ -164,9 +214,14 @@ int dump_of(const heap_files &files, const request &given) {
     const ty_open_options options = files.options();
     if (!given.json && given.paths.size() > 1)
         std::printf("%s:\n", text::printable(files.path).c_str());
-    heap_files named = files;
-    if (ty_status status = ty_log_read_with(files.path.c_str(), &options, nullptr,
-                                            given.json ? print_entry_json : print_entry, &named))
+    ty_log_info info{};
+    info.struct_size = sizeof info;
+    ty_log_entry_callback *none = [](const ty_log_entry *, void *) { return false; };
+    if (ty_status status = ty_log_read_with(files.path.c_str(), &options, &info, none, nullptr))
+        return refuse(files, given, status);
+    dumped all{&files, info.partitions};
+    if (ty_status status =
+            ty_log_read_with(files.path.c_str(), &options, nullptr, given.json ? print_entry_json : print_entry, &all))
         return refuse(files, given, status);
     return exit_fine;
 }

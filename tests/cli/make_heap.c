@@ -3,6 +3,7 @@
  *   make_heap PATH archive   an archive heap, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
  *   make_heap PATH commit    a transactional heap whose process dies with three transactions in the log
+ *   make_heap PATH parts     the same with a log of two partitions
  *   make_heap PATH one       the same with one transaction
  *   make_heap PATH long      the same with one transaction that writes 104 bytes
  *   make_heap PATH hold      prints "open", and holds it open for writing until standard input ends
@@ -66,10 +67,12 @@ int main(int argc, char **argv) {
     options.background = TY_BACKGROUND_CALLS;
     if (strcmp(how, "archive") == 0)
         options.kind = TY_ARCHIVE;
-    const bool commits = strcmp(how, "commit") == 0, one = strcmp(how, "one") == 0, is_long = strcmp(how, "long") == 0;
+    const bool parts = strcmp(how, "parts") == 0, commits = parts || strcmp(how, "commit") == 0;
+    const bool one = strcmp(how, "one") == 0, is_long = strcmp(how, "long") == 0;
     if (commits || one || is_long) {
         options.kind = TY_TRANSACTIONAL;
-        options.log_bytes = TY_LOG_BYTES_MIN;
+        options.log_bytes = parts ? 2 * TY_LOG_BYTES_MIN : TY_LOG_BYTES_MIN;
+        options.log_partitions = parts ? 2 : 1;
     }
     if (argc == 5) {
         options.journal_path = argv[3];
