@@ -45,6 +45,7 @@ ring_geometry geometry_of(const log_header_2 &header, uint32_t partition) {
             count > 1 ? uint32_t{sizeof(frame_claim_3)} : 0};
 }
 
+// L8.
 uint64_t ring_identity(uint64_t log, uint32_t partition) {
     return partition == 0 ? log : checksum(&partition, sizeof partition, log);
 }

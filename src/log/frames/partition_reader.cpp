@@ -150,10 +150,12 @@ ty_status partition_reader::take(const found_frame &frame) {
 }
 
 // L1, L5: what was written one or more turns of the ring later lies on what was free because a snapshot held it. The
-// front of the ring tells of it after each turn.
+// front of the ring tells of it after each turn. A start of another log, or of another partition, looks like one of any
+// turn there, but its session is none of this one's.
 ty_status partition_reader::check_turn(const found_frame &frame, uint64_t reach) const {
-    bool later = frame.plausible && frame.from >= position_ && frame.position >= reach &&
-                 (frame.session_start || frame.from - position_ <= 2 * ring_.bytes);
+    bool later =
+        frame.plausible && frame.from >= position_ && frame.position >= reach &&
+        (frame.session_start ? is_session(log_, start_in(frame).session) : frame.from - position_ <= 2 * ring_.bytes);
     return later ? damaged("it was overwritten after a snapshot that is missing", position_) : TY_OK;
 }
 
@@ -229,7 +231,7 @@ ty_status partition_reader::begin(const log_mark &from, uint64_t stamp) {
     position_ = from.position;
     session_ = from.session;
     counted_ = repeated_until_ = from.sequence;
-    reached_ = std::max(from.sequence, stamp);
+    reached_ = std::max(from.sequence, stamp); // L11
     tail_ = from;
     return view_.create();
 }

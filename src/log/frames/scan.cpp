@@ -64,7 +64,7 @@ ty_status scanner::advance(uint32_t p) {
     }
 }
 
-// L10.
+// L11.
 ty_status scanner::take(const log_record &record) {
     contents_.highest = record.sequence;
     gap_ = gap_ || record.sequence != contents_.end.stamp + 1;
@@ -93,6 +93,7 @@ ty_status scanner::merge() {
         if (first == count_)
             return TY_OK;
         const log_record record = at(first).record();
+        // L8.
         if (record.sequence <= contents_.highest)
             return failure(TY_E_DAMAGED, "read the log: transaction %llu is in it twice",
                            (unsigned long long)record.sequence)

@@ -9,7 +9,7 @@
 // Who waits does so on the word of its frame's slot, which changes when the frame is stable, when somebody who waits
 // for it must write, and when the log breaks. A stable record is seen without the lock.
 //
-// ring_append.cpp gathers, ring_write.cpp writes, waits and wakes, ring.cpp makes, ends, and frees space. log.cpp has
+// ring_append.cpp gathers, ring_write.cpp writes, waits and wakes, ring.cpp makes, ends, and frees space. rings.cpp has
 // what is done with all rings of a log. Of their locks a thread holds one at a time.
 #pragma once
 

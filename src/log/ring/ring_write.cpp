@@ -38,7 +38,7 @@ bool can_write(log_ring *r) {
     return is_filled(r, s) && r->next_write - r->oldest <= others_max;
 }
 
-// What is to be repeated and not in frames yet is not stable either.
+// L10. What is to be repeated and not in frames yet is not stable either.
 void renew_stable(log_ring *r) {
     uint64_t stable = r->repeated.size ? r->durable_sequence : nothing_pending;
     for (uint64_t n = r->oldest; n < r->end; ++n)

@@ -3,6 +3,7 @@
 // Method: two to eight rings in memory or on a simulated disk; frames taken away, damaged, or moved.
 #include "partitions.hpp"
 
+#include <algorithm>
 #include <thread>
 
 using namespace taiyen;
@@ -73,6 +74,23 @@ TEST(partition_test, one_with_nothing_to_write_holds_nobody_up) {
     EXPECT_EQ(2u, log_stable(log.get()));
 }
 
+// L10.
+TEST(partition_test, a_sequence_that_is_taken_holds_the_stable_one_back) {
+    partitioned_log log(2);
+    uint8_t *place = nullptr;
+    ASSERT_OK(log_append_begin(log.get(), 1, 3, &place));
+    memcpy(place, "one", 3); // with sequence 1, but not yet
+    std::thread([&] {
+        log.append(0, 2);
+        EXPECT_OK(log_wait_partition(log.get(), 0, 2));
+        EXPECT_EQ(0u, log_stable(log.get()));
+    }).join();
+    log_append_end(log.get(), 1, 3, 1);
+    EXPECT_EQ(0u, log_stable(log.get()));
+    ASSERT_OK(log_wait(log.get(), 2));
+    EXPECT_EQ(2u, log_stable(log.get()));
+}
+
 // L9: bit rot in a partition that has been still for long must not take what came after for not acknowledged.
 TEST(partition_test, a_lost_frame_is_told_from_one_that_was_not_written) {
     partitioned_log log(2);
@@ -101,14 +119,47 @@ TEST(partition_test, the_last_frame_may_be_missing) {
 
 // L8.
 TEST(partition_test, a_frame_of_one_is_not_valid_in_another) {
+    for (int again = 0; again < 300; ++again) { // what it looks like is chance
+        partitioned_log log(2, false, log_bytes_min(64, 2));
+        log.append(0, 1);
+        ASSERT_OK(log_wait(log.get(), 1));
+        log.copy_ring(0, 1);
+        partitioned_reading read = log.read();
+        ASSERT_OK(read.status);
+        ASSERT_EQ((std::vector<uint64_t>{1}), read.sequences());
+        ASSERT_EQ(2u, read.contents.frames);
+    }
+}
+
+// A sink that is used again holds what an earlier log left, at the ring's front, too.
+TEST(partition_test, frames_of_an_earlier_log_are_none_of_this_one) {
+    memory_log memory(log_bytes_min(64, 1));
+    for (uint64_t n = 1; n <= 300; ++n) {
+        log_identity identity = test_identity;
+        identity.log = n;
+        ASSERT_OK(log_format(*memory.sink(), identity));
+        reading read = read_log(*memory.sink(), {}, identity);
+        ASSERT_OK(read.status);
+        ASSERT_EQ(0u, read.contents.frames);
+        log_options options{};
+        options.sink = memory.sink();
+        options.name = log_path;
+        options.identity = identity;
+        taiyen::log *l = nullptr;
+        ASSERT_OK(log_start(options, &l));
+        log_owner owner(l);
+        ASSERT_OK(append(l, "one"));
+        ASSERT_OK(log_wait(l, 1));
+    }
+}
+
+TEST(partition_test, a_sequence_in_two_partitions_is_damage) {
     partitioned_log log(2);
     log.append(0, 1);
-    ASSERT_OK(log_wait(log.get(), 1));
-    log.copy_ring(0, 1);
-    partitioned_reading read = log.read();
-    ASSERT_OK(read.status);
-    EXPECT_EQ((std::vector<uint64_t>{1}), read.sequences());
-    EXPECT_EQ(2u, read.contents.frames);
+    log.append(0, 2);
+    log.append(1, 2);
+    ASSERT_OK(log_wait(log.get(), 2));
+    EXPECT_EQ(TY_E_DAMAGED, log.read().status);
 }
 
 TEST(partition_test, sequences_may_lie_far_apart_in_a_partition) {
@@ -261,6 +312,101 @@ TEST(partition_test, a_log_too_small_is_refused_and_says_how_large) {
 TEST(partition_test, a_place_in_a_log_of_other_partitions_is_refused) {
     partitioned_log log(2);
     EXPECT_EQ(TY_E_MISMATCH, log.read(log_marks{0, 3}).status);
+}
+
+// Each appends to whatever partition it chooses and waits, for all or, marked, for its own; a snapshot is taken by the
+// way. What is acknowledged is there after a power cut, in order.
+void commit_from_threads(bool library_threads) {
+    constexpr uint32_t partitions = 3;
+    constexpr int committers = 6, commits = 300;
+    disk_owner disk(os::sim_create());
+    ty_log_sink *sink = nullptr;
+    ASSERT_OK(file_sink_create(log_path, uint64_t{16} << 20, *os::sim_storage(disk.get()), &sink));
+    sink_owner owner(sink);
+    ASSERT_OK(log_format(*sink, test_identity, {}, partitions));
+    log_options options{};
+    options.sink = sink;
+    options.name = log_path;
+    options.identity = test_identity;
+    options.start = options.end = options.tail = log_marks{0, partitions};
+    options.thread = library_threads;
+    taiyen::log *l = nullptr;
+    ASSERT_OK(log_start(options, &l));
+    log_owner log(l);
+    std::atomic<uint64_t> clock{0};
+    std::atomic<int> lost{0};
+    std::vector<std::thread> all;
+    for (int t = 0; t < committers; ++t)
+        all.emplace_back([&, t] {
+            for (int i = 0; i < commits; ++i) {
+                const auto partition = static_cast<uint32_t>(t + i) % partitions;
+                const bool marked = i % 5 == 0;
+                uint8_t *place = nullptr;
+                EXPECT_OK(log_append_begin(l, partition, 300, &place));
+                const uint64_t stamp = clock.fetch_add(1) + 1;
+                const std::string record = record_of(stamp, 30 + stamp % 200);
+                memcpy(place, record.data(), record.size());
+                log_append_end(l, partition, record.size(), stamp, marked);
+                if (marked)
+                    lost += log_wait_partition(l, partition, stamp) != TY_OK;
+                else if (i % 3 == 0)
+                    lost += log_wait(l, stamp, partition) != TY_OK || log_stable(l) < stamp;
+            }
+        });
+    std::vector<uint64_t> stables;
+    for (int i = 0; i < 200; ++i)
+        stables.push_back(log_stable(l));
+    log_marks marks = log_marks_now(l);
+    marks.stamp = clock.load();
+    for (std::thread &one : all)
+        one.join();
+    EXPECT_EQ(0, lost);
+    EXPECT_TRUE(std::is_sorted(stables.begin(), stables.end()));
+    ASSERT_OK(log_wait(l, clock));
+    EXPECT_EQ(clock, log_stable(l));
+    disk_owner after(os::sim_power_cut(disk.get(), UINT64_MAX, os::sim_cut::drop_all, 1));
+    for (const log_marks &from : {log_marks{0, partitions}, marks}) {
+        partitioned_reading read = read_partitions(*open_log(after.get()), from);
+        ASSERT_OK(read.status);
+        ASSERT_EQ(clock - from.stamp, read.records.size());
+        for (size_t i = 0; i < read.records.size(); ++i)
+            ASSERT_EQ(record_of(from.stamp + i + 1, 30 + (from.stamp + i + 1) % 200), read.records[i].bytes);
+    }
+}
+
+TEST(partition_test, many_committers) {
+    commit_from_threads(false);
+}
+
+TEST(partition_test, many_committers_and_the_library_s_threads) {
+    commit_from_threads(true);
+}
+
+// What the other partitions hold up to the sequence is written at the same time, not one after the other: each write
+// waits until all have begun.
+TEST(partition_test, partitions_are_written_at_the_same_time) {
+    constexpr uint32_t partitions = 4;
+    memory_log memory(uint64_t{8} << 20);
+    ASSERT_OK(log_format(*memory.sink(), test_identity, {}, partitions));
+    watched_sink watched(memory.sink());
+    std::atomic<unsigned> begun{0};
+    watched.at_write = [&](unsigned) {
+        for (begun += 1; begun < partitions;)
+            std::this_thread::yield();
+        return TY_OK;
+    };
+    log_options options{};
+    options.sink = &watched.table;
+    options.name = log_path;
+    options.identity = test_identity;
+    options.start = options.end = options.tail = log_marks{0, partitions};
+    options.thread = true;
+    taiyen::log *l = nullptr;
+    ASSERT_OK(log_start(options, &l));
+    log_owner log(l);
+    for (uint32_t p = 0; p < partitions; ++p)
+        append_to(l, p, p + 1);
+    ASSERT_OK(log_wait(l, partitions));
 }
 
 } // namespace

@@ -1,0 +1,246 @@
+// Goal: after a power cut at any operation of a log of several partitions, and again during or after the recovery, all
+// that was acknowledged is read back: by a wait for all partitions, or of a marked record by a wait for its own.
+// Nothing else is handed on behind a gap, and what one recovery left out no later one brings back. Method: random
+// histories of appends to random partitions, waits, snapshots (also with appends between the marks and the stamp) and
+// failing writes on a simulated disk; for every event and each kind of cut the log is read, gone on with as an open
+// does, cut again, and held against a list.
+#include "partitions.hpp"
+
+#include <algorithm>
+#include <set>
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+struct stamped {
+    std::string bytes;
+    uint32_t partition;
+    bool marked;
+};
+
+struct knowledge {
+    uint64_t event = 0;
+    uint64_t acknowledged = 0;    // all up to this sequence
+    std::set<uint64_t> alone;     // marked ones that are acknowledged by themselves
+    std::vector<log_marks> marks; // of the durable snapshot, or of either
+};
+
+class process {
+public:
+    process(os::sim_disk *disk, const log_marks &start, std::vector<stamped> believed, const partitioned_reading &read,
+            uint64_t seed)
+        : disk_(disk), random_(seed), sink_(open_log(disk)), records_(std::move(believed)), mark_(start) {
+        log_options options{};
+        options.sink = sink_.get();
+        options.name = log_path;
+        options.identity = test_identity;
+        options.start = options.end = options.tail = start;
+        if (read.contents.end.count > 1) {
+            options.end = read.contents.end;
+            options.tail = read.contents.tail;
+            options.highest = read.contents.highest;
+        }
+        taiyen::log *l = nullptr;
+        EXPECT_OK(log_start(options, &l));
+        log_.reset(l);
+        note(start.stamp, {start});
+        settle(read);
+    }
+
+    const std::vector<stamped> &records() const { return records_; }
+    const std::vector<knowledge> &known() const { return known_; }
+
+    void run(int steps, bool failing) {
+        for (int i = 0; i < steps; ++i) {
+            if (failing && random_() % 16 == 0)
+                os::sim_set_fault(disk_, {os::sim_op_write_durable, random_() % 3, false, TY_E_IO});
+            step();
+        }
+        os::sim_set_fault(disk_, {});
+    }
+
+private:
+    // What an open does before it returns.
+    void settle(const partitioned_reading &read) {
+        if (read.contents.left_out + read.contents.behind_gap) {
+            release(false);
+        } else {
+            EXPECT_OK(log_wait(log_.get(), records_.size()));
+            note(records_.size(), {mark_});
+        }
+    }
+    void step() {
+        uint64_t lot = random_() % 24;
+        if (log_broken(log_.get()) || lot == 0)
+            continue_behind_snapshot(lot % 2);
+        else if (lot == 1)
+            release(random_() % 2);
+        else if (lot < 6)
+            wait();
+        else if (lot < 9)
+            wait_alone();
+        else
+            append_one();
+    }
+    void append_one() {
+        const auto partition = static_cast<uint32_t>(random_() % mark_.count);
+        stamped one{record_of(records_.size() + (random_() << 20), 1 + random_() % (random_() % 8 ? 300 : 30000)),
+                    partition, random_() % 4 == 0};
+        uint8_t *place = nullptr;
+        ty_status status = log_append_begin(log_.get(), partition, one.bytes.size() + random_() % 20, &place);
+        if (status == TY_E_SPACE) {
+            continue_behind_snapshot(false);
+        } else if (status) {
+            EXPECT_TRUE(log_broken(log_.get()));
+        } else {
+            memcpy(place, one.bytes.data(), one.bytes.size());
+            records_.push_back(one);
+            log_append_end(log_.get(), partition, one.bytes.size(), records_.size(), one.marked);
+        }
+    }
+    void wait() {
+        uint64_t sequence = records_.size() - std::min<uint64_t>(random_() % 3, records_.size());
+        if (log_wait(log_.get(), sequence, static_cast<uint32_t>(random_() % mark_.count)) == TY_OK) {
+            EXPECT_GE(log_stable(log_.get()), std::min(sequence, log_last(log_.get())));
+            note(std::max(sequence, known_.back().acknowledged), {mark_});
+        }
+    }
+    void wait_alone() {
+        if (records_.empty() || !records_.back().marked || records_.size() <= mark_.stamp)
+            return;
+        if (log_wait_partition(log_.get(), records_.back().partition, records_.size()) == TY_OK) {
+            note(known_.back().acknowledged, {mark_});
+            known_.back().alone.insert(records_.size());
+        }
+    }
+    // appends: some that the snapshot holds as well, behind its marks.
+    void release(bool appends) {
+        log_marks mark = log_marks_now(log_.get());
+        for (int i = 0; appends && i < 3 && !log_broken(log_.get()); ++i) {
+            const uint64_t before = mark_.stamp;
+            append_one();
+            if (mark_.stamp != before) // the ring was full, and a snapshot took its place
+                return;
+        }
+        if (log_broken(log_.get()))
+            return;
+        mark.stamp = records_.size();
+        note(known_.back().acknowledged, {mark_, mark}); // the image has one or the other
+        mark_ = mark;
+        note(mark.stamp, {mark_});
+        log_release(log_.get(), mark);
+    }
+    void continue_behind_snapshot(bool holds_one) {
+        log_marks mark = log_marks_now(log_.get());
+        mark.stamp = records_.size();
+        if (holds_one) {
+            records_.push_back({"held by the snapshot", 0, false});
+            mark.stamp += 1;
+        }
+        mark_ = mark;
+        note(mark.stamp, {mark_});
+        log_continue(log_.get(), mark);
+    }
+    void note(uint64_t acknowledged, std::vector<log_marks> marks) {
+        std::set<uint64_t> alone = known_.empty() ? std::set<uint64_t>{} : known_.back().alone;
+        known_.push_back({os::sim_event_count(disk_), acknowledged, std::move(alone), std::move(marks)});
+    }
+
+    os::sim_disk *disk_;
+    std::mt19937_64 random_;
+    sink_owner sink_;
+    log_owner log_;
+    std::vector<stamped> records_; // [n - 1] has sequence n
+    std::vector<knowledge> known_;
+    log_marks mark_;
+};
+
+struct outcome {
+    log_marks mark;
+    partitioned_reading read;
+    std::vector<stamped> believed;
+};
+
+outcome recover(os::sim_disk *disk, const process &before, const knowledge &known, uint64_t seed) {
+    sink_owner sink = open_log(disk, false);
+    outcome result;
+    result.mark = known.marks[seed % known.marks.size()];
+    result.read = read_partitions(*sink, result.mark);
+    EXPECT_OK(result.read.status);
+    const log_contents &contents = result.read.contents;
+    EXPECT_GE(contents.end.stamp, known.acknowledged) << "acknowledged records are lost";
+    const std::vector<stamped> &all = before.records();
+    uint64_t expected = result.mark.stamp;
+    std::set<uint64_t> there;
+    for (const partitioned_reading::record &one : result.read.records) {
+        EXPECT_LE(one.sequence, all.size()) << "a record that was never appended";
+        if (one.sequence > all.size())
+            return result;
+        const stamped &appended = all[one.sequence - 1];
+        EXPECT_EQ(appended.bytes, one.bytes) << one.sequence;
+        EXPECT_EQ(appended.partition, one.partition);
+        EXPECT_TRUE(one.sequence == ++expected || (one.marked && appended.marked && one.sequence > contents.end.stamp));
+        there.insert(one.sequence);
+    }
+    for (uint64_t sequence : known.alone)
+        EXPECT_TRUE(sequence <= result.mark.stamp || there.count(sequence)) << sequence << " is lost";
+    result.believed.assign(all.begin(), all.begin() + ptrdiff_t(std::min<uint64_t>(contents.highest, all.size())));
+    return result;
+}
+
+const knowledge &known_at(const process &which, uint64_t event) {
+    auto after = std::find_if(which.known().begin(), which.known().end(),
+                              [&](const knowledge &one) { return one.event > event; });
+    return *std::prev(after);
+}
+
+constexpr os::sim_cut cuts[] = {os::sim_cut::keep_all, os::sim_cut::drop_all, os::sim_cut::random,
+                                os::sim_cut::prefix,   os::sim_cut::trash,    os::sim_cut::process_death};
+
+void crash_again(const disk_owner &disk, const process &first, const knowledge &known, uint64_t seed, int more) {
+    outcome found = recover(disk.get(), first, known, seed);
+    if (testing::Test::HasFailure() || more == 0)
+        return;
+    std::mt19937_64 random(seed);
+    std::unique_ptr<process> second(new process(disk.get(), found.mark, found.believed, found.read, seed));
+    uint64_t begun = second->known().back().event; // the open has returned
+    second->run(1 + int(random() % 12), random() % 4 == 0);
+    uint64_t event = begun + random() % (os::sim_event_count(disk.get()) - begun + 1);
+    disk_owner after(os::sim_power_cut(disk.get(), event, cuts[random() % std::size(cuts)], seed));
+    SCOPED_TRACE(testing::Message() << "then at event " << event);
+    crash_again(after, *second, known_at(*second, event), seed + 1, more - 1);
+}
+
+void explore(uint64_t seed, bool failing) {
+    const auto partitions = static_cast<uint32_t>(2 + seed % 3);
+    disk_owner disk(os::sim_create());
+    ty_log_sink *sink = nullptr;
+    ASSERT_OK(file_sink_create(log_path, log_bytes_min(4096, partitions), *os::sim_storage(disk.get()), &sink));
+    ASSERT_OK(log_format(*sink, test_identity, {}, partitions));
+    sink_destroy(sink);
+    process first(disk.get(), log_marks{0, partitions}, {}, {}, seed);
+    uint64_t begun = os::sim_event_count(disk.get());
+    first.run(90, failing);
+    for (uint64_t event = begun; event <= os::sim_event_count(disk.get()); ++event)
+        for (os::sim_cut cut : cuts) {
+            SCOPED_TRACE(testing::Message() << "seed " << seed << " event " << event << " cut " << int(cut));
+            disk_owner after(os::sim_power_cut(disk.get(), event, cut, seed + event));
+            crash_again(after, first, known_at(first, event), seed * 31 + event * 7 + uint64_t(cut), 3);
+            if (testing::Test::HasFailure())
+                return;
+        }
+}
+
+TEST(partition_crash_test, power_cuts_at_every_event) {
+    for (uint64_t seed = 1; seed <= 6 && !HasFailure(); ++seed)
+        explore(seed, false);
+}
+
+TEST(partition_crash_test, power_cuts_after_failed_writes) {
+    for (uint64_t seed = 101; seed <= 106 && !HasFailure(); ++seed)
+        explore(seed, true);
+}
+
+} // namespace
