@@ -27,6 +27,9 @@ ty_open_options options_for(const open_choice &choice, const ty_storage *storage
     taiyen::memory_need::least_bytes = UINT64_MAX; // what the process has in memory differs from run to run
     options.memory_bytes = choice.memory_bytes;
     options.log_bytes = TY_LOG_BYTES_MIN; // small, so that the ring turns often
+    options.log_partitions = log_partitions;
+    if (log_partitions > 1)
+        options.log_bytes += log_partitions * (TY_LOG_BYTES_MIN / 2);
     return options;
 }
 

@@ -23,6 +23,9 @@ std::string difference(const content &found, const content &expected);
 // What is still mapped where heaps lie although none is open; empty if nothing is. It is unmapped then.
 std::string clear_leftovers();
 
+// Of all logs of a run; 0: one partition.
+inline uint32_t log_partitions = 0;
+
 struct open_choice {
     ty_kind kind = TY_KIND_DEFAULT;
     uint64_t limit_bytes = uint64_t{64} << 20;

@@ -2,6 +2,7 @@
 
 #include "src/log/frames/log_layout.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -217,10 +218,15 @@ ty_txn_stats txn_session::stats() const {
     return ty_get_txn_stats(heap_, &stats) == TY_OK ? stats : ty_txn_stats{};
 }
 
+// Of the partition that the transactions are in.
+static uint64_t ring_bytes(const ty_txn_stats &now) {
+    return now.size_log_bytes / std::max(log_partitions, 1u);
+}
+
 // Room for two frames, without a snapshot on the way: that would wait for the write that is held back.
 bool txn_session::log_has_room() const {
     ty_txn_stats now = stats();
-    return now.used_log_bytes + 2 * now.size_log_bytes / taiyen::frames_in_ring_min_1 < now.size_log_bytes / 2;
+    return now.used_log_bytes + 2 * ring_bytes(now) / taiyen::frames_in_ring_min_1 < ring_bytes(now) / 2;
 }
 
 // The second of two commits. The first one's log write starts its thread, and waits until a write of that is done. So
@@ -265,7 +271,7 @@ struct txn_session::second_commit {
     // Only a frame that can take no more is written beside another. False: there is too little to change.
     bool fill_frame() {
         ty_txn_stats now = session.stats();
-        const uint64_t enough = now.used_log_bytes + now.size_log_bytes / taiyen::frames_in_ring_min_1;
+        const uint64_t enough = now.used_log_bytes + ring_bytes(now) / taiyen::frames_in_ring_min_1;
         for (int tries = 50; tries > 0 && now.used_log_bytes < enough; --tries, now = session.stats()) {
             ty_txn *txn = session.begin(random, false);
             if (!txn) {
