@@ -78,9 +78,10 @@ typedef enum ty_tracking {
 
 /* Who does the background work (applying batches to the image). */
 typedef enum ty_background {
-    TY_BACKGROUND_THREAD = 0, /* six threads of the library, and two for a log; they sleep when there is nothing to do.
-                                 While one thread alone waits for its commit, one of the two spins on that thread's
-                                 processor, at the lowest class (SCHED_IDLE), if commits are faster so */
+    TY_BACKGROUND_THREAD = 0, /* six threads of the library, two for a log, and one for each further partition of a
+                                 log; they sleep when there is nothing to do. While one thread alone waits for its
+                                 commit, one of a log's spins on that thread's processor, at the lowest class
+                                 (SCHED_IDLE), if commits are faster so */
     TY_BACKGROUND_CALLS = 1   /* the program, by calling ty_work; the library starts no thread */
 } ty_background;
 
@@ -283,7 +284,7 @@ typedef struct ty_info {
                             or it opens, with what it reads from the journal and replays from the log */
     /* Of transactional heaps: */
     uint64_t log_identity;
-    uint64_t log_position; /* where the epoch that an open would restore stands in the log */
+    uint64_t log_position; /* where the epoch that an open would restore stands in the log, in its first partition */
     uint64_t log_sequence; /* of the last transaction that this epoch holds */
 } ty_info;
 

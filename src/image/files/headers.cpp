@@ -32,7 +32,7 @@ image_mark mark_of(const image_header_2 &header) {
     return mark;
 }
 
-// Of another number of partitions is only the mark of a snapshot from before the heap had this log.
+// I20: of another number of partitions is only the mark of a snapshot from before the heap had this log.
 void set_mark(image_header_2 &header, const image_mark &mark) {
     const image_mark at_begin = mark_at_begin(mark.stamp, header.log_partitions);
     const image_mark &fits = mark.count == at_begin.count ? mark : at_begin;

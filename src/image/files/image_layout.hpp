@@ -182,7 +182,7 @@ static_assert(offsetof(chunk_header_1, log_position) == 80);
 static_assert(offsetof(chunk_header_1, entries) == 128);
 
 // Of a heap whose log has several partitions: where the epoch stands in them, besides log_position and log_session.
-// It lies at the end of the entries: each chunk of such a heap has room for it.
+// I20: it lies at the end of the entries: each chunk of such a heap has room for it.
 inline constexpr uint32_t chunk_pages_with_marks_2 = 236;
 struct log_marks_2 {
     uint64_t partitions;

@@ -16,6 +16,7 @@ constexpr size_t staging_step_bytes = size_t{15} << 20; // beyond what is needed
 constexpr uint64_t journal_step_bytes = uint64_t{1} << 20;
 constexpr uint64_t journal_step_part = 8;
 
+// I20.
 uint32_t chunk_pages(const image &im) {
     return im.header.current.log_partitions ? chunk_pages_with_marks_2 : chunk_pages_1;
 }

@@ -20,7 +20,7 @@ void set_log(image_header_2 &header, const image_log_choice &log) {
 
 namespace {
 
-// A snapshot from before the heap had this log says nothing of it.
+// I20: a snapshot from before the heap had this log says nothing of it.
 image_mark mark_of(const image_header_2 &header, const batch &last) {
     const image_mark begin = mark_at_begin(last.mark.stamp, header.log_partitions);
     const image_place &place = last.mark.at[0];

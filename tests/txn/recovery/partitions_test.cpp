@@ -2,88 +2,12 @@
 // left out behind a missing one never comes back, and what is committed afterwards stays.
 // Method: transactions by ty_begin, and records that a test appends to any partition itself, as transactions of many
 // threads do; power cuts at each event of the disk.
-#include "../files.hpp"
-
-#include "src/log/frames/frames.hpp"
-#include "src/txn/transactions/txn_runtime.hpp"
-
-#include <thread>
+#include "stamped_heap.hpp"
 
 using namespace taiyen;
 using namespace taiyen::test;
 
 namespace {
-
-constexpr size_t words = 4096 * 8; // of the block that records change
-
-ty_open_options with_partitions(const disk &files, uint32_t partitions, ty_kind kind = TY_TRANSACTIONAL) {
-    ty_open_options options = with_log(files, kind);
-    options.log_bytes = size_t{3} << 20;
-    options.log_partitions = partitions;
-    return options;
-}
-
-// A heap with one block of words, changed past the transactions: a record is appended to some partition.
-class stamped_heap {
-public:
-    explicit stamped_heap(uint32_t partitions) : partitions_(partitions) {
-        open();
-        ty_txn *txn = nullptr;
-        EXPECT_OK(ty_begin(heap, nullptr, &txn));
-        block = static_cast<uint64_t *>(ty_txn_alloc(txn, words * 8));
-        EXPECT_NE(nullptr, block);
-        EXPECT_OK(ty_txn_root_set(txn, "words", block));
-        EXPECT_OK(ty_commit(txn));
-        EXPECT_OK(ty_snapshot(heap));
-        clock = log_last(log());
-    }
-    ~stamped_heap() {
-        if (heap) {
-            EXPECT_OK(ty_discard(heap));
-        }
-    }
-    void open() {
-        ty_open_options options = with_partitions(files, partitions_);
-        options.memory_bytes = memory_bytes;
-        options.background = background;
-        ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
-        block = static_cast<uint64_t *>(ty_root(heap, "words"));
-        clock = log_last(log());
-    }
-    void crash() {
-        ASSERT_OK(ty_discard(heap));
-        heap = nullptr;
-        open();
-    }
-    taiyen::log *log() const { return runtime_of(heap)->log; }
-
-    uint64_t store(uint32_t partition, uint64_t word, uint64_t value, bool marked = false) {
-        block[word] = value;
-        return append(partition, word, value, marked);
-    }
-    uint64_t append(uint32_t partition, uint64_t word, uint64_t value, bool marked = false) {
-        const uint64_t first = (reinterpret_cast<uint64_t>(block) - reinterpret_cast<uint64_t>(ty_heap_base(heap))) / 8;
-        const word_range range{first + word, 1, true, nullptr, &value};
-        const record_part part{nullptr, 0, &range, 1};
-        uint8_t *place = nullptr;
-        EXPECT_OK(log_append_begin(log(), partition, record_bound(part) + 64, &place));
-        const uint64_t stamp = ++clock;
-        const size_t bytes = record_encode(part, true, place);
-        log_append_end(log(), partition, bytes, stamp, marked);
-        return stamp;
-    }
-
-    disk files;
-    ty_heap *heap = nullptr;
-    ty_report report{};
-    uint64_t *block = nullptr;
-    std::atomic<uint64_t> clock{0};
-    size_t memory_bytes = 0;
-    ty_background background = TY_BACKGROUND_CALLS;
-
-private:
-    uint32_t partitions_;
-};
 
 class partitions_test : public testing::TestWithParam<uint32_t> {};
 
@@ -140,11 +64,13 @@ TEST(partitions, a_file_of_one_partition_stays_as_it_was) {
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_OK(ty_close(heap));
     log_header_2 log{};
-    memcpy(&log, files.read_file(log_path).data(), sizeof log);
+    const std::string bytes = files.read_file(log_path);
+    memcpy(&log, bytes.data(), sizeof log);
     EXPECT_EQ(log_version_2, log.version);
     EXPECT_EQ(0u, log.partitions);
     image_header_2 image{};
-    memcpy(&image, files.read_file(heap_path).data(), sizeof image);
+    const std::string image_bytes = files.read_file(heap_path);
+    memcpy(&image, image_bytes.data(), sizeof image);
     EXPECT_EQ(0u, image.features_incompatible);
     EXPECT_EQ(0u, image.log_partitions);
 }
@@ -157,7 +83,8 @@ TEST(partitions, an_older_library_refuses_the_image) {
     ASSERT_OK(ty_discard(heap));
     image_header_2 image{};
     for (size_t slot : {0, 4096}) {
-        memcpy(&image, files.read_file(heap_path).data() + slot, sizeof image);
+        const std::string bytes = files.read_file(heap_path);
+        memcpy(&image, bytes.data() + slot, sizeof image);
         EXPECT_EQ(feature_log_partitions_2, image.features_incompatible);
         EXPECT_EQ(4u, image.log_partitions);
     }
