@@ -1,7 +1,7 @@
 // Goal: no log makes its reader crash, hang or read outside of it; of a log whose checksums nobody mended, what is read
 // is what was written, as far as it goes; and whoever goes on behind what was read reads that too. Method: sound logs
-// in memory, of one session or several, with turns; headers and the first bytes of frames change, with their checksums
-// made right again if the input says so.
+// in memory, of one session or several, with turns, and of several partitions; headers and the first bytes of frames
+// change, with their checksums made right again if the input says so.
 #include "fuzz/patches.hpp"
 #include "src/log/frames/frame.hpp"
 
@@ -13,8 +13,8 @@ using namespace taiyen;
 
 namespace {
 
-constexpr uint64_t log_bytes = TY_LOG_BYTES_MIN;
-constexpr size_t scenario_count = 3;
+constexpr uint64_t log_bytes = 2 * TY_LOG_BYTES_MIN;
+constexpr size_t scenario_count = 4;
 constexpr size_t region_bytes = 64;
 const log_identity identity = {{7, 7, 7}, 99};
 alignas(64) char memory[log_bytes];
@@ -25,6 +25,7 @@ void require(bool held) {
 }
 
 struct frame_place {
+    uint32_t partition;
     uint64_t position;
     uint64_t session;
     uint32_t payload_bytes;
@@ -41,7 +42,7 @@ struct reading {
     ty_status status;
     log_contents contents;
     std::vector<std::string> records;
-    std::vector<uint64_t> positions;
+    std::vector<std::pair<uint32_t, uint64_t>> positions; // by partition
 };
 
 reading read(const ty_log_sink &sink, log_marks from) {
@@ -49,31 +50,35 @@ reading read(const ty_log_sink &sink, log_marks from) {
     log_reader reader{&result, [](void *context, const log_record &record) {
                           auto &to = *static_cast<reading *>(context);
                           to.records.emplace_back(reinterpret_cast<const char *>(record.bytes), record.size);
-                          to.positions.push_back(record.position);
+                          to.positions.emplace_back(record.partition, record.position);
                           return TY_OK;
                       }};
     result.status = log_scan(sink, "fuzzed", identity, from, reader, &result.contents);
     return result;
 }
 
+// To one partition after the other.
 void append(log *l, const std::string &record, bool wait) {
     uint8_t *place = nullptr;
-    ty_status status = log_append_begin(l, record.size(), &place);
+    const uint64_t sequence = log_last(l) + 1;
+    const auto partition = static_cast<uint32_t>(sequence % log_partitions(l));
+    ty_status status = log_append_begin(l, partition, record.size(), &place);
     if (status == TY_E_SPACE) {
         log_continue(l, log_marks_now(l));
-        status = log_append_begin(l, record.size(), &place);
+        status = log_append_begin(l, partition, record.size(), &place);
     }
     if (status) // a hostile log may leave no room at all
         return;
     memcpy(place, record.data(), record.size());
-    uint64_t sequence = log_append_end(l, record.size());
+    log_append_end(l, partition, record.size(), sequence);
     if (wait)
         require(log_wait(l, sequence) == TY_OK);
 }
 
 log *start(const ty_log_sink &sink, log_marks from, const reading &found) {
     log *l = nullptr;
-    ty_status status = log_start({&sink, "fuzzed", identity, from, found.contents.end, found.contents.tail, false}, &l);
+    ty_status status = log_start(
+        {&sink, "fuzzed", identity, from, found.contents.end, found.contents.tail, false, found.contents.highest}, &l);
     return status ? nullptr : l;
 }
 
@@ -81,7 +86,8 @@ log *start(const ty_log_sink &sink, log_marks from, const reading &found) {
 sound_log make(const ty_log_sink &sink, size_t scenario) {
     sound_log made;
     memset(memory, 0, sizeof memory);
-    require(log_format(sink, identity) == TY_OK);
+    made.start.count = scenario == 3 ? 3 : 1;
+    require(log_format(sink, identity, {}, made.start.count) == TY_OK);
     size_t rounds = scenario == 2 ? 400 : 30;
     reading found = read(sink, made.start);
     log *l = start(sink, made.start, found);
@@ -107,12 +113,14 @@ sound_log make(const ty_log_sink &sink, size_t scenario) {
     found.positions.erase(std::unique(found.positions.begin(), found.positions.end()), found.positions.end());
     log_header_2 header;
     memcpy(&header, memory, sizeof header);
-    for (uint64_t position : found.positions) {
-        const auto *frame = reinterpret_cast<uint8_t *>(memory) + header.ring_offset + position % header.ring_bytes;
+    for (const auto &[partition, position] : found.positions) {
+        const ring_geometry ring = geometry_of(header, partition);
+        const auto *frame = reinterpret_cast<uint8_t *>(memory) + ring.offset + position % ring.bytes;
         frame_header_1 head;
         memcpy(&head, frame, sizeof head);
         uint32_t payload = head.shape & frame_payload_max_1;
-        made.frames.push_back({position, frame_session(identity.log, position, frame, payload), payload});
+        const uint64_t log = ring_identity(identity.log, partition);
+        made.frames.push_back({partition, position, frame_session(log, position, frame, payload), payload});
     }
     return made;
 }
@@ -124,16 +132,17 @@ const sound_log &scenario(const ty_log_sink &sink, size_t number) {
     return logs[number];
 }
 
-void mend(char *ring, uint64_t ring_bytes, const frame_place &where) {
-    auto *frame = reinterpret_cast<uint8_t *>(ring + where.position % ring_bytes);
+void mend(const ring_geometry &ring, const frame_place &where) {
+    auto *frame = reinterpret_cast<uint8_t *>(memory + ring.offset + where.position % ring.bytes);
     frame_header_1 head;
     memcpy(&head, frame, sizeof head);
-    uint64_t left = ring_bytes - where.position % ring_bytes - sizeof head;
+    uint64_t left = ring.bytes - where.position % ring.bytes - sizeof head;
     uint32_t payload = head.shape & frame_payload_max_1;
     if (payload > left)
         return;
     uint64_t session = head.shape & frame_session_start_1 ? 0 : where.session;
-    uint64_t sum = frame_checksum(identity.log, session, where.position, frame, payload);
+    const uint64_t log = ring_identity(identity.log, where.partition);
+    uint64_t sum = frame_checksum(log, session, where.position, frame, payload);
     head.checksum_low = static_cast<uint32_t>(sum);
     head.checksum_high = static_cast<uint32_t>(sum >> 32);
     memcpy(frame, &head, sizeof head);
@@ -143,7 +152,6 @@ void mend(char *ring, uint64_t ring_bytes, const frame_place &where) {
 bool damage(const fuzz::input &changes, const sound_log &from) {
     log_header_2 sound;
     memcpy(&sound, memory, sizeof sound);
-    char *ring = memory + sound.ring_offset;
     for (const fuzz::patch &p : changes.patches) {
         if (p.region == 0) {
             fuzz::apply(p, memory, sizeof sound);
@@ -155,9 +163,10 @@ bool damage(const fuzz::input &changes, const sound_log &from) {
             }
         } else {
             const frame_place &frame = from.frames[p.region % from.frames.size()];
-            fuzz::apply(p, ring + frame.position % sound.ring_bytes, region_bytes);
+            const ring_geometry ring = geometry_of(sound, frame.partition);
+            fuzz::apply(p, memory + ring.offset + frame.position % ring.bytes, region_bytes);
             if (changes.flags & 2)
-                mend(ring, sound.ring_bytes, frame);
+                mend(ring, frame);
         }
     }
     return changes.flags & 3;
@@ -179,11 +188,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(mended || prefix);
     if (found.status == TY_OK)
         if (log *l = start(*sink, sound.start, found)) {
+            log_marks from = sound.start;
+            if (found.contents.left_out + found.contents.behind_gap) { // as an open does
+                from = log_marks_now(l);
+                log_release(l, from);
+            }
             for (int i = 0; i < 4; ++i)
                 append(l, "behind " + std::to_string(i), true);
             log_marks mark = log_marks_now(l);
             log_stop(l);
-            reading again = read(*sink, sound.start);
+            reading again = read(*sink, from);
             require(mended || (again.status == TY_OK && again.contents.end.stamp == mark.stamp));
         }
     sink_destroy(sink);
