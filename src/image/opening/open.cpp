@@ -389,6 +389,7 @@ void take_over_batches(image &im, opening &state) {
     im.durable_nonce = newest ? newest->nonce : header.nonce;
     im.durable_mark = newest ? newest->mark : mark_of(header);
     im.journal_end = newest ? newest->end : header.journal_next;
+    im.chunk_pages = header.log_partitions ? chunk_pages_with_marks_2 : chunk_pages_1; // I20
     im.unapplied = state.journal.scan.batches;
     state.journal.scan.batches = {};
 }

@@ -16,15 +16,10 @@ constexpr size_t staging_step_bytes = size_t{15} << 20; // beyond what is needed
 constexpr uint64_t journal_step_bytes = uint64_t{1} << 20;
 constexpr uint64_t journal_step_part = 8;
 
-// I20.
-uint32_t chunk_pages(const image &im) {
-    return im.header.current.log_partitions ? chunk_pages_with_marks_2 : chunk_pages_1;
-}
-
 // No batch of so many pages in so many rows is longer: each row may end with a chunk that is not full, the last one
 // with one that is empty.
 uint64_t batch_bytes(const image &im, uint64_t pages, uint32_t rows) {
-    uint64_t chunks = (pages + chunk_pages(im) - 1) / chunk_pages(im);
+    uint64_t chunks = (pages + im.chunk_pages - 1) / im.chunk_pages;
     return (pages + (chunks ? chunks : 1) + rows - 1) * page_bytes;
 }
 
@@ -139,6 +134,7 @@ ty_status take_slot(image &im, uint32_t *slot) {
     }
 }
 
+// I20.
 void put_mark(chunk_header_1 &header, const image_mark &mark) {
     header.log_position = mark.at[0].position;
     header.log_session = mark.at[0].session;
@@ -312,7 +308,7 @@ ty_status writer_add(image &im, const uint64_t *pages, uint64_t count, bool last
         uint32_t slot;
         if (ty_status status = take_slot(im, &slot))
             return status;
-        auto n = uint32_t(std::min<uint64_t>(count - done, chunk_pages(im)));
+        auto n = uint32_t(std::min<uint64_t>(count - done, im.chunk_pages));
         fill_chunk(im, writer.ring.slot_memory(slot), pages + done, n, copies ? copies + done * page_bytes : nullptr);
         done += n;
         if (ty_status status = publish_chunk(im, slot, n, last && done == count))
