@@ -202,7 +202,7 @@ uint8_t *end_of(const slot &s) {
 }
 
 // Under the lock, which it gives up if it fails.
-ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool may_wait) {
+inline ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool may_wait) {
     const size_t reserved = length_bytes(bytes) + (r->one_of_many ? step_bytes_max : 0);
     if (!has_room(r, reserved + bytes)) [[unlikely]] {
         ty_status status = TY_E_BUSY;
@@ -224,19 +224,25 @@ ty_status begin_append(log_ring *r, size_t bytes, uint8_t **place, bool may_wait
     return TY_OK;
 }
 
+// The lengths before a record's bytes, which close up to them: how many bytes these took.
+size_t put_heads(log_ring *r, slot &s, size_t bytes, uint64_t sequence, bool marked) {
+    uint8_t *at = end_of(s), step[step_bytes_max];
+    const size_t length = length_bytes(bytes);
+    const size_t step_bytes = r->one_of_many ? put_step(step, sequence - r->counted - 1, marked) : 0;
+    if (length + step_bytes < r->reserved)
+        memmove(at + length + step_bytes, at + r->reserved, bytes);
+    put_length(at, bytes);
+    if (r->one_of_many)
+        memcpy(at + length, step, step_bytes);
+    return length + step_bytes;
+}
+
 // In the place that was reserved; gives up the lock.
-void end_append(log_ring *r, size_t bytes, uint64_t sequence, bool marked) {
+inline void end_append(log_ring *r, size_t bytes, uint64_t sequence, bool marked) {
     wakes w;
     if (bytes) {
         slot &s = *r->gathering;
-        uint8_t *at = end_of(s), step[step_bytes_max];
-        const size_t length = length_bytes(bytes);
-        const size_t step_bytes = r->one_of_many ? put_step(step, sequence - r->counted - 1, marked) : 0;
-        const size_t taken = length + step_bytes;
-        if (taken < r->reserved)
-            memmove(at + taken, at + r->reserved, bytes);
-        put_length(at, bytes);
-        memcpy(at + length, step, step_bytes);
+        const size_t taken = put_heads(r, s, bytes, sequence, marked);
         s.payload += static_cast<uint32_t>(taken + bytes);
         note_record(r, s, sequence);
         r->last.store(sequence, std::memory_order_release);
@@ -254,7 +260,7 @@ void end_append(log_ring *r, size_t bytes, uint64_t sequence, bool marked) {
 
 ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **place, log_turn turn) {
     log_ring *r = l->rings + partition;
-    if (bytes > log_record_max(l))
+    if (bytes > record_max(r))
         return TY_E_SPACE;
     if (turn == log_turn::wait)
         r->lock.lock();
@@ -268,15 +274,18 @@ void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t sequence,
 }
 
 ty_status log_append_begin(log *l, size_t bytes, uint8_t **place) {
-    if (bytes > log_record_max(l))
+    log_ring *r = l->rings;
+    if (bytes > record_max(r))
         return TY_E_SPACE;
-    l->rings->lock.lock();
-    return begin_append(l->rings, bytes, place, true);
+    r->lock.lock();
+    return begin_append(r, bytes, place, true);
 }
 
 uint64_t log_append_end(log *l, size_t bytes) {
-    const uint64_t sequence = log_last(l) + (bytes != 0);
-    end_append(l->rings, bytes, sequence, false);
+    log_ring *r = l->rings;
+    const uint64_t last = r->one_of_many ? log_last(l) : r->last.load(std::memory_order_relaxed);
+    const uint64_t sequence = last + (bytes != 0);
+    end_append(r, bytes, sequence, false);
     return sequence;
 }
 

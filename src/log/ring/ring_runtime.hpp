@@ -134,6 +134,10 @@ inline bool is_filled(const log_ring *r, const slot &s) {
     return s.payload > (s.session_start ? 0 : r->geometry.claim_bytes);
 }
 
+inline size_t record_max(const log_ring *r) {
+    return r->geometry.frame_bytes_max / 2;
+}
+
 inline uint64_t ring_end(const log_ring *r) {
     return r->released_position + r->geometry.bytes;
 }

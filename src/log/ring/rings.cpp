@@ -99,7 +99,7 @@ uint32_t log_partitions(const log *l) {
 }
 
 size_t log_record_max(const log *l) {
-    return l->rings[0].geometry.frame_bytes_max / 2;
+    return record_max(l->rings);
 }
 
 // ---- Waiting
