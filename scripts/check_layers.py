@@ -20,10 +20,10 @@ LOWER_LAYERS = {
     "image": ("os", "heap"),
     "log": ("os",),
     "stm": ("os",),
-    "txn": ("os", "heap", "image", "log"),
-    "undo": ("os", "heap", "image", "log", "txn"),
-    "pack": ("os", "heap", "image", "log", "txn"),
-    "api": ("os", "heap", "image", "log", "txn", "undo", "pack"),
+    "txn": ("os", "heap", "image", "log", "stm"),
+    "undo": ("os", "heap", "image", "log", "stm", "txn"),
+    "pack": ("os", "heap", "image", "log", "stm", "txn"),
+    "api": ("os", "heap", "image", "log", "stm", "txn", "undo", "pack"),
     "malloc": ("os", "heap"),  # and the public API
     "sim": ("os",),
 }
@@ -35,7 +35,7 @@ PARTS = {
     "heap": ("tables", "pages", "spans", "threads", "blocks", "checks", "whole"),
     "image": ("files", "snapshots", "opening", "looks"),
     "log": ("records", "frames", "ring", "sinks"),
-    "txn": ("changes", "transactions", "recovery"),
+    "txn": ("changes", "transactions", "concurrent", "recovery"),
 }
 
 # The simulated disk stands beside the layers. It is a test instrument, no part of the library: it may use the C++

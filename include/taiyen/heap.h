@@ -36,9 +36,10 @@ typedef struct ty_heap_options {
     ty_class_table classes;
     uint64_t numa_nodes; /* the heap's memory comes from these nodes alone, bit n for node n; 0: from wherever the
                             system takes it, mostly the node of the thread that first touches a page */
+    bool concurrent;     /* many threads use it at once, by ty_atomically (concurrent.h) */
 } ty_heap_options;
 #define TY_HEAP_OPTIONS_INIT                                                                                           \
-    { sizeof(ty_heap_options), 0, NULL, TY_CLASSES_LINE, 0 }
+    { sizeof(ty_heap_options), 0, NULL, TY_CLASSES_LINE, 0, false }
 
 /* Creates a volatile heap: ordinary memory, no files. options may be NULL (all defaults).
  * Errors: TY_E_ARGUMENT, TY_E_ADDRESS (base given and taken: the text says by what), TY_E_MEMORY, TY_E_UNSUPPORTED (the

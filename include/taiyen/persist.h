@@ -128,11 +128,13 @@ typedef struct ty_open_options {
                                 0: as the log has, 1 for a new one. With another number than it has, a log is made anew
                                 (of the size that it had) if the heap was closed in order; else TY_E_UNSUPPORTED. A
                                 library from before this option refuses a heap with several: TY_E_FORMAT */
+    bool concurrent; /* of a transactional heap: many threads write to it at once, by ty_atomically (concurrent.h). Not
+                        together with check_stores (TY_E_UNSUPPORTED) */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
         sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_LINE, NULL, NULL,             \
-            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0, 0        \
+            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0, 0, false \
     }
 
 /* In what state an open found the files. */

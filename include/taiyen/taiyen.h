@@ -13,6 +13,7 @@
 #define TAIYEN_TAIYEN_H
 
 #include "checks.h"
+#include "concurrent.h"
 #include "heap.h"
 #include "log.h"
 #include "persist.h"

@@ -98,6 +98,9 @@ ty_status check_open_options(const ty_open_options &options, const char *call) {
     if (options.journal_path)
         if (ty_status status = check_path(options.journal_path, call, "the option journal_path"))
             return status;
+    if (options.concurrent && options.check_stores)
+        return failure(TY_E_UNSUPPORTED, "%s with the options concurrent and check_stores", call)
+            .remedy("give one of them: stores of ty_atomically's transactions are all known");
     return check_log_options(options, call);
 }
 
@@ -137,6 +140,9 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
         return status;
     if (ty_status status = take_open_options(options, call, &known))
         return status;
+    if (known.concurrent && known.kind != TY_TRANSACTIONAL && known.mode != TY_OPEN_READ_ONLY)
+        return failure(TY_E_ARGUMENT, "%s with the option concurrent, and not as a transactional one", call)
+            .remedy("give the option kind TY_TRANSACTIONAL, too");
     return txn_open(path, known, heap, report);
 }
 

@@ -9,9 +9,10 @@ size_t span_bytes(size_t limit_bytes) {
     return (wanted + heap_granule_bytes - 1) & ~(heap_granule_bytes - 1);
 }
 
-ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty_heap **heap) {
-    const heap_owner owner = reserved_owner();
-    if (ty_status status = heap_format(base, bytes, classes, owner))
+ty_status format_and_attach(void *base, size_t bytes, const ty_heap_options &options, ty_heap **heap) {
+    heap_owner owner = reserved_owner();
+    owner.concurrent = options.concurrent;
+    if (ty_status status = heap_format(base, bytes, options.classes, owner))
         return status;
     return heap_attach(base, bytes, owner, true, heap);
 }
@@ -31,7 +32,7 @@ ty_status format_and_attach(void *base, size_t bytes, ty_class_table classes, ty
         static_cast<void>(os::release(base, bytes));
         return status;
     }
-    const ty_status status = format_and_attach(base, bytes, options.classes, heap);
+    const ty_status status = format_and_attach(base, bytes, options, heap);
     if (status)
         static_cast<void>(os::release(base, bytes)); // the first failure is the one to tell
     return status;

@@ -36,6 +36,8 @@ struct heap_owner {
     size_t (*most_mapped)() = nullptr;
     // In the child of a fork, with the heap paused: for a range that the parent's process shares (heap_leave).
     void (*forked)(void *context) = nullptr;
+    // Of a volatile heap: transactions of many threads may be run on it.
+    bool concurrent = false;
 };
 
 // A create_table: only what is used is mapped.
@@ -190,7 +192,7 @@ heap_image *heap_image_of(const ty_heap *heap);
 void heap_look_at_owner(const void *address, size_t bytes, void (*look)(const heap_image *image, void *context),
                         void *context);
 
-// What the layer of the service root has of it.
+// What the layer of the service root has of it, or that of concurrent heaps.
 struct heap_service {
     // Before the heap is closed, or discarded: what the last snapshot is to hold is in order. A failure refuses it.
     ty_status (*prepare_end)(heap_service *service, bool discards);
@@ -199,5 +201,6 @@ struct heap_service {
 };
 void heap_set_service(ty_heap *heap, heap_service *service);
 heap_service *heap_service_of(const ty_heap *heap);
+bool heap_may_be_concurrent(const ty_heap *heap); // as its owner says
 
 } // namespace taiyen

@@ -98,6 +98,9 @@ void image_unmake(ty_heap *heap);
 // is allocated then, but not yet for certain, is noted as X3 notes reserved blocks.
 struct image_running {
     void *context;
+    // Just before the pause of the heap's allocators, and outside of it: may allocate, and wait for who does. A failure
+    // fails the snapshot, and nothing else is called.
+    ty_status (*approach)(void *context);
     // Within the pause of the heap's allocators: what the snapshot holds for certain ends here. May store into live
     // blocks, whose pages it adds to `stored`, and set the mark, which is read later. Must not wait for anybody who
     // allocates, nor allocate, free, or set roots here. A failure fails the snapshot.

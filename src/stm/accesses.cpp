@@ -52,10 +52,10 @@ void transaction::begin(kind what, manner how) {
         const uint64_t now = domain_->now();
         perturb();
         if (domain_->barrier_) [[likely]] {
-            began_.store(now, std::memory_order_relaxed);
+            began_.store(now + 1, std::memory_order_relaxed);
             std::atomic_signal_fence(std::memory_order_seq_cst);
         } else {
-            began_.exchange(now, std::memory_order_seq_cst);
+            began_.exchange(now + 1, std::memory_order_seq_cst);
         }
         perturb();
         if ((domain_->attention_.load(std::memory_order_seq_cst) & domain::ask_stop) == 0) [[likely]]
@@ -203,6 +203,24 @@ bool transaction::store(void *address, const void *value, size_t bytes) {
         bytes -= part.bytes;
     }
     return true;
+}
+
+bool transaction::touch(void *word) {
+    if (lost_ != TY_OK)
+        return false;
+    if (what_ == kind::reads)
+        return lose(failure(TY_E_ARGUMENT, "store in a transaction that only reads"));
+    ty_status status = writes_.put(static_cast<uint64_t *>(word), 0, 0);
+    return status == TY_OK || lose(status);
+}
+
+bool transaction::unchanged(const void *word) {
+    if (lost_ != TY_OK)
+        return false;
+    const uint64_t version = domain_->stripe_of(word)->load(std::memory_order_acquire);
+    if (how_ == manner::alone || (!is_locked(version) && stamp_of(version) <= start_))
+        return true;
+    return lose(is_locked(version) ? conflict::locked : conflict::changed);
 }
 
 void transaction::let_alone_end() const {

@@ -51,14 +51,19 @@ void transaction::unlock_stripes() {
 }
 
 // Q2. A release, so that who sees a word sees its stripe locked.
-void transaction::write_back(uint64_t stamp) {
+void transaction::store_words() {
     for (const written_word &written : writes_) {
         uint64_t value = written.value;
+        if (written.mask == 0)
+            continue;
         if (written.mask != UINT64_MAX)
             value |= __atomic_load_n(written.word, __ATOMIC_RELAXED) & ~written.mask;
         __atomic_store_n(written.word, value, __ATOMIC_RELEASE);
         perturb();
     }
+}
+
+void transaction::release_stripes(uint64_t stamp) {
     for (const locked_stripe &locked : locks_) {
         locked.stripe->store(stamp << 1, std::memory_order_release);
         perturb();
@@ -69,19 +74,33 @@ void transaction::write_back(uint64_t stamp) {
 bool transaction::try_commit() {
     if (!lock_stripes())
         return false;
+    const recorder &keeper = domain_->keeper_;
+    if (keeper.prepare != nullptr)
+        if (ty_status status = keeper.prepare(keeper.context, *this))
+            return lose(status);
     committing_.store(domain_->now() + 1, std::memory_order_seq_cst);
     perturb();
     const uint32_t asked = domain_->attention_.load(std::memory_order_seq_cst);
-    if ((asked & domain::ask_alone) != 0 && how_ != manner::alone)
+    if ((asked & domain::ask_alone) != 0 && how_ != manner::alone) {
+        if (keeper.record != nullptr)
+            keeper.record(keeper.context, *this, 0, false);
         return lose(conflict::alone);
+    }
     perturb();
     const uint64_t stamp = domain_->clock_.fetch_add(1, std::memory_order_acq_rel) + 1;
     perturb();
-    if (stamp != start_ + 1 && how_ != manner::alone && !reads_hold())
+    const bool valid = stamp == start_ + 1 || how_ == manner::alone || reads_hold();
+    if (keeper.record != nullptr)
+        keeper.record(keeper.context, *this, stamp, valid);
+    if (!valid)
         return lose(conflict::changed);
     if ((asked & domain::ask_old) != 0)
         domain_->note_old(writes_, stamp);
-    write_back(stamp);
+    store_words();
+    if (keeper.stored != nullptr)
+        if (ty_status status = keeper.stored(keeper.context, *this, stamp))
+            return lose(status);
+    release_stripes(stamp);
     stamp_ = stamp;
     committing_.store(0, std::memory_order_release);
     if ((asked & domain::ask_wake) != 0) {
@@ -104,6 +123,7 @@ bool transaction::commit() {
         roll_back();
         return false;
     }
+    stored_ = !writes_.empty();
     commits_.store(commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     end(call_when::committed);
     return true;

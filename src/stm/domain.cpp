@@ -35,6 +35,9 @@ ty_status domain::create(const options &wanted, domain **made) {
     own->stripe_bits_ = wanted.stripe_bits;
     own->stripe_mask_ = (size_t{1} << wanted.stripe_bits) - 1;
     own->old_max_ = std::clamp<uint64_t>(wanted.old_bytes / sizeof(old_value), 1, old_places);
+    own->clock_.store(wanted.clock, std::memory_order_relaxed);
+    if (wanted.keeper != nullptr)
+        own->keeper_ = *wanted.keeper;
     own->barrier_ = barriers_are_seen && os::process_barrier_available();
     void *stripes = nullptr;
     if (ty_status status = os::map_memory(own->stripes_bytes(), os::memory_hint::huge, &stripes)) {
@@ -117,6 +120,19 @@ void domain::await_commits(bool none, const transaction *but) {
     }
 }
 
+// The caller has seen the clock at the stamp, or later: so it sees of who has such a stamp that it commits.
+void domain::await(uint64_t stamp, const transaction *but) {
+    os::lock_guard guard(lock_);
+    for (const transaction *each = first_; each != nullptr; each = each->next_) {
+        for (;;) {
+            const uint64_t least = each->committing_.load(std::memory_order_seq_cst);
+            if (each == but || least == 0 || least > stamp)
+                break;
+            os::give_way();
+        }
+    }
+}
+
 void domain::ask(uint32_t what) {
     attention_.fetch_or(what, std::memory_order_seq_cst);
     await_commits(false, nullptr);
@@ -192,8 +208,8 @@ uint64_t domain::oldest() {
     uint64_t least = now();
     for (const transaction *each = first_; each != nullptr; each = each->next_) {
         const uint64_t began = each->began_.load(std::memory_order_seq_cst);
-        if (began != 0 && began < least)
-            least = began;
+        if (began != 0 && began - 1 < least)
+            least = began - 1;
     }
     return least;
 }

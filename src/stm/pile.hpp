@@ -28,6 +28,12 @@ public:
         items_[count_++] = item;
         return TY_OK;
     }
+    // Room for so many more.
+    ty_status reserve(size_t more) {
+        while (count_ + more > capacity_)
+            [[unlikely]] if (ty_status status = grow()) return status;
+        return TY_OK;
+    }
     // Memory beyond what most want goes back.
     void clear() {
         count_ = 0;

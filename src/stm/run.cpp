@@ -48,13 +48,14 @@ verdict either(transaction &own, verdict (*first)(transaction &, void *), verdic
     return second(own, context);
 }
 
-ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *), void *context, bool *committed) {
+ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *), void *context, bool *committed,
+              bool alone) {
     *committed = false;
     if (own.runs())
         return run_within(own, body, context, committed);
     uint64_t dice = reinterpret_cast<uintptr_t>(&own);
     for (unsigned losses = 0;;) {
-        own.begin(what, next_manner(what, losses));
+        own.begin(what, alone ? manner::alone : next_manner(what, losses));
         const verdict wanted = body(own, context);
         if (own.waits() || (wanted == verdict::wait && own.lost() == TY_OK)) {
             losses = 0;

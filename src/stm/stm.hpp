@@ -51,6 +51,20 @@ struct figures {
     uint64_t old_readers; // that read old values
 };
 
+// Who keeps what commits, for a domain whose memory is durable. Called by who commits, with its stripes locked; so what
+// it is about to store over does not change meanwhile.
+class transaction;
+struct recorder {
+    void *context;
+    // Makes sure that the commit can be recorded. A failure is the transaction's.
+    ty_status (*prepare)(void *context, transaction &own);
+    // The commit has its stamp. valid: it is in force, nothing is stored yet. Else there is no other use of the stamp;
+    // 0: it has not got one. Every stamp comes by here, and by one thread between a prepare and this.
+    void (*record)(void *context, transaction &own, uint64_t stamp, bool valid);
+    // All is stored, and nobody sees it yet. A failure has put back what was there. NULL: nothing to do.
+    ty_status (*stored)(void *context, transaction &own, uint64_t stamp);
+};
+
 // A thread's transaction in a domain; one at a time, used again and again. Not thread-safe, but as said.
 class transaction {
 public:
@@ -90,6 +104,9 @@ public:
     // stored something.
     uint64_t start() const { return start_; }
     uint64_t stamp() const { return stamp_; }
+    // What the last one was of that has ended: its own commit, or the state that it has seen.
+    uint64_t last_stamp() const { return stored_ ? stamp_ : start_; }
+    bool is_alone() const { return how_ == manner::alone; }
 
     // Parts that can be taken back: what was stored after the mark is as if it had not been, and is not committed.
     struct part_mark {
@@ -108,6 +125,19 @@ public:
     ty_status call_after_roll_back(void (*function)(void *context), void *context) {
         return calls_.push({call_when::rolled_back, function, context});
     }
+
+    // What it is about to commit; for a recorder.
+    const write_set &writes() const { return writes_; }
+    // A failure of who stands above it: as if a load had failed so.
+    void fail(ty_status status) {
+        if (lost_ == TY_OK)
+            lose(status);
+    }
+    // For who changes something that is no word of the memory, but stands for one: the commit is one to it, too.
+    [[nodiscard]] bool touch(void *word);
+    // And whether no other has committed to such a word since what this one sees. False: it is lost.
+    [[nodiscard]] bool unchanged(const void *word);
+    void *upper = nullptr; // of who stands above it
 
 private:
     friend class domain;
@@ -140,12 +170,13 @@ private:
     bool lock_stripes();
     void unlock_stripes();
     bool try_commit();
-    void write_back(uint64_t stamp);
+    void store_words();
+    void release_stripes(uint64_t stamp);
     void end(call_when outcome);
     void add_to(figures &sums) const;
 
     // Written by its thread, read by who asks something of all: Q3.
-    alignas(64) std::atomic<uint64_t> began_{0}; // the clock then; 0: none runs
+    alignas(64) std::atomic<uint64_t> began_{0}; // the clock then, and 1; 0: none runs
     std::atomic<uint64_t> committing_{0};        // its stamp will not be less; 0: it does not commit
     std::atomic<uint32_t> changes_{0};           // what it waits on: counts up when something may have changed
     std::atomic<uint64_t> waits_for_{0};         // the stripes, by the bits of their numbers
@@ -155,6 +186,7 @@ private:
     uint64_t stops_ = 0;          // of the domain, at its begin
     uint64_t start_ = 0;          // it reads what was committed up to here
     uint64_t stamp_ = 0;
+    bool stored_ = false; // the one that ended last
     kind what_ = kind::writes;
     manner how_ = manner::optimistic;
     conflict last_conflict_ = conflict::count;
@@ -173,6 +205,8 @@ private:
 struct options {
     unsigned stripe_bits = 20;           // 2 to this power stripes, of 8 bytes
     size_t old_bytes = size_t{32} << 20; // for old values, at most
+    uint64_t clock = 0;                  // the last stamp of before
+    const recorder *keeper = nullptr;    // lives as long as the domain; NULL: what commits is not kept
 };
 
 // What transactions have in common.
@@ -190,9 +224,15 @@ public:
     // who runs none, may load and store directly. Externally serialised.
     void stop();
     void go_on();
+    // While it is stopped: what its caller stored has stamps up to this one.
+    void advance(uint64_t stamp) { clock_.store(stamp, std::memory_order_release); }
 
+    // All commits with stamps up to this one are recorded and stored, but that of one that the caller is amid (NULL:
+    // none). Thread-safe.
+    void await(uint64_t stamp, const transaction *but);
     // Every transaction that runs, or will, sees what was committed up to this stamp. Thread-safe.
     uint64_t oldest();
+    bool any_runs(); // of a moment ago, if they are not stopped
     uint64_t now() const { return clock_.load(std::memory_order_acquire); }
     figures count();
 
@@ -221,7 +261,6 @@ private:
     std::atomic<uint64_t> *stripe_of(const void *address) const { return stripes_ + stripe_number(address); }
     static constexpr unsigned stripe_shift = 5; // neighbouring words are often changed together
 
-    bool any_runs();
     size_t stripes_bytes() const; // and of the lists of old values
     size_t old_bytes() const;
     uint64_t unused_id();
@@ -240,7 +279,7 @@ private:
     // A bit for each stripe, of 64.
     uint64_t bit_of(const std::atomic<uint64_t> *stripe) const { return uint64_t{1} << (stripe - stripes_) % 64; }
 
-    alignas(128) std::atomic<uint64_t> clock_{1};
+    alignas(128) std::atomic<uint64_t> clock_{0};
     alignas(128) std::atomic<uint32_t> attention_{0};
     std::atomic<uint32_t> answered_{0}; // counts up when something is no longer asked,
     std::atomic<uint32_t> ended_{0};    // and when a transaction has ended though nobody may begin
@@ -248,6 +287,7 @@ private:
     std::atomic<uint64_t> *stripes_ = nullptr;
     unsigned stripe_bits_ = 0;
     size_t stripe_mask_ = 0;
+    recorder keeper_{};    // functions NULL: there is none
     bool barrier_ = false; // others' stores can be waited for: who begins needs no fence
     alignas(128) std::atomic<uint32_t> next_ticket_{0};
     std::atomic<uint32_t> serving_{0};
@@ -276,7 +316,8 @@ verdict either(transaction &own, verdict (*first)(transaction &own, void *contex
 // some conflicts it runs so that it cannot lose. Within a transaction of the thread's own the body is a part of that
 // one: rolled back alone, committed with it; if it waits, the whole does.
 // wait: the body cannot go on as things are: it runs again when a word that it loaded has changed.
+// alone: it runs so from the first time on, and does not wait.
 ty_status run(transaction &own, kind what, verdict (*body)(transaction &own, void *context), void *context,
-              bool *committed);
+              bool *committed, bool alone = false);
 
 } // namespace taiyen::stm

@@ -4,6 +4,7 @@
 #include "../image/image.hpp"
 #include "../log/log.hpp"
 #include <atomic>
+#include <taiyen/concurrent.h>
 #include <taiyen/txn.h>
 
 namespace taiyen {
@@ -92,6 +93,28 @@ ty_status txn_object_read_begin(ty_heap *heap, const void *object);
 void txn_object_read_end(ty_heap *heap, const void *object);
 ty_status txn_lock_object(ty_txn *txn, const void *object);
 ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats);
+
+// ---- The functions of concurrent.h, likewise, and of result with the fields zeroed. Heaps of any kind that is
+// concurrent.
+
+ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_body *body, void *context,
+                     ty_atomic_result *result);
+ty_atomic_txn *atomic_current(ty_heap *heap);
+ty_status atomic_lost(const ty_atomic_txn *txn);
+ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes);
+ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes);
+void atomic_expect(ty_atomic_txn *txn, const void *const *addresses, size_t count);
+void *atomic_alloc(ty_atomic_txn *txn, size_t size, size_t alignment);
+ty_status atomic_free(ty_atomic_txn *txn, void *block);
+void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size);
+ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address);
+ty_status atomic_root_set(ty_atomic_txn *txn, const char *name, void *address);
+ty_status atomic_wait(ty_atomic_txn *txn);
+ty_status atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context);
+ty_status atomic_on_commit(ty_atomic_txn *txn, void (*function)(void *context), void *context);
+ty_status atomic_on_rollback(ty_atomic_txn *txn, void (*function)(void *context), void *context);
+ty_status atomic_get_stats(ty_heap *heap, ty_atomic_stats *stats);
+ty_heap *atomic_heap(const ty_atomic_txn *txn);
 
 // ---- procedures.cpp: the process's procedures, for any layer above, too
 

@@ -187,6 +187,9 @@ ty_status check_attachable(ty_heap *heap) {
     if (image_kind(heap) == TY_TRANSACTIONAL)
         return failure(TY_E_UNSUPPORTED, "%s to a transactional heap", call)
             .remedy("use a snapshot heap; a transaction of a transactional heap can be rolled back");
+    if (heap_may_be_concurrent(heap))
+        return failure(TY_E_UNSUPPORTED, "%s to a concurrent heap", call)
+            .remedy("create the heap without the option concurrent");
     if (heap_has_checks(heap))
         return failure(TY_E_UNSUPPORTED, "%s to the heap at %p: it is checked", call, heap_base(heap))
             .remedy("create the heap without checks");

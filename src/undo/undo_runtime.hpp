@@ -65,7 +65,7 @@ struct undo : heap_service {
 };
 
 inline undo *undo_of(ty_heap *heap) {
-    return static_cast<undo *>(heap_service_of(heap));
+    return heap_may_be_concurrent(heap) ? nullptr : static_cast<undo *>(heap_service_of(heap));
 }
 
 // The undo of a heap for a call named by `call`: attached, of this process, and no procedure of it running.

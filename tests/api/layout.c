@@ -46,12 +46,37 @@ AT(ty_site_use, block, 48);
 AT(ty_site_use, size_bytes, 56);
 AT(ty_site_use, text, 64);
 
-SIZE(ty_heap_options, 40);
+SIZE(ty_atomic_options, 16);
+AT(ty_atomic_options, struct_size, 0);
+AT(ty_atomic_options, commit, 8);
+AT(ty_atomic_options, reads_only, 12);
+AT(ty_atomic_options, irrevocable, 13);
+
+SIZE(ty_atomic_result, 32);
+AT(ty_atomic_result, struct_size, 0);
+AT(ty_atomic_result, committed, 8);
+AT(ty_atomic_result, stamp, 16);
+AT(ty_atomic_result, runs, 24);
+
+SIZE(ty_atomic_stats, 80);
+AT(ty_atomic_stats, struct_size, 0);
+AT(ty_atomic_stats, commits, 8);
+AT(ty_atomic_stats, conflicts_locked, 16);
+AT(ty_atomic_stats, conflicts_changed, 24);
+AT(ty_atomic_stats, conflicts_alone, 32);
+AT(ty_atomic_stats, conflicts_forgotten, 40);
+AT(ty_atomic_stats, alone, 48);
+AT(ty_atomic_stats, old_readers, 56);
+AT(ty_atomic_stats, records, 64);
+AT(ty_atomic_stats, record_bytes, 72);
+
+SIZE(ty_heap_options, 48);
 AT(ty_heap_options, struct_size, 0);
 AT(ty_heap_options, limit_bytes, 8);
 AT(ty_heap_options, base, 16);
 AT(ty_heap_options, classes, 24);
 AT(ty_heap_options, numa_nodes, 32);
+AT(ty_heap_options, concurrent, 40);
 
 SIZE(ty_block, 16);
 AT(ty_block, address, 0);
@@ -181,6 +206,7 @@ AT(ty_open_options, snapshot_dirty_bytes, 128);
 AT(ty_open_options, snapshot_interval_ms, 136);
 AT(ty_open_options, memory_bytes, 144);
 AT(ty_open_options, log_partitions, 152);
+AT(ty_open_options, concurrent, 156);
 
 SIZE(ty_report, 368);
 AT(ty_report, struct_size, 0);
@@ -352,6 +378,10 @@ AT(ty_undo_stats, open, 106);
 AT(ty_undo_stats, full, 107);
 AT(ty_undo_stats, cycle, 108);
 AT(ty_undo_stats, off, 109);
+
+IS(TY_COMMIT_SYNC, 0);
+IS(TY_COMMIT_ASYNC, 1);
+IS(TY_COMMIT_PARTITION, 2);
 
 IS(TY_FINDING_WRITE_BEFORE, 1);
 IS(TY_FINDING_WRITE_BEHIND, 2);

@@ -35,4 +35,8 @@ heap_service *heap_service_of(const ty_heap *heap) {
     return heap->service.load(std::memory_order_acquire);
 }
 
+bool heap_may_be_concurrent(const ty_heap *heap) {
+    return heap->owner.concurrent;
+}
+
 } // namespace taiyen

@@ -17,6 +17,7 @@ struct running_snapshot {
     image &im;
     const image_running &running;
     page_area header, tables; // the heap's own pages
+    uint64_t used_pages = 0;  // at the pause
     os::page_set stored{};    // pages of blocks that tables() stored into
     page_list paused{};       // pages copied within the pause
     page_list blocks{};       // and after it
@@ -81,8 +82,11 @@ ty_status copy_paused(running_snapshot &snapshot) {
 
 ty_status pause_and_copy(running_snapshot &snapshot, uint64_t *pause_ns) {
     const image_running &running = snapshot.running;
+    if (ty_status status = running.approach(running.context))
+        return status;
     uint64_t began_ns = os::now_ns();
     heap_pause(snapshot.im.heap);
+    snapshot.used_pages = heap_used_bytes(snapshot.im.heap) / page_bytes;
     ty_status status = running.tables(running.context, snapshot.stored);
     if (!status)
         status = copy_paused(snapshot);
@@ -101,7 +105,7 @@ ty_status collect_blocks(running_snapshot &snapshot) {
         return status;
     page_choice choice;
     choice.first = snapshot.header.count;
-    choice.end = snapshot.tables.first;
+    choice.end = std::min(snapshot.tables.first, snapshot.used_pages); // the others read as zeros, by the tables (H7)
     choice.but = &snapshot.stored;
     choice.area_at = heap_area_now;
     return select_pages(im.heap, im.dirty, choice, &snapshot.blocks);

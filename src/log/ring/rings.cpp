@@ -180,7 +180,8 @@ log_marks log_marks_now(log *l) {
     marks.count = l->count;
     for (uint32_t p = 0; p < l->count; ++p)
         marks.at[p] = ring_mark_now(l->rings + p);
-    marks.stamp = log_last(l);
+    marks.stamp =
+        l->count == 1 ? marks.at[0].sequence : log_last(l); // others append: a single ring counts from its mark
     return marks;
 }
 

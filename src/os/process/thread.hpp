@@ -18,21 +18,23 @@ enum class lock_rank : uint8_t {
     registry = 1,     // the list of open heaps
     snapshots = 2,    // who takes a snapshot of a transactional heap
     reservations = 3, // reserved blocks of a transactional heap
-    image = 4,        // one snapshot, apply or close at a time on a heap
-    caches = 5,       // the table of heaps by address, and the list of threads' caches
-    gate = 6,         // the heap's gate: who pauses the allocators
-    span_class = 7,   // spans of one size class of a heap
-    pages = 8,        // page runs of a heap
-    checks = 9,       // what a checked heap knows of its blocks
-    journal = 10,     // work queue between a snapshot and the background thread
-    stm = 11,         // the transactions of a domain, and what is asked of them
-    log = 12,         // a log's buffers
-    storage = 13,     // inside a storage implementation
-    tracker = 14,     // the ranges whose write faults are handled
-    page_mover = 15,  // how pages of a range are moved
-    procedures = 16,  // the process's table of procedures
-    work_errors = 17, // what a heap's background work left to be told
-    retired = 18,     // memory of objects that are no more
+    members = 4,      // who takes part in a concurrent heap
+    image = 5,        // one snapshot, apply or close at a time on a heap
+    caches = 6,       // the table of heaps by address, and the list of threads' caches
+    gate = 7,         // the heap's gate: who pauses the allocators
+    span_class = 8,   // spans of one size class of a heap
+    pages = 9,        // page runs of a heap
+    checks = 10,      // what a checked heap knows of its blocks
+    leaving = 11,     // blocks of a concurrent heap that are freed and not given back
+    journal = 12,     // work queue between a snapshot and the background thread
+    stm = 13,         // the transactions of a domain, and what is asked of them
+    log = 14,         // a log's buffers
+    storage = 15,     // inside a storage implementation
+    tracker = 16,     // the ranges whose write faults are handled
+    page_mover = 17,  // how pages of a range are moved
+    procedures = 18,  // the process's table of procedures
+    work_errors = 19, // what a heap's background work left to be told
+    retired = 20,     // memory of objects that are no more
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

@@ -22,6 +22,8 @@ ty_status close_with_log(txn_runtime &rt) {
     bool locked = !status;
     if (!status)
         status = sink_check(rt.own_sink);
+    if (!status && rt.others)
+        status = rt.others->finish(*rt.others);
     if (!status)
         status = snapshots_free_all(rt);
     if (!status) {

@@ -274,7 +274,15 @@ ty_status start_log(opening &state, txn_runtime &rt) {
     options.context = rt.heap;
     if (ty_status status = log_start(options, &rt.log))
         return status;
-    return snapshots_create(rt);
+    if (ty_status status = snapshots_create(rt))
+        return status;
+    if (!state.options.concurrent)
+        return TY_OK;
+    concurrent_heap *made = nullptr;
+    if (ty_status status = concurrent_create(rt.heap, &rt, &made))
+        return status;
+    rt.others = made;
+    return TY_OK;
 }
 
 // The open cannot fail any more, but for what settle_partitions does.
@@ -439,6 +447,8 @@ void runtime_destroy(txn_runtime &rt) {
         if (!rt.own_sink && rt.sink && rt.sink->close)
             os::call_whole(rt.sink->close, rt.sink->context);
     }
+    if (rt.others)
+        concurrent_destroy(static_cast<concurrent_heap *>(rt.others));
     snapshots_destroy(rt);
     sink_destroy(rt.own_sink);
     free(rt.log_path);

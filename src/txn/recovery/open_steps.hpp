@@ -1,6 +1,7 @@
 // The steps of opening a transactional heap, shared by open.cpp, attach_log.cpp, replay.cpp and read_log.cpp.
 #pragma once
 
+#include "../concurrent/concurrent.hpp"
 #include "../transactions/transactions.hpp"
 #include "kept_records.hpp"
 #include "page_copier.hpp"

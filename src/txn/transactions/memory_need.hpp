@@ -22,10 +22,9 @@ public:
     memory_answer look();
     // What was written up to now is in a snapshot.
     void collected();
+    bool may_exceed() const; // the heap, what memory has room for
 
 private:
-    bool may_exceed() const;
-
     ty_heap *heap_ = nullptr;
     uint64_t bound_bytes_ = 0;
     os::memory_watch memory_;

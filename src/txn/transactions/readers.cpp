@@ -64,6 +64,8 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
             .remedy("within it just read: nobody else writes");
     if (ty_status status = refuse_forked(*rt, call))
         return status;
+    if (ty_status status = refuse_within(*rt, call))
+        return status;
     if (ty_status status = thread_ends_watch())
         return status;
     *found = find_section(*rt);
@@ -76,6 +78,16 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
             .remedy("end some of them first");
     *found = &sections[section_count];
     return TY_OK;
+}
+
+// Transactions of others know nothing of gates.
+void enter_gate(txn_runtime &rt, txn_gate &gate) {
+    gate.lock_shared();
+    stop_others(rt);
+}
+void leave_gate(txn_runtime &rt, txn_gate &gate) {
+    others_go_on(rt);
+    gate.unlock_shared();
 }
 
 // The thread's section that open_section found becomes known.
@@ -101,9 +113,9 @@ void sections_end(txn_runtime &rt) {
     *s = {rt.number, 0, nullptr};
     drop_if_over(s);
     if (ended.object != nullptr)
-        ended.object->unlock_shared();
+        leave_gate(rt, *ended.object);
     if (ended.depth != 0)
-        rt.gate.unlock_shared();
+        leave_gate(rt, rt.gate);
 }
 
 ty_status objects_create(txn_runtime &rt) {
@@ -132,7 +144,7 @@ ty_status txn_read_begin(ty_heap *heap) {
         return failure(TY_E_ARGUMENT, "begin a read section: this thread has one of an object open on the heap")
             .remedy("begin the heap's section first, or end the object's");
     if (!nested)
-        rt->gate.lock_shared();
+        enter_gate(*rt, rt->gate);
     keep_section(rt, s);
     s->depth++;
     return TY_OK;
@@ -144,7 +156,7 @@ void txn_read_end(ty_heap *heap) {
     if (s == nullptr || s->depth == 0 || --s->depth != 0)
         return;
     drop_if_over(s);
-    rt->gate.unlock_shared();
+    leave_gate(*rt, rt->gate);
 }
 
 ty_status txn_object_read_begin(ty_heap *heap, const void *object) {
@@ -157,7 +169,7 @@ ty_status txn_object_read_begin(ty_heap *heap, const void *object) {
         return failure(TY_E_ARGUMENT, "%s: this thread has one open on the heap", call)
             .remedy("end it first, or use a read section of the heap");
     txn_gate &gate = rt->objects->of(object);
-    gate.lock_shared();
+    enter_gate(*rt, gate);
     keep_section(rt, s);
     s->object = &gate;
     return TY_OK;
@@ -171,7 +183,7 @@ void txn_object_read_end(ty_heap *heap, const void *object) {
     txn_gate *gate = s->object;
     s->object = nullptr;
     drop_if_over(s);
-    gate->unlock_shared();
+    leave_gate(*rt, *gate);
 }
 
 ty_status txn_lock_object(ty_txn *txn, const void *object) {

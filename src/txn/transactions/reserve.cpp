@@ -255,6 +255,29 @@ void reservations_unlock(txn_runtime &rt) {
     rt.reserved->lock.unlock();
 }
 
+ty_status reservations_provide(txn_runtime &rt, size_t count) {
+    library_stores own;
+    while (rt.reserved->free_places.count < count)
+        if (ty_status status = grow_list(rt))
+            return status;
+    return TY_OK;
+}
+
+void reservations_put(txn_runtime &rt, size_t n, uint64_t word) {
+    library_stores own;
+    *rt.reserved->free_places.end()[-1 - static_cast<ptrdiff_t>(n)] = word;
+}
+
+void reservations_add_list(const txn_runtime &rt, os::page_set &pages) {
+    constexpr uint64_t words_per_page = os::page_bytes / 8;
+    for (const reservation *entry = rt.reserved->entries.begin(); entry != rt.reserved->entries.end(); ++entry) {
+        if (entry->word == 0 || entry->state != reserved_state::of_list)
+            continue;
+        const uint64_t first = entry->word / words_per_page;
+        pages.insert_range(first, (entry->word + sizeof(list_block) / 8 - 1) / words_per_page + 1 - first);
+    }
+}
+
 // X20: any thread may fill a reserved block at any moment.
 void reservations_add_pages(void *runtime, os::page_set &pages) {
     const reservations &r = *static_cast<txn_runtime *>(runtime)->reserved;

@@ -62,6 +62,7 @@ struct snapshot_service {
     uint32_t commits; // from here: by gate. Since the log's filling was looked at
     uint64_t record_bytes;
     memory_need memory;
+    std::atomic<bool> others_look; // one of the threads that commit to a concurrent heap does
 
     std::atomic<uint64_t> due_log_bytes; // when so much of the ring is in use
 
@@ -86,6 +87,13 @@ void snapshots_free_some(txn_runtime &rt, snapshot_service &s, size_t most);
 void snapshots_settle(txn_runtime &rt, snapshot_service &s);
 // A snapshot that nobody asked for. gate_held: by a commit. What fails is kept, for ty_work and ty_work_status.
 ty_status snapshots_take(txn_runtime &rt, bool gate_held);
+
+// ---- snapshots_beside.cpp
+
+// Whether snapshots of the heap can be collected while others commit.
+bool snapshots_can_run_beside(txn_runtime &rt);
+// Starts one so. *mark: where it stands in the log. With the gate held, and under lock.
+ty_status snapshot_start_beside(txn_runtime &rt, log_marks *mark, uint64_t *epoch);
 
 // ---- snapshots_due.cpp
 

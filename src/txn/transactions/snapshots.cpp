@@ -35,6 +35,17 @@ private:
     bool taken_;
 };
 
+class [[nodiscard]] others_stopped {
+public:
+    explicit others_stopped(txn_runtime &rt) : rt_(rt) { stop_others(rt); }
+    ~others_stopped() { others_go_on(rt_); }
+    others_stopped(const others_stopped &) = delete;
+    others_stopped &operator=(const others_stopped &) = delete;
+
+private:
+    txn_runtime &rt_;
+};
+
 // ---- Under lock
 
 // A snapshot is durable.
@@ -63,7 +74,8 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
     s.pending = false;
     forget_failure(s);
     // Nothing was appended to a broken log since it broke; if nothing was since the mark, the snapshot holds all of it.
-    if (log_broken(rt.log) && log_last(rt.log) == s.pending_mark.stamp)
+    // Of a concurrent heap somebody may be amid an append: snapshots_mend stops all.
+    if (!rt.others && log_broken(rt.log) && log_last(rt.log) == s.pending_mark.stamp)
         log_continue(rt.log, s.pending_mark);
     else
         log_release(rt.log, s.pending_mark);
@@ -72,18 +84,35 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
 
 namespace {
 
-// X1, X3: with the gate held.
-ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch) {
+ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_marks *mark, uint64_t *epoch) {
+    reservations_lock(rt);
+    ty_status status = rt.others ? rt.others->begin_snapshot(*rt.others) : TY_OK;
+    if (!status) {
+        *mark = log_marks_now(rt.log);
+        mark->stamp += beyond_log;
+        const image_mark image = mark_of(*mark);
+        status = image_snapshot_start(rt.heap, &image, nullptr, epoch);
+        if (rt.others) {
+            rt.others->have_tables(*rt.others);
+            rt.others->end_snapshot(*rt.others);
+        }
+    }
+    reservations_unlock(rt);
+    return status;
+}
+
+enum class beside_others : bool { no, yes };
+
+// X1, X3: with the gate held. beside: others of a concurrent heap go on; else they are stopped, or cannot commit.
+ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch,
+                beside_others beside = beside_others::no) {
     if (ty_status status = sink_check(rt.own_sink)) // without its log the heap would not open again
         return status;
     snapshots_settle(rt, s);
     snapshots_free_some(rt, s, SIZE_MAX);
-    reservations_lock(rt);
-    log_marks mark = log_marks_now(rt.log);
-    mark.stamp += beyond_log;
-    const image_mark image = mark_of(mark);
-    ty_status status = image_snapshot_start(rt.heap, &image, nullptr, epoch);
-    reservations_unlock(rt);
+    log_marks mark{};
+    ty_status status = beside == beside_others::yes ? snapshot_start_beside(rt, &mark, epoch)
+                                                    : start_standing(rt, beyond_log, &mark, epoch);
     if (status)
         return status;
     s.memory.collected();
@@ -93,6 +122,18 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
     s.started_ns = os::now_ns();
     s.started_sequence = mark.stamp;
     return TY_OK;
+}
+
+// One that nobody's commit needs. A log that is broken, or has no room for what an open has to repeat, cannot hold what
+// a snapshot beside others may have of later commits.
+ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
+    if (rt.others && snapshots_can_run_beside(rt) && !log_broken(rt.log)) {
+        ty_status status = start(rt, s, 0, epoch, beside_others::yes);
+        if (!status || (status != TY_E_SPACE && !log_broken(rt.log)))
+            return status;
+    }
+    others_stopped stopped(rt);
+    return start(rt, s, 0, epoch);
 }
 
 // A snapshot after which the log goes on in a session of its own.
@@ -118,13 +159,18 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
 
 // ---- Without lock
 
-// Mends a broken log. What could not be written is in the snapshot then.
-ty_status mend(txn_runtime &rt) {
+} // namespace
+
+// What could not be written is in the snapshot then.
+ty_status snapshots_mend(txn_runtime &rt) {
     snapshot_service &s = *rt.snapshots;
     gate_as_reader gate(rt);
+    others_stopped stopped(rt);
     os::lock_guard guard(s.lock);
     return log_broken(rt.log) ? start_and_continue(rt, s, 0, &gate) : TY_OK;
 }
+
+namespace {
 
 ty_status wait_for(txn_runtime &rt, uint64_t epoch) {
     if (ty_status status = image_snapshot_wait(rt.heap, epoch))
@@ -136,6 +182,9 @@ ty_status wait_for(txn_runtime &rt, uint64_t epoch) {
 
 // With the gate held: once a snapshot is durable, memory that it needed can go. A failure leaves it in use.
 void ease(txn_runtime &rt) {
+    if (rt.others && !rt.snapshots->memory.may_exceed())
+        return; // nobody is stopped for that
+    others_stopped stopped(rt);
     reservations_lock(rt);
     (void)image_ease(rt.heap);
     reservations_unlock(rt);
@@ -165,7 +214,7 @@ ty_status snapshots_take(txn_runtime &rt, bool gate_held) {
     if (!s.stopping.load(std::memory_order_relaxed)) { // else the gate may have been left open by a transaction
         os::lock_guard guard(s.lock);
         before = pages_written(rt);
-        status = start(rt, s, 0, &epoch);
+        status = start_asked(rt, s, &epoch);
     }
     if (!gate_held)
         rt.gate.unlock_shared();
@@ -238,6 +287,23 @@ ty_status stable_by_snapshot(txn_runtime &rt) {
 
 } // namespace
 
+// One that began before the log was full may free too little, or nothing.
+ty_status snapshots_make_room(txn_runtime &rt) {
+    const uint64_t used = log_get_figures(rt.log).used_bytes;
+    uint64_t epoch = 0;
+    {
+        os::lock_guard guard(rt.snapshots->lock);
+        epoch = rt.snapshots->pending ? rt.snapshots->pending_epoch : 0;
+    }
+    if (epoch)
+        (void)wait_for(rt, epoch);
+    if (log_get_figures(rt.log).used_bytes < used)
+        return TY_OK;
+    if (ty_status status = txn_snapshot_start(rt.heap, &epoch))
+        return status;
+    return txn_snapshot_wait(rt.heap, epoch);
+}
+
 // X4: acknowledged is what is in the log behind a durable snapshot, or in one.
 ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
     for (;;) {
@@ -247,7 +313,7 @@ ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
         if (!log_broken(rt.log))
             status = status == TY_E_SPACE ? stable_by_snapshot(rt) : status;
         else if (!txn_current(rt.heap)) // amid a transaction there can be no snapshot
-            status = mend(rt);
+            status = snapshots_mend(rt);
         if (status)
             return status;
     }
@@ -275,9 +341,11 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return image_snapshot_start(heap, nullptr, nullptr, epoch);
     if (txn_current(heap))
         return refuse_in_transaction("start a snapshot");
+    if (ty_status status = refuse_within(*rt, "start a snapshot"))
+        return status;
     gate_as_reader gate(*rt);
     os::lock_guard guard(rt->snapshots->lock);
-    return start(*rt, *rt->snapshots, 0, epoch);
+    return start_asked(*rt, *rt->snapshots, epoch);
 }
 
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch) {
@@ -291,7 +359,7 @@ void txn_ease(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
     if (!rt || !rt->log || rt->txn_forked()) {
         (void)image_ease(heap);
-    } else if (!txn_current(heap)) {
+    } else if (!txn_current(heap) && !refuse_within(*rt, "give memory back")) {
         gate_as_reader gate(*rt);
         ease(*rt);
     }
@@ -302,7 +370,7 @@ ty_status txn_work(ty_heap *heap) {
     if (!rt || !rt->log || rt->txn_forked())
         return image_work(heap);
     snapshot_service &s = *rt->snapshots;
-    bool may_wait = !txn_current(heap) && !in_section(*rt);
+    bool may_wait = !txn_current(heap) && !in_section(*rt) && !refuse_within(*rt, "take a snapshot");
     if (may_wait && (s.snapshot_error.tell(image_epoch(heap)) || (!rt->threads && snapshots_due(*rt))))
         (void)snapshots_take(*rt, false); // kept
     {

@@ -176,18 +176,10 @@ void snapshots_destroy(txn_runtime &rt) {
     rt.snapshots = nullptr;
 }
 
-void snapshots_after_commit(txn_runtime &rt) {
+namespace {
+
+void snapshot_if_due(txn_runtime &rt, bool gate_held, bool tell, bool look, memory_answer memory) {
     snapshot_service &s = *rt.snapshots;
-    // One commit may have written to any number of pages. But the thread need not be told twice before it counts them.
-    bool tell = rt.snapshot_dirty_bytes != 0 && !s.uncounted.load(std::memory_order_relaxed);
-    if (tell)
-        s.uncounted.store(true, std::memory_order_release);
-    bool look = ++s.commits >= look_after_commits || rt.figures.record_bytes.get() - s.record_bytes >= look_after_bytes;
-    if (look) {
-        s.commits = 0;
-        s.record_bytes = rt.figures.record_bytes.get();
-    }
-    memory_answer memory = look ? s.memory.look() : memory_answer::enough;
     if (memory != memory_answer::enough) {
         s.memory_short.store(true, std::memory_order_release);
         tell = true;
@@ -196,8 +188,45 @@ void snapshots_after_commit(txn_runtime &rt) {
         if (tell || (look && much_is_logged(rt)))
             snapshots_wake(s);
     } else if (look ? snapshots_due(rt) : dirty_enough(rt, s)) {
-        (void)snapshots_take(rt, true); // kept, for ty_work and ty_work_status
+        (void)snapshots_take(rt, gate_held); // kept, for ty_work and ty_work_status
     }
+}
+
+// One commit may have written to any number of pages. But the thread need not be told twice before it counts them.
+bool must_tell(txn_runtime &rt) {
+    snapshot_service &s = *rt.snapshots;
+    bool tell = rt.snapshot_dirty_bytes != 0 && !s.uncounted.load(std::memory_order_relaxed);
+    if (tell)
+        s.uncounted.store(true, std::memory_order_release);
+    return tell;
+}
+
+} // namespace
+
+bool snapshots_look_is_due(uint32_t commits, uint64_t record_bytes) {
+    return commits >= look_after_commits || record_bytes >= look_after_bytes;
+}
+
+void snapshots_after_others(txn_runtime &rt) {
+    snapshot_service &s = *rt.snapshots;
+    const bool tell = must_tell(rt);
+    memory_answer memory = memory_answer::enough;
+    if (!s.others_look.exchange(true, std::memory_order_acquire)) {
+        memory = s.memory.look();
+        s.others_look.store(false, std::memory_order_release);
+    }
+    snapshot_if_due(rt, false, tell, true, memory);
+}
+
+void snapshots_after_commit(txn_runtime &rt) {
+    snapshot_service &s = *rt.snapshots;
+    const bool tell = must_tell(rt);
+    bool look = ++s.commits >= look_after_commits || rt.figures.record_bytes.get() - s.record_bytes >= look_after_bytes;
+    if (look) {
+        s.commits = 0;
+        s.record_bytes = rt.figures.record_bytes.get();
+    }
+    snapshot_if_due(rt, true, tell, look, look ? s.memory.look() : memory_answer::enough);
 }
 
 } // namespace taiyen

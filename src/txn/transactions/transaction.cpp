@@ -36,6 +36,7 @@ void finish(ty_txn *txn) {
     if (txn->twinned)
         automatic_end(*txn->rt);
     txn->owner.store(0, std::memory_order_relaxed);
+    others_go_on(*txn->rt);
     txn->rt->gate.unlock();
 }
 
@@ -70,7 +71,7 @@ ty_status refuse_begin(const txn_runtime &rt) {
     if (in_section(rt))
         return failure(TY_E_ARGUMENT, "%s: this thread has a read section open on the heap", call)
             .remedy("end it first: the transaction would wait for it for ever");
-    return TY_OK;
+    return refuse_within(rt, call);
 }
 
 ty_status busy() {
@@ -207,6 +208,13 @@ ty_status commit_unstable(ty_txn *txn, committed *done) {
 
 } // namespace
 
+ty_status refuse_within(const txn_runtime &rt, const char *call) {
+    if (rt.others == nullptr || !rt.others->in_one(*rt.others))
+        return TY_OK;
+    return failure(TY_E_ARGUMENT, "%s: this thread is in a body of ty_atomically on the heap", call)
+        .remedy("return from the body first");
+}
+
 ty_status not_in_transaction(const ty_txn *txn, const char *call) {
     if (txn->owner.load(std::memory_order_relaxed) == 0)
         return failure(TY_E_ARGUMENT, "%s: the transaction has ended", call).remedy("begin another one");
@@ -267,6 +275,7 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
         rt->gate.lock();
     else if (!rt->gate.try_lock())
         return busy();
+    stop_others(*rt);
     ty_txn *txn = rt->txn;
     txn->by_default = options.stores == TY_STORES_DEFAULT;
     ty_store_mode stores = txn->by_default ? rt->stores.load(std::memory_order_relaxed) : options.stores;
@@ -275,6 +284,7 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     txn->twinned = txn->automatic || rt->check_stores;
     if (txn->twinned) {
         if (ty_status status = automatic_begin(*rt)) {
+            others_go_on(*rt);
             rt->gate.unlock();
             return status;
         }
@@ -418,6 +428,8 @@ ty_status txn_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable) 
     if (ty_status status = refuse_forked(*rt, call)) // a wait would write to the parent's log
         return status;
     uint64_t last = log_last(rt->log);
+    if (sequence > last && rt->others != nullptr && !rt->others->in_one(*rt->others))
+        last = rt->others->settle(*rt->others);
     if (sequence > last)
         return failure(TY_E_ARGUMENT, "%s: none has the number %llu yet", call,
                        static_cast<unsigned long long>(sequence))

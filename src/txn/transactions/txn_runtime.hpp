@@ -49,6 +49,24 @@ struct txn_figures {
     figure replay_ns;
 };
 
+// The transactions of many threads on a concurrent heap, as those of ty_begin and snapshots see them (part concurrent).
+struct other_writers {
+    // None runs, and none begins, until go_on. Those who stop them are counted.
+    void (*stop)(other_writers &others);
+    void (*go_on)(other_writers &others);
+    // Whether the calling thread has one under way: it must not stop them.
+    bool (*in_one)(other_writers &others);
+    // The stamp of the newest commit, which is then in the log, as are all before it. Within none of them.
+    uint64_t (*settle)(other_writers &others);
+    // Before a snapshot's mark is taken, and when its tables are copied (X24): from the one to the other under the lock
+    // of reservations. And when its pages are collected. A failure leaves nothing to be ended.
+    ty_status (*begin_snapshot)(other_writers &others);
+    void (*have_tables)(other_writers &others);
+    void (*end_snapshot)(other_writers &others);
+    // With none under way: blocks that they have freed are given back. TY_E_BUSY: one is under way.
+    ty_status (*finish)(other_writers &others);
+};
+
 struct txn_runtime {
     // Set at open, then constant.
     ty_heap *heap;
@@ -77,6 +95,7 @@ struct txn_runtime {
     struct object_locks *objects;       // readers.cpp
     struct snapshot_service *snapshots; // snapshots.cpp
     struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
+    other_writers *others;              // NULL: the heap is not concurrent
 
     txn_runtime *next; // thread_ends.cpp
     uint64_t number;   // no other one in the process has, or had, the same
@@ -102,6 +121,18 @@ bool thread_ends_watches(uint64_t number); // whether there is such a runtime
 // Waits for threads that are ending.
 void thread_ends_remove(txn_runtime &rt);
 
+// Transactions of others are not under way from the one to the other.
+inline void stop_others(txn_runtime &rt) {
+    if (rt.others != nullptr)
+        rt.others->stop(*rt.others);
+}
+inline void others_go_on(txn_runtime &rt) {
+    if (rt.others != nullptr)
+        rt.others->go_on(*rt.others);
+}
+// Who is in a transaction of a concurrent heap would wait for itself. call completes "cannot ...".
+ty_status refuse_within(const txn_runtime &rt, const char *call);
+
 // ---- reserve.cpp
 ty_status reservations_create(txn_runtime &rt);
 void reservations_destroy(txn_runtime &rt);
@@ -110,6 +141,12 @@ ty_status reservations_recover(txn_runtime &rt);
 // Nobody reserves or cancels in between: for a snapshot.
 void reservations_lock(txn_runtime &rt);
 void reservations_unlock(txn_runtime &rt);
+// Under the lock above. Places for so many more entries are there then. Expected: TY_E_MEMORY.
+ty_status reservations_provide(txn_runtime &rt, size_t count);
+// The n-th of these places holds the word meanwhile; 0: nothing. So a snapshot lists blocks that are in no table.
+void reservations_put(txn_runtime &rt, size_t n, uint64_t word);
+// Adds the pages of the list itself.
+void reservations_add_list(const txn_runtime &rt, os::page_set &pages);
 // Adds the pages of blocks that are reserved now. Under the lock above.
 void reservations_add_pages(void *runtime, os::page_set &pages);
 
@@ -126,6 +163,9 @@ void snapshots_destroy(txn_runtime &rt);
 // After each commit, with the gate held: a few loads; wakes the thread when a snapshot is due (without threads, takes
 // it).
 void snapshots_after_commit(txn_runtime &rt);
+// The same for a thread that commits to a concurrent heap beside others: within no transaction, after so many commits.
+bool snapshots_look_is_due(uint32_t commits, uint64_t record_bytes);
+void snapshots_after_others(txn_runtime &rt);
 
 // ---- snapshots.cpp
 ty_status snapshots_free_all(txn_runtime &rt); // what was left for later
@@ -136,6 +176,10 @@ ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *se
 // A block that a transaction freed with free_later: is freed before the next snapshot, by the library's thread if there
 // is one. With the gate held, after the append.
 void snapshots_free_later(txn_runtime &rt, void *block);
+// Takes a snapshot so that the log has room again, unless another thread has since. Without the gate held.
+ty_status snapshots_make_room(txn_runtime &rt);
+// The log goes on after a failed write. Without the gate held, within no transaction.
+ty_status snapshots_mend(txn_runtime &rt);
 // Waits until the sequence is stable; mends a broken log by a snapshot. Without the gate held.
 ty_status make_stable(txn_runtime &rt, uint64_t sequence);
 

@@ -15,7 +15,7 @@ struct running_calls {
     int tables_calls = 0, resumed_calls = 0, settle_calls = 0;
 
     image_running running() {
-        return {this,
+        return {this, [](void *) { return TY_OK; },
                 [](void *context, os::page_set &stored) {
                     auto &self = *static_cast<running_calls *>(context);
                     self.tables_calls += 1;

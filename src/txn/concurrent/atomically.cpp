@@ -1,0 +1,297 @@
+// Bodies of the program, run as transactions until they commit or give up.
+#include "members.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// What a body is called with, and what came of it.
+struct body_call {
+    ty_atomic_txn *txn;
+    ty_atomic_body *body;
+    void *context;
+    ty_status status = TY_OK;
+    uint32_t runs = 0;
+    bool may_wait = true;    // else it is rolled back,
+    bool waits = false;      // and this says so
+    bool only_waits = false; // it is rolled back once it does not wait
+};
+
+stm::verdict verdict_of(ty_atomic_txn &txn, ty_status status) {
+    if (txn.waits)
+        return stm::verdict::wait;
+    return status == TY_OK ? stm::verdict::commit : stm::verdict::roll_back;
+}
+
+stm::verdict call_body(stm::transaction &own, void *context) {
+    auto &call = *static_cast<body_call *>(context);
+    ty_atomic_txn &txn = *call.txn;
+    blocks_forget(txn); // of a run that was lost
+    txn.waits = false;
+    call.runs++;
+    call.status = call.body(&txn, call.context);
+    call.waits = txn.waits && !call.may_wait && own.lost() == TY_OK;
+    return call.waits || (call.only_waits && !txn.waits) ? stm::verdict::roll_back : verdict_of(txn, call.status);
+}
+
+ty_status refuse(const concurrent_heap &all) {
+    constexpr const char *call = "run a transaction";
+    if (all.fork.forked())
+        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
+            .remedy("use it there, or open it in the child after the parent has closed it");
+    if (all.rt == nullptr)
+        return TY_OK;
+    if (txn_current(all.heap) != nullptr)
+        return failure(TY_E_ARGUMENT, "%s: this thread has one of ty_begin under way on the heap", call)
+            .remedy("commit it or roll it back first; or store directly, as nobody else stores meanwhile");
+    if (in_section(*all.rt))
+        return failure(TY_E_ARGUMENT, "%s: this thread has a read section open on the heap", call)
+            .remedy("end it first: no transaction runs meanwhile");
+    return TY_OK;
+}
+
+// ---- A body within a body
+
+ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atomic_body *body, void *context,
+                   bool *committed) {
+    if (options.irrevocable && !txn.own->is_alone())
+        return failure(TY_E_ARGUMENT, "run an irrevocable transaction within another one")
+            .remedy("make the outer one irrevocable");
+    const stm::transaction::part_mark words = txn.own->mark();
+    const block_mark blocks = blocks_mark(txn);
+    ty_status status = body(&txn, context);
+    if (txn.own->lost() != TY_OK)
+        return txn.own->lost();
+    if (txn.waits) // the whole does: its body hands the status on, or not
+        return TY_E_BUSY;
+    if (status != TY_OK) {
+        txn.own->back_to(words);
+        blocks_back_to(txn, blocks);
+    }
+    *committed = status == TY_OK;
+    return status;
+}
+
+// ---- Until it commits
+
+ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool alone, bool *committed) {
+    const stm::kind what = options.reads_only ? stm::kind::reads : stm::kind::writes;
+    ty_status status = stm::run(*txn.own, what, call_body, &call, committed, alone);
+    if (!*committed)
+        blocks_forget(txn);
+    return status;
+}
+
+// So that it commits whatever the log has room for: with the gate held a snapshot can hold it in place of a record. It
+// does not sleep so: call.waits says that it asked to.
+ty_status run_with_gate(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
+    txn_runtime *rt = txn.all->rt;
+    call.waits = false;
+    call.may_wait = false;
+    if (rt != nullptr)
+        rt->gate.lock();
+    txn.has_gate = rt != nullptr;
+    ty_status status = run_once(txn, options, call, true, committed);
+    txn.has_gate = false;
+    txn.way = commit_way::record;
+    if (rt != nullptr)
+        rt->gate.unlock();
+    call.may_wait = true;
+    return status;
+}
+
+// Sleeps as long as the body asks to wait. It commits nothing.
+ty_status wait_alone(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call) {
+    bool committed = false;
+    call.only_waits = true;
+    ty_status status = run_once(txn, options, call, false, &committed);
+    call.only_waits = false;
+    return status;
+}
+
+// Whether it is worth another run after a failure: the log has room, or goes on. Else the failure to tell.
+ty_status mend_log(ty_atomic_txn &txn, ty_status status) {
+    txn_runtime *rt = txn.all->rt;
+    if (rt == nullptr)
+        return status;
+    if (log_broken(rt->log))
+        return snapshots_mend(*rt);
+    return status == TY_E_SPACE ? snapshots_make_room(*rt) : status;
+}
+
+ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
+    bool alone = options.irrevocable;
+    for (;;) {
+        txn.too_long = false;
+        ty_status status =
+            alone ? run_with_gate(txn, options, call, committed) : run_once(txn, options, call, false, committed);
+        if (call.waits)
+            status = wait_alone(txn, options, call);
+        else if (alone || status == TY_OK)
+            return status;
+        else if (txn.too_long)
+            alone = true;
+        else
+            status = mend_log(txn, status);
+        if (status != TY_OK && !txn.too_long)
+            return status;
+    }
+}
+
+// What is owed now and then, within no transaction.
+void after_commit(ty_atomic_txn &txn) {
+    retired_free_some(txn);
+    txn_runtime *rt = txn.all->rt;
+    if (rt == nullptr || !snapshots_look_is_due(++txn.commits, txn.bytes_since))
+        return;
+    txn.commits = 0;
+    txn.bytes_since = 0;
+    snapshots_after_others(*rt);
+}
+
+ty_status wait_as_asked(const ty_atomic_txn &txn, const ty_atomic_options &options, uint64_t stamp) {
+    txn_runtime *rt = txn.all->rt;
+    if (rt == nullptr || options.reads_only || options.commit == TY_COMMIT_ASYNC)
+        return TY_OK;
+    if (options.commit == TY_COMMIT_PARTITION && txn.vouched)
+        if (log_wait_partition(rt->log, txn.ring, stamp) == TY_OK)
+            return TY_OK;
+    return make_stable(*rt, stamp);
+}
+
+} // namespace
+
+ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_body *body, void *context,
+                     ty_atomic_result *result) {
+    concurrent_heap *all = nullptr;
+    ty_atomic_txn *txn = nullptr;
+    if (ty_status status = concurrent_of(heap, &all))
+        return status;
+    if (ty_status status = refuse(*all))
+        return status;
+    if (ty_status status = member_of(*all, &txn))
+        return status;
+    if (txn->own->runs())
+        return run_part(*txn, options, body, context, &result->committed);
+    txn->mode = options.commit;
+    txn->vouched = false;
+    body_call call{txn, body, context};
+    ty_status status = run_until_done(*txn, options, call, &result->committed);
+    result->runs = call.runs;
+    if (!result->committed)
+        return status != TY_OK ? status : call.status;
+    result->stamp = txn->own->last_stamp();
+    after_commit(*txn);
+    return wait_as_asked(*txn, options, result->stamp);
+}
+
+ty_status atomic_wait(ty_atomic_txn *txn) {
+    if (txn->own->lost() == TY_OK)
+        txn->waits = true;
+    return TY_E_BUSY;
+}
+
+ty_status atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context) {
+    const stm::transaction::part_mark words = txn->own->mark();
+    const block_mark blocks = blocks_mark(*txn);
+    ty_status status = first(txn, context);
+    if (!txn->waits || txn->own->lost() != TY_OK)
+        return status;
+    txn->waits = false;
+    txn->own->back_to(words);
+    blocks_back_to(*txn, blocks);
+    return second(txn, context);
+}
+
+ty_atomic_txn *atomic_current(ty_heap *heap) {
+    concurrent_heap *all = nullptr;
+    if (const txn_runtime *rt = runtime_of(heap)) {
+        all = static_cast<concurrent_heap *>(rt->others);
+    } else if (heap_may_be_concurrent(heap)) {
+        all = static_cast<concurrent_heap *>(heap_service_of(heap));
+    }
+    ty_atomic_txn *txn = all != nullptr ? member_known(*all) : nullptr;
+    return txn != nullptr && txn->own->runs() ? txn : nullptr;
+}
+
+ty_heap *atomic_heap(const ty_atomic_txn *txn) {
+    return txn->all->heap;
+}
+
+ty_status atomic_lost(const ty_atomic_txn *txn) {
+    return txn->own->lost();
+}
+
+ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
+    const concurrent_heap &all = *txn->all;
+    const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(all.base);
+    if (offset - all.first_byte >= all.end_byte - all.first_byte || bytes > all.end_byte - offset) [[unlikely]] {
+        memset(value, 0, bytes);
+        return bytes != 0 ? not_in_blocks("load", address, bytes) : TY_OK;
+    }
+    if (txn->own->load(address, value, bytes)) [[likely]]
+        return TY_OK;
+    memset(value, 0, bytes);
+    return lost(*txn);
+}
+
+ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
+    const concurrent_heap &all = *txn->all;
+    const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(all.base);
+    if (offset - all.first_byte >= all.end_byte - all.first_byte || bytes > all.end_byte - offset) [[unlikely]]
+        return bytes != 0 ? not_in_blocks("store", address, bytes) : TY_OK;
+    if (txn->own->store(address, value, bytes)) [[likely]]
+        return TY_OK;
+    return lost(*txn);
+}
+
+void atomic_expect(ty_atomic_txn *txn, const void *const *addresses, size_t count) {
+    txn->own->expect(addresses, count);
+}
+
+ty_status atomic_on_commit(ty_atomic_txn *txn, void (*function)(void *context), void *context) {
+    return txn->own->call_after_commit(function, context);
+}
+
+ty_status atomic_on_rollback(ty_atomic_txn *txn, void (*function)(void *context), void *context) {
+    return txn->own->call_after_roll_back(function, context);
+}
+
+ty_status atomic_get_stats(ty_heap *heap, ty_atomic_stats *stats) {
+    concurrent_heap *all = nullptr;
+    if (ty_status status = concurrent_of(heap, &all))
+        return status;
+    const stm::figures figures = all->domain->count();
+    auto conflicts = [&figures](stm::conflict kind) { return figures.conflicts[static_cast<size_t>(kind)]; };
+    stats->commits = figures.commits;
+    stats->conflicts_locked = conflicts(stm::conflict::locked);
+    stats->conflicts_changed = conflicts(stm::conflict::changed);
+    stats->conflicts_alone = conflicts(stm::conflict::alone);
+    stats->conflicts_forgotten = conflicts(stm::conflict::forgotten);
+    stats->alone = figures.alone;
+    stats->old_readers = figures.old_readers;
+    os::lock_guard guard(all->lock);
+    for (const ty_atomic_txn *txn = all->first; txn != nullptr; txn = txn->next) {
+        stats->records += txn->records.load(std::memory_order_relaxed);
+        stats->record_bytes += txn->logged_bytes.load(std::memory_order_relaxed);
+    }
+    return TY_OK;
+}
+
+ty_status lost(const ty_atomic_txn &txn) {
+    const ty_status status = txn.own->lost();
+    return status == TY_E_BUSY ? conflict_met() : status;
+}
+
+ty_status conflict_met() {
+    return failure(TY_E_BUSY, "go on with a transaction: it has met a conflict").remedy("return from the body");
+}
+
+ty_status not_in_blocks(const char *call, const void *address, size_t bytes) {
+    return failure(TY_E_ARGUMENT, "%s %zu byte%s at %p in a transaction: not in the heap's blocks", call, bytes,
+                   plural(bytes), address)
+        .remedy("hand in the address of a part of a block of the transaction's heap");
+}
+
+} // namespace taiyen

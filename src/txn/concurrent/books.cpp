@@ -1,0 +1,133 @@
+// What ty_begin's transactions, read sections and snapshots ask of a concurrent heap.
+#include "members.hpp"
+
+namespace taiyen {
+namespace {
+
+concurrent_heap &heap_of_others(other_writers &others) {
+    return static_cast<concurrent_heap &>(others);
+}
+
+void stop(other_writers &others) {
+    concurrent_heap &all = heap_of_others(others);
+    os::lock_guard guard(all.stop_lock);
+    if (all.stops++ == 0)
+        all.domain->stop();
+}
+
+// X23: what was committed meanwhile has sequences of its own.
+void go_on(other_writers &others) {
+    concurrent_heap &all = heap_of_others(others);
+    os::lock_guard guard(all.stop_lock);
+    if (--all.stops != 0)
+        return;
+    all.domain->advance(log_last(all.rt->log));
+    all.domain->go_on();
+}
+
+bool in_one(other_writers &others) {
+    const ty_atomic_txn *txn = member_known(heap_of_others(others));
+    return txn != nullptr && txn->own->runs();
+}
+
+uint64_t settle(other_writers &others) {
+    concurrent_heap &all = heap_of_others(others);
+    const uint64_t stamp = all.domain->now();
+    const ty_atomic_txn *own = member_known(all); // one that a snapshot is to hold
+    all.domain->await(stamp, own != nullptr ? own->own : nullptr);
+    return stamp;
+}
+
+// What a recovery from the snapshot must not find in use: what has no commit, and what commits have freed. put is
+// called with each word.
+template <class Put>
+void each_unwanted(const concurrent_heap &all, Put put) {
+    for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next) {
+        if (txn->way == commit_way::snapshot) { // it is in the snapshot that is about to be taken
+            for (const block_note &freed : txn->frees)
+                put(freed.word);
+        } else {
+            for (const block_note &made : txn->allocs)
+                put(made.word);
+        }
+        for (size_t i = txn->retired_done; i < txn->retired.count(); i++)
+            put(txn->retired[i].word);
+    }
+}
+
+// X26, X22, X24.
+ty_status begin_snapshot(other_writers &others) {
+    concurrent_heap &all = heap_of_others(others);
+    all.frees_wait.store(true, std::memory_order_relaxed);
+    books_close(all);
+    size_t count = 0;
+    ty_status status;
+    {
+        os::lock_guard guard(all.lock);
+        each_unwanted(all, [&](uint64_t) { count++; });
+        status = reservations_provide(*all.rt, count);
+        if (status == TY_OK) {
+            count = 0;
+            each_unwanted(all, [&](uint64_t word) { reservations_put(*all.rt, count++, word); });
+            all.listed = count;
+        }
+    }
+    if (status != TY_OK) {
+        books_open(all);
+        all.frees_wait.store(false, std::memory_order_relaxed);
+    }
+    return status;
+}
+
+void have_tables(other_writers &others) {
+    concurrent_heap &all = heap_of_others(others);
+    for (size_t i = 0; i < all.listed; i++)
+        reservations_put(*all.rt, i, 0);
+    all.listed = 0;
+    books_open(all);
+}
+
+void end_snapshot(other_writers &others) {
+    heap_of_others(others).frees_wait.store(false, std::memory_order_relaxed);
+}
+
+ty_status finish(other_writers &others) {
+    concurrent_heap &all = heap_of_others(others);
+    if (all.domain->any_runs())
+        return failure(TY_E_BUSY, "end a heap: a transaction is under way on it")
+            .remedy("let ty_atomically return first, in the thread that called it");
+    retired_free_all(all);
+    return TY_OK;
+}
+
+} // namespace
+
+constexpr other_writers others_of_concurrent{stop,           go_on,       in_one,       settle,
+                                             begin_snapshot, have_tables, end_snapshot, finish};
+
+void books_enter(ty_atomic_txn &txn) {
+    concurrent_heap &all = *txn.all;
+    for (;;) {
+        txn.at_books.store(1, std::memory_order_seq_cst);
+        if (all.books_closed.load(std::memory_order_seq_cst) == 0) [[likely]]
+            return;
+        txn.at_books.store(0, std::memory_order_release);
+        os::wait_on(all.books_closed, 1);
+    }
+}
+
+// Who enters says so before it looks whether it may.
+void books_close(concurrent_heap &all) {
+    all.books_closed.store(1, std::memory_order_seq_cst);
+    os::lock_guard guard(all.lock);
+    for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next)
+        while (txn->at_books.load(std::memory_order_seq_cst) != 0)
+            os::give_way();
+}
+
+void books_open(concurrent_heap &all) {
+    all.books_closed.store(0, std::memory_order_seq_cst);
+    os::wake_all(all.books_closed);
+}
+
+} // namespace taiyen

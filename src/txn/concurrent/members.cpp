@@ -1,0 +1,273 @@
+// Concurrent heaps from their making to their end, and what each thread has of one.
+#include "members.hpp"
+
+#include <new>
+
+namespace taiyen {
+namespace {
+
+constinit os::mutex heaps_lock{os::lock_rank::registry};
+constinit os::condition heaps_changed;
+constinit concurrent_heap *first_heap = nullptr; // guarded by heaps_lock, as are `following` and `enders` of all
+constinit uint64_t last_number = 0;              // and these
+constinit bool hooks_installed = false;
+pthread_key_t member_ends;
+
+constexpr size_t leaving_max = size_t{1} << 28; // blocks
+
+// The heaps that this thread used last.
+struct known_member {
+    uint64_t number;
+    ty_atomic_txn *txn;
+};
+constexpr unsigned known_max = 4;
+thread_local known_member known[known_max];
+thread_local unsigned known_next;
+
+void end_member(ty_atomic_txn &txn) {
+    if (txn.own->runs())
+        txn.own->roll_back();
+    blocks_forget(txn);
+    retired_free_some(txn);
+}
+
+// A heap that this thread is a member of; it is not destroyed until give_back.
+concurrent_heap *take_next(ty_atomic_txn **txn) {
+    os::lock_guard guard(heaps_lock);
+    for (concurrent_heap *all = first_heap; all != nullptr; all = all->following) {
+        if (all->fork.forked())
+            continue;
+        if ((*txn = member_known(*all)) != nullptr) {
+            all->enders++;
+            return all;
+        }
+    }
+    return nullptr;
+}
+
+void give_back(concurrent_heap &all, ty_atomic_txn &txn) {
+    {
+        os::lock_guard guard(all.lock);
+        txn.thread = 0;
+    }
+    os::lock_guard guard(heaps_lock);
+    all.enders--;
+    heaps_changed.notify_all();
+}
+
+void end_thread(void *) {
+    for (known_member &each : known)
+        each = {};
+    ty_atomic_txn *txn = nullptr;
+    while (concurrent_heap *all = take_next(&txn)) {
+        end_member(*txn);
+        give_back(*all, *txn);
+    }
+}
+
+// In a child no other thread is left that could be ending, or have the lock.
+void before_fork() {
+    heaps_lock.lock();
+}
+void after_fork() {
+    heaps_lock.unlock();
+}
+void after_fork_in_child() {
+    for (concurrent_heap *all = first_heap; all != nullptr; all = all->following)
+        all->enders = 0;
+    heaps_lock.unlock();
+}
+
+// Under heaps_lock.
+ty_status install_hooks() {
+    if (hooks_installed)
+        return TY_OK;
+    int error = pthread_key_create(&member_ends, end_thread);
+    if (error == 0)
+        error = pthread_atfork(before_fork, after_fork, after_fork_in_child);
+    if (error != 0)
+        return failure(TY_E_MEMORY, "be told when threads end and processes fork").cause(error);
+    hooks_installed = true;
+    return TY_OK;
+}
+
+ty_status add(concurrent_heap &all) {
+    os::lock_guard guard(heaps_lock);
+    if (ty_status status = install_hooks())
+        return status;
+    all.number = ++last_number;
+    all.following = first_heap;
+    first_heap = &all;
+    return TY_OK;
+}
+
+// Waits for threads that are ending.
+void remove(concurrent_heap &all) {
+    os::lock_guard guard(heaps_lock);
+    for (concurrent_heap **link = &first_heap; *link != nullptr; link = &(*link)->following) {
+        if (*link == &all) {
+            *link = all.following;
+            break;
+        }
+    }
+    while (all.enders != 0)
+        heaps_changed.wait(heaps_lock);
+}
+
+ty_atomic_txn *find_member(const concurrent_heap &all, uintptr_t thread) {
+    ty_atomic_txn *each = all.first;
+    while (each != nullptr && each->thread != thread)
+        each = each->next;
+    return each;
+}
+
+// Under the heap's lock. One whose thread has ended, or a new one.
+ty_status take_member(concurrent_heap &all, ty_atomic_txn **taken) {
+    if ((*taken = find_member(all, 0)) != nullptr)
+        return TY_OK;
+    void *memory = nullptr;
+    if (ty_status status = os::map_memory(sizeof(ty_atomic_txn), os::memory_hint::none, &memory))
+        return status;
+    auto *txn = ::new (memory) ty_atomic_txn{};
+    if (ty_status status = all.domain->join(&txn->own)) {
+        txn->~ty_atomic_txn();
+        os::unmap_memory(memory, sizeof(ty_atomic_txn));
+        return status;
+    }
+    txn->all = &all;
+    txn->own->upper = txn;
+    txn->partition = all.members++;
+    txn->next = all.first;
+    all.first = txn;
+    *taken = txn;
+    return TY_OK;
+}
+
+ty_status prepare_end(heap_service *, bool) {
+    return TY_OK;
+}
+
+void release(heap_service *service) {
+    concurrent_destroy(static_cast<concurrent_heap *>(service));
+}
+
+ty_status make_parts(concurrent_heap &all) {
+    if (ty_status status = all.fork.start())
+        return status;
+    if (ty_status status = all.leaving.create(leaving_max))
+        return status;
+    const stm::recorder keeper = recorder_of(all);
+    stm::options options{};
+    options.clock = all.rt != nullptr ? log_last(all.rt->log) : 0;
+    options.keeper = &keeper;
+    if (ty_status status = stm::domain::create(options, &all.domain))
+        return status;
+    return add(all);
+}
+
+constinit os::mutex making_lock{os::lock_rank::members};
+
+// A volatile heap that was made to be one becomes one when it is first used so: a program that does without is linked
+// without this layer.
+ty_status make_volatile(ty_heap *heap, concurrent_heap **made) {
+    concurrent_heap *own = nullptr;
+    if (ty_status status = concurrent_create(heap, nullptr, &own))
+        return status;
+    {
+        os::lock_guard guard(making_lock);
+        if (heap_service_of(heap) == nullptr)
+            heap_set_service(heap, own);
+        *made = static_cast<concurrent_heap *>(heap_service_of(heap));
+    }
+    if (*made != own) // another thread was first
+        concurrent_destroy(own);
+    return TY_OK;
+}
+
+ty_status not_concurrent(ty_heap *heap) {
+    const bool in_files = heap_image_of(heap) != nullptr;
+    return failure(TY_E_ARGUMENT, "run a transaction: the heap is not concurrent%s",
+                   in_files ? ", or open for reading only" : "")
+        .remedy(in_files ? "open it for writing with the kind TY_TRANSACTIONAL and the option concurrent"
+                         : "create it with the option concurrent");
+}
+
+} // namespace
+
+ty_status concurrent_of(ty_heap *heap, concurrent_heap **found) {
+    if (const txn_runtime *rt = runtime_of(heap)) {
+        *found = static_cast<concurrent_heap *>(rt->others);
+        return *found != nullptr ? TY_OK : not_concurrent(heap);
+    }
+    if (!heap_may_be_concurrent(heap))
+        return not_concurrent(heap);
+    *found = static_cast<concurrent_heap *>(heap_service_of(heap));
+    return *found != nullptr ? TY_OK : make_volatile(heap, found);
+}
+
+ty_atomic_txn *member_known(concurrent_heap &all) {
+    for (const known_member &each : known)
+        if (each.number == all.number)
+            return each.txn;
+    os::lock_guard guard(all.lock);
+    return find_member(all, this_thread());
+}
+
+ty_status member_of(concurrent_heap &all, ty_atomic_txn **found) {
+    for (const known_member &each : known) {
+        if (each.number == all.number) [[likely]] {
+            *found = each.txn;
+            return TY_OK;
+        }
+    }
+    {
+        os::lock_guard guard(all.lock);
+        if ((*found = find_member(all, this_thread())) == nullptr) {
+            if (int error = pthread_setspecific(member_ends, &known))
+                return failure(TY_E_MEMORY, "be told when a thread ends").cause(error);
+            if (ty_status status = take_member(all, found))
+                return status;
+            (*found)->thread = this_thread();
+        }
+    }
+    known[known_next++ % known_max] = {all.number, *found};
+    return TY_OK;
+}
+
+ty_status concurrent_create(ty_heap *heap, txn_runtime *rt, concurrent_heap **made) {
+    void *memory = nullptr;
+    if (ty_status status = os::map_memory(sizeof(concurrent_heap), os::memory_hint::none, &memory))
+        return status;
+    auto *all = ::new (memory) concurrent_heap{};
+    const heap_words words = heap_block_words(heap);
+    static_cast<heap_service &>(*all) = {prepare_end, release};
+    static_cast<other_writers &>(*all) = others_of_concurrent;
+    all->heap = heap;
+    all->rt = rt;
+    all->base = static_cast<char *>(heap_base(heap));
+    all->first_byte = words.first * 8;
+    all->end_byte = words.end * 8;
+    if (ty_status status = make_parts(*all)) {
+        concurrent_destroy(all);
+        return status;
+    }
+    *made = all;
+    return TY_OK;
+}
+
+void concurrent_destroy(concurrent_heap *all) {
+    remove(*all);
+    while (ty_atomic_txn *txn = all->first) {
+        all->first = txn->next;
+        txn->~ty_atomic_txn();
+        os::unmap_memory(txn, sizeof *txn);
+    }
+    if (all->domain != nullptr)
+        all->domain->destroy();
+    all->leaving.destroy();
+    all->fork.stop();
+    all->~concurrent_heap();
+    os::unmap_memory(all, sizeof *all);
+}
+
+} // namespace taiyen

@@ -1,0 +1,207 @@
+// Concurrent heaps: what one has, and what each thread has of it. docs/design/concurrent.md tells how they work.
+//
+// A transaction of src/stm keeps its stores to itself until it commits. Blocks are allocated in the heap at once, and
+// freed after the commit, once nobody can read them any more.
+//
+// X26: A block that a transaction allocated is another's business only from the commit on: a rollback frees it, and so
+//      does a recovery from a snapshot that holds the block and not the commit (it is in the list of reserved blocks).
+// X22: A block that a commit frees stays in the heap until no transaction runs that began before it. A recovery from a
+//      snapshot that holds the commit frees it.
+// X23: The stamp of a commit is its sequence in the log, and every stamp is in the log: commits are recovered in the
+//      order of their stamps, without a gap.
+// X24: Who changes the heap's blocks or roots for a transaction is in the books meanwhile, and so is a commit that
+//      frees, or makes blocks its own, from before its stamp on. A snapshot closes the books before it takes its own
+//      stamp: each block is of one side or the other.
+// X25: A snapshot that is collected while others commit holds all that was stored up to its place in the log, and
+// counts
+//      once the log durably holds all that it may have of later commits.
+#pragma once
+
+#include "../../stm/stm.hpp"
+#include "../transactions/transactions.hpp"
+
+#include <taiyen/concurrent.h>
+
+namespace taiyen {
+
+using stm::pile;
+
+struct block_note {
+    uint64_t word;
+    uint64_t words;
+};
+struct retired_block {
+    uint64_t stamp; // of the commit that freed it
+    uint64_t word;
+};
+struct root_note {
+    char name[TY_ROOT_NAME_MAX + 1];
+    void *address;
+    void *before; // once it is set
+};
+
+// Bytes that grow and are used again.
+class scratch {
+public:
+    scratch() = default;
+    ~scratch() { free(bytes_); }
+    scratch(const scratch &) = delete;
+    scratch &operator=(const scratch &) = delete;
+    // Expected: TY_E_MEMORY. What was there is gone.
+    ty_status provide(size_t bytes);
+    void trim(); // beyond what most want
+    uint8_t *begin() const { return bytes_; }
+    template <class T>
+    T *as() const {
+        return reinterpret_cast<T *>(bytes_);
+    }
+
+private:
+    uint8_t *bytes_ = nullptr;
+    size_t room_ = 0;
+};
+
+struct concurrent_heap;
+
+enum class commit_way : uint8_t {
+    record,   // in the log
+    snapshot, // a snapshot holds it in place of a record
+};
+
+} // namespace taiyen
+
+// A thread's transaction on a concurrent heap, used again and again.
+struct ty_atomic_txn {
+    taiyen::concurrent_heap *all;
+    taiyen::stm::transaction *own;
+    ty_atomic_txn *next; // in the heap's list
+    uintptr_t thread;    // 0: it has ended
+
+    // Of the transaction under way.
+    taiyen::pile<taiyen::block_note> allocs;
+    taiyen::pile<taiyen::block_note> frees;
+    taiyen::pile<taiyen::root_note> roots;
+    bool has_gate; // it is alone, and no snapshot is taken meanwhile: it may commit by one
+    taiyen::commit_way way;
+    ty_commit_mode mode;
+    bool vouched; // its record may be recovered alone
+    bool waits;   // its body asked to
+
+    // Of its commit.
+    uint32_t partition; // of its own
+    uint32_t ring;      // that the record goes to
+    bool appending;     // a place in the log is held:
+    uint8_t *place;
+    bool too_long; // no record holds it
+    size_t roots_set;
+    size_t record_bytes;
+    taiyen::scratch record;
+    taiyen::scratch sorting;
+    taiyen::record_words words;
+
+    std::atomic<uint32_t> at_books;              // X24
+    taiyen::pile<taiyen::retired_block> retired; // X22, in the order of stamps
+    size_t retired_done;                         // so many of them are freed
+    uint32_t commits;                            // since it was looked whether a snapshot is due
+    uint64_t bytes_since;                        // of records, likewise
+    std::atomic<uint64_t> records;               // figures: written by this thread alone
+    std::atomic<uint64_t> logged_bytes;
+};
+
+namespace taiyen {
+
+struct concurrent_heap : heap_service, other_writers {
+    ty_heap *heap;
+    txn_runtime *rt; // NULL: volatile
+    char *base;
+    uint64_t first_byte; // of what blocks can lie in, from the base
+    uint64_t end_byte;
+    uint64_t number; // no other in the process has, or had, the same
+    stm::domain *domain;
+    os::fork_guard fork;
+    concurrent_heap *following; // in the process's list, as is
+    uint32_t enders;            // threads that end, and leave it
+
+    alignas(8) uint64_t roots_version; // a word of the transactional memory: another one with every commit of roots
+
+    os::mutex lock{os::lock_rank::members}; // guards the list
+    ty_atomic_txn *first;                   // also those whose threads have ended, for the next thread that comes
+    os::mutex stop_lock{os::lock_rank::members};
+    uint32_t stops;
+    uint32_t members;
+    std::atomic<uint32_t> books_closed;
+    size_t listed;                // by the snapshot that is being collected
+    std::atomic<bool> frees_wait; // X22: a snapshot is being collected
+
+    os::mutex leaving_lock{os::lock_rank::leaving};
+    word_table leaving; // blocks that are freed, and not given back yet
+};
+
+inline uint64_t word_at(const concurrent_heap &all, const void *address) {
+    return (reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(all.base)) / 8;
+}
+inline void *address_of(const concurrent_heap &all, uint64_t word) {
+    return all.base + word * 8;
+}
+
+// ---- members.cpp
+
+// Expected: TY_E_ARGUMENT with a detail (it is none), TY_E_MEMORY.
+ty_status concurrent_of(ty_heap *heap, concurrent_heap **found);
+// The calling thread's, made by the first call. Expected: TY_E_MEMORY.
+ty_status member_of(concurrent_heap &all, ty_atomic_txn **found);
+// NULL: it has none yet.
+ty_atomic_txn *member_known(concurrent_heap &all);
+// rt NULL: a volatile heap.
+ty_status concurrent_create(ty_heap *heap, txn_runtime *rt, concurrent_heap **made);
+void concurrent_destroy(concurrent_heap *all);
+
+// ---- books.cpp
+
+// X24. Nobody else's snapshot collects from the return of the one to the other.
+void books_enter(ty_atomic_txn &txn);
+inline void books_leave(ty_atomic_txn &txn) {
+    txn.at_books.store(0, std::memory_order_release);
+}
+void books_close(concurrent_heap &all); // returns when nobody is in them
+void books_open(concurrent_heap &all);
+extern const other_writers others_of_concurrent;
+
+// ---- memory.cpp
+
+// What a transaction that was rolled back allocated is freed; there are no notes then.
+void blocks_forget(ty_atomic_txn &txn);
+struct block_mark {
+    size_t allocs;
+    size_t frees;
+    size_t roots;
+};
+inline block_mark blocks_mark(const ty_atomic_txn &txn) {
+    return {txn.allocs.count(), txn.frees.count(), txn.roots.count()};
+}
+void blocks_back_to(ty_atomic_txn &txn, const block_mark &mark);
+bool blocks_touched(const ty_atomic_txn &txn);
+// In the books, at a commit: before its stamp, and once it has one. valid false: it is not in force.
+ty_status blocks_prepare(ty_atomic_txn &txn);
+void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid);
+// X22. Frees blocks that nobody can read any more; within no transaction.
+void retired_free_some(ty_atomic_txn &txn);
+// Stopped, or nobody uses the heap.
+void retired_free_all(concurrent_heap &all);
+
+// ---- atomically.cpp
+
+// Why the transaction cannot go on, with the detail.
+ty_status lost(const ty_atomic_txn &txn);
+inline void *lost_pointer(const ty_atomic_txn &txn) {
+    static_cast<void>(lost(txn));
+    return nullptr;
+}
+[[gnu::cold]] ty_status conflict_met();
+[[gnu::cold]] ty_status not_in_blocks(const char *call, const void *address, size_t bytes);
+
+// ---- records.cpp
+
+stm::recorder recorder_of(concurrent_heap &all);
+
+} // namespace taiyen

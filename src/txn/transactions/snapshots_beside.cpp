@@ -1,0 +1,66 @@
+// Snapshots of a concurrent heap that stop nobody. The pages of blocks are copied while others store into them: a copy
+// may hold stores of later commits than the snapshot's mark. A recovery stores these again, for the batch counts only
+// once the log holds all that a copy may have.
+#include "snapshot_service.hpp"
+
+namespace taiyen {
+namespace {
+
+struct collecting {
+    txn_runtime &rt;
+    log_marks *mark;
+    image_mark image{};
+    bool begun = false;
+};
+
+// X24, X25: blocks are of one side of the mark or the other, and what has a place in the log before the mark is stored.
+ty_status approach(void *context) {
+    auto &self = *static_cast<collecting *>(context);
+    other_writers &others = *self.rt.others;
+    reservations_lock(self.rt);
+    if (ty_status status = others.begin_snapshot(others)) {
+        reservations_unlock(self.rt);
+        return status;
+    }
+    self.begun = true;
+    *self.mark = log_marks_now(self.rt.log);
+    const uint64_t stamp = others.settle(others);
+    if (self.mark->count > 1) // a single ring is in the order of stamps
+        self.mark->stamp = stamp;
+    self.image = mark_of(*self.mark);
+    return TY_OK;
+}
+
+ty_status tables(void *context, os::page_set &stored) {
+    reservations_add_list(static_cast<collecting *>(context)->rt, stored);
+    return TY_OK;
+}
+
+void resumed(void *context) {
+    txn_runtime &rt = static_cast<collecting *>(context)->rt;
+    rt.others->have_tables(*rt.others);
+    reservations_unlock(rt);
+}
+
+// X25.
+ty_status settle(void *context) {
+    txn_runtime &rt = static_cast<collecting *>(context)->rt;
+    return log_wait(rt.log, rt.others->settle(*rt.others));
+}
+
+} // namespace
+
+bool snapshots_can_run_beside(txn_runtime &rt) {
+    return image_can_run(rt.heap);
+}
+
+ty_status snapshot_start_beside(txn_runtime &rt, log_marks *mark, uint64_t *epoch) {
+    collecting self{rt, mark};
+    const image_running running{&self, approach, tables, resumed, settle};
+    ty_status status = image_snapshot_start(rt.heap, &self.image, &running, epoch);
+    if (self.begun)
+        rt.others->end_snapshot(*rt.others);
+    return status;
+}
+
+} // namespace taiyen

@@ -1,0 +1,322 @@
+// Goal: transactions of many threads on a volatile and on a transactional heap: they commit or leave nothing, whatever
+// they did to words, blocks and roots. Method: bodies that end in each way; a table changed by threads, whose nodes and
+// blocks are counted afterwards.
+#include "support.hpp"
+
+namespace taiyen::test {
+namespace {
+
+enum class sort { volatile_heap, transactional };
+
+class atomic_test : public testing::TestWithParam<sort> {
+protected:
+    void SetUp() override {
+        if (GetParam() == sort::transactional) {
+            files_ = std::make_unique<concurrent_test_heap>();
+            heap_ = files_->get();
+            return;
+        }
+        ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+        options.concurrent = true;
+        options.limit_bytes = size_t{64} << 20;
+        ASSERT_EQ(TY_OK, ty_heap_create(&options, &heap_));
+    }
+    void TearDown() override {
+        if (files_ == nullptr) {
+            EXPECT_EQ(TY_OK, ty_heap_destroy(heap_));
+        }
+    }
+    uint64_t *word() {
+        uint64_t *made = nullptr;
+        EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+            made = static_cast<uint64_t *>(ty_atomic_alloc(txn, sizeof *made));
+            return made != nullptr ? TY_OK : TY_E_MEMORY;
+        }));
+        return made;
+    }
+    uint64_t live_blocks() {
+        ty_heap_stats stats{};
+        stats.struct_size = sizeof stats;
+        EXPECT_OK(ty_heap_get_stats(heap_, &stats));
+        return stats.live_blocks;
+    }
+
+    std::unique_ptr<concurrent_test_heap> files_;
+    ty_heap *heap_ = nullptr;
+};
+
+TEST_P(atomic_test, commits_or_leaves_nothing) {
+    uint64_t *value = word();
+    ty_atomic_result told = result();
+    EXPECT_OK(atomically(
+        heap_, [&](ty_atomic_txn *txn) { return store(txn, *value, uint64_t{5}); }, nullptr, &told));
+    EXPECT_TRUE(told.committed);
+    EXPECT_EQ(1u, told.runs);
+    EXPECT_EQ(5u, *value);
+    const uint64_t blocks = live_blocks();
+    EXPECT_EQ(TY_E_EXISTS, atomically(
+                               heap_,
+                               [&](ty_atomic_txn *txn) -> ty_status {
+                                   RETURN_IF(store(txn, *value, uint64_t{6}));
+                                   EXPECT_NE(nullptr, ty_atomic_alloc(txn, 100));
+                                   RETURN_IF(ty_atomic_root_set(txn, "root", value));
+                                   return TY_E_EXISTS;
+                               },
+                               nullptr, &told));
+    EXPECT_FALSE(told.committed);
+    EXPECT_EQ(5u, *value);
+    EXPECT_EQ(nullptr, ty_root(heap_, "root"));
+    EXPECT_EQ(blocks, live_blocks());
+}
+
+TEST_P(atomic_test, a_part_is_rolled_back_alone) {
+    uint64_t *value = word();
+    void *kept = nullptr;
+    const uint64_t blocks = live_blocks();
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        RETURN_IF(store(txn, *value, uint64_t{1}));
+        kept = ty_atomic_alloc(txn, 64);
+        EXPECT_EQ(TY_E_NOT_FOUND, atomically(heap_, [&](ty_atomic_txn *part) -> ty_status {
+                      RETURN_IF(store(part, *value, uint64_t{2}));
+                      EXPECT_NE(nullptr, ty_atomic_alloc(part, 64));
+                      RETURN_IF(ty_atomic_free(part, kept));
+                      RETURN_IF(ty_atomic_root_set(part, "root", kept));
+                      return TY_E_NOT_FOUND;
+                  }));
+        uint64_t seen = 0;
+        RETURN_IF(load(txn, *value, &seen));
+        EXPECT_EQ(1u, seen);
+        return TY_OK;
+    }));
+    EXPECT_EQ(1u, *value);
+    EXPECT_EQ(nullptr, ty_root(heap_, "root"));
+    EXPECT_EQ(blocks + 1, live_blocks());
+    EXPECT_EQ(heap_, ty_heap_of(kept));
+}
+
+TEST_P(atomic_test, roots_are_part_of_it) {
+    uint64_t *value = word();
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        void *found = value;
+        RETURN_IF(ty_atomic_root(txn, "a", &found));
+        EXPECT_EQ(nullptr, found);
+        RETURN_IF(ty_atomic_root_set(txn, "a", value));
+        RETURN_IF(ty_atomic_root(txn, "a", &found));
+        EXPECT_EQ(value, found);
+        RETURN_IF(ty_atomic_root_set(txn, "b", value));
+        return ty_atomic_root_set(txn, "b", nullptr); // the last one counts
+    }));
+    EXPECT_EQ(value, ty_root(heap_, "a"));
+    EXPECT_EQ(nullptr, ty_root(heap_, "b"));
+    // All that there is room for, by a transaction that makes room at its end.
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        for (unsigned i = 0; i < TY_ROOT_COUNT_MAX; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "root %u", i);
+            RETURN_IF(ty_atomic_root_set(txn, name, value));
+        }
+        return ty_atomic_root_set(txn, "a", nullptr);
+    }));
+    EXPECT_EQ(nullptr, ty_root(heap_, "a"));
+    EXPECT_EQ(TY_E_MEMORY,
+              atomically(heap_, [&](ty_atomic_txn *txn) { return ty_atomic_root_set(txn, "one more", value); }));
+    EXPECT_EQ(nullptr, ty_root(heap_, "one more"));
+    EXPECT_EQ(value, ty_root(heap_, "root 7"));
+}
+
+TEST_P(atomic_test, what_is_wrong_is_told) {
+    uint64_t *value = word();
+    uint64_t outside = 0;
+    ty_atomic_options reads = TY_ATOMIC_OPTIONS_INIT;
+    reads.reads_only = true;
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+        uint64_t seen = 1;
+        EXPECT_EQ(TY_E_ARGUMENT, load(txn, outside, &seen));
+        EXPECT_EQ(0u, seen);
+        EXPECT_EQ(TY_E_ARGUMENT, store(txn, outside, uint64_t{1}));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_atomic_free(txn, value + 1));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_atomic_free(txn, &outside));
+        return TY_OK; // of these calls alone
+    }));
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(
+                                 heap_, [&](ty_atomic_txn *txn) { return store(txn, *value, uint64_t{1}); }, &reads));
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(heap_, [](ty_atomic_txn *txn) { return ty_atomic_wait(txn); }));
+    EXPECT_EQ(nullptr, ty_current_atomic_txn(heap_));
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+        EXPECT_EQ(txn, ty_current_atomic_txn(heap_));
+        return TY_OK;
+    }));
+    EXPECT_EQ(0u, *value);
+}
+
+TEST_P(atomic_test, a_block_is_freed_once) {
+    uint64_t *value = word();
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        RETURN_IF(ty_atomic_free(txn, value));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_atomic_free(txn, value));
+        EXPECT_EQ(nullptr, ty_atomic_resize(txn, value, 1000));
+        return TY_OK;
+    }));
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(heap_, [&](ty_atomic_txn *txn) { return ty_atomic_free(txn, value); }));
+}
+
+TEST_P(atomic_test, a_freed_block_stays_while_it_may_be_read) {
+    constexpr unsigned many = 300; // so that blocks that nobody can read are given back
+    uint64_t **places = nullptr;
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+        places = static_cast<uint64_t **>(ty_atomic_alloc(txn, many * sizeof *places));
+        for (unsigned i = 0; i < many; i++)
+            places[i] = static_cast<uint64_t *>(ty_atomic_alloc(txn, 64));
+        return ty_atomic_status(txn);
+    }));
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        uint64_t *block = nullptr;
+        RETURN_IF(load(txn, places[0], &block));
+        std::thread([&] {
+            for (unsigned i = 0; i < many; i++)
+                EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *other) -> ty_status {
+                    uint64_t *gone = nullptr;
+                    RETURN_IF(load(other, places[i], &gone));
+                    RETURN_IF(store(other, places[i], static_cast<uint64_t *>(nullptr)));
+                    return ty_atomic_free(other, gone);
+                }));
+        }).join();
+        ty_block found{};
+        EXPECT_EQ(TY_OK, ty_block_of(block, &found));
+        return TY_OK;
+    }));
+    const uint64_t blocks = live_blocks();
+    for (unsigned i = 0; i < many; i++) // now they go, as others do
+        EXPECT_OK(atomically(heap_, [](ty_atomic_txn *txn) -> ty_status {
+            void *made = ty_atomic_alloc(txn, 64);
+            return made != nullptr ? ty_atomic_free(txn, made) : TY_E_MEMORY;
+        }));
+    EXPECT_GT(blocks, live_blocks());
+}
+
+TEST_P(atomic_test, a_resize_keeps_the_content) {
+    uint64_t *value = word(), *larger = nullptr;
+    const uint64_t blocks = live_blocks();
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        RETURN_IF(store(txn, *value, uint64_t{77}));
+        larger = static_cast<uint64_t *>(ty_atomic_resize(txn, value, 5000));
+        uint64_t seen = 0;
+        RETURN_IF(load(txn, *larger, &seen));
+        EXPECT_EQ(77u, seen);
+        return store(txn, larger[600], uint64_t{78});
+    }));
+    EXPECT_EQ(77u, larger[0]);
+    EXPECT_EQ(78u, larger[600]);
+    EXPECT_LE(blocks, live_blocks());
+}
+
+TEST_P(atomic_test, waits_for_a_change) {
+    uint64_t *full = word(), *other = word();
+    std::thread filler([&] {
+        for (uint64_t i = 1; i <= 50; i++)
+            EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+                uint64_t seen = 0;
+                RETURN_IF(load(txn, *full, &seen));
+                return seen != 0 ? ty_atomic_wait(txn) : store(txn, *full, i);
+            }));
+    });
+    for (uint64_t i = 1; i <= 50; i++) {
+        uint64_t taken = 0;
+        EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+            RETURN_IF(load(txn, *full, &taken));
+            if (taken == 0)
+                return ty_atomic_wait(txn);
+            return store(txn, *full, uint64_t{0});
+        }));
+        EXPECT_EQ(i, taken);
+    }
+    filler.join();
+    struct both {
+        uint64_t *full, *other;
+    } words{full, other};
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+        return ty_atomic_either(
+            txn,
+            [](ty_atomic_txn *within, void *context) -> ty_status {
+                RETURN_IF(store(within, *static_cast<both *>(context)->full, uint64_t{9}));
+                return ty_atomic_wait(within);
+            },
+            [](ty_atomic_txn *within, void *context) {
+                return store(within, *static_cast<both *>(context)->other, uint64_t{8});
+            },
+            &words);
+    }));
+    EXPECT_EQ(0u, *full);
+    EXPECT_EQ(8u, *other);
+}
+
+TEST_P(atomic_test, an_irrevocable_one_runs_once) {
+    uint64_t *value = word();
+    ty_atomic_options alone = TY_ATOMIC_OPTIONS_INIT;
+    alone.irrevocable = true;
+    std::atomic<uint64_t> runs{0};
+    in_threads(4, [&](unsigned number) {
+        for (unsigned i = 0; i < 100; i++)
+            EXPECT_OK(atomically(
+                heap_,
+                [&](ty_atomic_txn *txn) {
+                    runs += number == 0;
+                    return add_to(txn, *value, 1);
+                },
+                number == 0 ? &alone : nullptr));
+    });
+    EXPECT_EQ(100u, runs.load());
+    EXPECT_EQ(400u, *value);
+}
+
+TEST_P(atomic_test, threads_change_a_table) {
+    constexpr uint64_t sum = 1000000;
+    table *t = make_table(heap_, sum);
+    const ty_atomic_options options = async();
+    ty_atomic_options reads = TY_ATOMIC_OPTIONS_INIT;
+    reads.reads_only = true;
+    in_threads(4, [&](unsigned number) {
+        dice random(number + 1);
+        for (unsigned i = 0; i < 2000; i++) {
+            const uint64_t from = random.below(table_keys), to = random.below(table_keys);
+            const bool takes_in = random.below(2) != 0;
+            EXPECT_OK(atomically(
+                heap_, [&](ty_atomic_txn *txn) { return change_table(txn, t, from, to, takes_in); }, &options));
+            if (i % 50 != 0)
+                continue;
+            uint64_t total = 0;
+            EXPECT_OK(atomically(
+                heap_,
+                [&](ty_atomic_txn *txn) -> ty_status {
+                    total = 0;
+                    for (node *&slot : t->slots) {
+                        node *each = nullptr;
+                        RETURN_IF(load(txn, slot, &each));
+                        while (each != nullptr) {
+                            uint64_t value = 0;
+                            RETURN_IF(load(txn, each->value, &value));
+                            total += value;
+                            RETURN_IF(load(txn, each->next, &each));
+                        }
+                    }
+                    return TY_OK;
+                },
+                &reads));
+            EXPECT_EQ(sum, total);
+        }
+    });
+    if (files_ != nullptr) {
+        files_->close();
+        files_->open();
+        heap_ = files_->get();
+        expect_whole(heap_, sum);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, atomic_test, testing::Values(sort::volatile_heap, sort::transactional),
+                         [](const auto &each) {
+                             return each.param == sort::transactional ? "transactional" : "volatile";
+                         });
+
+} // namespace
+} // namespace taiyen::test

@@ -1,0 +1,342 @@
+// Goal: on a concurrent heap everything else that a heap does works, or is refused with a text that says why. Method:
+// each service beside running transactions, or within one; logs that are full, too small for a record, or broken;
+// threads that end amid a body.
+#include "support.hpp"
+
+#include <pthread.h>
+
+namespace taiyen::test {
+namespace {
+
+class services_test : public testing::Test {
+protected:
+    uint64_t *words(ty_heap *heap, size_t count) {
+        uint64_t *made = nullptr;
+        EXPECT_OK(atomically(heap, [&](ty_atomic_txn *txn) {
+            made = static_cast<uint64_t *>(ty_atomic_alloc(txn, count * sizeof *made));
+            return made != nullptr ? ty_atomic_root_set(txn, "words", made) : TY_E_MEMORY;
+        }));
+        return made;
+    }
+    ty_status add(ty_heap *heap, uint64_t &word, const ty_atomic_options *options = nullptr) {
+        return atomically(
+            heap, [&](ty_atomic_txn *txn) { return add_to(txn, word, 1); }, options);
+    }
+};
+
+TEST_F(services_test, within_a_body_what_would_wait_for_it_is_refused) {
+    concurrent_test_heap files;
+    ty_heap *heap = files.get();
+    EXPECT_OK(atomically(heap, [&](ty_atomic_txn *) {
+        ty_txn *txn = nullptr;
+        uint64_t epoch = 0;
+        EXPECT_EQ(TY_E_ARGUMENT, ty_begin(heap, nullptr, &txn));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_read_begin(heap));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_object_read_begin(heap, &epoch));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_snapshot(heap));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_snapshot_start(heap, &epoch));
+        EXPECT_EQ(TY_E_BUSY, ty_close(heap));
+        return TY_OK;
+    }));
+    ty_txn *txn = nullptr;
+    const auto nothing = [](ty_atomic_txn *) { return TY_OK; };
+    ASSERT_OK(ty_begin(heap, nullptr, &txn));
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(heap, nothing));
+    EXPECT_OK(ty_commit(txn));
+    ASSERT_OK(ty_read_begin(heap));
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(heap, nothing));
+    ty_read_end(heap);
+    EXPECT_OK(atomically(heap, nothing));
+}
+
+TEST_F(services_test, other_heaps_refuse) {
+    const auto nothing = [](ty_atomic_txn *) { return TY_OK; };
+    ty_heap *plain = nullptr;
+    ASSERT_OK(ty_heap_create(nullptr, &plain));
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(plain, nothing));
+    EXPECT_OK(ty_heap_destroy(plain));
+    disk files;
+    ty_open_options options = files.options();
+    options.concurrent = true;
+    EXPECT_EQ(TY_E_ARGUMENT, ty_open(heap_path, &options, &plain, nullptr));
+    options.kind = TY_SNAPSHOT;
+    EXPECT_EQ(TY_E_ARGUMENT, ty_open(heap_path, &options, &plain, nullptr));
+    options.kind = TY_TRANSACTIONAL;
+    options.check_stores = true;
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_open(heap_path, &options, &plain, nullptr));
+    options.check_stores = options.concurrent = false;
+    ASSERT_OK(ty_open(heap_path, &options, &plain, nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(plain, nothing));
+    EXPECT_OK(ty_close(plain));
+}
+
+TEST_F(services_test, undo_is_refused) {
+    ty_heap *heap = nullptr;
+    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    options.concurrent = true;
+    ASSERT_OK(ty_heap_create(&options, &heap));
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_undo_attach(heap, nullptr)); // also before the first transaction
+    uint64_t *word = words(heap, 1);
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_undo_attach(heap, nullptr));
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_undo_detach(heap, false));
+    EXPECT_OK(add(heap, *word));
+    EXPECT_OK(ty_heap_destroy(heap));
+}
+
+TEST_F(services_test, plain_stores_between_transactions_of_others) {
+    concurrent_test_heap files;
+    ty_heap *heap = files.get();
+    uint64_t *word = words(heap, 1);
+    const ty_atomic_options no_wait = async();
+    in_threads(4, [&](unsigned number) {
+        for (unsigned i = 0; i < 200; i++) {
+            if (number != 0) {
+                ASSERT_OK(add(heap, *word, &no_wait));
+                continue;
+            }
+            ty_txn *txn = nullptr;
+            ty_txn_options options = TY_TXN_OPTIONS_INIT;
+            options.stores = i % 10 == 0 ? TY_STORES_AUTOMATIC : TY_STORES_DECLARED;
+            ASSERT_OK(ty_begin(heap, &options, &txn));
+            ASSERT_OK(ty_declare(txn, word, sizeof *word));
+            const uint64_t before = *word;
+            ++*word;
+            if (i % 3 == 0) {
+                ASSERT_OK(ty_rollback(txn));
+                ASSERT_OK(ty_read_begin(heap)); // nobody stores meanwhile
+                const uint64_t seen = *static_cast<volatile uint64_t *>(word);
+                EXPECT_LE(before, seen);
+                EXPECT_EQ(seen, *static_cast<volatile uint64_t *>(word));
+                ty_read_end(heap);
+            } else {
+                ASSERT_OK(ty_commit(txn));
+            }
+        }
+    });
+    const uint64_t expected = 600 + 200 - 67;
+    EXPECT_EQ(expected, *word);
+    files.die();
+    files.open();
+    EXPECT_GE(expected, *word);
+    EXPECT_OK(ty_heap_verify(files.get(), nullptr, nullptr));
+}
+
+TEST_F(services_test, stamps_are_sequences) {
+    concurrent_test_heap files;
+    ty_heap *heap = files.get();
+    uint64_t *word = words(heap, 1);
+    ty_atomic_result told = result();
+    for (unsigned i = 0; i < 3; i++) {
+        EXPECT_OK(atomically(
+            heap, [&](ty_atomic_txn *txn) { return add_to(txn, *word, 1); }, nullptr, &told));
+        ty_txn *txn = nullptr;
+        uint64_t sequence = 0;
+        ASSERT_OK(ty_begin(heap, nullptr, &txn));
+        ASSERT_OK(ty_declare(txn, word, sizeof *word));
+        ++*word;
+        ASSERT_OK(ty_commit_async(txn, &sequence));
+        EXPECT_EQ(told.stamp + 1, sequence);
+        EXPECT_OK(atomically(
+            heap, [&](ty_atomic_txn *next) { return add_to(next, *word, 1); }, nullptr, &told));
+        EXPECT_EQ(sequence + 1, told.stamp);
+        bool stable = false;
+        EXPECT_OK(ty_stable(heap, told.stamp, false, &stable));
+        EXPECT_TRUE(stable);
+    }
+}
+
+TEST_F(services_test, a_log_that_is_full_is_emptied) {
+    for (ty_background background : {TY_BACKGROUND_THREAD, TY_BACKGROUND_CALLS}) {
+        concurrent_test_heap files(background, size_t{2} << 20, 2);
+        ty_heap *heap = files.get();
+        uint64_t *all = words(heap, 4096);
+        const ty_atomic_options no_wait = async();
+        in_threads(4, [&](unsigned number) {
+            dice random(number);
+            for (uint64_t i = 1; i < 400; i++)
+                ASSERT_OK(atomically(
+                    heap,
+                    [&](ty_atomic_txn *txn) -> ty_status {
+                        for (unsigned k = 0; k < 1024; k++)
+                            RETURN_IF(store(txn, all[number * 1024 + k], random.below(UINT32_MAX)));
+                        return store(txn, all[number * 1024], i);
+                    },
+                    &no_wait));
+        });
+        EXPECT_OK(ty_stable(heap, 0, true, nullptr));
+        files.die();
+        files.open();
+        for (unsigned number = 0; number < 4; number++)
+            EXPECT_EQ(399u, all[number * 1024]);
+    }
+}
+
+TEST_F(services_test, what_no_record_holds_is_in_a_snapshot) {
+    concurrent_test_heap files(TY_BACKGROUND_THREAD, size_t{2} << 20, 2);
+    ty_heap *heap = files.get();
+    constexpr size_t count = 100000;
+    uint64_t *all = words(heap, count);
+    const ty_atomic_options no_wait = async();
+    std::atomic<bool> done{false};
+    std::thread others([&] {
+        while (!done.load())
+            EXPECT_OK(add(heap, all[0], &no_wait));
+    });
+    void *freed = nullptr, *made = nullptr;
+    EXPECT_OK(atomically(heap, [&](ty_atomic_txn *txn) {
+        freed = ty_atomic_alloc(txn, 100);
+        return TY_OK;
+    }));
+    for (uint64_t round = 1; round <= 3; round++) {
+        EXPECT_OK(atomically(heap, [&](ty_atomic_txn *txn) -> ty_status {
+            for (uint64_t i = 1; i < count; i++)
+                RETURN_IF(store(txn, all[i], (i << 32 | i) * round));
+            RETURN_IF(ty_atomic_free(txn, freed));
+            made = ty_atomic_alloc(txn, 100);
+            RETURN_IF(ty_atomic_root_set(txn, "made", made));
+            return TY_OK;
+        }));
+        freed = made;
+    }
+    done = true;
+    others.join();
+    files.die();
+    files.open();
+    for (uint64_t i = 1; i < count; i++)
+        ASSERT_EQ((i << 32 | i) * 3, all[i]);
+    EXPECT_EQ(made, ty_root(files.get(), "made"));
+    EXPECT_OK(atomically(files.get(), [&](ty_atomic_txn *txn) { return ty_atomic_free(txn, made); }));
+    // A disk that is full: nothing of it is there, and others go on.
+    heap = files.get();
+    files.set_full(true);
+    ty_atomic_result told = result();
+    EXPECT_EQ(TY_E_SPACE, atomically(
+                              heap,
+                              [&](ty_atomic_txn *txn) -> ty_status {
+                                  for (uint64_t i = 1; i < count; i++)
+                                      RETURN_IF(store(txn, all[i], ~(i << 32 | i)));
+                                  return ty_atomic_root_set(txn, "never", all);
+                              },
+                              nullptr, &told));
+    EXPECT_FALSE(told.committed);
+    EXPECT_EQ(nullptr, ty_root(heap, "never"));
+    for (uint64_t i = 1; i < count; i++)
+        ASSERT_EQ((i << 32 | i) * 3, all[i]);
+    files.set_full(false);
+    const uint64_t before = all[0];
+    EXPECT_OK(add(heap, all[0]));
+    EXPECT_OK(add(heap, all[0]));
+    files.die();
+    files.open();
+    EXPECT_EQ(before + 2, all[0]);
+    for (uint64_t i = 1; i < count; i++)
+        ASSERT_EQ((i << 32 | i) * 3, all[i]);
+}
+
+TEST_F(services_test, a_log_that_breaks_goes_on_with_a_snapshot) {
+    concurrent_test_heap files;
+    ty_heap *heap = files.get();
+    uint64_t *all = words(heap, 64);
+    std::atomic<unsigned> faults{0};
+    in_threads(4, [&](unsigned number) {
+        for (unsigned i = 0; i < 200; i++) {
+            if (number == 0 && i % 20 == 10) {
+                files.fail_one_log_write();
+                faults++;
+            }
+            EXPECT_OK(add(heap, all[number * 8]));
+        }
+    });
+    EXPECT_LT(0u, faults.load());
+    files.die();
+    files.open();
+    for (unsigned number = 0; number < 4; number++)
+        EXPECT_EQ(200u, all[number * 8]);
+}
+
+TEST_F(services_test, a_thread_ends_amid_a_body) {
+    concurrent_test_heap files;
+    ty_heap *heap = files.get();
+    uint64_t *word = words(heap, 1);
+    struct shared {
+        ty_heap *heap;
+        uint64_t *word;
+    } given{heap, word};
+    pthread_t thread;
+    ASSERT_EQ(0, pthread_create(
+                     &thread, nullptr,
+                     [](void *argument) -> void * {
+                         auto *from = static_cast<shared *>(argument);
+                         static_cast<void>(atomically(from->heap, [&](ty_atomic_txn *txn) -> ty_status {
+                             RETURN_IF(store(txn, *from->word, uint64_t{5}));
+                             static_cast<void>(ty_atomic_alloc(txn, 50));
+                             pthread_exit(nullptr);
+                         }));
+                         return nullptr;
+                     },
+                     &given));
+    ASSERT_EQ(0, pthread_join(thread, nullptr));
+    EXPECT_EQ(0u, *word);
+    EXPECT_OK(add(heap, *word));
+    EXPECT_OK(ty_snapshot(heap)); // nobody is waited for
+    files.close();
+    files.open();
+    EXPECT_EQ(1u, *word);
+    uint64_t blocks = 0;
+    EXPECT_OK(ty_each_block(
+        files.get(),
+        [](const ty_block *block, void *context) {
+            *static_cast<uint64_t *>(context) += block->size_bytes < 100 && block->size_bytes >= 50;
+            return true;
+        },
+        &blocks));
+    EXPECT_EQ(0u, blocks);
+}
+
+TEST_F(services_test, read_only_it_is_looked_at) {
+    concurrent_test_heap files;
+    uint64_t *word = words(files.get(), 1);
+    EXPECT_OK(add(files.get(), *word));
+    files.die();
+    files.options().mode = TY_OPEN_READ_ONLY;
+    files.open();
+    EXPECT_EQ(1u, *word);
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(files.get(), [](ty_atomic_txn *) { return TY_OK; }));
+}
+
+TEST_F(services_test, calls_come_after_the_end) {
+    concurrent_test_heap files;
+    ty_heap *heap = files.get();
+    uint64_t *word = words(heap, 1);
+    struct counts {
+        ty_heap *heap;
+        unsigned commits, rollbacks;
+    } counted{heap, 0, 0};
+    const auto note = [&](ty_atomic_txn *txn) -> ty_status {
+        RETURN_IF(ty_atomic_on_commit(
+            txn, [](void *context) { static_cast<counts *>(context)->commits++; }, &counted));
+        return ty_atomic_on_rollback(
+            txn,
+            [](void *context) {
+                auto *to = static_cast<counts *>(context);
+                EXPECT_EQ(nullptr, ty_current_atomic_txn(to->heap));
+                to->rollbacks++;
+            },
+            &counted);
+    };
+    EXPECT_EQ(TY_E_EXISTS, atomically(heap, [&](ty_atomic_txn *txn) -> ty_status {
+                  RETURN_IF(note(txn));
+                  return TY_E_EXISTS;
+              }));
+    EXPECT_EQ(0u, counted.commits);
+    EXPECT_EQ(1u, counted.rollbacks);
+    EXPECT_OK(atomically(heap, [&](ty_atomic_txn *txn) -> ty_status {
+        RETURN_IF(note(txn));
+        return store(txn, *word, uint64_t{1});
+    }));
+    EXPECT_EQ(1u, counted.commits);
+    EXPECT_EQ(1u, counted.rollbacks);
+}
+
+} // namespace
+} // namespace taiyen::test
