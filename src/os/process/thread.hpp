@@ -18,8 +18,8 @@ enum class lock_rank : uint8_t {
     registry = 1,     // the list of open heaps
     snapshots = 2,    // who takes a snapshot of a transactional heap
     reservations = 3, // reserved blocks of a transactional heap
-    members = 4,      // who takes part in a concurrent heap
-    image = 5,        // one snapshot, apply or close at a time on a heap
+    image = 4,        // one snapshot, apply or close at a time on a heap
+    members = 5,      // who takes part in a concurrent heap
     caches = 6,       // the table of heaps by address, and the list of threads' caches
     gate = 7,         // the heap's gate: who pauses the allocators
     span_class = 8,   // spans of one size class of a heap

@@ -259,6 +259,7 @@ void concurrent_destroy(concurrent_heap *all) {
     remove(*all);
     while (ty_atomic_txn *txn = all->first) {
         all->first = txn->next;
+        all->domain->leave(txn->own);
         txn->~ty_atomic_txn();
         os::unmap_memory(txn, sizeof *txn);
     }

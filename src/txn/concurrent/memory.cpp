@@ -36,9 +36,11 @@ ty_status find_block(ty_atomic_txn &txn, const char *call, void *block, block_no
     size_t bytes = 0;
     bool run = false;
     const uint64_t word = word_at(all, block);
-    ty_status status = all.rt != nullptr ? find_unreserved(*all.rt, call, block, &bytes, &run)
-                                         : heap_block_at(all.heap, call, block, &bytes, &run);
+    ty_status status = heap_block_at(all.heap, call, block, &bytes, &run);
     *found = {word, bytes / 8};
+    if (status == TY_OK && all.rt != nullptr && reserved_now(*all.rt, word))
+        return failure(TY_E_ARGUMENT, "%s %p: it is reserved, and no part of the heap yet", call, block)
+            .remedy("publish it first, or use ty_cancel");
     return status;
 }
 

@@ -42,7 +42,8 @@ constexpr uint32_t no_number = word_table::none;
 
 struct reservations {
     os::mutex lock{os::lock_rank::reservations};
-    word_table numbers; // from here: guarded by lock
+    os::mutex table_lock{os::lock_rank::leaving}; // behind lock, for who changes numbers
+    word_table numbers;                           // from here: guarded by lock; looked up also under table_lock alone
     txn_array<reservation> entries;
     uint32_t first_free;
     txn_array<uint64_t *> free_places;
@@ -67,7 +68,10 @@ ty_status enter(txn_runtime &rt, uint64_t word, uint64_t words, uint64_t *place,
         r.entries.begin()[number].next_free = r.first_free;
         r.first_free = number;
     }
-    if (ty_status status = r.numbers.insert(word, number))
+    r.table_lock.lock();
+    ty_status status = r.numbers.insert(word, number);
+    r.table_lock.unlock();
+    if (status != TY_OK)
         return status;
     reservation &entry = r.entries.begin()[number];
     r.first_free = entry.next_free;
@@ -85,7 +89,9 @@ void leave(txn_runtime &rt, reservation *entry) {
         r.free_places.push(entry->place); // there is room: it came from there
     }
     automatic_reserved(rt, entry->word, entry->words, false);
+    r.table_lock.lock();
     r.numbers.erase(entry->word);
+    r.table_lock.unlock();
     uint32_t number = static_cast<uint32_t>(entry - r.entries.begin());
     *entry = {0, nullptr, 0, reserved_state::reserved, r.first_free};
     r.first_free = number;
@@ -441,6 +447,11 @@ void reserved_show(txn_runtime &rt, uint64_t word) {
 bool reserved_any(const txn_runtime &rt, uint64_t word) {
     const reservations &r = *rt.reserved;
     return r.numbers.count() != 0 && r.numbers.find(word) != no_number;
+}
+
+bool reserved_now(txn_runtime &rt, uint64_t word) {
+    os::lock_guard guard(rt.reserved->table_lock);
+    return reserved_any(rt, word);
 }
 
 void reservations_count_pages(txn_runtime &rt) {

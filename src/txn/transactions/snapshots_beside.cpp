@@ -11,17 +11,15 @@ struct collecting {
     log_marks *mark;
     image_mark image{};
     bool begun = false;
+    bool locked = true; // the reservations: before what the image locks
 };
 
 // X24, X25: blocks are of one side of the mark or the other, and what has a place in the log before the mark is stored.
 ty_status approach(void *context) {
     auto &self = *static_cast<collecting *>(context);
     other_writers &others = *self.rt.others;
-    reservations_lock(self.rt);
-    if (ty_status status = others.begin_snapshot(others)) {
-        reservations_unlock(self.rt);
+    if (ty_status status = others.begin_snapshot(others))
         return status;
-    }
     self.begun = true;
     *self.mark = log_marks_now(self.rt.log);
     const uint64_t stamp = others.settle(others);
@@ -40,6 +38,7 @@ void resumed(void *context) {
     txn_runtime &rt = static_cast<collecting *>(context)->rt;
     rt.others->have_tables(*rt.others);
     reservations_unlock(rt);
+    static_cast<collecting *>(context)->locked = false;
 }
 
 // X25.
@@ -57,7 +56,10 @@ bool snapshots_can_run_beside(txn_runtime &rt) {
 ty_status snapshot_start_beside(txn_runtime &rt, log_marks *mark, uint64_t *epoch) {
     collecting self{rt, mark};
     const image_running running{&self, approach, tables, resumed, settle};
+    reservations_lock(rt);
     ty_status status = image_snapshot_start(rt.heap, &self.image, &running, epoch);
+    if (self.locked)
+        reservations_unlock(rt);
     if (self.begun)
         rt.others->end_snapshot(*rt.others);
     return status;

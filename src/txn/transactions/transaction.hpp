@@ -173,6 +173,8 @@ uint64_t reserved_count(const txn_runtime &rt);
 // Whether the block is reserved, published by the transaction, or one of the library's own. Under the lock, so not in
 // the handler of a fault, which goes by guarded_page::reserved.
 bool reserved_any(const txn_runtime &rt, uint64_t word);
+// The same at this moment, for who must not wait for a snapshot's start.
+bool reserved_now(txn_runtime &rt, uint64_t word);
 // Tells automatic_reserved of all there are. Under the lock.
 void reservations_count_pages(txn_runtime &rt);
 
