@@ -24,6 +24,8 @@
  * load and store after it; whatever the body returns then, nothing of it counts, and it is run again. So hand each
  * status on: `if ((status = ty_atomic_load(txn, &account->balance, &balance, sizeof balance))) return status;`
  *
+ * A C++ exception that leaves a body rolls back, and leaves ty_atomically; one that leaves a part rolls back the part.
+ *
  * ty_begin on such a heap lets all transactions end and holds new ones up: plain stores, procedures and automatic
  * transactions work as on any heap. So do ty_read_begin's sections.
  *

@@ -48,6 +48,12 @@ caught::~caught() {
         kept_in(exception_).~exception_ptr();
 }
 
+void caught::forget() {
+    if (exception_ != nullptr)
+        kept_in(exception_).~exception_ptr();
+    exception_ = nullptr;
+}
+
 void caught::rethrow() {
     if (exception_ != nullptr)
         std::rethrow_exception(std::move(kept_in(exception_)));

@@ -21,6 +21,7 @@ public:
         return run([](void *argument) { (*static_cast<Function *>(argument))(); }, &function);
     }
     bool any() const { return exception_ != nullptr; }
+    void forget(); // what is kept
     // Throws what is kept, if anything is. To be called with nothing left to clean up.
     void rethrow();
 

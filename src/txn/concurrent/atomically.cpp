@@ -13,6 +13,7 @@ struct body_call {
     void *context;
     ty_status status = TY_OK;
     uint32_t runs = 0;
+    os::caught thrown;       // by the last run
     bool may_wait = true;    // else it is rolled back,
     bool waits = false;      // and this says so
     bool only_waits = false; // it is rolled back once it does not wait
@@ -30,7 +31,10 @@ stm::verdict call_body(stm::transaction &own, void *context) {
     blocks_forget(txn); // of a run that was lost
     txn.waits = false;
     call.runs++;
-    call.status = call.body(&txn, call.context);
+    call.thrown.forget();
+    auto run = [&call] { call.status = call.body(call.txn, call.context); };
+    if (!call.thrown.run(run) && own.lost() != TY_E_BUSY && !txn.waits)
+        return stm::verdict::roll_back; // and it is thrown again
     call.waits = txn.waits && !call.may_wait && own.lost() == TY_OK;
     return call.waits || (call.only_waits && !txn.waits) ? stm::verdict::roll_back : verdict_of(txn, call.status);
 }
@@ -60,7 +64,16 @@ ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atom
             .remedy("make the outer one irrevocable");
     const stm::transaction::part_mark words = txn.own->mark();
     const block_mark blocks = blocks_mark(txn);
-    ty_status status = body(&txn, context);
+    ty_status status = TY_E_BUSY;
+    os::caught thrown;
+    auto run = [&] { status = body(&txn, context); };
+    if (!thrown.run(run)) {
+        if (txn.own->lost() == TY_OK && !txn.waits) {
+            txn.own->back_to(words);
+            blocks_back_to(txn, blocks);
+        }
+        thrown.rethrow();
+    }
     if (txn.own->lost() != TY_OK)
         return txn.own->lost();
     if (txn.waits) // the whole does: its body hands the status on, or not
@@ -176,9 +189,11 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
         return run_part(*txn, options, body, context, &result->committed);
     txn->mode = options.commit;
     txn->vouched = false;
-    body_call call{txn, body, context};
+    body_call call{txn, body, context, TY_OK, 0, {}, true, false, false};
     ty_status status = run_until_done(*txn, options, call, &result->committed);
     result->runs = call.runs;
+    if (call.thrown.any() && !result->committed && status == TY_OK)
+        call.thrown.rethrow();
     if (!result->committed)
         return status != TY_OK ? status : call.status;
     result->stamp = txn->own->last_stamp();
@@ -195,12 +210,21 @@ ty_status atomic_wait(ty_atomic_txn *txn) {
 ty_status atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context) {
     const stm::transaction::part_mark words = txn->own->mark();
     const block_mark blocks = blocks_mark(*txn);
-    ty_status status = first(txn, context);
-    if (!txn->waits || txn->own->lost() != TY_OK)
+    ty_status status = TY_E_BUSY;
+    os::caught thrown;
+    auto run = [&] { status = first(txn, context); };
+    const bool returned = thrown.run(run);
+    if (txn->own->lost() != TY_OK || (returned && !txn->waits)) {
+        thrown.rethrow();
         return status;
+    }
+    const bool waits = txn->waits;
     txn->waits = false;
     txn->own->back_to(words);
     blocks_back_to(*txn, blocks);
+    if (!waits)
+        thrown.rethrow();
+    thrown.forget();
     return second(txn, context);
 }
 
@@ -223,10 +247,15 @@ ty_status atomic_lost(const ty_atomic_txn *txn) {
     return txn->own->lost();
 }
 
-ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
-    const concurrent_heap &all = *txn->all;
+// Pages that were never used may be no memory, and read as zeros for the heap (H7).
+static bool is_in_use(const concurrent_heap &all, const void *address, size_t bytes) {
     const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(all.base);
-    if (offset - all.first_byte >= all.end_byte - all.first_byte || bytes > all.end_byte - offset) [[unlikely]] {
+    const uint64_t used = heap_used_bytes(all.heap), end = used < all.end_byte ? used : all.end_byte;
+    return offset >= all.first_byte && offset < end && bytes <= end - offset;
+}
+
+ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
+    if (!is_in_use(*txn->all, address, bytes)) [[unlikely]] {
         memset(value, 0, bytes);
         return bytes != 0 ? not_in_blocks("load", address, bytes) : TY_OK;
     }
@@ -237,9 +266,7 @@ ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size
 }
 
 ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
-    const concurrent_heap &all = *txn->all;
-    const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(all.base);
-    if (offset - all.first_byte >= all.end_byte - all.first_byte || bytes > all.end_byte - offset) [[unlikely]]
+    if (!is_in_use(*txn->all, address, bytes)) [[unlikely]]
         return bytes != 0 ? not_in_blocks("store", address, bytes) : TY_OK;
     if (txn->own->store(address, value, bytes)) [[likely]]
         return TY_OK;

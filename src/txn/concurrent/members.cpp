@@ -27,6 +27,9 @@ thread_local unsigned known_next;
 void end_member(ty_atomic_txn &txn) {
     if (txn.own->runs())
         txn.own->roll_back();
+    if (txn.has_gate)
+        txn.all->rt->gate.unlock();
+    txn.has_gate = false;
     blocks_forget(txn);
     retired_free_some(txn);
 }
@@ -143,8 +146,13 @@ ty_status take_member(concurrent_heap &all, ty_atomic_txn **taken) {
     return TY_OK;
 }
 
-ty_status prepare_end(heap_service *, bool) {
-    return TY_OK;
+ty_status prepare_end(heap_service *service, bool) {
+    auto &all = *static_cast<concurrent_heap *>(service);
+    const ty_atomic_txn *txn = member_known(all);
+    if (txn == nullptr || !txn->own->runs())
+        return TY_OK;
+    return failure(TY_E_ARGUMENT, "end a heap: this thread is in a body of ty_atomically on it")
+        .remedy("return from the body first");
 }
 
 void release(heap_service *service) {
@@ -186,8 +194,10 @@ ty_status make_volatile(ty_heap *heap, concurrent_heap **made) {
 
 ty_status not_concurrent(ty_heap *heap) {
     const bool in_files = heap_image_of(heap) != nullptr;
-    return failure(TY_E_ARGUMENT, "run a transaction: the heap is not concurrent%s",
-                   in_files ? ", or open for reading only" : "")
+    if (const txn_runtime *rt = runtime_of(heap); rt != nullptr && rt->log == nullptr)
+        return failure(TY_E_PERMISSION, "run a transaction: the heap is open for reading only")
+            .remedy("open it for writing");
+    return failure(TY_E_ARGUMENT, "run a transaction: the heap is not concurrent")
         .remedy(in_files ? "open it for writing with the kind TY_TRANSACTIONAL and the option concurrent"
                          : "create it with the option concurrent");
 }

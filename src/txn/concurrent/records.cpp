@@ -359,6 +359,8 @@ ty_status stored(void *, stm::transaction &own, uint64_t stamp) {
         put_words_back(txn, own.writes());
         if (blocks_touched(txn))
             blocks_settle(txn, 0, false);
+        if (!log_broken(txn.all->rt->log)) // X23: the stamp is in no record; the next snapshot's mark is behind it
+            log_break(txn.all->rt->log, status);
         return status;
     }
     if (blocks_touched(txn)) {

@@ -14,6 +14,8 @@ ty_status refuse_while_busy(const char *call) {
 
 // The last snapshot's mark leaves nothing behind it.
 ty_status close_with_log(txn_runtime &rt) {
+    if (ty_status status = refuse_within(rt, "close a heap"))
+        return status;
     if (rt.txn->owner.load(std::memory_order_relaxed) != 0)
         return refuse_while_busy("close a heap");
     snapshots_stop(rt);
@@ -68,8 +70,11 @@ ty_status txn_close(ty_heap *heap) {
 }
 
 ty_status txn_discard(ty_heap *heap) {
-    if (txn_runtime *rt = runtime_of(heap))
+    if (txn_runtime *rt = runtime_of(heap)) {
+        if (ty_status status = rt->txn_forked() ? TY_OK : refuse_within(*rt, "discard a heap"))
+            return status;
         runtime_destroy(*rt);
+    }
     return image_discard(heap);
 }
 

@@ -6,6 +6,7 @@
 // else can let it go on meanwhile with an older mark.
 #include "snapshot_service.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace taiyen {
@@ -90,6 +91,8 @@ ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_marks *mark, 
     if (!status) {
         *mark = log_marks_now(rt.log);
         mark->stamp += beyond_log;
+        if (rt.others) // a commit that failed may have had a stamp
+            mark->stamp = std::max(mark->stamp, rt.others->settle(*rt.others));
         const image_mark image = mark_of(*mark);
         status = image_snapshot_start(rt.heap, &image, nullptr, epoch);
         if (rt.others) {

@@ -35,7 +35,8 @@ TEST_F(services_test, within_a_body_what_would_wait_for_it_is_refused) {
         EXPECT_EQ(TY_E_ARGUMENT, ty_object_read_begin(heap, &epoch));
         EXPECT_EQ(TY_E_ARGUMENT, ty_snapshot(heap));
         EXPECT_EQ(TY_E_ARGUMENT, ty_snapshot_start(heap, &epoch));
-        EXPECT_EQ(TY_E_BUSY, ty_close(heap));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_close(heap));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_discard(heap));
         return TY_OK;
     }));
     ty_txn *txn = nullptr;
@@ -293,6 +294,82 @@ TEST_F(services_test, a_thread_ends_amid_a_body) {
     EXPECT_EQ(0u, blocks);
 }
 
+TEST_F(services_test, an_exception_takes_back_what_it_leaves) {
+    concurrent_test_heap files;
+    ty_heap *heap = files.get();
+    uint64_t *word = words(heap, 1);
+    ty_atomic_options alone = TY_ATOMIC_OPTIONS_INIT;
+    for (bool irrevocable : {false, true}) {
+        alone.irrevocable = irrevocable;
+        EXPECT_THROW(static_cast<void>(atomically(
+                         heap,
+                         [&](ty_atomic_txn *txn) -> ty_status {
+                             RETURN_IF(store(txn, *word, uint64_t{5}));
+                             throw 1;
+                         },
+                         &alone)),
+                     int);
+        EXPECT_EQ(nullptr, ty_current_atomic_txn(heap));
+        EXPECT_EQ(0u, *word);
+    }
+    EXPECT_OK(atomically(heap, [&](ty_atomic_txn *txn) -> ty_status {
+        RETURN_IF(store(txn, *word, uint64_t{1}));
+        EXPECT_THROW(static_cast<void>(atomically(heap,
+                                                  [&](ty_atomic_txn *part) -> ty_status {
+                                                      RETURN_IF(store(part, *word, uint64_t{9}));
+                                                      throw 2;
+                                                  })),
+                     int);
+        return TY_OK;
+    }));
+    EXPECT_EQ(1u, *word);
+    std::thread([&] { EXPECT_OK(add(heap, *word, &alone)); }).join(); // nobody holds anything
+    EXPECT_EQ(2u, *word);
+}
+
+TEST_F(services_test, a_thread_ends_amid_an_irrevocable_body) {
+    concurrent_test_heap files;
+    ty_heap *heap = files.get();
+    uint64_t *word = words(heap, 1);
+    ty_atomic_options alone = TY_ATOMIC_OPTIONS_INIT;
+    alone.irrevocable = true;
+    struct shared {
+        ty_heap *heap;
+        const ty_atomic_options *options;
+    } given{heap, &alone};
+    pthread_t thread;
+    ASSERT_EQ(0, pthread_create(
+                     &thread, nullptr,
+                     [](void *argument) -> void * {
+                         auto *from = static_cast<shared *>(argument);
+                         static_cast<void>(atomically(
+                             from->heap, [](ty_atomic_txn *) -> ty_status { pthread_exit(nullptr); }, from->options));
+                         return nullptr;
+                     },
+                     &given));
+    ASSERT_EQ(0, pthread_join(thread, nullptr));
+    EXPECT_OK(add(heap, *word, &alone));
+    EXPECT_EQ(1u, *word);
+}
+
+TEST_F(services_test, memory_that_was_never_used_is_refused) {
+    concurrent_test_heap files;
+    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    options.concurrent = true;
+    ty_heap *plain = nullptr;
+    ASSERT_OK(ty_heap_create(&options, &plain));
+    for (ty_heap *heap : {plain, files.get()}) {
+        auto *far = static_cast<uint64_t *>(ty_heap_base(heap)) + (heap_used_bytes(heap) + 65536) / 8;
+        EXPECT_OK(atomically(heap, [&](ty_atomic_txn *txn) {
+            uint64_t value = 0;
+            EXPECT_EQ(TY_E_ARGUMENT, load(txn, *far, &value));
+            EXPECT_EQ(TY_E_ARGUMENT, store(txn, *far, uint64_t{1}));
+            return TY_OK;
+        }));
+    }
+    EXPECT_OK(ty_heap_destroy(plain));
+}
+
 TEST_F(services_test, read_only_it_is_looked_at) {
     concurrent_test_heap files;
     uint64_t *word = words(files.get(), 1);
@@ -301,7 +378,7 @@ TEST_F(services_test, read_only_it_is_looked_at) {
     files.options().mode = TY_OPEN_READ_ONLY;
     files.open();
     EXPECT_EQ(1u, *word);
-    EXPECT_EQ(TY_E_ARGUMENT, atomically(files.get(), [](ty_atomic_txn *) { return TY_OK; }));
+    EXPECT_EQ(TY_E_PERMISSION, atomically(files.get(), [](ty_atomic_txn *) { return TY_OK; }));
 }
 
 TEST_F(services_test, calls_come_after_the_end) {
