@@ -218,12 +218,18 @@ struct gathering {
     void end() { ended = true; }
 };
 
-// The last one that has records up to the sequence.
+// The last one that has records up to the sequence. One that has none yet may get none, and is then written by nobody.
 uint64_t frame_of(log_ring *r, uint64_t sequence) {
-    uint64_t n = r->oldest;
-    while (n + 1 < r->end && slot_of(r, n).last_sequence < sequence && slot_of(r, n + 1).first_sequence <= sequence)
-        ++n;
-    return n;
+    uint64_t found = r->oldest;
+    for (uint64_t n = r->oldest; n < r->end; ++n) {
+        const slot &s = slot_of(r, n);
+        if (s.last_sequence == 0 || s.first_sequence > sequence)
+            continue;
+        found = n;
+        if (s.last_sequence >= sequence)
+            break;
+    }
+    return found;
 }
 
 } // namespace
