@@ -311,7 +311,8 @@ typedef struct ty_snapshot_stats {
     uint64_t pages;           /* pages written to the journal by them */
     uint64_t journal_bytes;   /* bytes written to the journal */
     uint64_t image_bytes;     /* bytes written to the image */
-    uint64_t last_pause_ns;   /* from the call until writers may go on */
+    uint64_t last_pause_ns;   /* from the call until writers may go on; of a concurrent heap, while others go on, the
+                                 pause of   allocations alone */
     uint64_t last_durable_ns; /* from the call until durable */
     uint64_t last_bytes;      /* written before it was durable */
     uint64_t unapplied_batches;

@@ -128,11 +128,6 @@ public:
 
     // What it is about to commit; for a recorder.
     const write_set &writes() const { return writes_; }
-    // A failure of who stands above it: as if a load had failed so.
-    void fail(ty_status status) {
-        if (lost_ == TY_OK)
-            lose(status);
-    }
     // For who changes something that is no word of the memory, but stands for one: the commit is one to it, too.
     [[nodiscard]] bool touch(void *word);
     // And whether no other has committed to such a word since what this one sees. False: it is lost.

@@ -12,8 +12,7 @@
 // X24: Who changes the heap's blocks or roots for a transaction is in the books meanwhile, and so is a commit that
 //      frees, or makes blocks its own, from before its stamp on. A snapshot closes the books before it takes its own
 //      stamp: each block is of one side or the other.
-// X25: A snapshot that is collected while others commit holds all that was stored up to its place in the log, and
-// counts
+// X25: A snapshot that is collected while others commit holds all that was stored up to its place in the log. It counts
 //      once the log durably holds all that it may have of later commits.
 #pragma once
 

@@ -2,6 +2,7 @@
 // that is missing, and behind it what is marked; what was acknowledged is never left out without a word (L8, L9, L10).
 // Method: two to eight rings in memory or on a simulated disk; frames taken away, damaged, or moved.
 #include "partitions.hpp"
+#include "src/log/ring/ring_runtime.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -407,6 +408,49 @@ TEST(partition_test, partitions_are_written_at_the_same_time) {
     for (uint32_t p = 0; p < partitions; ++p)
         append_to(l, p, p + 1);
     ASSERT_OK(log_wait(l, partitions));
+}
+
+// An append that is given up leaves a frame without records: nobody writes that, so nobody may wait for it.
+TEST(partition_test, nobody_waits_for_a_frame_without_records) {
+    memory_log memory(uint64_t{8} << 20);
+    ASSERT_OK(log_format(*memory.sink(), test_identity, {}, 2));
+    watched_sink watched(memory.sink());
+    std::atomic<bool> holds{false}, begun{false}, goes_on{false};
+    watched.at_write = [&](unsigned) {
+        if (holds && !begun.exchange(true))
+            while (!goes_on)
+                std::this_thread::yield();
+        return TY_OK;
+    };
+    log_options options{};
+    options.sink = &watched.table;
+    options.name = log_path;
+    options.identity = test_identity;
+    options.start = options.end = options.tail = log_marks{0, 2};
+    taiyen::log *l = nullptr;
+    ASSERT_OK(log_start(options, &l));
+    log_owner log(l);
+    append_to(l, 0, 1);
+    ASSERT_OK(log_wait(l, 1, 0)); // the session has begun
+    holds = true;
+    append_to(l, 0, 2);
+    std::thread first([&] { EXPECT_OK(log_wait(l, 2, 0)); });
+    while (!begun)
+        std::this_thread::yield();
+    uint8_t *place = nullptr;
+    ASSERT_OK(log_append_begin(l, 0, 100, &place));
+    log_append_end(l, 0, 0, 0);
+    append_to(l, 1, 3);
+    std::thread second([&] { EXPECT_OK(log_wait(l, 3, 1)); });
+    for (bool waits = false; !waits; std::this_thread::yield()) {
+        os::lock_guard guard(l->rings[0].lock);
+        for (const slot &each : l->rings[0].slots)
+            waits |= each.waited;
+    }
+    goes_on = true;
+    first.join();
+    second.join();
+    EXPECT_EQ(3u, log_stable(l));
 }
 
 } // namespace
