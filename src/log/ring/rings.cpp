@@ -180,8 +180,8 @@ log_marks log_marks_now(log *l) {
     marks.count = l->count;
     for (uint32_t p = 0; p < l->count; ++p)
         marks.at[p] = ring_mark_now(l->rings + p);
-    marks.stamp =
-        l->count == 1 ? marks.at[0].sequence : log_last(l); // others append: a single ring counts from its mark
+    // L5: others append meanwhile, and a single ring's reader counts from its mark.
+    marks.stamp = l->count == 1 ? marks.at[0].sequence : log_last(l);
     return marks;
 }
 

@@ -410,6 +410,27 @@ TEST(partition_test, partitions_are_written_at_the_same_time) {
     ASSERT_OK(log_wait(l, partitions));
 }
 
+// L5: a reader of a single ring counts from its mark.
+TEST(partition_test, a_mark_of_a_single_ring_says_the_sequence_at_its_place) {
+    partitioned_log log(1);
+    std::atomic<bool> done{false};
+    std::thread appender([&] {
+        for (uint64_t n = 1; !done; ++n) {
+            log.append(0, n);
+            if (n % 100 == 0) {
+                EXPECT_OK(log_wait(log.get(), n));
+                log_release(log.get(), log_marks_now(log.get()));
+            }
+        }
+    });
+    for (uint64_t looks = 0; !HasFailure() && (looks < 20000 || log_last(log.get()) < 2000); ++looks) {
+        const log_marks marks = log_marks_now(log.get());
+        EXPECT_EQ(marks.at[0].sequence, marks.stamp);
+    }
+    done = true;
+    appender.join();
+}
+
 // An append that is given up leaves a frame without records: nobody writes that, so nobody may wait for it.
 TEST(partition_test, nobody_waits_for_a_frame_without_records) {
     memory_log memory(uint64_t{8} << 20);
