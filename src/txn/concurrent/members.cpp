@@ -6,13 +6,6 @@
 namespace taiyen {
 namespace {
 
-constinit os::mutex heaps_lock{os::lock_rank::registry};
-constinit os::condition heaps_changed;
-constinit concurrent_heap *first_heap = nullptr; // guarded by heaps_lock, as are `following` and `enders` of all
-constinit uint64_t last_number = 0;              // and these
-constinit bool hooks_installed = false;
-pthread_key_t member_ends;
-
 constexpr size_t leaving_max = size_t{1} << 28; // blocks
 
 // The heaps that this thread used last.
@@ -24,104 +17,34 @@ constexpr unsigned known_max = 4;
 thread_local known_member known[known_max];
 thread_local unsigned known_next;
 
-void end_member(ty_atomic_txn &txn) {
-    if (txn.own->runs())
-        txn.own->roll_back();
-    if (txn.has_gate)
-        txn.all->rt->gate.unlock();
-    txn.has_gate = false;
-    blocks_forget(txn);
-    retired_free_some(txn);
-}
-
-// A heap that this thread is a member of; it is not destroyed until give_back.
-concurrent_heap *take_next(ty_atomic_txn **txn) {
-    os::lock_guard guard(heaps_lock);
-    for (concurrent_heap *all = first_heap; all != nullptr; all = all->following) {
-        if (all->fork.forked())
-            continue;
-        if ((*txn = member_known(*all)) != nullptr) {
-            all->enders++;
-            return all;
-        }
-    }
-    return nullptr;
-}
-
-void give_back(concurrent_heap &all, ty_atomic_txn &txn) {
-    {
-        os::lock_guard guard(all.lock);
-        txn.thread = 0;
-    }
-    os::lock_guard guard(heaps_lock);
-    all.enders--;
-    heaps_changed.notify_all();
-}
-
-void end_thread(void *) {
-    for (known_member &each : known)
-        each = {};
-    ty_atomic_txn *txn = nullptr;
-    while (concurrent_heap *all = take_next(&txn)) {
-        end_member(*txn);
-        give_back(*all, *txn);
-    }
-}
-
-// In a child no other thread is left that could be ending, or have the lock.
-void before_fork() {
-    heaps_lock.lock();
-}
-void after_fork() {
-    heaps_lock.unlock();
-}
-void after_fork_in_child() {
-    for (concurrent_heap *all = first_heap; all != nullptr; all = all->following)
-        all->enders = 0;
-    heaps_lock.unlock();
-}
-
-// Under heaps_lock.
-ty_status install_hooks() {
-    if (hooks_installed)
-        return TY_OK;
-    int error = pthread_key_create(&member_ends, end_thread);
-    if (error == 0)
-        error = pthread_atfork(before_fork, after_fork, after_fork_in_child);
-    if (error != 0)
-        return failure(TY_E_MEMORY, "be told when threads end and processes fork").cause(error);
-    hooks_installed = true;
-    return TY_OK;
-}
-
-ty_status add(concurrent_heap &all) {
-    os::lock_guard guard(heaps_lock);
-    if (ty_status status = install_hooks())
-        return status;
-    all.number = ++last_number;
-    all.following = first_heap;
-    first_heap = &all;
-    return TY_OK;
-}
-
-// Waits for threads that are ending.
-void remove(concurrent_heap &all) {
-    os::lock_guard guard(heaps_lock);
-    for (concurrent_heap **link = &first_heap; *link != nullptr; link = &(*link)->following) {
-        if (*link == &all) {
-            *link = all.following;
-            break;
-        }
-    }
-    while (all.enders != 0)
-        heaps_changed.wait(heaps_lock);
-}
-
 ty_atomic_txn *find_member(const concurrent_heap &all, uintptr_t thread) {
     ty_atomic_txn *each = all.first;
     while (each != nullptr && each->thread != thread)
         each = each->next;
     return each;
+}
+
+bool thread_is_member(thread_end_watcher &watcher) {
+    auto &all = static_cast<concurrent_heap &>(watcher);
+    return !all.fork.forked() && member_known(all) != nullptr;
+}
+
+// X9.
+void end_member(thread_end_watcher &watcher) {
+    auto &all = static_cast<concurrent_heap &>(watcher);
+    ty_atomic_txn &txn = *member_known(all);
+    if (txn.own->runs())
+        txn.own->roll_back();
+    if (txn.has_gate)
+        all.rt->gate.unlock();
+    txn.has_gate = false;
+    blocks_forget(txn);
+    retired_free_some(txn);
+    for (known_member &each : known)
+        if (each.number == all.number)
+            each = {};
+    os::lock_guard guard(all.lock);
+    txn.thread = 0;
 }
 
 // Under the heap's lock. One whose thread has ended, or a new one.
@@ -170,7 +93,7 @@ ty_status make_parts(concurrent_heap &all) {
     options.keeper = &keeper;
     if (ty_status status = stm::domain::create(options, &all.domain))
         return status;
-    return add(all);
+    return thread_ends_add(all);
 }
 
 constinit os::mutex making_lock{os::lock_rank::members};
@@ -233,8 +156,8 @@ ty_status member_of(concurrent_heap &all, ty_atomic_txn **found) {
     {
         os::lock_guard guard(all.lock);
         if ((*found = find_member(all, this_thread())) == nullptr) {
-            if (int error = pthread_setspecific(member_ends, &known))
-                return failure(TY_E_MEMORY, "be told when a thread ends").cause(error);
+            if (ty_status status = thread_ends_watch())
+                return status;
             if (ty_status status = take_member(all, found))
                 return status;
             (*found)->thread = this_thread();
@@ -251,6 +174,8 @@ ty_status concurrent_create(ty_heap *heap, txn_runtime *rt, concurrent_heap **ma
     auto *all = ::new (memory) concurrent_heap{};
     const heap_words words = heap_block_words(heap);
     static_cast<heap_service &>(*all) = {prepare_end, release};
+    all->has_work = thread_is_member;
+    all->end = end_member;
     static_cast<other_writers &>(*all) = others_of_concurrent;
     all->heap = heap;
     all->rt = rt;
@@ -266,7 +191,7 @@ ty_status concurrent_create(ty_heap *heap, txn_runtime *rt, concurrent_heap **ma
 }
 
 void concurrent_destroy(concurrent_heap *all) {
-    remove(*all);
+    thread_ends_remove(*all);
     while (ty_atomic_txn *txn = all->first) {
         all->first = txn->next;
         all->domain->leave(txn->own);

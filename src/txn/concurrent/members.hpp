@@ -109,17 +109,14 @@ struct ty_atomic_txn {
 
 namespace taiyen {
 
-struct concurrent_heap : heap_service, other_writers {
+struct concurrent_heap : heap_service, other_writers, thread_end_watcher {
     ty_heap *heap;
     txn_runtime *rt; // NULL: volatile
     char *base;
     uint64_t first_byte; // of what blocks can lie in, from the base
     uint64_t end_byte;
-    uint64_t number; // no other in the process has, or had, the same
     stm::domain *domain;
     os::fork_guard fork;
-    concurrent_heap *following; // in the process's list, as is
-    uint32_t enders;            // threads that end, and leave it
 
     alignas(8) uint64_t roots_version; // a word of the transactional memory: another one with every commit of roots
 

@@ -222,6 +222,8 @@ txn_runtime *runtime_create(const opening &state, ty_heap *heap) {
     rt->stores.store(options.automatic ? TY_STORES_AUTOMATIC : TY_STORES_DECLARED, std::memory_order_relaxed);
     rt->check_stores = options.check_stores;
     rt->threads = state.threads();
+    rt->has_work = runtime_has_work;
+    rt->end = runtime_end;
     rt->stray_store = options.stray_store;
     rt->stray_store_context = options.stray_store_context;
     rt->snapshot_dirty_bytes = options.snapshot_dirty_bytes;

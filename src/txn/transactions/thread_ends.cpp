@@ -7,10 +7,10 @@
 namespace taiyen {
 namespace {
 
-constinit os::mutex runtimes_lock{os::lock_rank::registry};
-constinit os::condition runtimes_changed;
-constinit txn_runtime *first_runtime = nullptr; // guarded by runtimes_lock, as are `next` and `enders` of all
-constinit uint64_t last_number = 0;             // and these
+constinit os::mutex watchers_lock{os::lock_rank::registry};
+constinit os::condition watchers_changed;
+constinit thread_end_watcher *first_watcher = nullptr; // guarded by watchers_lock, as are `enders` of all
+constinit uint64_t last_number = 0;                    // and these
 constinit bool hooks_installed = false;
 pthread_key_t thread_ends;
 
@@ -19,27 +19,22 @@ pthread_key_t thread_ends;
 enum class end_state : uint8_t { unknown, told, waits };
 thread_local end_state state;
 
-bool has_work(const txn_runtime &rt) {
-    bool own = rt.txn != nullptr && rt.txn->owner.load(std::memory_order_relaxed) == this_thread();
-    return own || in_section(rt);
-}
-
-// A runtime that this thread has work in; it is not destroyed until give_back.
-txn_runtime *take_next() {
-    os::lock_guard guard(runtimes_lock);
-    for (txn_runtime *rt = first_runtime; rt != nullptr; rt = rt->next) {
-        if (!rt->txn_forked() && has_work(*rt)) {
-            rt->enders++;
-            return rt;
+// One that this thread has work in; it is not destroyed until give_back.
+thread_end_watcher *take_next() {
+    os::lock_guard guard(watchers_lock);
+    for (thread_end_watcher *each = first_watcher; each != nullptr; each = each->watched_next) {
+        if (each->has_work(*each)) {
+            each->enders++;
+            return each;
         }
     }
     return nullptr;
 }
 
-void give_back(txn_runtime &rt) {
-    os::lock_guard guard(runtimes_lock);
-    rt.enders--;
-    runtimes_changed.notify_all();
+void give_back(thread_end_watcher &watcher) {
+    os::lock_guard guard(watchers_lock);
+    watcher.enders--;
+    watchers_changed.notify_all();
 }
 
 void end_thread(void *mark) {
@@ -48,29 +43,27 @@ void end_thread(void *mark) {
         if (pthread_setspecific(thread_ends, mark) == 0)
             return;
     }
-    while (txn_runtime *rt = take_next()) {
-        sections_end(*rt);
-        if (ty_txn *txn = txn_current(rt->heap))
-            static_cast<void>(txn_rollback(txn)); // all of it that can be is taken back; nobody is there to be told
-        give_back(*rt);
+    while (thread_end_watcher *watcher = take_next()) {
+        watcher->end(*watcher);
+        give_back(*watcher);
     }
     state = end_state::unknown;
 }
 
 // In a child no other thread is left that could be ending, or have the lock.
 void before_fork() {
-    runtimes_lock.lock();
+    watchers_lock.lock();
 }
 void after_fork() {
-    runtimes_lock.unlock();
+    watchers_lock.unlock();
 }
 void after_fork_in_child() {
-    for (txn_runtime *rt = first_runtime; rt != nullptr; rt = rt->next)
-        rt->enders = 0;
-    runtimes_lock.unlock();
+    for (thread_end_watcher *each = first_watcher; each != nullptr; each = each->watched_next)
+        each->enders = 0;
+    watchers_lock.unlock();
 }
 
-// Under runtimes_lock.
+// Under watchers_lock.
 ty_status install_hooks() {
     if (hooks_installed)
         return TY_OK;
@@ -94,34 +87,49 @@ ty_status thread_ends_watch() {
     return TY_OK;
 }
 
-ty_status thread_ends_add(txn_runtime &rt) {
-    os::lock_guard guard(runtimes_lock);
+ty_status thread_ends_add(thread_end_watcher &watcher) {
+    os::lock_guard guard(watchers_lock);
     if (ty_status status = install_hooks())
         return status;
-    rt.number = ++last_number;
-    rt.next = first_runtime;
-    first_runtime = &rt;
+    watcher.number = ++last_number;
+    watcher.watched_next = first_watcher;
+    first_watcher = &watcher;
     return TY_OK;
 }
 
 bool thread_ends_watches(uint64_t number) {
-    os::lock_guard guard(runtimes_lock);
-    const txn_runtime *rt = first_runtime;
-    while (rt != nullptr && rt->number != number)
-        rt = rt->next;
-    return rt != nullptr;
+    os::lock_guard guard(watchers_lock);
+    const thread_end_watcher *each = first_watcher;
+    while (each != nullptr && each->number != number)
+        each = each->watched_next;
+    return each != nullptr;
 }
 
-void thread_ends_remove(txn_runtime &rt) {
-    os::lock_guard guard(runtimes_lock);
-    for (txn_runtime **link = &first_runtime; *link != nullptr; link = &(*link)->next) {
-        if (*link == &rt) {
-            *link = rt.next;
+void thread_ends_remove(thread_end_watcher &watcher) {
+    os::lock_guard guard(watchers_lock);
+    for (thread_end_watcher **link = &first_watcher; *link != nullptr; link = &(*link)->watched_next) {
+        if (*link == &watcher) {
+            *link = watcher.watched_next;
             break;
         }
     }
-    while (rt.enders != 0)
-        runtimes_changed.wait(runtimes_lock);
+    while (watcher.enders != 0)
+        watchers_changed.wait(watchers_lock);
+}
+
+bool runtime_has_work(thread_end_watcher &watcher) {
+    const auto &rt = static_cast<txn_runtime &>(watcher);
+    if (rt.txn_forked())
+        return false;
+    const bool own = rt.txn != nullptr && rt.txn->owner.load(std::memory_order_relaxed) == this_thread();
+    return own || in_section(rt);
+}
+
+void runtime_end(thread_end_watcher &watcher) {
+    auto &rt = static_cast<txn_runtime &>(watcher);
+    sections_end(rt);
+    if (ty_txn *txn = txn_current(rt.heap))
+        static_cast<void>(txn_rollback(txn)); // all of it that can be is taken back; nobody is there to be told
 }
 
 } // namespace taiyen

@@ -67,7 +67,16 @@ struct other_writers {
     ty_status (*finish)(other_writers &others);
 };
 
-struct txn_runtime {
+// What a thread may have under way when it ends (thread_ends.cpp).
+struct thread_end_watcher {
+    bool (*has_work)(thread_end_watcher &watcher); // of the calling thread
+    void (*end)(thread_end_watcher &watcher);      // takes it back
+    thread_end_watcher *watched_next;
+    uint64_t number; // no other one in the process has, or had, the same
+    uint32_t enders; // threads that end, and take back what they have under way
+};
+
+struct txn_runtime : thread_end_watcher {
     // Set at open, then constant.
     ty_heap *heap;
     char *base;
@@ -97,10 +106,6 @@ struct txn_runtime {
     struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
     other_writers *others;              // NULL: the heap is not concurrent
 
-    txn_runtime *next; // thread_ends.cpp
-    uint64_t number;   // no other one in the process has, or had, the same
-    uint32_t enders;   // threads that end, and take back what they have under way
-
     os::fork_guard fork;
     bool txn_forked() const { return fork.forked(); } // in a child of the process that opened the heap
 };
@@ -116,10 +121,13 @@ void transaction_destroy(txn_runtime &rt);
 // ---- thread_ends.cpp
 // The calling thread's end is watched from now on. Expected: TY_E_MEMORY.
 ty_status thread_ends_watch();
-ty_status thread_ends_add(txn_runtime &rt);
-bool thread_ends_watches(uint64_t number); // whether there is such a runtime
-// Waits for threads that are ending.
-void thread_ends_remove(txn_runtime &rt);
+ty_status thread_ends_add(thread_end_watcher &watcher); // expected: TY_E_MEMORY
+bool thread_ends_watches(uint64_t number);              // whether there is such a watcher
+// Waits for threads that are ending. One that was not added may be given.
+void thread_ends_remove(thread_end_watcher &watcher);
+// What a thread has of a heap but for bodies of ty_atomically: its transaction and read sections.
+bool runtime_has_work(thread_end_watcher &watcher);
+void runtime_end(thread_end_watcher &watcher);
 
 // Transactions of others are not under way from the one to the other.
 inline void stop_others(txn_runtime &rt) {
