@@ -16,12 +16,11 @@
 #include "commit_store.hpp"
 #include "files.hpp"
 #include "kernel_probe.hpp"
+#include "laps.hpp"
 #include "process.hpp"
 
 #include <algorithm>
 #include <filesystem>
-#include <latch>
-#include <optional>
 #include <semaphore>
 #include <utility>
 
@@ -73,28 +72,6 @@ bool is_about_bytes(const word_case &which) {
     return std::string(which.name).starts_with("bytes-");
 }
 
-// What transactions took.
-struct lap {
-    size_t transactions = 0;
-    double ns = 0;          // from the start of the clock
-    std::vector<double> us; // of those that were timed by themselves
-};
-
-template <typename Transaction>
-lap run_until(double ns, const stopwatch &watch, size_t stride, Transaction transact) {
-    lap lap;
-    do {
-        for (size_t untimed = 1; untimed < stride; untimed++)
-            transact();
-        double before = watch.ns();
-        transact();
-        lap.ns = watch.ns();
-        lap.us.push_back((lap.ns - before) / 1e3);
-        lap.transactions += stride;
-    } while (lap.ns < ns);
-    return lap;
-}
-
 // Draws words from a thread's share of the table.
 class word_picker {
 public:
@@ -123,45 +100,19 @@ size_t stride_of(bool sync) {
 // Transactions of all threads, side by side.
 lap run_threads(commit_store &store, const word_case &which, size_t words, double ns) {
     std::vector<lap> laps(which.threads);
-    std::vector<std::exception_ptr> failures(which.threads);
-    std::latch start(static_cast<ptrdiff_t>(which.threads + 1));
-    std::optional<stopwatch> watch; // set before the start
-    std::vector<std::thread> threads;
-    for (size_t index = 0; index < which.threads; index++)
-        threads.emplace_back([&, index] {
-            word_picker picker(words, which.threads, index, which.pairs);
-            start.arrive_and_wait();
-            try {
-                laps[index] = run_until(ns, *watch, stride_of(which.sync), [&] { store.add_one(picker.pick()); });
-            } catch (...) {
-                failures[index] = std::current_exception();
-            }
-        });
-    watch.emplace();
-    start.count_down();
-    for (std::thread &each : threads)
-        each.join();
-    for (const std::exception_ptr &each : failures)
-        if (each)
-            std::rethrow_exception(each);
+    run_side_by_side(which.threads, [&](size_t index, const stopwatch &watch) {
+        word_picker picker(words, which.threads, index, which.pairs);
+        laps[index] = run_until(ns, watch, stride_of(which.sync), [&] { store.add_one(picker.pick()); });
+    });
     lap all;
-    for (const lap &each : laps) {
-        all.transactions += each.transactions;
-        all.ns = std::max(all.ns, each.ns);
-        all.us.insert(all.us.end(), each.us.begin(), each.us.end());
-    }
+    for (const lap &each : laps)
+        all.add(each);
     return all;
 }
 
 struct figures {
     double per_s = 0, p50_us = 0, p99_us = 0, log_bytes = 0;
 };
-
-double quantile(std::vector<double> &values, double part) {
-    auto at = values.begin() + static_cast<ptrdiff_t>(part * static_cast<double>(values.size() - 1));
-    std::nth_element(values.begin(), at, values.end());
-    return *at;
-}
 
 figures figures_of(lap lap, double log_bytes) {
     double transactions = static_cast<double>(lap.transactions);

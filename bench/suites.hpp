@@ -16,6 +16,7 @@ namespace bench {
     SUITE(snapshot)                                                                                                    \
     SUITE(open)                                                                                                        \
     SUITE(commit)                                                                                                      \
+    SUITE(oltp)                                                                                                        \
     SUITE(transactional)                                                                                               \
     SUITE(undo)
 

@@ -57,6 +57,11 @@ const expectation &expected(const std::string &suite) {
          {"txn_per_s", "p50_us", "p99_us", "log_bytes_per_txn", "reopen_ms", "lost_txn"},
          {"taiyen", "raw", "raw-huge", "records"},
          "4096"},
+        {"oltp",
+         {"none-1", "none-2", "none-4", "none-8", "none-4gb-1", "none-4gb-2", "none-4gb-4", "none-4gb-8"},
+         {"txn_per_s", "p99_us", "longest_ms", "conflicts_per_txn"},
+         {"taiyen", "taiyen-unhinted", "raw", "mutex", "mutex-hinted"},
+         "4096"},
         {"transactional",
          {"churn", "sync", "entries-8", "restore-log", "restore-words", "restore-journal", "restore-congruent"},
          {"entries", "transactions", "entries_per_txn", "txn_bytes", "flush_efficiency", "forced_snapshots",
@@ -173,7 +178,8 @@ TEST_P(bench_test, json_has_every_case_and_subject) {
 }
 
 INSTANTIATE_TEST_SUITE_P(suites, bench_test,
-                         testing::Values("churn", "dirty", "snapshot", "open", "commit", "transactional", "undo"),
+                         testing::Values("churn", "dirty", "snapshot", "open", "commit", "oltp", "transactional",
+                                         "undo"),
                          [](const auto &each) { return std::string(each.param); });
 
 TEST_F(bench_program, a_row_is_chosen_by_its_name_with_those_measured_together) {

@@ -1,0 +1,91 @@
+// What the subjects of the suite oltp have in common: a table of words, which many threads change in transactions.
+// oltp_taiyen.cpp, oltp_plain.cpp and oltp_libitm.cpp have the subjects.
+#pragma once
+
+#include "harness.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+
+namespace bench {
+
+// Where a function is called within a transaction of libitm, its compiler must know that it may be.
+#ifdef TAIYEN_BENCH_GNU_TM
+#define TAIYEN_BENCH_IN_TRANSACTION __attribute__((transaction_safe))
+#else
+#define TAIYEN_BENCH_IN_TRANSACTION
+#endif
+
+// A transaction that reads words and writes each of them with an amount more. Places are numbers of words. Of ranges,
+// all words from a place on are meant; a last one that is not whole is a number of so many bytes.
+struct addition {
+    std::span<const uint64_t> places;
+    size_t range_bytes = sizeof(uint64_t);
+    uint64_t amount = 1;
+};
+constexpr size_t most_range_bytes = 512;
+
+TAIYEN_BENCH_IN_TRANSACTION inline void add_to_range(char *range, size_t bytes, uint64_t amount) {
+    for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+        uint64_t value = 0;
+        size_t part = bytes - at < sizeof value ? bytes - at : sizeof value;
+        std::memcpy(&value, range + at, part);
+        value += amount;
+        std::memcpy(range + at, &value, part);
+    }
+}
+
+// What all words are at first: a sum of all words can be told exactly in a double.
+constexpr uint64_t first_value = 1000000;
+
+inline uint64_t sum_of(const uint64_t *table, size_t words) {
+    uint64_t sum = 0;
+    for (size_t at = 0; at < words; at++)
+        sum += table[at];
+    return sum;
+}
+
+struct oltp_settings {
+    std::string path; // a folder of the subject's own; empty: memory only
+    size_t words;
+};
+
+// Since the table was opened. NaN: has none, or does not tell.
+struct oltp_counts {
+    double conflicts = std::numeric_limits<double>::quiet_NaN();
+    double log_bytes = std::numeric_limits<double>::quiet_NaN(); // everything that is committed included
+};
+
+// One object a process: opened, used, closed in order. Every failure is thrown, and ends the process.
+class oltp_store {
+public:
+    virtual ~oltp_store() = default;
+
+    // A table of words of first_value, or the one that is there in the folder. Every page has been written.
+    virtual void open() = 0;
+    virtual void close() {}
+    // Called by many threads.
+    virtual void add(const addition &what) = 0;
+    // While nobody adds.
+    virtual uint64_t sum() = 0;
+    virtual oltp_counts counts() { return {}; }
+};
+
+struct oltp_kind {
+    const char *name;
+    std::unique_ptr<oltp_store> (*make)(const oltp_settings &);
+};
+
+template <typename Store>
+std::unique_ptr<oltp_store> make_oltp(const oltp_settings &settings) {
+    return std::make_unique<Store>(settings);
+}
+
+// "hinted": the words are asked for ahead, by the library's call or by the processor's instruction.
+extern const oltp_kind taiyen_oltp, taiyen_unhinted_oltp, raw_oltp, mutex_oltp, mutex_hinted_oltp, libitm_oltp,
+    libitm_hinted_oltp;
+
+} // namespace bench
