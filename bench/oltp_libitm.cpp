@@ -30,7 +30,7 @@ public:
 
     void open() override { std::fill_n(table(), words_, first_value); }
 
-    void add(const addition &what) override {
+    uint64_t add(const addition &what, commit_how) override {
         uint64_t *words = table();
         const uint64_t *places = what.places.data();
         size_t count = what.places.size(), bytes = what.range_bytes;
@@ -40,6 +40,7 @@ public:
         __transaction_atomic {
             add_all(words, places, count, bytes, amount);
         }
+        return 0;
     }
 
     uint64_t sum() override { return sum_of(table(), words_); }

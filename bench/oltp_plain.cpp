@@ -15,13 +15,14 @@ public:
 
     void open() override { std::fill_n(table(), words_, first_value); }
 
-    void add(const addition &what) override {
+    uint64_t add(const addition &what, commit_how) override {
         uint64_t *words = table();
         for (uint64_t place : what.places)
             if (what.range_bytes == sizeof *words)
                 words[place] += what.amount;
             else
                 add_to_range(reinterpret_cast<char *>(words + place), what.range_bytes, what.amount);
+        return 0;
     }
 
     uint64_t sum() override { return sum_of(table(), words_); }
@@ -39,12 +40,12 @@ class mutex_store : public plain_store {
     using plain_store::plain_store;
 
 public:
-    void add(const addition &what) override {
+    uint64_t add(const addition &what, commit_how how) override {
         if (hinted)
             for (uint64_t place : what.places)
                 __builtin_prefetch(table() + place, 1);
         std::lock_guard guard(mutex_);
-        plain_store::add(what);
+        return plain_store::add(what, how);
     }
 
 private:

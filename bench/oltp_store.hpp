@@ -49,9 +49,14 @@ inline uint64_t sum_of(const uint64_t *table, size_t words) {
 }
 
 struct oltp_settings {
-    std::string path; // a folder of the subject's own; empty: memory only
+    std::string path; // a folder of the subject's own; empty: the table is in memory only
     size_t words;
+    size_t log_bytes = 0; // of a table in a folder
 };
+
+// When `add` returns: when the transaction is durable, when it is visible, or when it is in its own partition of the
+// log.
+enum class commit_how { sync, async, partition };
 
 // Since the table was opened. NaN: has none, or does not tell.
 struct oltp_counts {
@@ -67,8 +72,10 @@ public:
     // A table of words of first_value, or the one that is there in the folder. Every page has been written.
     virtual void open() = 0;
     virtual void close() {}
-    // Called by many threads.
-    virtual void add(const addition &what) = 0;
+    // Called by many threads, as wait_until_stable and snapshot are. Returns what wait_until_stable takes.
+    virtual uint64_t add(const addition &what, commit_how how) = 0;
+    virtual void wait_until_stable(uint64_t) {}
+    virtual void snapshot() { throw std::logic_error("this subject has no snapshots"); }
     // While nobody adds.
     virtual uint64_t sum() = 0;
     virtual oltp_counts counts() { return {}; }
@@ -85,7 +92,7 @@ std::unique_ptr<oltp_store> make_oltp(const oltp_settings &settings) {
 }
 
 // "hinted": the words are asked for ahead, by the library's call or by the processor's instruction.
-extern const oltp_kind taiyen_oltp, taiyen_unhinted_oltp, raw_oltp, mutex_oltp, mutex_hinted_oltp, libitm_oltp,
-    libitm_hinted_oltp;
+extern const oltp_kind taiyen_oltp, taiyen_unhinted_oltp, one_writer_oltp, raw_oltp, mutex_oltp, mutex_hinted_oltp,
+    libitm_oltp, libitm_hinted_oltp;
 
 } // namespace bench
