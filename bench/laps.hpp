@@ -26,9 +26,10 @@ struct lap {
     }
 };
 
-// Times one of `stride` transactions, so that clocks do not count. The first one is timed when it is stride's turn.
-template <typename Transaction>
-lap run_until(double ns, const stopwatch &watch, size_t stride, Transaction transact) {
+// Until `ns` on the watch, and until may_end() says so. One of `stride` transactions is timed by itself, so that clocks
+// do not count.
+template <typename Transaction, typename MayEnd>
+lap run_until(double ns, const stopwatch &watch, size_t stride, Transaction transact, MayEnd may_end) {
     lap lap;
     lap.ns = watch.ns();
     do {
@@ -41,8 +42,13 @@ lap run_until(double ns, const stopwatch &watch, size_t stride, Transaction tran
         lap.longest_us = std::max({lap.longest_us, (before - lap.ns) / 1e3, lap.us.back()});
         lap.transactions += stride;
         lap.ns = after;
-    } while (lap.ns < ns);
+    } while (lap.ns < ns || !may_end());
     return lap;
+}
+
+template <typename Transaction>
+lap run_until(double ns, const stopwatch &watch, size_t stride, Transaction transact) {
+    return run_until(ns, watch, stride, transact, [] { return true; });
 }
 
 // Calls run(index, watch) in so many threads at once; the watch starts when all are ready. The first failure is thrown

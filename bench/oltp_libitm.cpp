@@ -1,6 +1,7 @@
 // GCC's transactional memory. Compiled with -fgnu-tm where the compiler has it; else the subject says so.
 #include "kernel_probe.hpp"
 #include "oltp_store.hpp"
+#include "travel.hpp"
 
 namespace bench {
 
@@ -8,17 +9,18 @@ namespace {
 
 #ifdef TAIYEN_BENCH_GNU_TM
 
-TAIYEN_BENCH_IN_TRANSACTION void add_all(uint64_t *table, const uint64_t *places, size_t count, size_t bytes,
-                                         uint64_t amount) {
+TAIYEN_BENCH_IN_TRANSACTION void add_all(uint64_t *table, const uint64_t *places, size_t count, const addition &what) {
+    size_t bytes = what.range_bytes;
     for (size_t at = 0; at < count; at++) {
-        if (bytes == sizeof *table) {
-            table[places[at]] += amount;
+        uint64_t *word = table + places[at];
+        if (bytes == sizeof *word) {
+            *word += what.amount_at(at);
             continue;
         }
         char copy[most_range_bytes];
-        std::memcpy(copy, table + places[at], bytes);
-        add_to_range(copy, bytes, amount);
-        std::memcpy(table + places[at], copy, bytes);
+        std::memcpy(copy, word, bytes);
+        add_to_range(copy, bytes, what.amount_at(at));
+        std::memcpy(word, copy, bytes);
     }
 }
 
@@ -26,29 +28,47 @@ template <bool hinted>
 class libitm_store : public oltp_store {
 public:
     explicit libitm_store(const oltp_settings &settings)
-        : words_(settings.words), memory_(mapping::touched_memory(settings.words * sizeof(uint64_t))) {}
+        : settings_(settings), memory_(mapping::touched_memory(settings.words * sizeof(uint64_t))) {}
 
-    void open() override { std::fill_n(table(), words_, first_value); }
+    void open() override { std::fill_n(words(), settings_.words, settings_.first); }
 
     uint64_t add(const addition &what, commit_how) override {
-        uint64_t *words = table();
+        uint64_t *table = words();
         const uint64_t *places = what.places.data();
-        size_t count = what.places.size(), bytes = what.range_bytes;
-        uint64_t amount = what.amount;
+        size_t count = what.places.size();
         for (size_t at = 0; hinted && at < count; at++)
-            __builtin_prefetch(words + places[at], 1);
+            __builtin_prefetch(table + places[at], 1);
         __transaction_atomic {
-            add_all(words, places, count, bytes, amount);
+            add_all(table, places, count, what);
         }
         return 0;
     }
 
-    uint64_t sum() override { return sum_of(table(), words_); }
+    uint64_t read_all() override {
+        const uint64_t *table = words();
+        uint64_t sum = 0;
+        __transaction_atomic {
+            sum = sum_of(table, settings_.words);
+        }
+        return sum;
+    }
+
+    travel_outcome travel(const travel_request &request, commit_how) override {
+        uint64_t *table = words();
+        int64_t more = 0;
+        __transaction_atomic {
+            plain_memory memory;
+            more = travel_agency<plain_memory>(memory, table).serve(request);
+        }
+        return {.more_reservations = more};
+    }
+
+    const uint64_t *table() override { return words(); }
 
 private:
-    uint64_t *table() { return reinterpret_cast<uint64_t *>(memory_.data()); }
+    uint64_t *words() { return reinterpret_cast<uint64_t *>(memory_.data()); }
 
-    size_t words_;
+    oltp_settings settings_;
     mapping memory_;
 };
 

@@ -1,6 +1,7 @@
 // Words in plain memory: by one thread without a transaction, and by many threads that take turns by a mutex.
 #include "kernel_probe.hpp"
 #include "oltp_store.hpp"
+#include "travel.hpp"
 
 #include <mutex>
 
@@ -11,27 +12,35 @@ namespace {
 class plain_store : public oltp_store {
 public:
     explicit plain_store(const oltp_settings &settings)
-        : words_(settings.words), memory_(mapping::touched_memory(settings.words * sizeof(uint64_t))) {}
+        : settings_(settings), memory_(mapping::touched_memory(settings.words * sizeof(uint64_t))) {}
 
-    void open() override { std::fill_n(table(), words_, first_value); }
+    void open() override { std::fill_n(words(), settings_.words, settings_.first); }
 
     uint64_t add(const addition &what, commit_how) override {
-        uint64_t *words = table();
-        for (uint64_t place : what.places)
-            if (what.range_bytes == sizeof *words)
-                words[place] += what.amount;
+        for (size_t at = 0; at < what.places.size(); at++) {
+            uint64_t *word = words() + what.places[at];
+            if (what.range_bytes == sizeof *word)
+                *word += what.amount_at(at);
             else
-                add_to_range(reinterpret_cast<char *>(words + place), what.range_bytes, what.amount);
+                add_to_range(reinterpret_cast<char *>(word), what.range_bytes, what.amount_at(at));
+        }
         return 0;
     }
 
-    uint64_t sum() override { return sum_of(table(), words_); }
+    uint64_t read_all() override { return sum_of(words(), settings_.words); }
+
+    travel_outcome travel(const travel_request &request, commit_how) override {
+        plain_memory memory;
+        return {.more_reservations = travel_agency(memory, words()).serve(request)};
+    }
+
+    const uint64_t *table() override { return words(); }
 
 protected:
-    uint64_t *table() { return reinterpret_cast<uint64_t *>(memory_.data()); }
+    uint64_t *words() { return reinterpret_cast<uint64_t *>(memory_.data()); }
 
 private:
-    size_t words_;
+    oltp_settings settings_;
     mapping memory_;
 };
 
@@ -43,9 +52,19 @@ public:
     uint64_t add(const addition &what, commit_how how) override {
         if (hinted)
             for (uint64_t place : what.places)
-                __builtin_prefetch(table() + place, 1);
+                __builtin_prefetch(words() + place, 1);
         std::lock_guard guard(mutex_);
         return plain_store::add(what, how);
+    }
+
+    uint64_t read_all() override {
+        std::lock_guard guard(mutex_);
+        return plain_store::read_all();
+    }
+
+    travel_outcome travel(const travel_request &request, commit_how how) override {
+        std::lock_guard guard(mutex_);
+        return plain_store::travel(request, how);
     }
 
 private:

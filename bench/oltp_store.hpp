@@ -20,11 +20,17 @@ namespace bench {
 #endif
 
 // A transaction that reads words and writes each of them with an amount more. Places are numbers of words. Of ranges,
-// all words from a place on are meant; a last one that is not whole is a number of so many bytes.
+// all words from a place on are meant; a last one that is not whole is a number of so many bytes. balanced: words at
+// every second place get so much less instead, so that the sum of all stays.
 struct addition {
     std::span<const uint64_t> places;
     size_t range_bytes = sizeof(uint64_t);
     uint64_t amount = 1;
+    bool balanced = false;
+
+    TAIYEN_BENCH_IN_TRANSACTION uint64_t amount_at(size_t at) const {
+        return balanced && at % 2 == 1 ? uint64_t{0} - amount : amount;
+    }
 };
 constexpr size_t most_range_bytes = 512;
 
@@ -41,7 +47,7 @@ TAIYEN_BENCH_IN_TRANSACTION inline void add_to_range(char *range, size_t bytes, 
 // What all words are at first: a sum of all words can be told exactly in a double.
 constexpr uint64_t first_value = 1000000;
 
-inline uint64_t sum_of(const uint64_t *table, size_t words) {
+TAIYEN_BENCH_IN_TRANSACTION inline uint64_t sum_of(const uint64_t *table, size_t words) {
     uint64_t sum = 0;
     for (size_t at = 0; at < words; at++)
         sum += table[at];
@@ -51,7 +57,15 @@ inline uint64_t sum_of(const uint64_t *table, size_t words) {
 struct oltp_settings {
     std::string path; // a folder of the subject's own; empty: the table is in memory only
     size_t words;
-    size_t log_bytes = 0; // of a table in a folder
+    uint64_t first = first_value; // what all words are at first
+    size_t block_bytes = 0;       // of blocks besides the table
+    size_t log_bytes = 0;         // of a table in a folder
+};
+
+struct travel_request;
+struct travel_outcome {
+    int64_t more_reservations = 0;
+    uint64_t stored_words = 0; // if the subject counts them
 };
 
 // When `add` returns: when the transaction is durable, when it is visible, or when it is in its own partition of the
@@ -69,15 +83,21 @@ class oltp_store {
 public:
     virtual ~oltp_store() = default;
 
-    // A table of words of first_value, or the one that is there in the folder. Every page has been written.
+    // A new table of words, or the one that is there in the folder. Every page of it has been written.
     virtual void open() = 0;
     virtual void close() {}
     // Called by many threads, as wait_until_stable and snapshot are. Returns what wait_until_stable takes.
     virtual uint64_t add(const addition &what, commit_how how) = 0;
     virtual void wait_until_stable(uint64_t) {}
     virtual void snapshot() { throw std::logic_error("this subject has no snapshots"); }
-    // While nobody adds.
-    virtual uint64_t sum() = 0;
+    // The sum of all words of one moment, in a transaction; a part of the threads calls it.
+    virtual uint64_t read_all() { throw std::logic_error("this subject cannot read all"); }
+    // travel.hpp
+    virtual travel_outcome travel(const travel_request &, commit_how) {
+        throw std::logic_error("this subject is no travel agency");
+    }
+    // Looked at while no transaction runs.
+    virtual const uint64_t *table() = 0;
     virtual oltp_counts counts() { return {}; }
 };
 
