@@ -47,7 +47,8 @@ def main(reference, headers="include/taiyen"):
         with open(path, encoding="utf-8") as header:
             problems += [f"{path}: {name} is not in the reference" for name in DECLARED.findall(header.read())
                          if name not in names]
-    for part in ("heap", "heap_view", "transaction", "allocator", "undo_view", "undo_transaction"):
+    for part in ("heap", "heap_view", "transaction", "allocator", "undo_view", "undo_transaction", "atomic_txn", "ref",
+                 "var"):
         if not any(name.startswith(f"taiyen::v0::{part}::") for name in names):
             problems.append(f"taiyen::{part} is not in the reference")
     for problem in sorted(problems):

@@ -5,7 +5,7 @@
 // Vocabulary: `heap` owns an open heap and ends it in its destructor; `heap_view` is a handle that owns nothing and is
 // copied freely. `result<T>` is a value or an `error`. `allocator<T>` and `memory_resource` let containers live in a
 // heap. `transaction` is one under way and rolls back unless it was committed; `read_section` keeps transactions out
-// while it lives. Undo has its own: undo.hpp.
+// while it lives. Undo has its own header, undo.hpp, and so have transactions of many threads at once, concurrent.hpp.
 //
 // Guarantees: as the C API's, whose functions these call and whose comments hold. Nothing throws but what says so:
 // result::value() of an error throws `exception`, allocators throw std::bad_alloc; without exceptions both end the
@@ -27,6 +27,7 @@
 
 #include "taiyen.h"
 
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -212,6 +213,17 @@ struct has_resource<T, std::void_t<decltype(std::declval<const T &>().get_alloca
 template <class T>
 inline constexpr bool more_than_bytes = !std::is_trivially_copyable_v<T>;
 
+// Whether what a root leads to is a block that a T fits in.
+template <class T>
+bool fits(const void *address) noexcept {
+    return ty_usable_size(address) >= sizeof(T) && reinterpret_cast<std::uintptr_t>(address) % alignof(T) == 0;
+}
+inline error misfit() {
+    ty_error_set(TY_E_MISMATCH, 0, "use a root as an object of a type that it is too small for", nullptr, UINT64_MAX,
+                 "find it with the type that it was made with");
+    return error::last();
+}
+
 inline void *allocate(ty_heap *heap, std::size_t bytes, std::size_t alignment) noexcept {
     return naturally_aligned(bytes, alignment) ? ty_alloc(heap, bytes) : ty_alloc_aligned(heap, bytes, alignment);
 }
@@ -222,6 +234,17 @@ class heap_view;
 
 struct txn_options : ty_txn_options {
     txn_options() : ty_txn_options TY_TXN_OPTIONS_INIT {}
+};
+
+// Of a concurrent transaction: heap.atomically(function, TY_COMMIT_ASYNC).
+struct atomic_options : ty_atomic_options {
+    // With the defaults but for the mode.
+    atomic_options(ty_commit_mode mode = TY_COMMIT_SYNC) : ty_atomic_options TY_ATOMIC_OPTIONS_INIT { commit = mode; }
+};
+// What came of it: the stamp of the commit, for heap_view::stable.
+struct atomic_result : ty_atomic_result {
+    // With its size set.
+    atomic_result() : ty_atomic_result{} { struct_size = sizeof(ty_atomic_result); }
 };
 
 // A transaction under way, of the thread that began it. Its destructor rolls it back unless it has ended.
@@ -475,12 +498,9 @@ public:
         void *address = ty_root(heap_, name);
         if (!address)
             return static_cast<T *>(nullptr);
-        const std::size_t usable = ty_usable_size(address);
-        if (usable >= sizeof(T) && reinterpret_cast<std::uintptr_t>(address) % alignof(T) == 0)
+        if (detail::fits<T>(address))
             return with_resource(static_cast<T *>(address));
-        ty_error_set(TY_E_MISMATCH, 0, "use a root as an object of a type that it is too small for", nullptr,
-                     UINT64_MAX, "find it with the type that it was made with");
-        return error::last();
+        return detail::misfit();
     }
     // The named root; constructed in place where there is none. A root that is found is not constructed again.
     template <class T, class... Arguments>
@@ -550,10 +570,24 @@ public:
         }
         return txn ? txn.commit() : result<void>();
     }
+#if defined(__cpp_exceptions)
+    // On a concurrent heap: runs the function as a transaction, many times if need be, until it commits, and returns
+    // what the function has returned. It is given the transaction (taiyen::atomic_txn &), or nothing. Rolls back
+    // instead if the function throws, or returns a result that is an error. Within one of this heap it is a part:
+    // rolled back by itself, committed with the whole. Throws `exception` on failures; told->committed then says
+    // whether others may see it. concurrent.hpp tells more.
+    template <class Function>
+    decltype(auto) atomically(Function &&function, const atomic_options &options = {},
+                              atomic_result *told = nullptr) const;
+#endif
     // Begins a transaction: ty_begin.
-    result<transaction> begin(const txn_options &options = {}) const { return transaction::begin(heap_, options); }
+    result<transaction> begin(const txn_options &options = {}) const {
+        return transaction::begin(heap_, options);
+    }
     // Begins a read section: ty_read_begin.
-    result<read_section> read() const { return read_section::begin(heap_); }
+    result<read_section> read() const {
+        return read_section::begin(heap_);
+    }
     // Whether the transaction with that sequence, and all before it, are stable. wait: makes it so. 0: all.
     result<bool> stable(std::uint64_t sequence, bool wait = false) const {
         bool answer = false;
@@ -574,7 +608,9 @@ public:
         return result<void>::of(ty_snapshot_wait(heap_, epoch));
     }
     // Does the background work that is due: ty_work.
-    result<void> work() const { return result<void>::of(ty_work(heap_)); }
+    result<void> work() const {
+        return result<void>::of(ty_work(heap_));
+    }
 
     // Figures of the heap: ty_heap_get_stats.
     result<ty_heap_stats> stats() const {
@@ -620,7 +656,9 @@ public:
             heap_, [](const char *problem, void *context) { call::of(context).call(problem); }, &c));
     }
     // Checks everything, and only says whether all is sound.
-    result<void> verify() const { return result<void>::of(ty_heap_verify(heap_, nullptr, nullptr)); }
+    result<void> verify() const {
+        return result<void>::of(ty_heap_verify(heap_, nullptr, nullptr));
+    }
 
 protected:
     template <class T>
@@ -761,5 +799,6 @@ private:
 #undef TAIYEN_CATCH_ALL
 #undef TAIYEN_THROW
 
-#include "undo.hpp" // undo_view, undo_transaction
+#include "concurrent.hpp" // atomic_txn, var
+#include "undo.hpp"       // undo_view, undo_transaction
 #endif

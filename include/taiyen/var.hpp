@@ -1,0 +1,114 @@
+// Taiyen in C++: fields that are only touched through transactions, header-only, C++17 and later. taiyen.hpp includes
+// it.
+//
+//     struct account { taiyen::var<long> balance; };
+//     heap.atomically([&] { from.balance -= 10; to.balance += 10; });
+//
+// Purpose: a field of a concurrent heap that no plain load or store can reach by mistake.
+//
+// Guarantees: as concurrent.hpp's. A field finds its heap, and the thread's transaction there, at each use: some
+// nanoseconds more than txn[field].
+#ifndef TAIYEN_VAR_HPP
+#define TAIYEN_VAR_HPP
+
+#include "concurrent.hpp"
+
+#if defined(__cpp_exceptions)
+
+namespace taiyen {
+inline namespace v0 {
+namespace detail {
+
+// A callable on the heap that an object lies in: in the thread's transaction there, or in one of its own.
+template <class Function>
+decltype(auto) in_transaction(const void *object, Function &&function) {
+    ty_heap *heap = ty_heap_of(object);
+    if (!heap) {
+        ty_error_set(TY_E_ARGUMENT, 0, "use an object in a transaction: it lies in no open heap", nullptr, UINT64_MAX,
+                     "make it in a concurrent heap");
+        throw exception(error::last());
+    }
+    if (ty_atomic_txn *current = ty_current_atomic_txn(heap)) {
+        atomic_txn txn(current);
+        body_call<std::remove_reference_t<Function>> own(function);
+        own.run(txn);
+        return own.take();
+    }
+    return heap_view(heap).atomically(function);
+}
+
+} // namespace detail
+
+// A field in a heap that is only touched through transactions: txn[field], or the field itself. That is of the
+// transaction which the thread has on the field's heap; where it has none, each use is a transaction of its own.
+template <class T>
+class var {
+public:
+    static_assert(std::is_trivially_copyable_v<T>, "values are loaded and stored as bytes");
+
+    // Zero.
+    var() = default;
+    // With this value.
+    var(const T &value) : value_(value) {}
+    // Not copied: write field.load().
+    var(const var &) = delete;
+    // Not assigned from another: write field.load().
+    var &operator=(const var &) = delete;
+
+    // The value.
+    T load() const {
+        return detail::in_transaction(this, [this](atomic_txn &txn) { return txn[*this].load(); });
+    }
+    // Stores it.
+    void store(const T &value) {
+        detail::in_transaction(this, [&](atomic_txn &txn) { txn[*this].store(value); });
+    }
+    // Calls the function with a ref of the field, as one transaction, and gives what it returns.
+    template <class Function>
+    decltype(auto) update(Function &&function) {
+        return detail::in_transaction(this, [&](atomic_txn &txn) { return function(txn[*this]); });
+    }
+    // The value.
+    operator T() const { return load(); }
+    // Stores it.
+    T operator=(const T &value) {
+        store(value);
+        return value;
+    }
+    // Adds to it, and gives the sum.
+    template <class U>
+    T operator+=(const U &value) {
+        return update([&](ref<T> own) { return own += value; });
+    }
+    // Subtracts from it, and gives the difference.
+    template <class U>
+    T operator-=(const U &value) {
+        return update([&](ref<T> own) { return own -= value; });
+    }
+    // Counts up, and gives the new value.
+    T operator++() {
+        return update([](ref<T> own) { return ++own; });
+    }
+    // Counts down, and gives the new value.
+    T operator--() {
+        return update([](ref<T> own) { return --own; });
+    }
+    // Counts up, and gives what was there.
+    T operator++(int) {
+        return update([](ref<T> own) { return own++; });
+    }
+    // Counts down, and gives what was there.
+    T operator--(int) {
+        return update([](ref<T> own) { return own--; });
+    }
+
+private:
+    friend class atomic_txn;
+    T value_{};
+};
+
+} // namespace v0
+} // namespace taiyen
+
+#endif
+#endif
