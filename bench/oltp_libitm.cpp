@@ -1,5 +1,4 @@
 // GCC's transactional memory. Compiled with -fgnu-tm where the compiler has it; else the subject says so.
-#include "kernel_probe.hpp"
 #include "oltp_store.hpp"
 #include "travel.hpp"
 
@@ -27,8 +26,7 @@ TAIYEN_BENCH_IN_TRANSACTION void add_all(uint64_t *table, const uint64_t *places
 template <bool hinted>
 class libitm_store : public oltp_store {
 public:
-    explicit libitm_store(const oltp_settings &settings)
-        : settings_(settings), memory_(mapping::touched_memory(settings.words * sizeof(uint64_t))) {}
+    explicit libitm_store(const oltp_settings &settings) : settings_(settings), memory_(settings, false) {}
 
     void open() override { std::fill_n(words(), settings_.words, settings_.first); }
 
@@ -66,10 +64,10 @@ public:
     const uint64_t *table() override { return words(); }
 
 private:
-    uint64_t *words() { return reinterpret_cast<uint64_t *>(memory_.data()); }
+    uint64_t *words() { return memory_.words(); }
 
     oltp_settings settings_;
-    mapping memory_;
+    word_memory memory_;
 };
 
 template <bool hinted>

@@ -1,5 +1,4 @@
 // Words in plain memory: by one thread without a transaction, and by many threads that take turns by a mutex.
-#include "kernel_probe.hpp"
 #include "oltp_store.hpp"
 #include "travel.hpp"
 
@@ -11,8 +10,8 @@ namespace {
 
 class plain_store : public oltp_store {
 public:
-    explicit plain_store(const oltp_settings &settings)
-        : settings_(settings), memory_(mapping::touched_memory(settings.words * sizeof(uint64_t))) {}
+    explicit plain_store(const oltp_settings &settings, bool huge = false)
+        : settings_(settings), memory_(settings, huge) {}
 
     void open() override { std::fill_n(words(), settings_.words, settings_.first); }
 
@@ -37,11 +36,11 @@ public:
     const uint64_t *table() override { return words(); }
 
 protected:
-    uint64_t *words() { return reinterpret_cast<uint64_t *>(memory_.data()); }
+    uint64_t *words() { return memory_.words(); }
 
 private:
     oltp_settings settings_;
-    mapping memory_;
+    word_memory memory_;
 };
 
 template <bool hinted>
@@ -73,8 +72,31 @@ private:
 
 } // namespace
 
-extern const oltp_kind raw_oltp, mutex_oltp, mutex_hinted_oltp;
+word_memory::word_memory(const oltp_settings &settings, bool huge) {
+    size_t bytes = settings.words * sizeof(uint64_t);
+    if (huge) {
+        mapping_.emplace(mapping::touched_memory(bytes));
+        words_ = reinterpret_cast<uint64_t *>(mapping_->data());
+        return;
+    }
+    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    options.limit_bytes = bytes + heap_spare_bytes;
+    check(ty_heap_create(&options, &heap_), "cannot create a heap");
+    words_ = static_cast<uint64_t *>(ty_alloc(heap_, bytes));
+    if (!words_)
+        throw std::runtime_error(std::string("cannot allocate: ") + ty_error_text());
+}
+
+word_memory::~word_memory() {
+    if (heap_)
+        (void)ty_heap_destroy(heap_);
+}
+
+extern const oltp_kind raw_oltp, raw_huge_oltp, mutex_oltp, mutex_hinted_oltp;
 const oltp_kind raw_oltp = {"raw", make_oltp<plain_store>};
+const oltp_kind raw_huge_oltp = {"raw-huge", [](const oltp_settings &settings) -> std::unique_ptr<oltp_store> {
+                                     return std::make_unique<plain_store>(settings, true);
+                                 }};
 const oltp_kind mutex_oltp = {"mutex", make_oltp<mutex_store<false>>};
 const oltp_kind mutex_hinted_oltp = {"mutex-hinted", make_oltp<mutex_store<true>>};
 

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "harness.hpp"
+#include "kernel_probe.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace bench {
@@ -62,6 +64,8 @@ struct oltp_settings {
     size_t log_bytes = 0;         // of a table in a folder
 };
 
+constexpr size_t heap_spare_bytes = size_t{128} << 20; // for a heap's own tables
+
 struct travel_request;
 struct travel_outcome {
     int64_t more_reservations = 0;
@@ -111,8 +115,24 @@ std::unique_ptr<oltp_store> make_oltp(const oltp_settings &settings) {
     return std::make_unique<Store>(settings);
 }
 
+// Words of subjects that are not taiyen. In a block of a volatile heap, as taiyen's are: so all have pages of the same
+// size. Or in huge pages, which that heap asks for only as far as it finds memory in use when it grows.
+class word_memory {
+public:
+    word_memory(const oltp_settings &settings, bool huge);
+    word_memory(const word_memory &) = delete;
+    ~word_memory();
+
+    uint64_t *words() { return words_; }
+
+private:
+    std::optional<mapping> mapping_;
+    ty_heap *heap_ = nullptr;
+    uint64_t *words_;
+};
+
 // "hinted": the words are asked for ahead, by the library's call or by the processor's instruction.
-extern const oltp_kind taiyen_oltp, taiyen_unhinted_oltp, one_writer_oltp, raw_oltp, mutex_oltp, mutex_hinted_oltp,
-    libitm_oltp, libitm_hinted_oltp;
+extern const oltp_kind taiyen_oltp, taiyen_unhinted_oltp, one_writer_oltp, raw_oltp, raw_huge_oltp, mutex_oltp,
+    mutex_hinted_oltp, libitm_oltp, libitm_hinted_oltp;
 
 } // namespace bench

@@ -9,7 +9,6 @@ namespace bench {
 
 namespace {
 
-constexpr size_t spare_bytes = size_t{128} << 20; // for the heap's own tables
 constexpr size_t expected_at_once = 64;
 constexpr uint32_t log_partitions = 2;
 
@@ -76,7 +75,7 @@ protected:
 
 private:
     size_t table_bytes() const { return settings_.words * sizeof(uint64_t); }
-    size_t limit_bytes() const { return table_bytes() + settings_.block_bytes + spare_bytes; }
+    size_t limit_bytes() const { return table_bytes() + settings_.block_bytes + heap_spare_bytes; }
 
     void create() {
         ty_heap_options options = TY_HEAP_OPTIONS_INIT;

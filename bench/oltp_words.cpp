@@ -51,7 +51,7 @@ struct word_case : oltp_case {
         if (shape.places == word_shape().places)
             peers.insert(peers.end(), {&taiyen_unhinted_oltp, &libitm_hinted_oltp, &mutex_hinted_oltp});
         if (threads == 1)
-            peers.push_back(&raw_oltp);
+            peers.insert(peers.end(), {&raw_oltp, &raw_huge_oltp});
         return peers;
     }
 

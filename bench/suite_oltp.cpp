@@ -13,12 +13,13 @@
 //
 // long-reader and long-writer: oltp_long.cpp. travel: oltp_travel.cpp.
 //
-// Why the comparison is fair: in memory all subjects do the same work on words that lie side by side, with huge pages
-// asked for. Every turn of a subject is a process of its own that makes the table or opens it, warms it up, measures,
-// and closes it in order; files are flushed then. taiyen's hint call asks for the words of a transaction ahead; others
-// have no such call, but a processor's instruction does the same: taiyen-unhinted goes without, libitm-hinted and
-// mutex-hinted have it. After each turn the words must add up to what all transactions together have added, and when a
-// file is opened again they must still: else the run fails; likewise the reservations of the travel agency.
+// Why the comparison is fair: in memory all subjects do the same work on words that lie side by side in one block of a
+// volatile heap, so all have pages of the same size; raw-huge tells what huge pages would make of it. Every turn of a
+// subject is a process of its own that makes the table or opens it, warms it up, measures, and closes it in order;
+// files are flushed then. taiyen's hint call asks for the words of a transaction ahead; others have no such call, but a
+// processor's instruction does the same: taiyen-unhinted goes without, libitm-hinted and mutex-hinted have it. After
+// each turn the words must add up to what all transactions together have added, and when a file is opened again they
+// must still: else the run fails; likewise the reservations of the travel agency.
 //
 // One of 31 transactions is timed by itself, so that clocks do not count. longest_ms is as exact as that: those between
 // two that are timed count as one.
@@ -144,7 +145,8 @@ void run(session &session) {
             subjects.push_back({kind->name, [&stage, &which, kind] { stage.run(*kind, *which); }});
         session.interleave(which->name, session.repetitions(turns), subjects);
     }
-    session.out().note("raw: plain memory, without transactions. hinted, and taiyen: the words are asked for ahead. "
+    session.out().note("raw: plain memory, without transactions; raw-huge: in huge pages. hinted, and taiyen: the "
+                       "words are asked for ahead. "
                        "one-writer: ty_begin on a heap that is not concurrent. records: 16 bytes a stored word, "
                        "address and value.");
     session.out().note("longest_ms of more threads than processors has the time that a thread waits for a processor. "
