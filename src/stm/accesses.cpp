@@ -223,6 +223,10 @@ bool transaction::unchanged(const void *word) {
     return lose(is_locked(version) ? conflict::locked : conflict::changed);
 }
 
+bool transaction::is_committed_to(const void *word) const {
+    return is_locked(domain_->stripe_of(word)->load(std::memory_order_acquire));
+}
+
 void transaction::let_alone_end() const {
     domain_->await_end_of(domain::ask_alone);
 }

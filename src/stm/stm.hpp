@@ -132,6 +132,8 @@ public:
     [[nodiscard]] bool touch(void *word);
     // And whether no other has committed to such a word since what this one sees. False: it is lost.
     [[nodiscard]] bool unchanged(const void *word);
+    // Whether another commits to it just now: it may still fail.
+    bool is_committed_to(const void *word) const;
     void *upper = nullptr; // of who stands above it
 
 private:

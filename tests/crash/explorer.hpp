@@ -38,10 +38,12 @@ struct mode {
     finding (*faulted_workload)(uint64_t seed, trace &on); // see faults.hpp
     // On the disk that a cut left: opens, goes on using the heap, closes it and opens it again.
     finding (*recover)(const trace &from, const cut &at, trace &recovery);
+    bool threads = false; // several at once: the same seed gives other events in each run
 };
 extern const mode snapshot_mode;
 extern const mode transactional_mode;
 extern const mode archive_mode;
+extern const mode concurrent_mode;
 
 // Cuts and recovers. `recovery` becomes the trace of all that.
 finding explore(const mode &of, const trace &from, const cut &at, trace &recovery, canary broken = canary::none);

@@ -75,7 +75,11 @@ int replay_one(const command &given) {
     for (canary one : {canary::flush, canary::durable_write, canary::undo_history, canary::older_files}) {
         options.broken = given.canary_text == canary_name(one) ? one : options.broken;
     }
-    return replay(*which, options).what != verdict::sound;
+    constexpr unsigned tries_of_threads = 200;
+    for (unsigned i = 0; i < (options.what->threads ? tries_of_threads : 1); ++i)
+        if (replay(*which, options).what != verdict::sound)
+            return 1;
+    return 0;
 }
 
 void add_mode(CLI::App &app, const mode &of, const char *what, command &given) {
@@ -84,7 +88,7 @@ void add_mode(CLI::App &app, const mode &of, const char *what, command &given) {
     sub->add_option("--seed", given.options.seed, "What the workloads and cuts are derived from")
         ->capture_default_str();
     sub->add_option("--jobs", given.options.jobs, "Worker processes")->capture_default_str()->check(CLI::Range(1, 64));
-    if (&of == &transactional_mode) {
+    if (&of == &transactional_mode || &of == &concurrent_mode) {
         sub->add_option("--partitions", log_partitions, "Of the logs")->check(CLI::Range(0, TY_LOG_PARTITIONS_MAX));
     }
     sub->add_flag("--faults", given.options.faults, "Operations of the disk fail; few cuts");
@@ -111,6 +115,7 @@ int main(int count, char **arguments) {
     command given;
     add_mode(app, snapshot_mode, "Snapshot heaps (and archive heaps that become such)", given);
     add_mode(app, transactional_mode, "Transactional heaps (and snapshot heaps that become such)", given);
+    add_mode(app, concurrent_mode, "Concurrent heaps, of several threads", given);
     add_mode(app, archive_mode, "Archive heaps", given);
     CLI11_PARSE(app, count, arguments);
     return given.state_text.empty() ? run_all(given) : replay_one(given);

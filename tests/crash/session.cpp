@@ -15,6 +15,10 @@ void *heap_base() {
     return reinterpret_cast<void *>((taiyen::os::persistent_zone().low / unit + 64) * unit);
 }
 
+constexpr uint64_t largest_limit = uint64_t{1} << 30;
+
+} // namespace
+
 ty_open_options options_for(const open_choice &choice, const ty_storage *storage) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.kind = choice.kind;
@@ -32,10 +36,6 @@ ty_open_options options_for(const open_choice &choice, const ty_storage *storage
         options.log_bytes += log_partitions * (TY_LOG_BYTES_MIN / 2);
     return options;
 }
-
-constexpr uint64_t largest_limit = uint64_t{1} << 30;
-
-} // namespace
 
 std::string difference(const content &found, const content &expected) {
     if (found.table != expected.table) {

@@ -35,6 +35,8 @@ struct open_choice {
     phase what = phase::open;
 };
 
+ty_open_options options_for(const open_choice &choice, const ty_storage *storage);
+
 class session {
 public:
     explicit session(trace &on, const ty_storage *storage = nullptr) // NULL: the trace's disk

@@ -74,6 +74,7 @@ struct trace {
     std::vector<call> unsafe; // while an archive heap was open: a cut may leave a mixture
     bool mixture = false;     // there was one from the beginning
     undo_choice undo;
+    std::shared_ptr<class commit_history> commits = {}; // of threads at once (concurrent_mode.cpp), in place of points
 
     uint64_t events() const { return taiyen::os::sim_event_count(disk.get()); }
     phase phase_at(uint64_t event) const;

@@ -8,9 +8,18 @@ namespace {
 
 constexpr size_t retired_at_once = 64; // blocks: to learn what can still be read costs some microseconds
 
-bool is_leaving(concurrent_heap &all, uint64_t word) {
-    os::lock_guard guard(all.leaving_lock);
-    return all.leaving.count() != 0 && all.leaving.find(word) != word_table::none;
+// Whether a commit that the transaction may see has freed the block. One that is under way notes the block while it has
+// its stripe locked, and may fail yet: that is a conflict, as is one that came later. Who is alone waits for its end.
+bool was_freed(ty_atomic_txn &txn, const void *block) {
+    concurrent_heap &all = *txn.all;
+    for (;; os::give_way()) {
+        os::lock_guard guard(all.leaving_lock); // nobody notes it between the two questions
+        if (all.leaving.count() == 0 || all.leaving.find(word_at(all, block)) == word_table::none ||
+            !txn.own->unchanged(block))
+            return false;
+        if (!txn.own->is_committed_to(block))
+            return true;
+    }
 }
 
 ty_status enter_leaving(concurrent_heap &all, uint64_t word) {
@@ -57,12 +66,10 @@ ty_status check_live(ty_atomic_txn &txn, const char *call, void *block, block_no
         uint64_t word = 0;
         if (!txn.own->load(block, &word, sizeof word))
             return txn.own->lost();
-        if (is_leaving(all, offset / 8)) { // or was, while another thread tried to commit that
-            if (!txn.own->unchanged(block))
-                return txn.own->lost();
-            if (is_leaving(all, offset / 8))
-                return freed_already(call, block);
-        }
+        if (was_freed(txn, block))
+            return freed_already(call, block);
+        if (txn.own->lost() != TY_OK)
+            return txn.own->lost();
     }
     return find_block(txn, call, block, found);
 }

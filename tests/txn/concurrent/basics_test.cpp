@@ -194,6 +194,39 @@ TEST_P(atomic_test, a_freed_block_stays_while_it_may_be_read) {
     EXPECT_GT(blocks, live_blocks());
 }
 
+// Threads free the same few blocks, and mostly fail to. None may be told that its block is freed already.
+TEST_P(atomic_test, threads_free_the_same_blocks) {
+    constexpr unsigned slots = 2, hot_words = 4;
+    uint64_t **places = nullptr, *hot = nullptr;
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+        places = static_cast<uint64_t **>(ty_atomic_alloc(txn, slots * sizeof *places));
+        hot = static_cast<uint64_t *>(ty_atomic_alloc(txn, hot_words * 64));
+        for (unsigned i = 0; i < slots; i++)
+            places[i] = static_cast<uint64_t *>(ty_atomic_alloc(txn, 64));
+        return ty_atomic_status(txn);
+    }));
+    in_threads(6, [&](unsigned number) {
+        dice random(number);
+        const ty_atomic_options options = async();
+        for (unsigned i = 0; i < 3000; i++)
+            EXPECT_OK(atomically(
+                heap_,
+                [&](ty_atomic_txn *txn) -> ty_status {
+                    uint64_t *&place = places[random.below(slots)];
+                    uint64_t *block = nullptr, seen = 0;
+                    RETURN_IF(load(txn, hot[random.below(hot_words) * 8], &seen)); // what fails the validation
+                    RETURN_IF(load(txn, place, &block));
+                    RETURN_IF(add_to(txn, hot[random.below(hot_words) * 8], 1));
+                    auto *made = static_cast<uint64_t *>(ty_atomic_alloc(txn, 64));
+                    if (made == nullptr)
+                        return ty_atomic_status(txn) != TY_OK ? ty_atomic_status(txn) : TY_E_MEMORY;
+                    RETURN_IF(store(txn, place, made));
+                    return ty_atomic_free(txn, block);
+                },
+                &options));
+    });
+}
+
 TEST_P(atomic_test, a_resize_keeps_the_content) {
     uint64_t *value = word(), *larger = nullptr;
     const uint64_t blocks = live_blocks();

@@ -1,0 +1,78 @@
+// What the threads of a run have committed: the words that each commit stored, the blocks that it made and freed, its
+// stamp, and from when on it must survive. From it follows what a heap may hold after a power cut.
+//
+// C1: What is found of the commits, but for those of TY_COMMIT_PARTITION, are all up to some stamp; and whatever of
+//     them is found comes with all that was stamped before.
+// C2: What was acknowledged before the cut is found.
+// C3: The words and blocks are those that the commits that are found give, done in the order of their stamps.
+#pragma once
+
+#include "session.hpp"
+
+namespace crash {
+
+inline constexpr unsigned threads_max = 4;
+inline constexpr const char *counters_root = "counters";
+
+// In the heap: each commit counts itself, so that the heap tells which ones it holds.
+struct alignas(64) commit_counters {
+    uint64_t ordinary;
+    uint64_t ordinary_rest[7];
+    uint64_t vouched; // those of TY_COMMIT_PARTITION
+    uint64_t vouched_words[7];
+};
+
+struct effects {
+    struct word {
+        uintptr_t address;
+        uint64_t value;
+    };
+    struct block {
+        uintptr_t address;
+        size_t bytes;
+    };
+    std::vector<word> stores;
+    std::vector<block> made;
+    std::vector<uintptr_t> freed;
+};
+
+struct recorded_commit {
+    uint64_t stamp = 0;
+    unsigned thread = 0;
+    bool vouched = false;
+    uint64_t ordinal = 0; // among those of its thread and sort; the first is 1
+    effects what = {};
+    uint64_t acknowledged = point::never; // by itself
+};
+
+class commit_history {
+public:
+    void add(recorded_commit commit) { commits_.push_back(std::move(commit)); }
+    // All up to the stamp are stable, as was told at that event.
+    void acknowledge(uint64_t stamp, uint64_t event) { told_.push_back({stamp, event}); }
+    // What all of it begins with, in an empty heap.
+    void begin(const effects &what, uint64_t event);
+    bool must_exist(uint64_t event) const;
+    uint64_t next_ordinal(unsigned thread, bool vouched) const;
+    uint64_t last_stamp() const;
+
+    // Holds what the heap has against C1 to C3 after a cut just before the event, and forgets the commits that are not
+    // there. settled: what is there now, no power cut takes.
+    finding match(ty_heap *heap, uint64_t event, bool settled);
+
+private:
+    struct told {
+        uint64_t stamp;
+        uint64_t event;
+    };
+    uint64_t stable_stamp(uint64_t event) const; // the greatest that was told by then; 0: none
+    finding choose(const commit_counters *counters, uint64_t event);
+    finding compare(ty_heap *heap) const;
+
+    effects beginning_;
+    uint64_t begun_ = point::never;
+    std::vector<recorded_commit> commits_;
+    std::vector<told> told_;
+};
+
+} // namespace crash
