@@ -24,19 +24,21 @@ public:
 
     lap run(double ns) override {
         long_ms_.clear();
-        std::atomic<size_t> done = 0, done_among_others = 0;
+        std::atomic<size_t> done = 0, done_among_others = 0, long_at_work = 1;
         auto long_ones = [&](const std::atomic<size_t> &at_work) {
+            leaving leaves(long_at_work);
             do {
                 stopwatch watch;
                 transact();
                 long_ms_.push_back(watch.ms());
-                done++;
-                if (at_work == short_threads)
+                if (at_work == short_threads) // asked first: they may end as soon as one is done
                     done_among_others++;
+                done++;
             } while (at_work > 0);
         };
-        lap lap = run_workers(short_workers_, ns, true, long_ones,
-                              [&done](const stopwatch &watch) { return done > 0 || watch.ns() > patience_ns; });
+        lap lap = run_workers(short_workers_, ns, true, long_ones, [&](const stopwatch &watch) {
+            return done > 0 || long_at_work == 0 || watch.ns() > patience_ns;
+        });
         if (done_among_others == 0)
             throw std::runtime_error("a long transaction did not get through among short ones");
         return lap;
