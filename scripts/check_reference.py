@@ -48,7 +48,7 @@ def main(reference, headers="include/taiyen"):
             problems += [f"{path}: {name} is not in the reference" for name in DECLARED.findall(header.read())
                          if name not in names]
     for part in ("heap", "heap_view", "transaction", "allocator", "undo_view", "undo_transaction", "atomic_txn", "ref",
-                 "var"):
+                 "var", "hash_map", "ordered_map", "queue", "counter"):
         if not any(name.startswith(f"taiyen::v0::{part}::") for name in names):
             problems.append(f"taiyen::{part} is not in the reference")
     for problem in sorted(problems):

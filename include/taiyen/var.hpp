@@ -21,7 +21,7 @@ namespace detail {
 
 // A callable on the heap that an object lies in: in the thread's transaction there, or in one of its own.
 template <class Function>
-decltype(auto) in_transaction(const void *object, Function &&function) {
+decltype(auto) in_transaction(const void *object, Function &&function, const atomic_options &options = {}) {
     ty_heap *heap = ty_heap_of(object);
     if (!heap) {
         ty_error_set(TY_E_ARGUMENT, 0, "use an object in a transaction: it lies in no open heap", nullptr, UINT64_MAX,
@@ -34,7 +34,26 @@ decltype(auto) in_transaction(const void *object, Function &&function) {
         own.run(txn);
         return own.take();
     }
-    return heap_view(heap).atomically(function);
+    return heap_view(heap).atomically(function, options);
+}
+
+// The same, of one that stores nothing.
+template <class Function>
+decltype(auto) in_reader(const void *object, Function &&function) {
+    atomic_options options;
+    options.reads_only = true;
+    return in_transaction(object, function, options);
+}
+
+// Whether a walk goes on: a function that returns nothing says so.
+template <class Function, class... Arguments>
+bool call_on(Function &function, const Arguments &...arguments) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Function &, const Arguments &...>>) {
+        function(arguments...);
+        return true;
+    } else {
+        return function(arguments...);
+    }
 }
 
 } // namespace detail
@@ -57,7 +76,7 @@ public:
 
     // The value.
     T load() const {
-        return detail::in_transaction(this, [this](atomic_txn &txn) { return txn[*this].load(); });
+        return detail::in_reader(this, [this](atomic_txn &txn) { return txn[*this].load(); });
     }
     // Stores it.
     void store(const T &value) {

@@ -1,0 +1,300 @@
+// Taiyen in C++: a hash map in a concurrent heap, header-only, C++17 and later.
+//
+// Purpose: values by their keys, for many threads. It grows where it is full, a few entries at a time, so nobody waits
+// for all of it to move. Made by txn.make or txn.root, or a member of an object that is.
+//
+// Vocabulary: a slot has a list of entries, or leads to a table of slots below it. The next bits of a key's hash say
+// which slot of a table is the key's.
+//
+// Guarantees: each call is part of the transaction that it is given; those without one are part of the thread's
+// transaction on the map's heap, or one of their own. Failures throw, as in concurrent.hpp, and leave the map whole.
+// Keys and values are trivially copyable. Hashes are kept: a hash function must give the same in each run and version
+// of the program. An entry does not move as long as it is there. Destroy a map when it is empty: clear().
+//
+// Cost: 2 KB, a block for each entry, and some 60 bytes an entry for tables at most. Transactions conflict where they
+// change the same list, of 8 entries at most (but those whose hashes are all the same), and where one asks for the
+// size.
+#ifndef TAIYEN_HASH_MAP_HPP
+#define TAIYEN_HASH_MAP_HPP
+
+#include "counter.hpp"
+
+#if defined(__cpp_exceptions)
+
+namespace taiyen {
+inline namespace v0 {
+
+// Of keys that are equal if their bytes are: hashes of the bytes.
+template <class Key>
+struct byte_hash {
+    static_assert(std::has_unique_object_representations_v<Key>,
+                  "equal keys may have different bytes: give the map a hash function, and when keys are equal");
+    // The same in each run and version.
+    std::uint64_t operator()(const Key &key) const noexcept {
+        const auto *bytes = reinterpret_cast<const unsigned char *>(std::addressof(key));
+        std::uint64_t mixed = sizeof key;
+        for (std::size_t at = 0; at < sizeof key; at += 8) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, bytes + at, sizeof key - at < 8 ? sizeof key - at : 8);
+            mixed = (mixed ^ word) * 0x9e3779b97f4a7c15;
+            mixed ^= mixed >> 32;
+        }
+        return mixed ^ mixed >> 17;
+    }
+};
+// And whether they are.
+template <class Key>
+struct byte_equal {
+    // As bytes.
+    bool operator()(const Key &a, const Key &b) const noexcept {
+        return std::memcmp(std::addressof(a), std::addressof(b), sizeof a) == 0;
+    }
+};
+
+// Values by their keys, in no order.
+template <class Key, class Value, class Hash = byte_hash<Key>, class Equal = byte_equal<Key>>
+class hash_map {
+public:
+    static_assert(std::is_trivially_copyable_v<Key> && std::is_trivially_copyable_v<Value>,
+                  "keys and values are kept as bytes");
+
+    // Empty.
+    hash_map() = default;
+    // Not copied: it is of its place in the heap.
+    hash_map(const hash_map &) = delete;
+    // Not assigned, either.
+    hash_map &operator=(const hash_map &) = delete;
+
+    // Where the key's value is, for txn[*value]; NULL if there is none.
+    Value *find(atomic_txn &txn, const Key &key) {
+        const std::uint64_t hash = Hash()(key);
+        unsigned used = 0;
+        entry *found = look(txn, slot_of(txn, hash, &used), hash, key).found;
+        return found ? std::addressof(found->value) : nullptr;
+    }
+    // The same, made with a first value where there is none.
+    Value &find_or_make(atomic_txn &txn, const Key &key, const Value &first = Value()) {
+        bool made = false;
+        return reach(txn, key, first, &made)->value;
+    }
+    // The key's value, if there is one.
+    std::optional<Value> get(atomic_txn &txn, const Key &key) const {
+        const Value *value = const_cast<hash_map *>(this)->find(txn, key);
+        return value ? std::optional<Value>(txn[*value].load()) : std::nullopt;
+    }
+    // The same.
+    std::optional<Value> get(const Key &key) const {
+        return detail::in_reader(this, [&](atomic_txn &txn) { return get(txn, key); });
+    }
+    // Gives the key this value. Whether it is a new one.
+    bool put(atomic_txn &txn, const Key &key, const Value &value) {
+        bool made = false;
+        entry *there = reach(txn, key, value, &made);
+        if (!made)
+            txn[there->value] = value;
+        return made;
+    }
+    // The same.
+    bool put(const Key &key, const Value &value) {
+        return detail::in_transaction(this, [&](atomic_txn &txn) { return put(txn, key, value); });
+    }
+    // Gives the key this value if it has none. Whether it had none.
+    bool insert(atomic_txn &txn, const Key &key, const Value &value) {
+        bool made = false;
+        reach(txn, key, value, &made);
+        return made;
+    }
+    // The same.
+    bool insert(const Key &key, const Value &value) {
+        return detail::in_transaction(this, [&](atomic_txn &txn) { return insert(txn, key, value); });
+    }
+    // Takes the key and its value away. Whether it was there.
+    bool erase(atomic_txn &txn, const Key &key) {
+        const std::uint64_t hash = Hash()(key);
+        unsigned used = 0;
+        const place there = look(txn, slot_of(txn, hash, &used), hash, key);
+        if (!there.found)
+            return false;
+        entry *next = txn[there.found->next];
+        txn.free(there.found); // what may fail comes before what is stored
+        txn[*there.link] = next;
+        count_.add(txn, -1);
+        free_empty_tables(txn, hash);
+        return true;
+    }
+    // The same.
+    bool erase(const Key &key) {
+        return detail::in_transaction(this, [&](atomic_txn &txn) { return erase(txn, key); });
+    }
+
+    // How many keys there are.
+    std::uint64_t size(atomic_txn &txn) const { return static_cast<std::uint64_t>(count_.read(txn)); }
+    // The same.
+    std::uint64_t size() const { return static_cast<std::uint64_t>(count_.read()); }
+    // Calls the function with each key and value (const Key &, const Value &) until it returns false; it may also
+    // return nothing. It may erase the key that it is given; nothing else of the map is to change meanwhile.
+    template <class Function>
+    void each(atomic_txn &txn, Function &&function) const {
+        for (const slot &top : top_)
+            if (!each_of(txn, top, function))
+                return;
+    }
+    // The same. What the function did is not taken back if there is a conflict; it is then called for all again.
+    template <class Function>
+    void each(Function &&function) const {
+        detail::in_reader(this, [&](atomic_txn &txn) { each(txn, function); });
+    }
+    // Takes all away.
+    void clear(atomic_txn &txn) {
+        for (slot &top : top_)
+            clear_slot(txn, top);
+    }
+    // The same.
+    void clear() {
+        detail::in_transaction(this, [this](atomic_txn &txn) { clear(txn); });
+    }
+
+private:
+    static constexpr unsigned list_max = 8; // entries
+    static constexpr unsigned top_bits = 6; // of the hash
+    static constexpr unsigned table_bits = 4;
+
+    struct entry {
+        entry *next;
+        std::uint64_t hash;
+        Key key;
+        Value value;
+    };
+    struct table;
+    struct slot { // one of the two is NULL
+        entry *entries;
+        table *below;
+    };
+    struct table {
+        slot slots[1 << table_bits];
+    };
+    struct place {
+        entry *found;    // or NULL
+        entry **link;    // what leads to it
+        unsigned length; // of the list, where it is not found
+    };
+
+    static slot &slot_in(table *of, std::uint64_t hash, unsigned used) noexcept {
+        return of->slots[hash >> used & ((1 << table_bits) - 1)];
+    }
+    // used: so many bits of the hash have led there.
+    slot &slot_of(atomic_txn &txn, std::uint64_t hash, unsigned *used) {
+        slot *at = &top_[hash & ((1 << top_bits) - 1)];
+        *used = top_bits;
+        while (table *below = txn[at->below]) {
+            at = &slot_in(below, hash, *used);
+            *used += table_bits;
+        }
+        return *at;
+    }
+    static place look(atomic_txn &txn, slot &in, std::uint64_t hash, const Key &key) {
+        place there{nullptr, &in.entries, 0};
+        while (entry *each = txn[*there.link]) {
+            if (txn[each->hash] == hash && Equal()(txn[each->key].load(), key)) {
+                there.found = each;
+                break;
+            }
+            there.link = &each->next;
+            there.length++;
+        }
+        return there;
+    }
+    // The key's entry; where there is none, one is made.
+    entry *reach(atomic_txn &txn, const Key &key, const Value &first, bool *made) {
+        const std::uint64_t hash = Hash()(key);
+        unsigned used = 0;
+        slot *in = &slot_of(txn, hash, &used);
+        for (;;) {
+            const place there = look(txn, *in, hash, key);
+            if (there.found)
+                return there.found;
+            if (there.length < list_max || used + table_bits > 64)
+                break;
+            in = &slot_in(split(txn, *in, used), hash, used);
+            used += table_bits;
+        }
+        entry *own = txn.make<entry>(txn[in->entries].load(), hash, key, first);
+        txn[in->entries] = own;
+        count_.add(txn, 1);
+        *made = true;
+        return own;
+    }
+    // The entries of a slot go to a table below it. That is this transaction's until the commit.
+    static table *split(atomic_txn &txn, slot &full, unsigned used) {
+        table *below = txn.make<table>();
+        for (entry *each = txn[full.entries]; each;) {
+            entry *next = txn[each->next];
+            slot &to = slot_in(below, txn[each->hash], used);
+            txn[each->next] = to.entries;
+            to.entries = each;
+            each = next;
+        }
+        txn[full.entries] = nullptr;
+        txn[full.below] = below;
+        return below;
+    }
+    // On the way of the hash, from the last one up.
+    void free_empty_tables(atomic_txn &txn, std::uint64_t hash) {
+        slot *way[(64 - top_bits) / table_bits + 2];
+        unsigned depth = 0, used = top_bits;
+        slot *at = &top_[hash & ((1 << top_bits) - 1)];
+        while (table *below = txn[at->below]) {
+            way[depth++] = at;
+            at = &slot_in(below, hash, used);
+            used += table_bits;
+        }
+        while (depth-- != 0 && is_empty(txn, *at)) {
+            at = way[depth];
+            table *below = txn[at->below];
+            for (const slot &each : below->slots)
+                if (!is_empty(txn, each))
+                    return;
+            txn.free(below);
+            txn[at->below] = nullptr;
+        }
+    }
+    static bool is_empty(atomic_txn &txn, const slot &looked_at) {
+        return !txn[looked_at.entries] && !txn[looked_at.below];
+    }
+    template <class Function>
+    static bool each_of(atomic_txn &txn, const slot &of, Function &function) {
+        if (const table *below = txn[of.below]) {
+            for (const slot &each : below->slots)
+                if (!each_of(txn, each, function))
+                    return false;
+            return true;
+        }
+        for (const entry *each = txn[of.entries]; each; each = txn[each->next])
+            if (!detail::call_on(function, txn[each->key].load(), txn[each->value].load()))
+                return false;
+        return true;
+    }
+    void clear_slot(atomic_txn &txn, slot &of) {
+        if (table *below = txn[of.below]) {
+            for (slot &each : below->slots)
+                clear_slot(txn, each);
+            txn.free(below);
+            txn[of.below] = nullptr;
+        }
+        while (entry *first = txn[of.entries]) {
+            entry *next = txn[first->next];
+            txn.free(first);
+            txn[of.entries] = next;
+            count_.add(txn, -1);
+        }
+    }
+
+    slot top_[1 << top_bits] = {};
+    counter count_;
+};
+
+} // namespace v0
+} // namespace taiyen
+
+#endif
+#endif

@@ -1,0 +1,125 @@
+// Taiyen in C++: a queue in a concurrent heap, header-only, C++17 and later.
+//
+// Purpose: values that some threads push and others pop, first in, first out; who pops may wait. A value that was
+// popped is back where it was if the transaction is rolled back. Made by txn.make or txn.root, or a member of an object
+// that is.
+//
+// Guarantees: each call is part of the transaction that it is given; those without one are part of the thread's
+// transaction on the queue's heap, or one of their own. Failures throw, as in concurrent.hpp, and leave the queue
+// whole. Values are trivially copyable. Destroy a queue when it is empty: clear().
+//
+// Cost: a block for each value. Who pushes and who pops conflict where the queue is (nearly) empty alone.
+#ifndef TAIYEN_QUEUE_HPP
+#define TAIYEN_QUEUE_HPP
+
+#include "concurrent.hpp"
+
+#if defined(__cpp_exceptions)
+
+namespace taiyen {
+inline namespace v0 {
+
+// First in, first out.
+template <class T>
+class queue {
+public:
+    static_assert(std::is_trivially_copyable_v<T>, "values are kept as bytes");
+
+    // Empty.
+    queue() = default;
+    // Not copied: it is of its place in the heap.
+    queue(const queue &) = delete;
+    // Not assigned, either.
+    queue &operator=(const queue &) = delete;
+
+    // Puts a value behind all others.
+    void push(atomic_txn &txn, const T &value) {
+        item *made = txn.make<item>(value, nullptr);
+        if (item *last = txn[back_.last])
+            txn[last->next] = made;
+        else
+            txn[front_.first] = made;
+        txn[back_.last] = made;
+        ++txn[back_.pushed];
+    }
+    // The same.
+    void push(const T &value) {
+        detail::in_transaction(this, [&](atomic_txn &txn) { push(txn, value); });
+    }
+    // Takes the first value, if there is one.
+    std::optional<T> try_pop(atomic_txn &txn) {
+        item *first = txn[front_.first];
+        if (!first)
+            return std::nullopt;
+        std::optional<T> value(txn[first->value].load());
+        item *next = txn[first->next];
+        txn.free(first); // what may fail comes before what is stored
+        txn[front_.first] = next;
+        if (!next)
+            txn[back_.last] = nullptr;
+        ++txn[front_.popped];
+        return value;
+    }
+    // The same.
+    std::optional<T> try_pop() {
+        return detail::in_transaction(this, [this](atomic_txn &txn) { return try_pop(txn); });
+    }
+    // Takes the first value; waits for one.
+    T pop(atomic_txn &txn) {
+        std::optional<T> value = try_pop(txn);
+        if (!value)
+            txn.wait();
+        return *value;
+    }
+    // The same.
+    T pop() {
+        return detail::in_transaction(this, [this](atomic_txn &txn) { return pop(txn); });
+    }
+    // The first value, which stays.
+    std::optional<T> front(atomic_txn &txn) const {
+        const item *first = txn[front_.first];
+        return first ? std::optional<T>(txn[first->value].load()) : std::nullopt;
+    }
+    // The same.
+    std::optional<T> front() const {
+        return detail::in_reader(this, [this](atomic_txn &txn) { return front(txn); });
+    }
+    // How many values there are.
+    std::uint64_t size(atomic_txn &txn) const { return txn[back_.pushed] - txn[front_.popped]; }
+    // The same.
+    std::uint64_t size() const {
+        return detail::in_reader(this, [this](atomic_txn &txn) { return size(txn); });
+    }
+    // Takes all values.
+    void clear(atomic_txn &txn) {
+        while (try_pop(txn)) {
+        }
+    }
+    // The same.
+    void clear() {
+        detail::in_transaction(this, [this](atomic_txn &txn) { clear(txn); });
+    }
+
+private:
+    struct item {
+        T value;
+        item *next;
+    };
+    // Apart, as different threads change them.
+    struct alignas(64) front_end {
+        item *first = nullptr;
+        std::uint64_t popped = 0;
+    };
+    struct alignas(64) back_end {
+        item *last = nullptr;
+        std::uint64_t pushed = 0;
+    };
+    front_end front_;
+    back_end back_;
+};
+
+} // namespace v0
+} // namespace taiyen
+
+#endif
+#endif
