@@ -23,9 +23,9 @@ inline void check(ty_status status) {
 // ever becomes durable, and no code has to clean up structures after a failure.
 class heap_file {
 public:
-    explicit heap_file(const std::string &path, ty_open_mode mode = TY_OPEN_EXISTING) {
-        ty_open_options options = TY_OPEN_OPTIONS_INIT;
-        options.mode = mode;
+    explicit heap_file(const std::string &path, ty_open_mode mode = TY_OPEN_EXISTING)
+        : heap_file(path, options_of(mode)) {}
+    heap_file(const std::string &path, const ty_open_options &options) {
         check(ty_open(path.c_str(), &options, &heap_, &report_));
     }
     ~heap_file() {
@@ -45,6 +45,11 @@ public:
     const ty_report &report() const { return report_; }
 
 private:
+    static ty_open_options options_of(ty_open_mode mode) {
+        ty_open_options options = TY_OPEN_OPTIONS_INIT;
+        options.mode = mode;
+        return options;
+    }
     ty_heap *heap_ = nullptr;
     ty_report report_{};
 };

@@ -14,10 +14,18 @@ using demo::child_process;
 struct told {
     uint64_t posted = 0; // highest acknowledged numbers
     uint64_t settled = 0;
+    std::vector<uint64_t> done; // by teller
     uint64_t acknowledged = 0;
     bool wrong_sum = false;
 
     void note(const message &words) {
+        if (words.what == message::kind::transferred) {
+            done.resize(std::max<size_t>(done.size(), words.teller + 1));
+            uint64_t &last = done[words.teller];
+            acknowledged += last != 0 ? words.number - last : 1;
+            last = words.number;
+        }
+
         if (words.what == message::kind::posted)
             posted = std::max(posted, words.number);
         else if (words.what == message::kind::settled)
@@ -38,31 +46,48 @@ void let_work_and_kill(const kill_plan &plan, unsigned round, told &record) {
     double delay_ms = demo::random_ms(random, early ? most_open_ms : most_work_ms);
     message::kind starts_clock = early ? message::kind::started : message::kind::opened;
 
-    child_process worker(
-        {"--seed", std::to_string(random() >> 8), "--heap", plan.heap_path, "--threads", std::to_string(plan.threads)});
+    std::vector<std::string> arguments = {"--seed",    std::to_string(random() >> 8), "--heap", plan.heap_path,
+                                          "--threads", std::to_string(plan.threads)};
+    if (plan.branch)
+        arguments.push_back("--tellers");
+    child_process worker(arguments);
     demo::listen_and_kill<message>(worker, "worker", delay_ms, [&](const message &words) {
         record.note(words);
         return words.what == starts_clock;
     });
 }
 
-// Opens what the dead worker left and checks everything. The text says what is not as it must be; empty: all is.
-std::string prove(const kill_plan &plan, const told &record, kill_result &result) {
-    demo::stopwatch clock;
-    demo::heap_file heap(plan.heap_path);
-    result.open_ms.push_back(clock.ms());
-    result.replayed += heap.report().replayed_transactions;
-    result.with_replay += heap.report().replayed_transactions > 0;
-
-    if (std::string problem = demo::problem_of(heap.get()); !problem.empty())
+std::string prove_branch(ty_heap *heap, const told &record, kill_result &result) {
+    const auto *b = static_cast<const branch *>(ty_root(heap, "branch"));
+    if (b == nullptr)
+        return "the root \"branch\" is gone";
+    uint64_t blocks = 0;
+    if (std::string problem = audit(b, &blocks); !problem.empty())
         return problem;
-    const auto *b = static_cast<const bank *>(ty_root(heap.get(), "bank"));
+    if (uint64_t live = demo::live_blocks_of(heap); live < blocks)
+        return "the heap has " + std::to_string(live) + " live blocks, the branch consists of " +
+               std::to_string(blocks);
+    if (record.wrong_sum)
+        return "a reader saw half a transaction";
+    result.transfers = 0;
+    for (size_t t = 0; t < b->teller_count; ++t) {
+        const uint64_t acknowledged = t < record.done.size() ? record.done[t] : 0;
+        if (b->tellers[t].done < acknowledged)
+            return "transfer " + std::to_string(acknowledged) + " of teller " + std::to_string(t) +
+                   " was acknowledged, and the last one is " + std::to_string(b->tellers[t].done);
+        result.transfers += b->tellers[t].done;
+    }
+    return {};
+}
+
+std::string prove_bank(ty_heap *heap, const told &record, kill_result &result) {
+    const auto *b = static_cast<const bank *>(ty_root(heap, "bank"));
     if (b == nullptr)
         return "the root \"bank\" is gone";
     uint64_t blocks = 0;
     if (std::string problem = audit(b, &blocks); !problem.empty())
         return problem;
-    if (uint64_t live = demo::live_blocks_of(heap.get()); live != blocks)
+    if (uint64_t live = demo::live_blocks_of(heap); live != blocks)
         return "the heap has " + std::to_string(live) + " live blocks, the bank consists of " + std::to_string(blocks);
     if (record.wrong_sum)
         return "a reader saw half a transaction";
@@ -76,6 +101,30 @@ std::string prove(const kill_plan &plan, const told &record, kill_result &result
     return {};
 }
 
+// Opens what the dead worker left and checks everything. The text says what is not as it must be; empty: all is.
+std::string prove(const kill_plan &plan, const told &record, kill_result &result) {
+    demo::stopwatch clock;
+    demo::heap_file heap(plan.heap_path);
+    result.open_ms.push_back(clock.ms());
+    result.replayed += heap.report().replayed_transactions;
+    result.with_replay += heap.report().replayed_transactions > 0;
+    if (std::string problem = demo::problem_of(heap.get()); !problem.empty())
+        return problem;
+    return plan.branch ? prove_branch(heap.get(), record, result) : prove_bank(heap.get(), record, result);
+}
+
+// The library has lists of its own in a heap that threads were killed in; a heap that was closed in order has none.
+std::string prove_nothing_left(const kill_plan &plan) {
+    demo::heap_file(plan.heap_path).close();
+    demo::heap_file heap(plan.heap_path);
+    uint64_t blocks = 0;
+    audit(static_cast<const branch *>(ty_root(heap.get(), "branch")), &blocks);
+    if (uint64_t live = demo::live_blocks_of(heap.get()); live != blocks)
+        return "the heap has " + std::to_string(live) + " live blocks, the branch consists of " +
+               std::to_string(blocks);
+    return {};
+}
+
 } // namespace
 
 kill_result run_kill_rounds(const kill_plan &plan, const std::function<void(const kill_result &)> &progress) {
@@ -86,6 +135,8 @@ kill_result run_kill_rounds(const kill_plan &plan, const std::function<void(cons
         ++result.rounds;
         result.acknowledged += record.acknowledged;
         std::string problem = prove(plan, record, result);
+        if (problem.empty() && plan.branch && round + 1 == plan.rounds)
+            problem = prove_nothing_left(plan);
         if (!problem.empty()) {
             result.failure =
                 "round " + std::to_string(round) + " of seed " + std::to_string(plan.seed) + ": " + problem;

@@ -1,4 +1,4 @@
-// The proof: a worker is killed at a random moment, the bank opened again, and audited.
+// The proof: a worker is killed at a random moment, the bank, or the branch, opened again, and audited.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,17 @@ struct kill_plan {
     unsigned rounds;
     unsigned threads;
     uint64_t seed;
+    bool branch; // tellers of a branch, in place of clerks of the bank
 };
 
 struct kill_result {
     unsigned rounds = 0;
     unsigned proven = 0;
-    uint64_t acknowledged = 0; // orders posted or settled, as the workers told
+    uint64_t acknowledged = 0; // orders posted or settled, or transfers, as the workers told
     uint64_t posted = 0;       // in the bank in the end
     uint64_t settled = 0;
     uint64_t refused = 0;
+    uint64_t transfers = 0;   // of all tellers of the branch
     uint64_t replayed = 0;    // transactions, from the log, in all opens
     unsigned with_replay = 0; // opens that found any
     std::vector<double> open_ms;

@@ -1,5 +1,6 @@
-// ledger-demo: a bank and a durable message queue in one transactional heap, used by many threads and killed again and
-// again. Start reading at ledger.hpp for how a program keeps its structures in such a heap.
+// ledger-demo: a bank and a durable message queue in one transactional heap, and a branch of it in a concurrent one,
+// used by many threads and killed again and again. Start reading at ledger.hpp for how a program keeps its structures
+// in such a heap, and at branch.hpp for how many threads write to one at once.
 #include "child_process.hpp"
 #include "folder.hpp"
 #include "heap_file.hpp"
@@ -7,8 +8,10 @@
 #include "stopwatch.hpp"
 #include "worker.hpp"
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 namespace {
@@ -39,10 +42,19 @@ void found_bank(const std::string &path) {
                 demo::with_commas(accounts).c_str(), demo::shown(path).c_str());
 }
 
-// Clerks at work for a while, and what they got done.
-void measure(const demo_plan &plan, const std::string &path, unsigned threads) {
-    demo::heap_file heap(path);
-    auto *b = static_cast<ledger::bank *>(ty_root(heap.get(), "bank"));
+void found_branch(const std::string &path, unsigned tellers) {
+    constexpr uint64_t accounts = 10000;
+    constexpr int64_t opening_cents = 10000;
+    demo::heap_file heap(path, ledger::options_of_branch());
+    ledger::found_branch(heap.get(), accounts, opening_cents, tellers);
+    heap.close();
+    std::printf("A branch with %s accounts and %u tellers, who all write at once, in %s\n",
+                demo::with_commas(accounts).c_str(), tellers, demo::shown(path).c_str());
+}
+
+// Workers of any sort, each in a thread of its own, for a while: how many transactions they made in a second.
+template <class Make>
+uint64_t per_second(const demo_plan &plan, unsigned threads, Make &&make) {
     std::vector<uint64_t> commits(threads);
     std::exception_ptr thrown;
     std::mutex thrown_lock;
@@ -51,7 +63,7 @@ void measure(const demo_plan &plan, const std::string &path, unsigned threads) {
     for (unsigned i = 0; i < threads; ++i)
         running.emplace_back([&, i] {
             try {
-                ledger::clerk worker(heap.get(), b, plan.seed + i, -1);
+                auto worker = make(i);
                 while (clock.ms() < plan.seconds * 1e3)
                     worker.work();
                 commits[i] = worker.commits();
@@ -68,46 +80,98 @@ void measure(const demo_plan &plan, const std::string &path, unsigned threads) {
     uint64_t all = 0;
     for (uint64_t count : commits)
         all += count;
+    return static_cast<uint64_t>(static_cast<double>(all) / seconds);
+}
+
+double share(uint64_t part, uint64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(whole, 1));
+}
+
+void measure_clerks(const demo_plan &plan, const std::string &path, unsigned threads) {
+    demo::heap_file heap(path);
+    auto *b = static_cast<ledger::bank *>(ty_root(heap.get(), "bank"));
+    const uint64_t speed =
+        per_second(plan, threads, [&](unsigned i) { return ledger::clerk(heap.get(), b, plan.seed + i, -1); });
     ty_txn_stats stats{};
     stats.struct_size = sizeof stats;
     check(ty_get_txn_stats(heap.get(), &stats));
     std::printf("  %2u threads: %8s transactions/s, %.0f bytes of log each, %.1f of them to a disk write\n", threads,
-                demo::with_commas(static_cast<uint64_t>(static_cast<double>(all) / seconds)).c_str(),
-                static_cast<double>(stats.record_bytes) /
-                    static_cast<double>(std::max<uint64_t>(stats.transactions, 1)),
-                static_cast<double>(stats.transactions) / static_cast<double>(std::max<uint64_t>(stats.log_frames, 1)));
+                demo::with_commas(speed).c_str(), share(stats.record_bytes, stats.transactions),
+                share(stats.transactions, stats.log_frames));
     heap.close();
 }
 
-bool run_demo(const demo_plan &plan) {
+void measure_tellers(const demo_plan &plan, const std::string &path, unsigned threads) {
+    demo::heap_file heap(path, ledger::options_of_branch());
+    auto *b = static_cast<ledger::branch *>(ty_root(heap.get(), "branch"));
+    const uint64_t speed =
+        per_second(plan, threads, [&](unsigned i) { return ledger::transfers(heap.get(), b, i, plan.seed + i, -1); });
+    ty_atomic_stats stats{};
+    stats.struct_size = sizeof stats;
+    check(ty_get_atomic_stats(heap.get(), &stats));
+    const uint64_t conflicts = stats.conflicts_locked + stats.conflicts_changed + stats.conflicts_alone;
+    std::printf("  %2u tellers: %8s transactions/s, %.0f bytes of log each, %.4f conflicts\n", threads,
+                demo::with_commas(speed).c_str(), share(stats.record_bytes, stats.records),
+                share(conflicts, stats.commits));
+    heap.close();
+}
+
+// Kills workers again and again; false: something was not proven.
+bool prove_by_kills(const demo_plan &plan, const std::string &path, bool branch) {
+    const char *what = branch ? "transfers" : "orders";
+    ledger::kill_result kills = ledger::run_kill_rounds(
+        {path, plan.rounds, plan.threads, plan.seed, branch}, [&](const ledger::kill_result &so_far) {
+            if (so_far.rounds % std::max(plan.rounds / 5, 1u) == 0)
+                std::printf("  %4u kills, %s %s acknowledged: none lost%s\n", so_far.rounds,
+                            demo::with_commas(so_far.acknowledged).c_str(), what, branch ? "" : ", none done twice");
+        });
+    if (!kills.failure.empty()) {
+        std::printf("\nNOT PROVEN: %s. The files stay as they are.\n", kills.failure.c_str());
+        return false;
+    }
+    if (plan.rounds == 0)
+        return true;
+    std::printf("  opened in %.2f ms (median); %u of %u opens found transactions in the log, %s in all\n",
+                demo::median(kills.open_ms), kills.with_replay, kills.rounds,
+                demo::with_commas(kills.replayed).c_str());
+    if (branch)
+        std::printf("  %s transfers\n"
+                    "All proven: %u kills; every acknowledged transfer is there, and not a cent is missing.\n",
+                    demo::with_commas(kills.transfers).c_str(), kills.proven);
+    else
+        std::printf("  %s orders posted, %s settled, %s of these refused for want of money\n"
+                    "All proven: %u kills; every acknowledged order is there once, and not a cent is missing.\n",
+                    demo::with_commas(kills.posted).c_str(), demo::with_commas(kills.settled).c_str(),
+                    demo::with_commas(kills.refused).c_str(), kills.proven);
+    return true;
+}
+
+bool run_bank(const demo_plan &plan) {
     std::string path = (plan.folder / "ledger.ty").string();
     demo::prepare_folder(plan.folder, path, {"", "-journal", "-log"});
     found_bank(path);
     if (plan.seconds > 0) {
         std::printf("Orders posted and settled, each a transaction, three of four durable before they return\n");
         for (unsigned threads : {1u, 4u, 16u})
-            measure(plan, path, threads);
+            measure_clerks(plan, path, threads);
     }
     std::printf("A process in which %u threads do that and one reads all balances, killed %u times (seed %llu)\n",
                 plan.threads, plan.rounds, static_cast<unsigned long long>(plan.seed));
-    ledger::kill_result kills = ledger::run_kill_rounds(
-        {path, plan.rounds, plan.threads, plan.seed}, [&plan](const ledger::kill_result &so_far) {
-            if (so_far.rounds % std::max(plan.rounds / 5, 1u) == 0)
-                std::printf("  %4u kills, %s orders acknowledged: none lost, none done twice\n", so_far.rounds,
-                            demo::with_commas(so_far.acknowledged).c_str());
-        });
-    if (!kills.failure.empty()) {
-        std::printf("\nNOT PROVEN: %s. The files stay as they are.\n", kills.failure.c_str());
-        return false;
+    return prove_by_kills(plan, path, false);
+}
+
+bool run_branch(const demo_plan &plan) {
+    std::string path = (plan.folder / "branch.ty").string();
+    demo::prepare_folder(plan.folder, path, {"", "-journal", "-log"});
+    found_branch(path, std::max(plan.threads, 16u));
+    if (plan.seconds > 0) {
+        std::printf("Transfers, each a transaction, one of sixteen durable before it returns\n");
+        for (unsigned threads : {1u, 4u, 16u})
+            measure_tellers(plan, path, threads);
     }
-    if (plan.rounds > 0)
-        std::printf("  opened in %.2f ms (median); %u of %u opens found transactions in the log, %s in all\n"
-                    "  %s orders posted, %s settled, %s of these refused for want of money\n"
-                    "All proven: %u kills; every acknowledged order is there once, and not a cent is missing.\n",
-                    demo::median(kills.open_ms), kills.with_replay, kills.rounds,
-                    demo::with_commas(kills.replayed).c_str(), demo::with_commas(kills.posted).c_str(),
-                    demo::with_commas(kills.settled).c_str(), demo::with_commas(kills.refused).c_str(), kills.proven);
-    return true;
+    std::printf("A process in which %u tellers do that and one thread sums all balances, killed %u times (seed %llu)\n",
+                plan.threads, plan.rounds, static_cast<unsigned long long>(plan.seed));
+    return prove_by_kills(plan, path, true);
 }
 
 int run(int argc, char **argv) {
@@ -115,7 +179,9 @@ int run(int argc, char **argv) {
     demo_plan plan;
     int pipe = -1;
     std::string heap;
-    options.add_option("--folder", plan.folder, "Where the heap goes; replaces ledger.* there")->capture_default_str();
+    bool tellers = false;
+    options.add_option("--folder", plan.folder, "Where the heap goes; replaces ledger.* and branch.* there")
+        ->capture_default_str();
     options.add_option("--rounds", plan.rounds, "How often the working process is killed")->capture_default_str();
     options.add_option("--threads", plan.threads, "That change the bank in that process")
         ->check(CLI::Range(1, 64))
@@ -125,13 +191,14 @@ int run(int argc, char **argv) {
     // How the demo starts its own worker.
     auto *pipe_option = options.add_option("--pipe", pipe)->group("");
     options.add_option("--heap", heap)->group("")->needs(pipe_option);
+    options.add_flag("--tellers", tellers)->group("")->needs(pipe_option);
     CLI11_PARSE(options, argc, argv);
 
     if (pipe >= 0)
-        ledger::run_worker(heap, pipe, plan.seed, plan.threads);
+        (tellers ? ledger::run_tellers : ledger::run_worker)(heap, pipe, plan.seed, plan.threads);
     std::setvbuf(stdout, nullptr, _IOLBF, 0); // so that progress shows in a pipe too
     demo::kill_child_on_signals();
-    return run_demo(plan) ? 0 : 1;
+    return run_bank(plan) && run_branch(plan) ? 0 : 1;
 }
 
 } // namespace

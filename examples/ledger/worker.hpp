@@ -2,21 +2,33 @@
 // over. What has been acknowledged as durable it tells through a pipe.
 #pragma once
 
-#include "ledger.hpp"
+#include "branch.hpp"
 #include <atomic>
 
 namespace ledger {
 
 struct message {
     enum class kind : uint64_t {
-        started, // the process runs; nothing is open yet
-        opened,  // the heap is open
-        posted,  // the order of this number is durably posted
-        settled, // the order of this number is durably settled
-        wrong,   // a reader saw a sum of balances that is not the bank's
+        started,     // the process runs; nothing is open yet
+        opened,      // the heap is open
+        posted,      // the order of this number is durably posted
+        settled,     // the order of this number is durably settled
+        transferred, // the transfer of this number, of this teller, is durably done, and all of its before
+        wrong,       // a reader saw a sum of balances that is not the bank's
     };
     kind what;
     uint64_t number;
+    uint64_t teller = 0;
+};
+
+struct dice {
+    uint64_t state;
+    uint64_t below(uint64_t bound) { // xorshift64*
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        return (state * 0x2545f4914f6cdd1du >> 32) % bound;
+    }
 };
 
 // One of the bank's clerks. Several work at once, each in its own thread.
@@ -28,7 +40,6 @@ public:
     uint64_t commits() const { return commits_; }
 
 private:
-    uint64_t below(uint64_t bound);
     void post_order();
     void settle_order();
     void commit(ty_txn *txn, message done, bool worth_telling);
@@ -36,14 +47,37 @@ private:
     static constexpr unsigned untold_max = 16;
     ty_heap *heap_;
     bank *bank_;
-    uint64_t state_;
+    dice random_;
     int pipe_;
     uint64_t commits_ = 0;
     message untold_[untold_max]; // committed without waiting: told once a later commit is durable
     unsigned untold_count_ = 0;
 };
 
+// Transfers of one teller of a branch.
+class transfers {
+public:
+    transfers(ty_heap *heap, branch *b, uint64_t number, uint64_t seed, int pipe) // pipe -1: tells nobody
+        : heap_(heap), branch_(*b), teller_(b->tellers[number]), number_(number), random_{seed * 2 + 1}, pipe_(pipe) {}
+    // One transaction; most are not waited for, but told once a later one is durable.
+    void work();
+    uint64_t commits() const { return commits_; }
+
+private:
+    ty_heap *heap_;
+    branch &branch_;
+    teller &teller_;
+    uint64_t number_;
+    dice random_;
+    int pipe_;
+    uint64_t commits_ = 0;
+};
+
 // Returns only by an exception: the worker ends by being killed, and dies with its parent.
 [[noreturn]] void run_worker(const std::string &path, int pipe, uint64_t seed, unsigned threads);
+[[noreturn]] void run_tellers(const std::string &path, int pipe, uint64_t seed, unsigned threads);
+
+// How the branch's heap is opened, or made.
+ty_open_options options_of_branch();
 
 } // namespace ledger

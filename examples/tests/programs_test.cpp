@@ -89,8 +89,10 @@ TEST(ledger_demo, proves_a_few_rounds) {
     for (int again = 0; again < 2; ++again) { // the second time over what the first has left
         outcome result = run(ledger_demo + " --rounds 12 --seconds 0 --seed 3 --folder " + folder.file("demo"));
         EXPECT_EQ(result.status, 0) << result.output;
-        EXPECT_TRUE(has(result, "All proven: 12 kills")) << result.output;
-        for (const char *file : {"demo/ledger.ty", "demo/ledger.ty-journal", "demo/ledger.ty-log"})
+        EXPECT_TRUE(has(result, "All proven: 12 kills; every acknowledged order")) << result.output;
+        EXPECT_TRUE(has(result, "All proven: 12 kills; every acknowledged transfer")) << result.output;
+        for (const char *file : {"demo/ledger.ty", "demo/ledger.ty-journal", "demo/ledger.ty-log", "demo/branch.ty",
+                                 "demo/branch.ty-journal", "demo/branch.ty-log"})
             EXPECT_TRUE(std::filesystem::exists(folder.file(file))) << file;
     }
 }
@@ -100,6 +102,7 @@ TEST(ledger_demo, measures_speeds) {
     outcome result = run(ledger_demo + " --rounds 0 --seconds 0.1 --folder " + folder.file("demo"));
     EXPECT_EQ(result.status, 0) << result.output;
     EXPECT_TRUE(has(result, "16 threads: ")) << result.output;
+    EXPECT_TRUE(has(result, "16 tellers: ")) << result.output;
 }
 
 TEST(ledger_demo, refuses_with_a_reason) {

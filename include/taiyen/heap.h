@@ -134,7 +134,8 @@ typedef struct ty_area {
  * fork and wait for other threads, new ones too, that do not allocate on this heap. It must not end its thread, nor
  * leave by longjmp; what it throws in C++ ends the walk, and comes out of this call with nothing left locked. So it is
  * for each callback that a call is given. The part of the heap that was never
- * used is one last free area. O(areas + blocks). */
+ * used is one last free area. Blocks that the library has in the heap are among the others: undo's, and the list of
+ * ty_reserve and of concurrent heaps, which leaves with a close where nothing is reserved. O(areas + blocks). */
 typedef bool ty_block_callback(const ty_block *block, void *context);
 typedef bool ty_area_callback(const ty_area *area, void *context);
 TY_API ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *context);

@@ -44,6 +44,11 @@ std::string describe(const recorded_commit &commit) {
            std::to_string(commit.thread) + ", stamp " + std::to_string(commit.stamp);
 }
 
+bool is_there(const commit_counters *counters, const recorded_commit &commit) {
+    const commit_counters &of = counters[commit.thread];
+    return commit.ordinal <= (commit.vouched ? of.vouched : of.ordinary);
+}
+
 finding compare_blocks(ty_heap *heap, const memory_model &model) {
     struct look {
         const memory_model &model;
@@ -105,20 +110,24 @@ bool commit_history::must_exist(uint64_t event) const {
     return begun_ <= event || stable_stamp(event) != 0;
 }
 
+// C2.
+finding commit_history::missing_acknowledged(const commit_counters *counters, uint64_t event) const {
+    const uint64_t stable = stable_stamp(event);
+    for (const recorded_commit &each : commits_)
+        if (!is_there(counters, each) && (each.acknowledged <= event || each.stamp <= stable))
+            return {verdict::lost, describe(each) + " was acknowledged and is not there"};
+    return {};
+}
+
 // C1, C2.
 finding commit_history::choose(const commit_counters *counters, uint64_t event) {
     std::sort(commits_.begin(), commits_.end(),
               [](const recorded_commit &a, const recorded_commit &b) { return a.stamp < b.stamp; });
-    const auto is_there = [&](const recorded_commit &each) {
-        const commit_counters &of = counters[each.thread];
-        return each.ordinal <= (each.vouched ? of.vouched : of.ordinary);
-    };
-    const uint64_t stable = stable_stamp(event);
+    if (finding found = missing_acknowledged(counters, event); found.what != verdict::sound)
+        return found;
     const recorded_commit *missing = nullptr; // the first
     for (const recorded_commit &each : commits_) {
-        const bool there = is_there(each);
-        if (!there && (each.acknowledged <= event || each.stamp <= stable))
-            return {verdict::lost, describe(each) + " was acknowledged and is not there"};
+        const bool there = is_there(counters, each);
         if (there && !each.vouched && missing != nullptr)
             return {verdict::inconsistent, describe(each) + " is there, and " + describe(*missing) + " is not"};
         missing = missing == nullptr && !there ? &each : missing;
@@ -127,9 +136,9 @@ finding commit_history::choose(const commit_counters *counters, uint64_t event) 
         for (bool vouched : {false, true})
             if ((vouched ? counters[thread].vouched : counters[thread].ordinary) >= next_ordinal(thread, vouched))
                 return {verdict::inconsistent, "thread " + std::to_string(thread) + " counts commits that never were"};
-    commits_.erase(
-        std::remove_if(commits_.begin(), commits_.end(), [&](const recorded_commit &each) { return !is_there(each); }),
-        commits_.end());
+    commits_.erase(std::remove_if(commits_.begin(), commits_.end(),
+                                  [&](const recorded_commit &each) { return !is_there(counters, each); }),
+                   commits_.end());
     return {};
 }
 
@@ -151,6 +160,13 @@ finding commit_history::compare(ty_heap *heap) const {
         }
     }
     return compare_blocks(heap, model);
+}
+
+finding commit_history::match_acknowledged(ty_heap *heap, uint64_t event) const {
+    const auto *counters = static_cast<const commit_counters *>(ty_root(heap, counters_root));
+    if (counters == nullptr)
+        return must_exist(event) ? finding{verdict::lost, "the heap has no roots"} : finding{};
+    return missing_acknowledged(counters, event);
 }
 
 finding commit_history::match(ty_heap *heap, uint64_t event, bool settled) {

@@ -59,12 +59,15 @@ public:
     // Holds what the heap has against C1 to C3 after a cut just before the event, and forgets the commits that are not
     // there. settled: what is there now, no power cut takes.
     finding match(ty_heap *heap, uint64_t event, bool settled);
+    // C2 alone.
+    finding match_acknowledged(ty_heap *heap, uint64_t event) const;
 
 private:
     struct told {
         uint64_t stamp;
         uint64_t event;
     };
+    finding missing_acknowledged(const commit_counters *counters, uint64_t event) const;
     uint64_t stable_stamp(uint64_t event) const; // the greatest that was told by then; 0: none
     finding choose(const commit_counters *counters, uint64_t event);
     finding compare(ty_heap *heap) const;

@@ -24,6 +24,21 @@ public:
     const finding &result() const { return found_; }
     bool is_open() const { return heap_ != nullptr; }
 
+    // After a cut amid failures of the disk. A commit that failed may be found all the same: a snapshot that was to
+    // hold it failed, and is whole in the journal. So only what was acknowledged must be there, and everything whole.
+    void look(dice &random, uint64_t event) {
+        history_is_known_ = false;
+        open(random, phase::restore, event, true);
+        if (failed() || heap_ == nullptr)
+            return;
+        if (ty_root(heap_, counters_root) != nullptr) {
+            thread_run threads(on_, history_, heap_, false);
+            threads.prepare();
+            threads.check_sum();
+            fail(threads.result());
+        }
+        close();
+    }
     // event, settled: as for commit_history::match.
     void open(dice &random, phase what, uint64_t event, bool settled) {
         if (failed())
@@ -32,7 +47,8 @@ public:
         choice.kind = TY_TRANSACTIONAL;
         choice.memory_bytes = choose_memory(random);
         ty_open_options options = options_for(choice, sim_storage(on_.disk.get()));
-        options.concurrent = !(event != never_cut && random.one_in(10)); // it is one of one writer now and then
+        options.concurrent =
+            event == never_cut || !history_is_known_ || !random.one_in(10); // it is one of one writer now and then
         options.background = random.one_in(2) ? TY_BACKGROUND_THREAD : TY_BACKGROUND_CALLS;
         options.log_bytes = 4 * size_t{TY_LOG_BYTES_MIN};
         if (what == phase::create || closed_)
@@ -51,7 +67,7 @@ public:
         closed_ = false;
         if (report.created && history_.must_exist(event))
             fail({verdict::lost, "the heap is not there: created anew"});
-        fail(history_.match(heap_, event, settled));
+        fail(history_is_known_ ? history_.match(heap_, event, settled) : history_.match_acknowledged(heap_, event));
         if (ty_heap_verify(heap_, nullptr, nullptr) != TY_OK)
             fail({verdict::inconsistent, std::string("verify: ") + ty_error_text()});
         if (!options.concurrent && !failed()) {
@@ -96,8 +112,7 @@ public:
         }
         if (!tolerant_ || (status != TY_E_IO && status != TY_E_SPACE))
             fail({verdict::inconsistent, std::string("close: ") + ty_error_text()});
-        discard();
-    }
+    } // where it failed, the heap is still open
     void discard() {
         if (ty_discard(heap_) != TY_OK)
             fail({verdict::inconsistent, std::string("discard: ") + ty_error_text()});
@@ -115,6 +130,7 @@ private:
     commit_history &history_;
     ty_heap *heap_ = nullptr;
     bool tolerant_ = false;
+    bool history_is_known_ = true;
     bool closed_ = false; // in order: so the log may be made anew
     finding found_;
 };
@@ -143,6 +159,10 @@ finding recover(const trace &from, const cut &at, trace &recovery) {
     recovery.commits = std::make_shared<commit_history>(*from.commits);
     recovery.points = from.points; // of no meaning here
     concurrent_session live(recovery);
+    if (from.unsafe_at(at.event)) {
+        live.look(random, at.event);
+        return live.result();
+    }
     live.open(random, phase::restore, at.event, at.how != sim_cut::process_death);
     if (!live.failed()) {
         live.run(random, static_cast<unsigned>(random.below(12)));
@@ -164,6 +184,7 @@ finding run_faulted_workload_of_threads(uint64_t seed, trace &on) {
     concurrent_session live(on);
     live.open(random, phase::create, concurrent_session::never_cut, false);
     for (uint64_t times = 1 + random.below(3); times > 0 && !live.failed(); --times) {
+        const uint64_t started = on.events();
         live.tolerate(true);
         if (!live.is_open())
             live.open(random, phase::open, concurrent_session::never_cut, false);
@@ -172,7 +193,10 @@ finding run_faulted_workload_of_threads(uint64_t seed, trace &on) {
             live.close();
         make_good(on.disk.get());
         live.tolerate(false);
+        if (random.one_in(2))
+            live.run(random, static_cast<unsigned>(10 + random.below(20)));
         live.snapshot();
+        on.unsafe.push_back({phase::commit, started, on.events()});
     }
     live.end(random);
     live.open(random, phase::open, concurrent_session::never_cut, false);

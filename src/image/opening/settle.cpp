@@ -14,14 +14,17 @@ bool known_durable(const image &im, const batch_list &batches) {
     return !batches.last || batches.last->epoch <= im.header.current.durable_epoch;
 }
 
-// Where no batch is: in front of all, if there is room, else behind.
-uint64_t place_beside(const batch_list &batches) {
+// Where no batch is: in front of all, if there is room, else behind. But not where the first one is looked for before
+// the front: a scan of what a power cut leaves would take its copy, and miss the copy of the next.
+uint64_t place_beside(const batch_list &batches, uint64_t journal_next) {
     uint64_t lowest = UINT64_MAX, highest = journal_front_2;
     for (const batch *b = batches.first; b; b = b->next) {
         lowest = std::min(lowest, b->start);
         highest = std::max(highest, b->end);
     }
-    return batches.bytes() <= lowest - journal_front_2 ? journal_front_2 : highest;
+    if (batches.bytes() <= lowest - journal_front_2)
+        return journal_front_2;
+    return highest == journal_next ? highest + page_bytes : highest;
 }
 
 ty_status copy_in_journal(const storage_file &journal, uint64_t from, uint64_t to, uint64_t bytes, io_buffer &buffer) {
@@ -66,7 +69,7 @@ ty_status settle_journal(image &im, const batch_list &batches) {
 ty_status renew_batches(image &im, batch_list &batches) {
     if (known_durable(im, batches))
         return TY_OK;
-    const uint64_t place = place_beside(batches), bytes = batches.bytes();
+    const uint64_t place = place_beside(batches, im.header.current.journal_next), bytes = batches.bytes();
     io_buffer buffer;
     if (ty_status status = buffer.create(chunk_bytes(chunk_pages_1)))
         return status;

@@ -123,20 +123,21 @@ ty_status wait_alone(ty_atomic_txn &txn, const ty_atomic_options &options, body_
     return status;
 }
 
-// Whether it is worth another run after a failure: the log has room, or goes on. Else the failure to tell.
+// Whether it is worth another run after a failure: the log has room, or goes on, perhaps by another thread's doing.
+// Else the failure to tell.
 ty_status mend_log(ty_atomic_txn &txn, ty_status status) {
-    txn_runtime *rt = txn.all->rt;
-    if (rt == nullptr)
+    if (!txn.log_failed)
         return status;
-    if (log_broken(rt->log))
-        return snapshots_mend(*rt);
-    return status == TY_E_SPACE ? snapshots_make_room(*rt) : status;
+    txn_runtime &rt = *txn.all->rt;
+    if (log_broken(rt.log))
+        return snapshots_mend(rt);
+    return status == TY_E_SPACE ? snapshots_make_room(rt) : TY_OK;
 }
 
 ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
     bool alone = options.irrevocable;
     for (;;) {
-        txn.too_long = false;
+        txn.too_long = txn.log_failed = false;
         ty_status status =
             alone ? run_with_gate(txn, options, call, committed) : run_once(txn, options, call, false, committed);
         if (call.waits)

@@ -91,7 +91,8 @@ struct ty_atomic_txn {
     uint32_t ring;      // that the record goes to
     bool appending;     // a place in the log is held:
     uint8_t *place;
-    bool too_long; // no record holds it
+    bool too_long;   // no record holds it
+    bool log_failed; // it had no room, or was broken
     size_t roots_set;
     size_t record_bytes;
     taiyen::scratch record;

@@ -284,6 +284,7 @@ ty_status append_later(ty_atomic_txn &txn, const stm::write_set &writes) {
         return status;
     status = take_place(txn, log);
     txn.appending = status == TY_OK;
+    txn.log_failed = status != TY_OK;
     return status;
 }
 

@@ -21,13 +21,15 @@ ty_status close_with_log(txn_runtime &rt) {
     snapshots_stop(rt);
     ty_heap *heap = rt.heap;
     ty_status status = rt.gate.try_lock() ? TY_OK : refuse_while_busy("close a heap");
-    bool locked = !status;
+    bool locked = !status, list_removed = false;
     if (!status)
         status = sink_check(rt.own_sink);
     if (!status && rt.others)
         status = rt.others->finish(*rt.others);
     if (!status)
         status = snapshots_free_all(rt);
+    if (!status)
+        status = reservations_remove_list(rt, &list_removed);
     if (!status) {
         automatic_destroy(rt);
         // X11: the log's thread, whose check looks at the image, ends before the image does.
@@ -45,8 +47,8 @@ ty_status close_with_log(txn_runtime &rt) {
     ty_error_detail(&error);
     if (snapshots_create(rt))
         rt.threads = false;
-    if (!image_open_named(heap))
-        log_break(rt.log, status); // X7: a commit counts with the snapshot that makes the files say so
+    if (list_removed || !image_open_named(heap))
+        log_break(rt.log, status); // X3, X7: a commit counts with the snapshot that makes the files say so
     if (rt.threads)
         log_resume(rt.log);
     snapshots_begin(rt);

@@ -253,6 +253,30 @@ ty_status reservations_recover(txn_runtime &rt) {
     return TY_OK;
 }
 
+ty_status reservations_remove_list(txn_runtime &rt, bool *removed) {
+    reservations &r = *rt.reserved;
+    os::lock_guard guard(r.lock);
+    if (r.last == nullptr)
+        return TY_OK;
+    for (const reservation &entry : r.entries)
+        if (entry.word != 0 && entry.state != reserved_state::of_list)
+            return TY_OK;
+    library_stores own;
+    *removed = true;
+    r.free_places.count = 0;
+    r.last = nullptr;
+    heap_set_service_root(rt.heap, nullptr);
+    for (reservation &entry : r.entries) {
+        if (entry.word == 0)
+            continue;
+        void *block = address_of(rt, entry.word);
+        leave(rt, &entry);
+        if (ty_status status = heap_free(block))
+            return status;
+    }
+    return TY_OK;
+}
+
 void reservations_lock(txn_runtime &rt) {
     rt.reserved->lock.lock();
 }

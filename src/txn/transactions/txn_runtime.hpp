@@ -147,6 +147,9 @@ void reservations_destroy(txn_runtime &rt);
 // At open, before the replay: frees what the snapshot lists as reserved, and empties the list (X3).
 ty_status reservations_recover(txn_runtime &rt);
 // Nobody reserves or cancels in between: for a snapshot.
+// At a close, where nothing is reserved: the list's own blocks leave the heap. Where the close fails, the log must take
+// nothing before another snapshot (X3).
+ty_status reservations_remove_list(txn_runtime &rt, bool *removed);
 void reservations_lock(txn_runtime &rt);
 void reservations_unlock(txn_runtime &rt);
 // Under the lock above. Places for so many more entries are there then. Expected: TY_E_MEMORY.

@@ -184,6 +184,29 @@ TEST_F(cuts_test, a_heap_that_was_made_is_there) {
     }
 }
 
+// The waiting batches end where the header says that batches begin: their second copies must not lie there, where the
+// first of them would be taken for the batch that it is a copy of, and the next one be missed.
+TEST_F(cuts_test, an_open_that_copies_batches_of_the_same_length) {
+    constexpr size_t bytes = 4 * 4096;
+    open();
+    auto *block = static_cast<char *>(ty_alloc_zeroed(heap, bytes));
+    ASSERT_NE(nullptr, block);
+    ASSERT_OK(ty_root_set(heap, "block", block));
+    snapshot(0);
+    ASSERT_OK(ty_work(heap));
+    for (char change = 1; change <= 6; ++change) {
+        memset(block, change, bytes);
+        snapshot(0);
+        if (change == 3) {
+            ASSERT_OK(ty_work(heap));
+        }
+    }
+    die_before_the_flush();
+    open();
+    discard();
+    cut_everywhere();
+}
+
 // An open writes a header over itself, and then the other one.
 TEST_F(cuts_test, an_open_of_what_was_closed) {
     open();

@@ -255,6 +255,33 @@ TEST_F(services_test, a_log_that_breaks_goes_on_with_a_snapshot) {
         EXPECT_EQ(200u, all[number * 8]);
 }
 
+// A close takes the library's list out of the heap. Where it fails, blocks that commits get may lie where the list did,
+// in the last snapshot.
+TEST_F(services_test, a_close_that_fails_leaves_what_commits_need) {
+    constexpr size_t bytes = 4000, count = 8; // as long as a block of the list
+    concurrent_test_heap files;
+    uint64_t *found = words(files.get(), count);
+    void *reserved = ty_reserve(files.get(), 64);
+    ASSERT_NE(nullptr, reserved);
+    EXPECT_OK(ty_snapshot(files.get()));
+    EXPECT_OK(ty_cancel(reserved));
+    files.set_full(true);
+    EXPECT_EQ(TY_E_SPACE, ty_close(files.get()));
+    files.set_full(false);
+    for (size_t i = 0; i < count; i++)
+        EXPECT_OK(atomically(files.get(), [&](ty_atomic_txn *txn) {
+            auto *made = static_cast<uint64_t *>(ty_atomic_alloc(txn, bytes));
+            made[0] = i;
+            return store(txn, found[i], reinterpret_cast<uint64_t>(made));
+        }));
+    files.die();
+    files.open();
+    ASSERT_NE(nullptr, files.get());
+    for (size_t i = 0; i < count; i++)
+        EXPECT_EQ(i, *reinterpret_cast<uint64_t *>(found[i]));
+    EXPECT_OK(ty_heap_verify(files.get(), nullptr, nullptr));
+}
+
 TEST_F(services_test, a_thread_ends_amid_a_body) {
     concurrent_test_heap files;
     ty_heap *heap = files.get();
