@@ -157,6 +157,7 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
 void after_commit(ty_atomic_txn &txn) {
     txn.record.trim();
     txn.sorting.trim();
+    txn.freed.trim();
     retired_free_some(txn);
     txn_runtime *rt = txn.all->rt;
     if (rt == nullptr || !snapshots_look_is_due(++txn.commits, txn.bytes_since))

@@ -60,6 +60,23 @@ private:
     size_t room_ = 0;
 };
 
+// Finds a block among those that a transaction has freed. A call comes before each note that is added.
+class freed_index {
+public:
+    bool finds(const pile<block_note> &notes, uint64_t word);
+    void trim() {
+        slots_.trim();
+        capacity_ = 0;
+    }
+
+private:
+    bool cover(const pile<block_note> &notes);
+
+    scratch slots_;       // numbers of notes, from 1 on; 0: none
+    size_t capacity_ = 0; // a power of two
+    size_t covered_ = 0;  // so many notes are in it
+};
+
 struct concurrent_heap;
 
 enum class commit_way : uint8_t {
@@ -79,6 +96,7 @@ struct ty_atomic_txn {
     // Of the transaction under way.
     taiyen::pile<taiyen::block_note> allocs;
     taiyen::pile<taiyen::block_note> frees;
+    taiyen::freed_index freed;
     taiyen::pile<taiyen::root_note> roots;
     bool has_gate; // it is alone, and no snapshot is taken meanwhile: it may commit by one
     taiyen::commit_way way;

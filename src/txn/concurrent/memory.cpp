@@ -1,6 +1,7 @@
 // Blocks and roots in transactions of many threads. X26: noted before anybody can look. X22: retired, and freed later.
 #include "members.hpp"
 
+#include <bit>
 #include <cstring>
 
 namespace taiyen {
@@ -32,11 +33,8 @@ void forget_leaving(concurrent_heap &all, uint64_t word) {
     all.leaving.erase(word);
 }
 
-block_note *find_note(pile<block_note> &notes, uint64_t word) {
-    for (size_t i = notes.count(); i-- > 0;)
-        if (notes[i].word == word)
-            return &notes[i];
-    return nullptr;
+size_t home_of(uint64_t word, size_t capacity) {
+    return (word * 0x9e3779b97f4a7c15 >> 32) & (capacity - 1);
 }
 
 // A block of the transaction's own, or a live one of the heap.
@@ -138,6 +136,43 @@ ty_status set_roots(ty_atomic_txn &txn) {
 }
 
 } // namespace
+
+// False: there is no memory for it.
+bool freed_index::cover(const pile<block_note> &notes) {
+    if (covered_ > notes.count() || 2 * notes.count() > capacity_) {
+        const size_t capacity = std::bit_ceil(4 * notes.count());
+        capacity_ = covered_ = 0;
+        if (slots_.provide(capacity * sizeof(uint32_t)) != TY_OK)
+            return false;
+        memset(slots_.begin(), 0, capacity * sizeof(uint32_t));
+        capacity_ = capacity;
+    }
+    uint32_t *slots = slots_.as<uint32_t>();
+    for (; covered_ < notes.count(); covered_++) {
+        size_t at = home_of(notes[covered_].word, capacity_);
+        while (slots[at] != 0)
+            at = (at + 1) & (capacity_ - 1);
+        slots[at] = static_cast<uint32_t>(covered_ + 1);
+    }
+    return true;
+}
+
+bool freed_index::finds(const pile<block_note> &notes, uint64_t word) {
+    constexpr size_t few = 32;
+    if (notes.count() < few)
+        capacity_ = 0; // these may be another transaction's
+    if (notes.count() < few || !cover(notes)) {
+        for (const block_note &note : notes)
+            if (note.word == word)
+                return true;
+        return false;
+    }
+    const uint32_t *slots = slots_.as<uint32_t>();
+    for (size_t at = home_of(word, capacity_); slots[at] != 0; at = (at + 1) & (capacity_ - 1))
+        if (notes[slots[at] - 1].word == word)
+            return true;
+    return false;
+}
 
 bool blocks_touched(const ty_atomic_txn &txn) {
     return txn.allocs.count() != 0 || txn.frees.count() != 0 || txn.roots.count() != 0;
@@ -258,7 +293,7 @@ ty_status atomic_free(ty_atomic_txn *txn, void *block) {
     if (txn->own->lost() != TY_OK)
         return lost(*txn);
     const uint64_t word = word_at(*txn->all, block);
-    if (find_note(txn->frees, word) != nullptr)
+    if (txn->freed.finds(txn->frees, word))
         return freed_already(call, block);
     if (ty_status status = check_live(*txn, call, block, &found))
         return status == TY_E_BUSY ? lost(*txn) : status;
@@ -286,7 +321,7 @@ void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size) {
     block_note found;
     if (txn->own->lost() != TY_OK)
         return lost_pointer(*txn);
-    if (find_note(txn->frees, word_at(*txn->all, block)) != nullptr)
+    if (txn->freed.finds(txn->frees, word_at(*txn->all, block)))
         return static_cast<void>(freed_already(call, block)), nullptr;
     if (ty_status status = check_live(*txn, call, block, &found))
         return status == TY_E_BUSY ? lost_pointer(*txn) : nullptr;

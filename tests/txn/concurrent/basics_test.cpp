@@ -160,6 +160,43 @@ TEST_P(atomic_test, a_block_is_freed_once) {
     EXPECT_EQ(TY_E_ARGUMENT, atomically(heap_, [&](ty_atomic_txn *txn) { return ty_atomic_free(txn, value); }));
 }
 
+// Which blocks a transaction has freed is looked up, where they are many; a part that is rolled back has freed none.
+TEST_P(atomic_test, many_blocks_are_freed_once) {
+    constexpr size_t many = 500, half = many / 2;
+    const uint64_t before = live_blocks();
+    std::vector<void *> blocks(many);
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+        for (void *&block : blocks)
+            block = ty_atomic_alloc(txn, 64);
+        return ty_atomic_status(txn);
+    }));
+    const auto free_some = [&](ty_atomic_txn *txn, size_t from, size_t end) -> ty_status {
+        for (size_t i = from; i < end; i++)
+            RETURN_IF(ty_atomic_free(txn, blocks[i]));
+        return TY_OK;
+    };
+    for (unsigned run = 0; run < 2; run++) // the first one is rolled back
+        EXPECT_EQ(run == 0 ? TY_E_NOT_FOUND : TY_OK, atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+                      RETURN_IF(free_some(txn, 0, half));
+                      EXPECT_EQ(TY_E_NOT_FOUND, atomically(heap_, [&](ty_atomic_txn *part) -> ty_status {
+                                    RETURN_IF(free_some(part, half, many));
+                                    EXPECT_EQ(TY_E_ARGUMENT, ty_atomic_free(part, blocks[many - 1]));
+                                    return TY_E_NOT_FOUND;
+                                }));
+                      for (size_t i = many; i-- > half;) // in another order
+                          RETURN_IF(ty_atomic_free(txn, blocks[i]));
+                      for (void *block : blocks)
+                          EXPECT_EQ(TY_E_ARGUMENT, ty_atomic_free(txn, block));
+                      return run == 0 ? TY_E_NOT_FOUND : TY_OK;
+                  }));
+    for (unsigned i = 0; i < 2 * many; i++) // those before are given back
+        EXPECT_OK(atomically(heap_, [](ty_atomic_txn *txn) -> ty_status {
+            void *made = ty_atomic_alloc(txn, 64);
+            return made != nullptr ? ty_atomic_free(txn, made) : TY_E_MEMORY;
+        }));
+    EXPECT_GT(before + many, live_blocks());
+}
+
 TEST_P(atomic_test, a_freed_block_stays_while_it_may_be_read) {
     constexpr unsigned many = 300; // so that blocks that nobody can read are given back
     uint64_t **places = nullptr;
