@@ -414,17 +414,19 @@ void thread_run::prepare() {
 }
 
 void thread_run::run(uint64_t seed, unsigned threads, unsigned changes, const std::function<void()> &amid) {
+    std::vector<changer> changers; // before the first one runs: they look at the history
+    changers.reserve(threads);
+    for (unsigned number = 0; number < threads; ++number)
+        changers.emplace_back(*this, number, seed * 16 + number);
     std::vector<std::thread> all;
-    for (unsigned number = 0; number < threads; ++number) {
-        all.emplace_back(
-            [this, number, seed, changes, &amid, mine = changer(*this, number, seed * 16 + number)]() mutable {
-                for (unsigned i = 0; i < changes; ++i) {
-                    if (number == 0 && i == changes / 2 && amid)
-                        amid();
-                    mine.change();
-                }
-            });
-    }
+    for (unsigned number = 0; number < threads; ++number)
+        all.emplace_back([&, number] {
+            for (unsigned i = 0; i < changes; ++i) {
+                if (number == 0 && i == changes / 2 && amid)
+                    amid();
+                changers[number].change();
+            }
+        });
     for (std::thread &each : all)
         each.join();
     check_sum();

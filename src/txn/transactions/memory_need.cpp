@@ -5,7 +5,7 @@ namespace taiyen {
 void memory_need::start(ty_heap *heap, uint64_t bound_bytes) {
     heap_ = heap;
     bound_bytes_ = bound_bytes;
-    private_bytes_ = os::private_bytes();
+    private_bytes_.store(os::private_bytes(), std::memory_order_relaxed);
 }
 
 bool memory_need::may_exceed() const {
@@ -13,14 +13,21 @@ bool memory_need::may_exceed() const {
 }
 
 memory_answer memory_need::look() {
-    if (!may_exceed())
+    if (!may_exceed() || looking_.exchange(true, std::memory_order_acquire))
         return memory_answer::enough;
+    const memory_answer found = answer();
+    looking_.store(false, std::memory_order_release);
+    return found;
+}
+
+memory_answer memory_need::answer() {
     const uint64_t now = os::now_ns();
     if (now < next_look_ns_)
         return memory_answer::enough;
     next_look_ns_ = now + look_ns;
     const uint64_t there = os::private_bytes();
-    const uint64_t grown = there > private_bytes_ ? there - private_bytes_ : 0;
+    const uint64_t before = private_bytes_.load(std::memory_order_relaxed);
+    const uint64_t grown = there > before ? there - before : 0;
     if (grown < least_bytes)
         return memory_answer::enough;
     if (bound_bytes_)
@@ -41,7 +48,7 @@ memory_answer memory_need::look() {
 
 void memory_need::collected() {
     if (may_exceed())
-        private_bytes_ = os::private_bytes();
+        private_bytes_.store(os::private_bytes(), std::memory_order_relaxed);
 }
 
 } // namespace taiyen

@@ -62,7 +62,6 @@ struct snapshot_service {
     uint32_t commits; // from here: by gate. Since the log's filling was looked at
     uint64_t record_bytes;
     memory_need memory;
-    std::atomic<bool> others_look; // one of the threads that commit to a concurrent heap does
 
     std::atomic<uint64_t> due_log_bytes; // when so much of the ring is in use
 

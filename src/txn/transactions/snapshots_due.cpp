@@ -208,14 +208,8 @@ bool snapshots_look_is_due(uint32_t commits, uint64_t record_bytes) {
 }
 
 void snapshots_after_others(txn_runtime &rt) {
-    snapshot_service &s = *rt.snapshots;
     const bool tell = must_tell(rt);
-    memory_answer memory = memory_answer::enough;
-    if (!s.others_look.exchange(true, std::memory_order_acquire)) {
-        memory = s.memory.look();
-        s.others_look.store(false, std::memory_order_release);
-    }
-    snapshot_if_due(rt, false, tell, true, memory);
+    snapshot_if_due(rt, false, tell, true, rt.snapshots->memory.look());
 }
 
 void snapshots_after_commit(txn_runtime &rt) {
