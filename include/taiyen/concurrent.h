@@ -99,7 +99,8 @@ TY_API TY_CHECKED ty_status ty_atomic_store(ty_atomic_txn *txn, void *address, c
 TY_API void ty_atomic_expect(ty_atomic_txn *txn, const void *const *addresses, size_t count);
 
 /* As ty_alloc_zeroed, ty_alloc_aligned and ty_free, as part of the transaction. A block that is freed is given back
- * once no transaction can read it any more. Errors: as those; TY_E_BUSY (the detail says a conflict). */
+ * once no transaction can read it any more and its thread has ended some more. Errors: as those; TY_E_BUSY (the detail
+ * says a conflict). */
 TY_API void *ty_atomic_alloc(ty_atomic_txn *txn, size_t size);
 TY_API void *ty_atomic_alloc_aligned(ty_atomic_txn *txn, size_t size, size_t alignment);
 TY_API TY_CHECKED ty_status ty_atomic_free(ty_atomic_txn *txn, void *block);
@@ -121,7 +122,8 @@ TY_API TY_CHECKED ty_status ty_atomic_either(ty_atomic_txn *txn, ty_atomic_body 
                                              void *context);
 
 /* Calls back after the transaction has ended, in the order of these calls: when it has committed (it may not be stable
- * yet), or each time when a run is rolled back. The function may begin another transaction. Errors: TY_E_MEMORY. */
+ * yet), or each time when a run is rolled back, before the next one. The function may do whatever a thread may that is
+ * in no transaction. It must not throw. Errors: TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_atomic_on_commit(ty_atomic_txn *txn, void (*function)(void *context), void *context);
 TY_API TY_CHECKED ty_status ty_atomic_on_rollback(ty_atomic_txn *txn, void (*function)(void *context), void *context);
 

@@ -12,9 +12,10 @@
 //
 // Guarantees: as the C API's. A conflict throws `conflict`, which is no std::exception: destructors run, and then the
 // callable runs again. If the program swallows it (`catch (...)`), nothing of the run is committed all the same. It
-// must not reach the end of a function that is noexcept; in destructors that an exception has called nothing is thrown
-// for a conflict: loads give zeros, and stores do nothing. An exception of the program's rolls back, and leaves
-// heap.atomically. Failures throw `exception`.
+// must not reach the end of a function that is noexcept, as destructors are: in one that an exception has called,
+// loads, stores and frees throw nothing for a conflict (loads give zeros, the others do nothing), but what allocates or
+// waits does, and one that is called at the end of its scope must be noexcept(false) to use the transaction at all. An
+// exception of the program's rolls back, and leaves heap.atomically. Failures throw `exception`.
 //
 // A proxy is no value: `auto balance = txn[a.balance]` is loaded where it is used. Write the type, or .load().
 //

@@ -139,7 +139,8 @@ public:
             if (!each_of(txn, top, function))
                 return;
     }
-    // The same. What the function did is not taken back if there is a conflict; it is then called for all again.
+    // The same, but it only reads: to erase, use the one above. What the function did is not taken back if there is a
+    // conflict; it is then called for all again.
     template <class Function>
     void each(Function &&function) const {
         detail::in_reader(this, [&](atomic_txn &txn) { each(txn, function); });

@@ -144,7 +144,8 @@ public:
         walk(
             txn, txn[first_[0]], [](const Key &) { return true; }, function);
     }
-    // The same. What the function did is not taken back if there is a conflict; it is then called for all again.
+    // The same, but it only reads: to erase, use the one above. What the function did is not taken back if there is a
+    // conflict; it is then called for all again.
     template <class Function>
     void each(Function &&function) const {
         detail::in_reader(this, [&](atomic_txn &txn) { each(txn, function); });
@@ -155,7 +156,7 @@ public:
         walk(
             txn, seek(txn, from), [&to](const Key &key) { return Less()(key, to); }, function);
     }
-    // The same.
+    // The same, but it only reads.
     template <class Function>
     void each_in(const Key &from, const Key &to, Function &&function) const {
         detail::in_reader(this, [&](atomic_txn &txn) { each_in(txn, from, to, function); });

@@ -153,11 +153,21 @@ void transaction::end(call_when outcome) {
     writes_.clear();
     if (calls_.count() == 0) [[likely]]
         return;
-    pile<call> due; // they may begin the next one
-    due.swap(calls_);
+    due_.swap(calls_); // none is due: call_due() comes before the next begin
+    size_t kept = 0;
+    for (size_t i = 0; i < due_.count(); i++)
+        if (due_[i].when == outcome || due_[i].when == call_when::always)
+            due_[kept++] = due_[i];
+    due_.cut(kept);
+}
+
+void transaction::call_due() {
+    if (due_.count() == 0) [[likely]]
+        return;
+    pile<call> due;
+    due.swap(due_);
     for (const call &each : due)
-        if (each.when == outcome || each.when == call_when::always)
-            each.function(each.context);
+        each.function(each.context);
 }
 
 void transaction::add_to(figures &sums) const {

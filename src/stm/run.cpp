@@ -64,6 +64,7 @@ ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *
             else if (!own.await_change())
                 return failure(TY_E_ARGUMENT, "wait for a change: the transaction has read nothing")
                     .remedy("load what it waits for through the transaction");
+            own.call_due();
             continue;
         }
         if (wanted == verdict::roll_back && own.lost() == TY_OK) {
@@ -76,7 +77,9 @@ ty_status run(transaction &own, kind what, verdict (*body)(transaction &, void *
         }
         if (own.lost() != TY_E_BUSY)
             return own.lost();
-        if (own.forgotten())
+        const bool forgotten = own.forgotten();
+        own.call_due();
+        if (forgotten)
             losses = losses_before_alone;
         else
             rest(++losses, dice);

@@ -118,13 +118,16 @@ public:
 
     // For the time after the end, in the order in which they came; of a part that was rolled back with that one's, when
     // the whole has ended. A transaction that loses is rolled back each time. TY_E_MEMORY: there is no room, and
-    // nothing is called.
+    // nothing is called. They are called by call_due().
     ty_status call_after_commit(void (*function)(void *context), void *context) {
         return calls_.push({call_when::committed, function, context});
     }
     ty_status call_after_roll_back(void (*function)(void *context), void *context) {
         return calls_.push({call_when::rolled_back, function, context});
     }
+
+    // Who has ended it calls this once it has asked what it wants to know of it: the calls may begin the next one.
+    void call_due();
 
     // What it is about to commit; for a recorder.
     const write_set &writes() const { return writes_; }
@@ -193,6 +196,7 @@ private:
     pile<locked_stripe> locks_;
     write_set writes_;
     pile<call> calls_;
+    pile<call> due_;                   // of those that have ended
     std::atomic<uint64_t> commits_{0}; // figures: written by its thread alone
     std::atomic<uint64_t> conflicts_[static_cast<size_t>(conflict::count)]{};
     std::atomic<uint64_t> alone_count_{0};
@@ -314,6 +318,7 @@ verdict either(transaction &own, verdict (*first)(transaction &own, void *contex
 // one: rolled back alone, committed with it; if it waits, the whole does.
 // wait: the body cannot go on as things are: it runs again when a word that it loaded has changed.
 // alone: it runs so from the first time on, and does not wait.
+// The caller calls own.call_due() after it, where it was no part.
 ty_status run(transaction &own, kind what, verdict (*body)(transaction &own, void *context), void *context,
               bool *committed, bool alone = false);
 

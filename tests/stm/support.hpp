@@ -31,9 +31,12 @@ void store(transaction &own, T &to, T value) {
 template <class Body>
 ty_status run(transaction &own, Body body, kind what = kind::writes, bool *committed = nullptr) {
     bool ended;
-    return stm::run(
+    const ty_status status = stm::run(
         own, what, [](transaction &within, void *context) { return (*static_cast<Body *>(context))(within); }, &body,
         committed != nullptr ? committed : &ended);
+    if (!own.runs())
+        own.call_due();
+    return status;
 }
 
 class domain_of_test {

@@ -17,6 +17,12 @@ struct body_call {
     bool may_wait = true;    // else it is rolled back,
     bool waits = false;      // and this says so
     bool only_waits = false; // it is rolled back once it does not wait
+    // Of the last run, kept from the calls after its end: these may run transactions of their own.
+    bool too_long = false;
+    bool log_failed = false;
+    bool vouched = false;
+    uint32_t ring = 0;
+    uint64_t stamp = 0;
 };
 
 stm::verdict verdict_of(ty_atomic_txn &txn, ty_status status) {
@@ -42,8 +48,7 @@ stm::verdict call_body(stm::transaction &own, void *context) {
 ty_status refuse(const concurrent_heap &all) {
     constexpr const char *call = "run a transaction";
     if (all.fork.forked())
-        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
-            .remedy("use it there, or open it in the child after the parent has closed it");
+        return refuse_forked();
     if (all.rt == nullptr)
         return TY_OK;
     if (txn_current(all.heap) != nullptr)
@@ -88,9 +93,20 @@ ty_status run_part(ty_atomic_txn &txn, const ty_atomic_options &options, ty_atom
 
 // ---- Until it commits
 
+void note_end(const ty_atomic_txn &txn, body_call &call) {
+    call.too_long = txn.too_long;
+    call.log_failed = txn.log_failed;
+    call.vouched = txn.vouched;
+    call.ring = txn.ring;
+    call.stamp = txn.own->last_stamp();
+}
+
 ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool alone, bool *committed) {
     const stm::kind what = options.reads_only ? stm::kind::reads : stm::kind::writes;
+    txn.mode = options.commit;
+    txn.vouched = txn.too_long = txn.log_failed = false;
     ty_status status = stm::run(*txn.own, what, call_body, &call, committed, alone);
+    note_end(txn, call);
     if (!*committed)
         blocks_forget(txn);
     return status;
@@ -120,13 +136,14 @@ ty_status wait_alone(ty_atomic_txn &txn, const ty_atomic_options &options, body_
     call.only_waits = true;
     ty_status status = run_once(txn, options, call, false, &committed);
     call.only_waits = false;
+    txn.own->call_due();
     return status;
 }
 
 // Whether it is worth another run after a failure: the log has room, or goes on, perhaps by another thread's doing.
 // Else the failure to tell.
-ty_status mend_log(ty_atomic_txn &txn, ty_status status) {
-    if (!txn.log_failed)
+ty_status mend_log(ty_atomic_txn &txn, const body_call &call, ty_status status) {
+    if (!call.log_failed)
         return status;
     txn_runtime &rt = *txn.all->rt;
     if (log_broken(rt.log))
@@ -137,18 +154,18 @@ ty_status mend_log(ty_atomic_txn &txn, ty_status status) {
 ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool *committed) {
     bool alone = options.irrevocable;
     for (;;) {
-        txn.too_long = txn.log_failed = false;
         ty_status status =
             alone ? run_with_gate(txn, options, call, committed) : run_once(txn, options, call, false, committed);
+        txn.own->call_due();
         if (call.waits)
             status = wait_alone(txn, options, call);
         else if (alone || status == TY_OK)
             return status;
-        else if (txn.too_long)
+        else if (call.too_long)
             alone = true;
         else
-            status = mend_log(txn, status);
-        if (status != TY_OK && !txn.too_long)
+            status = mend_log(txn, call, status);
+        if (status != TY_OK && !call.too_long)
             return status;
     }
 }
@@ -167,14 +184,13 @@ void after_commit(ty_atomic_txn &txn) {
     snapshots_after_others(*rt);
 }
 
-ty_status wait_as_asked(const ty_atomic_txn &txn, const ty_atomic_options &options, uint64_t stamp) {
-    txn_runtime *rt = txn.all->rt;
+ty_status wait_as_asked(txn_runtime *rt, const ty_atomic_options &options, const body_call &call) {
     if (rt == nullptr || options.reads_only || options.commit == TY_COMMIT_ASYNC)
         return TY_OK;
-    if (options.commit == TY_COMMIT_PARTITION && txn.vouched)
-        if (log_wait_partition(rt->log, txn.ring, stamp) == TY_OK)
+    if (options.commit == TY_COMMIT_PARTITION && call.vouched)
+        if (log_wait_partition(rt->log, call.ring, call.stamp) == TY_OK)
             return TY_OK;
-    return make_stable(*rt, stamp);
+    return make_stable(*rt, call.stamp);
 }
 
 } // namespace
@@ -191,18 +207,19 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
         return status;
     if (txn->own->runs())
         return run_part(*txn, options, body, context, &result->committed);
-    txn->mode = options.commit;
-    txn->vouched = false;
-    body_call call{txn, body, context, TY_OK, 0, {}, true, false, false};
+    body_call call{};
+    call.txn = txn;
+    call.body = body;
+    call.context = context;
     ty_status status = run_until_done(*txn, options, call, &result->committed);
     result->runs = call.runs;
     if (call.thrown.any() && !result->committed && status == TY_OK)
         call.thrown.rethrow();
     if (!result->committed)
         return status != TY_OK ? status : call.status;
-    result->stamp = txn->own->last_stamp();
+    result->stamp = call.stamp;
     after_commit(*txn);
-    return wait_as_asked(*txn, options, result->stamp);
+    return wait_as_asked(all->rt, options, call);
 }
 
 ty_status atomic_wait(ty_atomic_txn *txn) {
@@ -313,6 +330,11 @@ ty_status atomic_get_stats(ty_heap *heap, ty_atomic_stats *stats) {
 ty_status lost(const ty_atomic_txn &txn) {
     const ty_status status = txn.own->lost();
     return status == TY_E_BUSY ? conflict_met() : status;
+}
+
+ty_status refuse_forked() {
+    return failure(TY_E_FORKED, "run a transaction: the heap belongs to the parent process")
+        .remedy("use it there, or open it in the child after the parent has closed it");
 }
 
 ty_status conflict_met() {

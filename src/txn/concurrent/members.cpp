@@ -39,12 +39,14 @@ void end_member(thread_end_watcher &watcher) {
         all.rt->gate.unlock();
     txn.has_gate = false;
     blocks_forget(txn);
+    txn.own->call_due();
     retired_free_some(txn);
     for (known_member &each : known)
         if (each.number == all.number)
             each = {};
     os::lock_guard guard(all.lock);
     txn.thread = 0;
+    all.left.fetch_add(txn.retired.count() - txn.retired_done, std::memory_order_relaxed);
 }
 
 // Under the heap's lock. One whose thread has ended, or a new one.

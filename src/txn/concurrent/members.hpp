@@ -32,6 +32,7 @@ struct block_note {
 struct retired_block {
     uint64_t stamp; // of the commit that freed it
     uint64_t word;
+    uint64_t words;
 };
 struct root_note {
     char name[TY_ROOT_NAME_MAX + 1];
@@ -120,6 +121,8 @@ struct ty_atomic_txn {
     std::atomic<uint32_t> at_books;              // X24
     taiyen::pile<taiyen::retired_block> retired; // X22, in the order of stamps
     size_t retired_done;                         // so many of them are freed
+    size_t retired_words;                        // of the others
+    uint32_t ends;                               // of transactions since it was looked what can be freed
     uint32_t commits;                            // since it was looked whether a snapshot is due
     uint64_t bytes_since;                        // of records, likewise
     std::atomic<uint64_t> records;               // figures: written by this thread alone
@@ -144,6 +147,7 @@ struct concurrent_heap : heap_service, other_writers, thread_end_watcher {
     os::mutex stop_lock{os::lock_rank::members};
     uint32_t stops;
     uint32_t members;
+    std::atomic<size_t> left; // blocks that threads have freed that have ended
     std::atomic<uint32_t> books_closed;
     size_t listed;                // by the snapshot that is being collected
     std::atomic<bool> frees_wait; // X22: a snapshot is being collected
@@ -212,6 +216,7 @@ inline void *lost_pointer(const ty_atomic_txn &txn) {
     static_cast<void>(lost(txn));
     return nullptr;
 }
+[[gnu::cold]] ty_status refuse_forked();
 [[gnu::cold]] ty_status conflict_met();
 [[gnu::cold]] ty_status not_in_blocks(const char *call, const void *address, size_t bytes);
 

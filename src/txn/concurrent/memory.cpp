@@ -7,7 +7,10 @@
 namespace taiyen {
 namespace {
 
-constexpr size_t retired_at_once = 64; // blocks: to learn what can still be read costs some microseconds
+// To learn what can still be read costs some microseconds: so not for each block.
+constexpr size_t retired_at_once = 64;              // blocks,
+constexpr size_t retired_words_at_once = 128 << 10; // words,
+constexpr uint32_t ends_at_once = 64;               // or transactions since the last look
 
 // Whether a commit that the transaction may see has freed the block. One that is under way notes the block while it has
 // its stripe locked, and may fail yet: that is a conflict, as is one that came later. Who is alone waits for its end.
@@ -23,9 +26,10 @@ bool was_freed(ty_atomic_txn &txn, const void *block) {
     }
 }
 
+// TY_E_BUSY: another has freed it. Its commit came first, as both have locked the block's stripe.
 ty_status enter_leaving(concurrent_heap &all, uint64_t word) {
     os::lock_guard guard(all.leaving_lock);
-    return all.leaving.insert(word, 0);
+    return all.leaving.find(word) != word_table::none ? TY_E_BUSY : all.leaving.insert(word, 0);
 }
 
 void forget_leaving(concurrent_heap &all, uint64_t word) {
@@ -72,11 +76,21 @@ ty_status check_live(ty_atomic_txn &txn, const char *call, void *block, block_no
     return find_block(txn, call, block, found);
 }
 
+size_t retired_count(const ty_atomic_txn &txn) {
+    return txn.retired.count() - txn.retired_done;
+}
+
+void free_what_can_be(ty_atomic_txn &txn);
+
 // Within the books, for what others may look at.
 ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **block) {
     concurrent_heap &all = *txn.all;
     size_t bytes = 0;
     *block = heap_alloc_whole(all.heap, size, alignment, &bytes);
+    if (*block == nullptr && (retired_count(txn) != 0 || all.left.load(std::memory_order_relaxed) != 0)) {
+        free_what_can_be(txn);
+        *block = heap_alloc_whole(all.heap, size, alignment, &bytes);
+    }
     if (*block == nullptr)
         return TY_E_MEMORY;
     ty_status status = txn.allocs.push({word_at(all, *block), bytes / 8});
@@ -220,7 +234,9 @@ void blocks_settle(ty_atomic_txn &txn, uint64_t stamp, bool valid) {
         return;
     }
     for (const block_note &freed : txn.frees)
-        static_cast<void>(txn.retired.push({stamp, freed.word})); // blocks_prepare made room
+        static_cast<void>(txn.retired.push({stamp, freed.word, freed.words})); // blocks_prepare made room
+    for (const block_note &freed : txn.frees)
+        txn.retired_words += freed.words;
     txn.allocs.clear();
     txn.frees.clear();
     txn.roots.clear();
@@ -231,7 +247,8 @@ namespace {
 // Within the books.
 void free_retired(ty_atomic_txn &txn, uint64_t oldest) {
     while (txn.retired_done < txn.retired.count() && txn.retired[txn.retired_done].stamp <= oldest) {
-        const uint64_t word = txn.retired[txn.retired_done++].word;
+        const auto [stamp, word, words] = txn.retired[txn.retired_done++];
+        txn.retired_words -= words;
         forget_leaving(*txn.all, word);
         static_cast<void>(heap_free(address_of(*txn.all, word))); // it is live: it was leaving
     }
@@ -245,23 +262,37 @@ void free_retired(ty_atomic_txn &txn, uint64_t oldest) {
 void free_left(concurrent_heap &all, uint64_t oldest) {
     if (!all.lock.try_lock())
         return;
-    for (ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next)
-        if (txn->thread == 0)
-            free_retired(*txn, oldest);
+    size_t left = 0;
+    for (ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next) {
+        if (txn->thread != 0)
+            continue;
+        free_retired(*txn, oldest);
+        left += retired_count(*txn);
+    }
+    all.left.store(left, std::memory_order_relaxed);
     all.lock.unlock();
+}
+
+// Within the books.
+void free_what_can_be(ty_atomic_txn &txn) {
+    if (txn.all->frees_wait.load(std::memory_order_relaxed))
+        return;
+    const uint64_t oldest = txn.all->domain->oldest();
+    free_retired(txn, oldest);
+    if (txn.all->left.load(std::memory_order_relaxed) != 0)
+        free_left(*txn.all, oldest);
 }
 
 } // namespace
 
 void retired_free_some(ty_atomic_txn &txn) {
-    if (txn.retired.count() - txn.retired_done < retired_at_once)
+    if (++txn.ends < ends_at_once && retired_count(txn) < retired_at_once && txn.retired_words < retired_words_at_once)
         return;
-    const uint64_t oldest = txn.all->domain->oldest();
+    txn.ends = 0;
+    if (retired_count(txn) == 0 && txn.all->left.load(std::memory_order_relaxed) == 0)
+        return;
     books_enter(txn);
-    if (!txn.all->frees_wait.load(std::memory_order_relaxed)) {
-        free_retired(txn, oldest);
-        free_left(*txn.all, oldest);
-    }
+    free_what_can_be(txn);
     books_leave(txn);
 }
 
@@ -302,16 +333,9 @@ ty_status atomic_free(ty_atomic_txn *txn, void *block) {
     return txn->frees.push(found);
 }
 
+// The new block is the transaction's own: what the program stores into it later by plain stores comes after this.
 static bool copy_and_free(ty_atomic_txn *txn, void *block, void *made, size_t bytes) {
-    uint64_t words[64];
-    for (size_t at = 0; at < bytes;) {
-        const size_t piece = bytes - at < sizeof words ? bytes - at : sizeof words;
-        if (!txn->own->load(static_cast<char *>(block) + at, words, piece) ||
-            !txn->own->store(static_cast<char *>(made) + at, words, piece))
-            return false;
-        at += piece;
-    }
-    return atomic_free(txn, block) == TY_OK;
+    return txn->own->load(block, made, bytes) && atomic_free(txn, block) == TY_OK;
 }
 
 void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size) {

@@ -197,6 +197,113 @@ TEST_P(atomic_test, many_blocks_are_freed_once) {
     EXPECT_GT(before + many, live_blocks());
 }
 
+// A run that met a conflict frees a block that another thread has freed: the next run is told so.
+TEST_P(atomic_test, a_block_that_another_frees_is_freed_once) {
+    uint64_t *value = word();
+    unsigned runs = 0;
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+                  ++runs;
+                  RETURN_IF(ty_atomic_free(txn, value));
+                  if (runs == 1)
+                      std::thread([&] {
+                          EXPECT_OK(
+                              atomically(heap_, [&](ty_atomic_txn *other) { return ty_atomic_free(other, value); }));
+                      }).join();
+                  return TY_OK;
+              }));
+    EXPECT_EQ(2u, runs);
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(heap_, [&](ty_atomic_txn *txn) { return ty_atomic_free(txn, value); }));
+}
+
+// They are long, or few: not only when they are many.
+TEST_P(atomic_test, freed_blocks_are_given_back) {
+    ty_heap_stats stats{};
+    stats.struct_size = sizeof stats;
+    EXPECT_OK(ty_heap_get_stats(heap_, &stats));
+    const size_t most = stats.limit_bytes;
+    const auto make = [&](size_t bytes) {
+        void *made = nullptr;
+        EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+            made = ty_atomic_alloc(txn, bytes);
+            return made != nullptr ? TY_OK : TY_E_MEMORY;
+        }));
+        return made;
+    };
+    const auto drop = [&](void *block) {
+        EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) { return ty_atomic_free(txn, block); }));
+    };
+    void *long_one = make(most * 2 / 3);
+    drop(long_one);
+    drop(make(most * 2 / 3));
+    const uint64_t before = live_blocks();
+    drop(make(64));
+    std::thread([&] { drop(make(64)); }).join(); // and of a thread that has ended
+    uint64_t *value = word();
+    for (unsigned i = 0; i < 200; i++)
+        EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) { return add_to(txn, *value, 1); }));
+    EXPECT_EQ(before + 1, live_blocks());
+}
+
+// What calls after the end do changes nothing of the transaction that they came from.
+TEST_P(atomic_test, calls_after_the_end_run_transactions) {
+    struct given {
+        ty_heap *heap;
+        uint64_t *words;
+        unsigned rolled_back = 0, committed = 0;
+        uint64_t stamp = 0;
+    } all{heap_, nullptr};
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+        all.words = static_cast<uint64_t *>(ty_atomic_alloc(txn, 3 * 64));
+        return ty_atomic_status(txn);
+    }));
+    const auto add_within = [](given &to, unsigned word, ty_atomic_result *told) {
+        EXPECT_OK(atomically(
+            to.heap, [&](ty_atomic_txn *txn) { return add_to(txn, to.words[word * 8], 1); }, nullptr, told));
+    };
+    static const auto add = add_within;
+    for (const bool alone : {false, true}) {
+        ty_atomic_options options = TY_ATOMIC_OPTIONS_INIT;
+        options.irrevocable = alone;
+        ty_atomic_result told = result();
+        unsigned runs = 0;
+        EXPECT_OK(atomically(
+            heap_,
+            [&](ty_atomic_txn *txn) -> ty_status {
+                ++runs;
+                RETURN_IF(ty_atomic_on_rollback(
+                    txn,
+                    [](void *context) {
+                        auto &to = *static_cast<given *>(context);
+                        to.rolled_back++;
+                        add(to, 1, nullptr);
+                    },
+                    &all));
+                RETURN_IF(ty_atomic_on_commit(
+                    txn,
+                    [](void *context) {
+                        auto &to = *static_cast<given *>(context);
+                        ty_atomic_result of_call = result();
+                        to.committed++;
+                        add(to, 1, &of_call);
+                        to.stamp = of_call.stamp;
+                    },
+                    &all));
+                RETURN_IF(add_to(txn, all.words[0], 1));
+                if (runs == 1 && !alone)
+                    std::thread([&] { add(all, 0, nullptr); }).join();
+                return TY_OK;
+            },
+            &options, &told));
+        EXPECT_TRUE(told.committed);
+        EXPECT_EQ(alone ? 1u : 2u, told.runs);
+        EXPECT_EQ(all.stamp, told.stamp + 1);
+    }
+    EXPECT_EQ(1u, all.rolled_back);
+    EXPECT_EQ(2u, all.committed);
+    EXPECT_EQ(3u, all.words[0]);
+    EXPECT_EQ(3u, all.words[8]);
+}
+
 TEST_P(atomic_test, a_freed_block_stays_while_it_may_be_read) {
     constexpr unsigned many = 300; // so that blocks that nobody can read are given back
     uint64_t **places = nullptr;
@@ -278,6 +385,22 @@ TEST_P(atomic_test, a_resize_keeps_the_content) {
     EXPECT_EQ(77u, larger[0]);
     EXPECT_EQ(78u, larger[600]);
     EXPECT_LE(blocks, live_blocks());
+}
+
+// The rest of the old block is copied at once, not at the commit.
+TEST_P(atomic_test, what_is_stored_behind_a_resize_stays) {
+    char *block = nullptr;
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        block = static_cast<char *>(ty_atomic_alloc(txn, 100));
+        memset(block, 1, 100);
+        return ty_atomic_status(txn);
+    }));
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        block = static_cast<char *>(ty_atomic_resize(txn, block, 3000));
+        memset(block + 100, 2, 2900);
+        return ty_atomic_status(txn);
+    }));
+    EXPECT_EQ(std::string(100, 1) + std::string(2900, 2), std::string(block, 3000));
 }
 
 TEST_P(atomic_test, waits_for_a_change) {

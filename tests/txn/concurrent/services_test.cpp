@@ -4,6 +4,8 @@
 #include "support.hpp"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace taiyen::test {
 namespace {
@@ -280,6 +282,51 @@ TEST_F(services_test, a_close_that_fails_leaves_what_commits_need) {
     for (size_t i = 0; i < count; i++)
         EXPECT_EQ(i, *reinterpret_cast<uint64_t *>(found[i]));
     EXPECT_OK(ty_heap_verify(files.get(), nullptr, nullptr));
+}
+
+// The child must not write to the parent's log.
+TEST_F(services_test, a_fork_amid_a_body_commits_in_the_parent_alone) {
+    concurrent_test_heap files;
+    uint64_t *found = words(files.get(), 1);
+    int child_status = -1;
+    pid_t child = -1;
+    const ty_status status = atomically(files.get(), [&](ty_atomic_txn *txn) -> ty_status {
+        child = fork();
+        return store(txn, found[0], uint64_t{child == 0 ? 1u : 2u});
+    });
+    if (child == 0)
+        _exit(status == TY_E_FORKED ? 0 : 1);
+    EXPECT_OK(status);
+    EXPECT_EQ(child, waitpid(child, &child_status, 0));
+    EXPECT_EQ(0, child_status);
+    files.die();
+    files.open();
+    EXPECT_EQ(2u, found[0]);
+}
+
+// A snapshot, or a transaction of the other sort, needs what an irrevocable body has for itself.
+TEST_F(services_test, calls_after_an_irrevocable_body_have_the_heap) {
+    concurrent_test_heap files;
+    ty_heap *heap = files.get();
+    uint64_t *found = words(heap, 1);
+    ty_atomic_options options = TY_ATOMIC_OPTIONS_INIT;
+    options.irrevocable = true;
+    EXPECT_OK(atomically(
+        heap,
+        [&](ty_atomic_txn *txn) -> ty_status {
+            RETURN_IF(ty_atomic_on_commit(
+                txn,
+                [](void *context) {
+                    ty_txn *other = nullptr;
+                    EXPECT_OK(ty_snapshot(static_cast<ty_heap *>(context)));
+                    EXPECT_OK(ty_begin(static_cast<ty_heap *>(context), nullptr, &other));
+                    EXPECT_OK(ty_commit(other));
+                },
+                heap));
+            return add_to(txn, found[0], 1);
+        },
+        &options));
+    EXPECT_EQ(1u, found[0]);
 }
 
 TEST_F(services_test, a_thread_ends_amid_a_body) {
