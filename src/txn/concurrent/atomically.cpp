@@ -11,6 +11,7 @@ struct body_call {
     ty_atomic_txn *txn;
     ty_atomic_body *body;
     void *context;
+    ty_commit_mode mode;
     ty_status status = TY_OK;
     uint32_t runs = 0;
     os::caught thrown;       // by the last run
@@ -35,7 +36,9 @@ stm::verdict call_body(stm::transaction &own, void *context) {
     auto &call = *static_cast<body_call *>(context);
     ty_atomic_txn &txn = *call.txn;
     blocks_forget(txn); // of a run that was lost
-    txn.waits = false;
+    // Calls after that one's end may have run transactions of their own.
+    txn.mode = call.mode;
+    txn.waits = txn.vouched = txn.too_long = txn.log_failed = false;
     call.runs++;
     call.thrown.forget();
     auto run = [&call] { call.status = call.body(call.txn, call.context); };
@@ -103,8 +106,6 @@ void note_end(const ty_atomic_txn &txn, body_call &call) {
 
 ty_status run_once(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call, bool alone, bool *committed) {
     const stm::kind what = options.reads_only ? stm::kind::reads : stm::kind::writes;
-    txn.mode = options.commit;
-    txn.vouched = txn.too_long = txn.log_failed = false;
     ty_status status = stm::run(*txn.own, what, call_body, &call, committed, alone);
     note_end(txn, call);
     if (!*committed)
@@ -130,14 +131,24 @@ ty_status run_with_gate(ty_atomic_txn &txn, const ty_atomic_options &options, bo
     return status;
 }
 
+// With nothing held. They do not change what is told of a failure.
+ty_status call_due(ty_atomic_txn &txn, ty_status status) {
+    ty_error error;
+    if (status != TY_OK)
+        ty_error_detail(&error);
+    txn.own->call_due();
+    return status == TY_OK
+               ? TY_OK
+               : ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+
 // Sleeps as long as the body asks to wait. It commits nothing.
 ty_status wait_alone(ty_atomic_txn &txn, const ty_atomic_options &options, body_call &call) {
     bool committed = false;
     call.only_waits = true;
     ty_status status = run_once(txn, options, call, false, &committed);
     call.only_waits = false;
-    txn.own->call_due();
-    return status;
+    return call_due(txn, status);
 }
 
 // Whether it is worth another run after a failure: the log has room, or goes on, perhaps by another thread's doing.
@@ -156,7 +167,7 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
     for (;;) {
         ty_status status =
             alone ? run_with_gate(txn, options, call, committed) : run_once(txn, options, call, false, committed);
-        txn.own->call_due();
+        status = call_due(txn, status);
         if (call.waits)
             status = wait_alone(txn, options, call);
         else if (alone || status == TY_OK)
@@ -211,6 +222,7 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
     call.txn = txn;
     call.body = body;
     call.context = context;
+    call.mode = options.commit;
     ty_status status = run_until_done(*txn, options, call, &result->committed);
     result->runs = call.runs;
     if (call.thrown.any() && !result->committed && status == TY_OK)

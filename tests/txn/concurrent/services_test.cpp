@@ -3,6 +3,7 @@
 // threads that end amid a body.
 #include "support.hpp"
 
+#include <map>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -302,6 +303,49 @@ TEST_F(services_test, a_fork_amid_a_body_commits_in_the_parent_alone) {
     files.die();
     files.open();
     EXPECT_EQ(2u, found[0]);
+}
+
+// A call after a roll-back vouches for nothing of the next run.
+TEST_F(services_test, calls_after_the_end_leave_the_commit_mode) {
+    concurrent_test_heap files;
+    struct given {
+        ty_heap *heap;
+        uint64_t *words;
+    } all{files.get(), words(files.get(), 16)};
+    unsigned runs = 0;
+    ty_atomic_result told = result();
+    EXPECT_OK(atomically(
+        all.heap,
+        [&](ty_atomic_txn *txn) -> ty_status {
+            RETURN_IF(ty_atomic_on_rollback(
+                txn,
+                [](void *context) {
+                    const auto &to = *static_cast<given *>(context);
+                    ty_atomic_options vouched = TY_ATOMIC_OPTIONS_INIT;
+                    vouched.commit = TY_COMMIT_PARTITION;
+                    EXPECT_OK(atomically(
+                        to.heap, [&to](ty_atomic_txn *own) { return add_to(own, to.words[8], 1); }, &vouched));
+                },
+                &all));
+            RETURN_IF(add_to(txn, all.words[0], 1));
+            if (++runs == 1)
+                std::thread([&] { EXPECT_OK(add(all.heap, all.words[0])); }).join();
+            return TY_OK;
+        },
+        nullptr, &told));
+    EXPECT_EQ(2u, told.runs);
+    files.die();
+    std::map<uint64_t, bool> marked; // by stamp
+    EXPECT_OK(ty_log_read_with(
+        heap_path, &files.options(), nullptr,
+        [](const ty_log_entry *entry, void *context) {
+            (*static_cast<std::map<uint64_t, bool> *>(context))[entry->sequence] = entry->marked;
+            return true;
+        },
+        &marked));
+    EXPECT_TRUE(marked.at(told.stamp - 1));
+    EXPECT_FALSE(marked.at(told.stamp));
+    files.open();
 }
 
 // A snapshot, or a transaction of the other sort, needs what an irrevocable body has for itself.
