@@ -1,6 +1,7 @@
 // What the tests of concurrent heaps in C++ share: a heap of each kind, threads, and bodies that meet a conflict.
 #pragma once
 
+#include "../threads.hpp"
 #include "fixture.hpp"
 
 #include <atomic>
@@ -12,32 +13,14 @@
 
 namespace api_test {
 
+using taiyen::test::dice;
+using taiyen::test::in_threads;
+
 enum class sort { volatile_heap, transactional };
 
 inline std::string sort_name(const testing::TestParamInfo<sort> &tested) {
     return tested.param == sort::volatile_heap ? "volatile" : "transactional";
 }
-
-inline void in_threads(unsigned count, const std::function<void(unsigned)> &body) {
-    std::vector<std::thread> all;
-    for (unsigned i = 0; i < count; i++)
-        all.emplace_back(body, i);
-    for (std::thread &each : all)
-        each.join();
-}
-
-// Random numbers that a seed gives.
-class dice {
-public:
-    explicit dice(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15 + 1) {}
-    uint64_t below(uint64_t end) {
-        state_ = state_ * 6364136223846793005 + 1442695040888963407;
-        return (state_ >> 33) % end;
-    }
-
-private:
-    uint64_t state_;
-};
 
 class concurrent_heap_test : public testing::TestWithParam<sort> {
 protected:
@@ -45,6 +28,11 @@ protected:
     void TearDown() override {
         EXPECT_TRUE(heap->verify());
         EXPECT_TRUE(heap->close());
+    }
+    // The object at a root, made where there is none.
+    template <class T>
+    T &made(const char *name) {
+        return heap->atomically([&](taiyen::atomic_txn &txn) -> T & { return txn.root<T>(name); });
     }
     bool lasts() const { return GetParam() == sort::transactional; }
     // What is durable is found again; of a volatile heap, what it holds.

@@ -54,10 +54,6 @@ value value_of(uint64_t number) {
 
 class containers : public concurrent_heap_test {
 protected:
-    template <class T>
-    T &made(const char *name) {
-        return heap->atomically([&](atomic_txn &txn) -> T & { return txn.root<T>(name); });
-    }
     // After the process has "died"; of a volatile heap where it is.
     template <class T>
     T &found(const char *name) {

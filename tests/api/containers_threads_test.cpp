@@ -20,10 +20,6 @@ using ordered = taiyen::ordered_map<uint64_t, uint64_t>;
 class containers_of_threads : public concurrent_heap_test {
 protected:
     template <class T>
-    T &made(const char *name) {
-        return heap->atomically([&](atomic_txn &txn) -> T & { return txn.root<T>(name); });
-    }
-    template <class T>
     T &found(const char *name) {
         die_and_open();
         T *there = heap->atomically([&](atomic_txn &txn) { return txn.find_root<T>(name); });

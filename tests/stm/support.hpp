@@ -2,11 +2,10 @@
 #pragma once
 
 #include "src/stm/stm.hpp"
+#include "tests/threads.hpp"
 
 #include <cstdlib>
 #include <gtest/gtest.h>
-#include <thread>
-#include <vector>
 
 namespace taiyen::test {
 
@@ -70,18 +69,5 @@ private:
 
 // At one in so many of the places between accesses a thread gives way. 0: at none.
 void perturb_one_in(unsigned places);
-
-// Random numbers that a seed gives.
-class dice {
-public:
-    explicit dice(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15 + 1) {}
-    uint64_t below(uint64_t end) {
-        state_ = state_ * 6364136223846793005 + 1442695040888963407;
-        return (state_ >> 33) % end;
-    }
-
-private:
-    uint64_t state_;
-};
 
 } // namespace taiyen::test
