@@ -79,7 +79,8 @@ enum class commit_how { sync, async, partition };
 // Since the table was opened. NaN: has none, or does not tell.
 struct oltp_counts {
     double conflicts = std::numeric_limits<double>::quiet_NaN();
-    double log_bytes = std::numeric_limits<double>::quiet_NaN(); // everything that is committed included
+    double snapshot_wait_ms = std::numeric_limits<double>::quiet_NaN(); // the longest of all
+    double log_bytes = std::numeric_limits<double>::quiet_NaN();        // everything that is committed included
 };
 
 // One object a process: opened, used, closed in order. Every failure is thrown, and ends the process.

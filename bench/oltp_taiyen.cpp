@@ -43,7 +43,7 @@ public:
     oltp_counts counts() override {
         oltp_counts counts;
         if (concurrent_)
-            counts.conflicts = conflicts();
+            count_transactions(counts);
         if (!settings_.path.empty())
             counts.log_bytes = log_bytes();
         return counts;
@@ -128,12 +128,13 @@ private:
         }
     }
 
-    double conflicts() {
+    void count_transactions(oltp_counts &counts) {
         ty_atomic_stats stats = {};
         stats.struct_size = sizeof stats;
         must(ty_get_atomic_stats(heap_, &stats), "cannot get statistics");
-        return static_cast<double>(stats.conflicts_locked + stats.conflicts_changed + stats.conflicts_alone +
-                                   stats.conflicts_forgotten);
+        counts.conflicts = static_cast<double>(stats.conflicts_locked + stats.conflicts_changed +
+                                               stats.conflicts_alone + stats.conflicts_forgotten);
+        counts.snapshot_wait_ms = static_cast<double>(stats.longest_snapshot_wait_ns) / 1e6;
     }
 
     // All that is written to the file, padding included.

@@ -59,9 +59,9 @@ std::vector<std::string> case_names() {
 struct column {
     const char *metric, *unit;
 };
-constexpr column columns[] = {{"txn_per_s", "1/s"},           {"p99_us", "us"},
-                              {"longest_ms", "ms"},           {"conflicts_per_txn", "conflicts"},
-                              {"log_bytes_per_txn", "bytes"}, {"long_ms", "ms"}};
+constexpr column columns[] = {
+    {"txn_per_s", "1/s"},           {"p99_us", "us"},  {"longest_ms", "ms"},      {"conflicts_per_txn", "conflicts"},
+    {"log_bytes_per_txn", "bytes"}, {"long_ms", "ms"}, {"snapshot_wait_ms", "ms"}};
 constexpr double record_bytes = 16; // of a word, as address and value
 
 class stage {
@@ -113,6 +113,7 @@ private:
                 (after.conflicts - before.conflicts) / transactions,
                 (after.log_bytes - before.log_bytes) / transactions,
                 work->long_ms(),
+                which.snapshots ? after.snapshot_wait_ms : std::numeric_limits<double>::quiet_NaN(),
                 record_bytes * stored / transactions,
                 kept};
     }
@@ -151,7 +152,8 @@ void run(session &session) {
                        "address and value.");
     session.out().note("longest_ms of more threads than processors has the time that a thread waits for a processor. "
                        "log_bytes_per_txn is what is written to the log, padding included. long_ms is what a long "
-                       "transaction took; all else is of the short ones.");
+                       "transaction took; all else is of the short ones. snapshot_wait_ms is the longest wait for a "
+                       "snapshot.");
 }
 
 void judge(session &session) {

@@ -143,6 +143,8 @@ typedef struct ty_atomic_stats {
     uint64_t old_readers;         /* read old values */
     uint64_t records;             /* in the log */
     uint64_t record_bytes;
+    uint64_t snapshot_waits;           /* of transactions with blocks, for the heap's tables while they were copied */
+    uint64_t longest_snapshot_wait_ns; /* of these */
 } ty_atomic_stats;
 /* Since the heap was created or opened. Errors: TY_E_ARGUMENT (not a concurrent heap). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_get_atomic_stats(ty_heap *heap, ty_atomic_stats *stats);

@@ -225,10 +225,10 @@ typedef struct ty_stray_store {
 } ty_stray_store;
 
 typedef struct ty_txn_stats {
-    size_t struct_size;    /* sizeof(ty_txn_stats), set by the caller */
-    uint64_t transactions; /* committed since the heap was opened, those that changed something */
-    uint64_t rollbacks;
-    uint64_t entries;          /* ranges, operations and procedures that reached a record */
+    size_t struct_size;        /* sizeof(ty_txn_stats), set by the caller */
+    uint64_t transactions;     /* committed since the heap was opened, those that changed something */
+    uint64_t rollbacks;        /* of ty_begin's; ty_get_atomic_stats has more of the others */
+    uint64_t entries;          /* ranges, operations and procedures of ty_begin's that reached a record */
     uint64_t record_bytes;     /* of all records */
     uint64_t log_bytes;        /* written to the sink, padding included */
     uint64_t log_frames;       /* writes of the sink */

@@ -58,7 +58,7 @@ AT(ty_atomic_result, committed, 8);
 AT(ty_atomic_result, stamp, 16);
 AT(ty_atomic_result, runs, 24);
 
-SIZE(ty_atomic_stats, 80);
+SIZE(ty_atomic_stats, 96);
 AT(ty_atomic_stats, struct_size, 0);
 AT(ty_atomic_stats, commits, 8);
 AT(ty_atomic_stats, conflicts_locked, 16);
@@ -69,6 +69,8 @@ AT(ty_atomic_stats, alone, 48);
 AT(ty_atomic_stats, old_readers, 56);
 AT(ty_atomic_stats, records, 64);
 AT(ty_atomic_stats, record_bytes, 72);
+AT(ty_atomic_stats, snapshot_waits, 80);
+AT(ty_atomic_stats, longest_snapshot_wait_ns, 88);
 
 SIZE(ty_heap_options, 48);
 AT(ty_heap_options, struct_size, 0);

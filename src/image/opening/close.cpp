@@ -234,6 +234,7 @@ void image_teardown(image *im) {
     im->in_flight.destroy();
     if (!forked) { // another thread may have been changing these at the fork
         copies_stop(*im);
+        im->ahead.release();
         im->aside.release();
         im->writer.ring.destroy();
         batch_destroy(im->writer.target);

@@ -24,12 +24,13 @@
 
 namespace taiyen {
 
-// Copies of pages as they were within a pause. The memory is kept for the next one: new memory costs more than a copy.
+// Copies of pages for a running snapshot. The memory is kept for the next one: new memory costs more than a copy.
 struct pages_aside {
     char *copies = nullptr;
     uint64_t capacity = 0; // in pages
 
     ty_status provide(uint64_t pages); // what was in it is lost. Expected: TY_E_MEMORY
+    void keep(uint64_t pages);         // for a next one like this; much more is given up
     void release();
 };
 
@@ -67,7 +68,7 @@ struct image : heap_image {
     os::page_set dirty;     // written, and neither durable nor in the batch that is being written
     os::page_set in_flight; // in the batch that is being written
     private_copies copies;
-    pages_aside aside;
+    pages_aside ahead, aside;
 
     os::mutex work{os::lock_rank::journal};
     os::condition changed; // anything guarded by work

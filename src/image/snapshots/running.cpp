@@ -1,6 +1,7 @@
 // Snapshots of heaps whose blocks others store into meanwhile: docs/design/image.md, "Running snapshots".
 //
-//   paused:  tables() -> collect and copy tables
+//   running: copy tables ahead
+//   paused:  tables() -> copy what of the tables was stored since
 //   running: resumed() -> collect -> copy blocks -> settle() -> last chunks
 #include "image_runtime.hpp"
 #include "page_list.hpp"
@@ -12,6 +13,8 @@ namespace taiyen {
 namespace {
 
 constexpr uint64_t aside_pages_kept = 1024; // and four times what the last snapshot needed
+constexpr uint64_t few_pages = 32;          // may be copied in the pause
+constexpr unsigned rounds_max = 8;          // to get there
 
 struct running_snapshot {
     image &im;
@@ -19,7 +22,8 @@ struct running_snapshot {
     page_area header, tables; // the heap's own pages
     uint64_t used_pages = 0;  // at the pause
     os::page_set stored{};    // pages of blocks that tables() stored into
-    page_list paused{};       // pages copied within the pause
+    page_list ahead{};        // of the tables, copied before the pause, and again where they were stored to since
+    page_list paused{};       // other pages copied within the pause
     page_list blocks{};       // and after it
 
     running_snapshot(image &of, const image_running &by)
@@ -30,11 +34,71 @@ struct running_snapshot {
     running_snapshot &operator=(const running_snapshot &) = delete;
 };
 
-ty_status collect_paused(running_snapshot &snapshot) {
+ty_status collect_tables(running_snapshot &snapshot) {
     image &im = snapshot.im;
     for (page_area area : {snapshot.header, snapshot.tables})
         if (ty_status status = im.tracker.collect_part({area.first, area.count}, im.dirty))
             return status;
+    return TY_OK;
+}
+
+// Calls back with each dirty page of the heap's own, ascending.
+template <class Call>
+void each_of_tables(const running_snapshot &snapshot, Call call) {
+    const os::page_set &dirty = snapshot.im.dirty;
+    for (page_area area : {snapshot.header, snapshot.tables}) {
+        const uint64_t end = area.first + area.count;
+        for (uint64_t page = dirty.next(area.first); page < end; page = dirty.next(page + 1))
+            call(page);
+    }
+}
+
+// Of pages that were copied ahead, those that were stored to since; the others that are dirty stay so.
+uint64_t copy_again(running_snapshot &snapshot) {
+    image &im = snapshot.im;
+    const uint64_t *first = snapshot.ahead.pages, *end = first + snapshot.ahead.count;
+    uint64_t count = 0;
+    each_of_tables(snapshot, [&](uint64_t page) {
+        const uint64_t *found = std::lower_bound(first, end, page);
+        if (found == end || *found != page)
+            return;
+        im.dirty.erase(page);
+        copy_page(im.ahead.copies + (found - first) * page_bytes, im.base + page * page_bytes);
+        count++;
+    });
+    return count;
+}
+
+// I18. So that the pause grows with what is stored at a time, not with the heap.
+ty_status copy_ahead(running_snapshot &snapshot) {
+    image &im = snapshot.im;
+    page_list &list = snapshot.ahead;
+    if (ty_status status = collect_tables(snapshot))
+        return status;
+    if (ty_status status = list.create(im.dirty.count()))
+        return status;
+    each_of_tables(snapshot, [&](uint64_t page) { list.pages[list.count++] = page; });
+    if (ty_status status = im.ahead.provide(list.count))
+        return status;
+    for (uint64_t i = 0; i < list.count; ++i)
+        copy_page(im.ahead.copies + i * page_bytes, im.base + list.pages[i] * page_bytes);
+    move_to_flight(im, list);
+    uint64_t left = list.count;
+    for (unsigned round = 0; round < rounds_max && left > few_pages; ++round) {
+        if (ty_status status = collect_tables(snapshot))
+            return status;
+        uint64_t before = left;
+        left = copy_again(snapshot);
+        if (left >= before)
+            break;
+    }
+    return TY_OK;
+}
+
+ty_status collect_paused(running_snapshot &snapshot) {
+    image &im = snapshot.im;
+    if (ty_status status = collect_tables(snapshot))
+        return status;
     const os::page_set &stored = snapshot.stored;
     for (uint64_t page = stored.next(0); page < stored.page_count();) {
         uint64_t end = page + 1;
@@ -69,6 +133,7 @@ ty_status copy_paused(running_snapshot &snapshot) {
     image &im = snapshot.im;
     if (ty_status status = collect_paused(snapshot))
         return status;
+    (void)copy_again(snapshot);
     if (ty_status status = list_paused(snapshot))
         return status;
     const page_list &list = snapshot.paused;
@@ -113,18 +178,21 @@ ty_status collect_blocks(running_snapshot &snapshot) {
 
 ty_status write_pages(running_snapshot &snapshot, const image_mark &mark, uint64_t started_ns, uint64_t *epoch) {
     image &im = snapshot.im;
-    const page_list &blocks = snapshot.blocks, &paused = snapshot.paused;
+    const page_list &blocks = snapshot.blocks, &ahead = snapshot.ahead, &paused = snapshot.paused;
     if (!im.writer.open)
-        if (ty_status status = writer_open(im, blocks.count + paused.count, 2))
+        if (ty_status status = writer_open(im, blocks.count + ahead.count + paused.count, 3))
             return status;
     im.writer.started_ns = started_ns;
     im.writer.mark = mark;
     *epoch = im.writer.target->epoch;
+    if (ahead.count)
+        if (ty_status status = writer_add(im, ahead.pages, ahead.count, false, im.ahead.copies))
+            return status;
     if (blocks.count)
         if (ty_status status = writer_add(im, blocks.pages, blocks.count, false))
             return status;
     move_to_flight(im, blocks);
-    im.copies.last_pages = blocks.count + paused.count;
+    im.copies.last_pages = blocks.count + ahead.count + paused.count;
     if (ty_status status = snapshot.running.settle(snapshot.running.context)) // I19
         return status;
     return writer_add(im, paused.pages, paused.count, true, im.aside.copies);
@@ -152,6 +220,11 @@ ty_status pages_aside::provide(uint64_t pages) {
     return TY_OK;
 }
 
+void pages_aside::keep(uint64_t pages) {
+    if (capacity > std::max(aside_pages_kept, 4 * pages))
+        release();
+}
+
 void pages_aside::release() {
     if (copies)
         os::unmap_memory(copies, capacity * page_bytes);
@@ -172,11 +245,13 @@ ty_status write_running(image &im, const image_mark *given, const image_running 
     if (ty_status status = snapshot.stored.create(im.dirty.page_count()))
         return status;
     uint64_t pause_ns = 0;
-    ty_status status = pause_and_copy(snapshot, &pause_ns);
+    ty_status status = copy_ahead(snapshot);
+    if (!status)
+        status = pause_and_copy(snapshot, &pause_ns);
     if (!status)
         status = collect_blocks(snapshot);
     const image_mark mark = given ? *given : im.durable_mark; // which tables() may have set
-    bool anything = snapshot.blocks.count || snapshot.paused.count || im.writer.open ||
+    bool anything = snapshot.blocks.count || snapshot.ahead.count || snapshot.paused.count || im.writer.open ||
                     memcmp(&mark, &im.durable_mark, sizeof mark);
     if (!status && anything)
         status = write_pages(snapshot, mark, started_ns, epoch);
@@ -184,8 +259,8 @@ ty_status write_running(image &im, const image_mark *given, const image_running 
         give_up(im);
         return status;
     }
-    if (im.aside.capacity > std::max(aside_pages_kept, 4 * snapshot.paused.count))
-        im.aside.release();
+    im.ahead.keep(snapshot.ahead.count);
+    im.aside.keep(snapshot.paused.count);
     os::lock_guard work_guard(im.work);
     if (!anything)
         *epoch = im.durable_epoch;

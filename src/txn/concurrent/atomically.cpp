@@ -331,11 +331,7 @@ ty_status atomic_get_stats(ty_heap *heap, ty_atomic_stats *stats) {
     stats->conflicts_forgotten = conflicts(stm::conflict::forgotten);
     stats->alone = figures.alone;
     stats->old_readers = figures.old_readers;
-    os::lock_guard guard(all->lock);
-    for (const ty_atomic_txn *txn = all->first; txn != nullptr; txn = txn->next) {
-        stats->records += txn->records.load(std::memory_order_relaxed);
-        stats->record_bytes += txn->logged_bytes.load(std::memory_order_relaxed);
-    }
+    count_members(*all, stats);
     return TY_OK;
 }
 

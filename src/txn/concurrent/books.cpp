@@ -100,20 +100,41 @@ ty_status finish(other_writers &others) {
     return TY_OK;
 }
 
+void add_stats(other_writers &others, ty_txn_stats *stats) {
+    ty_atomic_stats known{};
+    count_members(heap_of_others(others), &known);
+    stats->transactions += known.records;
+    stats->record_bytes += known.record_bytes;
+}
+
 } // namespace
 
-constexpr other_writers others_of_concurrent{stop,           go_on,       in_one,       settle,
-                                             begin_snapshot, have_tables, end_snapshot, finish};
+constexpr other_writers others_of_concurrent{stop,        go_on,        in_one, settle,   begin_snapshot,
+                                             have_tables, end_snapshot, finish, add_stats};
+
+namespace {
+
+bool try_to_enter(ty_atomic_txn &txn) {
+    txn.at_books.store(1, std::memory_order_seq_cst);
+    if (txn.all->books_closed.load(std::memory_order_seq_cst) == 0) [[likely]]
+        return true;
+    txn.at_books.store(0, std::memory_order_release);
+    return false;
+}
+
+} // namespace
 
 void books_enter(ty_atomic_txn &txn) {
-    concurrent_heap &all = *txn.all;
-    for (;;) {
-        txn.at_books.store(1, std::memory_order_seq_cst);
-        if (all.books_closed.load(std::memory_order_seq_cst) == 0) [[likely]]
-            return;
-        txn.at_books.store(0, std::memory_order_release);
-        os::wait_on(all.books_closed, 1);
-    }
+    if (try_to_enter(txn)) [[likely]]
+        return;
+    const uint64_t began_ns = os::now_ns();
+    do
+        os::wait_on(txn.all->books_closed, 1);
+    while (!try_to_enter(txn));
+    const uint64_t took_ns = os::now_ns() - began_ns;
+    txn.snapshot_waits.store(txn.snapshot_waits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (took_ns > txn.longest_snapshot_wait_ns.load(std::memory_order_relaxed))
+        txn.longest_snapshot_wait_ns.store(took_ns, std::memory_order_relaxed);
 }
 
 // Who enters says so before it looks whether it may.

@@ -1,6 +1,7 @@
 // Concurrent heaps from their making to their end, and what each thread has of one.
 #include "members.hpp"
 
+#include <algorithm>
 #include <new>
 
 namespace taiyen {
@@ -138,6 +139,17 @@ ty_status concurrent_of(ty_heap *heap, concurrent_heap **found) {
         return not_concurrent(heap);
     *found = static_cast<concurrent_heap *>(heap_service_of(heap));
     return *found != nullptr ? TY_OK : make_volatile(heap, found);
+}
+
+void count_members(concurrent_heap &all, ty_atomic_stats *stats) {
+    os::lock_guard guard(all.lock);
+    for (const ty_atomic_txn *txn = all.first; txn != nullptr; txn = txn->next) {
+        stats->records += txn->records.load(std::memory_order_relaxed);
+        stats->record_bytes += txn->logged_bytes.load(std::memory_order_relaxed);
+        stats->snapshot_waits += txn->snapshot_waits.load(std::memory_order_relaxed);
+        stats->longest_snapshot_wait_ns =
+            std::max(stats->longest_snapshot_wait_ns, txn->longest_snapshot_wait_ns.load(std::memory_order_relaxed));
+    }
 }
 
 ty_atomic_txn *member_known(concurrent_heap &all) {

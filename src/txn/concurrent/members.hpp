@@ -127,6 +127,8 @@ struct ty_atomic_txn {
     uint64_t bytes_since;                        // of records, likewise
     std::atomic<uint64_t> records;               // figures: written by this thread alone
     std::atomic<uint64_t> logged_bytes;
+    std::atomic<uint64_t> snapshot_waits;
+    std::atomic<uint64_t> longest_snapshot_wait_ns;
 };
 
 namespace taiyen {
@@ -169,6 +171,8 @@ inline void *address_of(const concurrent_heap &all, uint64_t word) {
 ty_status concurrent_of(ty_heap *heap, concurrent_heap **found);
 // The calling thread's, made by the first call. Expected: TY_E_MEMORY.
 ty_status member_of(concurrent_heap &all, ty_atomic_txn **found);
+// Adds what members count by themselves.
+void count_members(concurrent_heap &all, ty_atomic_stats *stats);
 // NULL: it has none yet.
 ty_atomic_txn *member_known(concurrent_heap &all);
 // rt NULL: a volatile heap.

@@ -334,7 +334,7 @@ void append(ty_atomic_txn &txn, uint64_t stamp, bool valid) {
     txn.appending = false;
     if (bytes == 0)
         return;
-    txn.records.store(txn.records.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    txn.records.store(txn.records.load(std::memory_order_relaxed) + valid, std::memory_order_relaxed);
     txn.logged_bytes.store(txn.logged_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
     txn.bytes_since += bytes;
 }

@@ -468,6 +468,8 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
     stats->stable_sequence = log_stable(rt->log);
     stats->reserved_blocks = reserved_count(*rt);
     snapshots_add_stats(*rt, stats);
+    if (rt->others != nullptr)
+        rt->others->add_stats(*rt->others, stats);
     return TY_OK;
 }
 

@@ -65,6 +65,8 @@ struct other_writers {
     void (*end_snapshot)(other_writers &others);
     // With none under way: blocks that they have freed are given back. TY_E_BUSY: one is under way.
     ty_status (*finish)(other_writers &others);
+    // Adds what they have committed.
+    void (*add_stats)(other_writers &others, ty_txn_stats *stats);
 };
 
 // What a thread may have under way when it ends (thread_ends.cpp).

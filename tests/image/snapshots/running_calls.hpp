@@ -9,13 +9,18 @@
 namespace taiyen::test {
 
 struct running_calls {
+    std::function<void()> approach = [] {};
     std::function<ty_status(os::page_set &stored)> tables = [](os::page_set &) { return TY_OK; };
     std::function<void()> resumed = [] {};
     std::function<ty_status()> settle = [] { return TY_OK; };
     int tables_calls = 0, resumed_calls = 0, settle_calls = 0;
 
     image_running running() {
-        return {this, [](void *) { return TY_OK; },
+        return {this,
+                [](void *context) {
+                    static_cast<running_calls *>(context)->approach();
+                    return TY_OK;
+                },
                 [](void *context, os::page_set &stored) {
                     auto &self = *static_cast<running_calls *>(context);
                     self.tables_calls += 1;

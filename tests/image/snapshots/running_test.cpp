@@ -167,6 +167,32 @@ TEST_P(running_test, tables_are_those_of_the_pause) {
     heap = nullptr;
 }
 
+// I18. What was copied ahead of the pause is copied again where it was stored to since.
+TEST_P(running_test, tables_that_change_before_the_pause) {
+    std::vector<void *> blocks;
+    auto allocate = [&] {
+        for (size_t i = 0; i < 300; ++i)
+            blocks.push_back(ty_alloc(heap, i % 2 ? 3 * page_bytes : 100));
+    };
+    allocate();
+    calls.approach = [&] {
+        EXPECT_OK(ty_root_set(heap, "earlier", blocks[1]));
+        for (size_t i = 0; i < 300; i += 3)
+            EXPECT_OK(ty_free(blocks[i]));
+        allocate();
+    };
+    ASSERT_OK(running_snapshot(heap, calls));
+    const auto live = content_of(heap);
+    const uint64_t epoch = ty_heap_epoch(heap);
+    calls = {};
+    ASSERT_OK(running_snapshot(heap, calls)); // nothing is left for another one
+    EXPECT_EQ(epoch, ty_heap_epoch(heap));
+    cut(os::sim_cut::drop_all);
+    expect_sound(heap);
+    EXPECT_EQ(blocks[1], ty_root(heap, "earlier"));
+    EXPECT_EQ(live, content_of(heap));
+}
+
 // I17. A page that tables() stored into is copied in the pause and no more; what other threads store into it meanwhile
 // is in the next batch.
 TEST_P(running_test, stored_pages_stay_dirty_for_others) {

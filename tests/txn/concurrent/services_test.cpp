@@ -175,6 +175,68 @@ TEST_F(services_test, a_log_that_is_full_is_emptied) {
     }
 }
 
+TEST_F(services_test, statistics_of_the_heap_count_all_transactions) {
+    concurrent_test_heap files;
+    ty_heap *heap = files.get();
+    uint64_t *all = words(heap, 8);
+    ty_txn_stats before{}, after{};
+    before.struct_size = after.struct_size = sizeof before;
+    ASSERT_OK(ty_get_txn_stats(heap, &before));
+    for (int i = 0; i < 5; i++) {
+        ASSERT_OK(add(heap, all[0]));
+        ASSERT_EQ(TY_E_NOT_FOUND, atomically(heap, [&](ty_atomic_txn *txn) -> ty_status {
+                      RETURN_IF(store(txn, all[1], uint64_t{1}));
+                      return TY_E_NOT_FOUND;
+                  }));
+    }
+    ty_txn *one = nullptr;
+    ASSERT_OK(ty_begin(heap, nullptr, &one));
+    ASSERT_OK(ty_declare(one, &all[2], sizeof all[2]));
+    all[2] = 1;
+    ASSERT_OK(ty_commit(one));
+    ASSERT_OK(ty_get_txn_stats(heap, &after));
+    EXPECT_EQ(6u, after.transactions - before.transactions);
+    EXPECT_LT(before.record_bytes, after.record_bytes);
+}
+
+// X24. Only those wait that change the heap's blocks, and only for the tables.
+TEST_F(services_test, waits_for_snapshots_are_counted) {
+    concurrent_test_heap files(TY_BACKGROUND_THREAD, size_t{8} << 20, 2);
+    ty_heap *heap = files.get();
+    uint64_t *all = words(heap, 8);
+    ty_atomic_stats stats{};
+    stats.struct_size = sizeof stats;
+    const ty_atomic_options no_wait = async();
+    std::atomic<bool> done{false};
+    std::thread words_alone([&] {
+        while (!done.load())
+            EXPECT_OK(add(heap, all[0], &no_wait));
+    });
+    for (int i = 0; i < 50; i++)
+        ASSERT_OK(ty_snapshot(heap));
+    ASSERT_OK(ty_get_atomic_stats(heap, &stats));
+    EXPECT_EQ(0u, stats.snapshot_waits);
+    EXPECT_EQ(0u, stats.longest_snapshot_wait_ns);
+    std::thread blocks([&] {
+        while (!done.load())
+            EXPECT_OK(atomically(
+                heap,
+                [](ty_atomic_txn *txn) -> ty_status {
+                    void *made = ty_atomic_alloc(txn, 64);
+                    return made != nullptr ? ty_atomic_free(txn, made) : ty_atomic_status(txn);
+                },
+                &no_wait));
+    });
+    while (stats.snapshot_waits == 0) {
+        ASSERT_OK(ty_snapshot(heap));
+        ASSERT_OK(ty_get_atomic_stats(heap, &stats));
+    }
+    EXPECT_LT(0u, stats.longest_snapshot_wait_ns);
+    done = true;
+    words_alone.join();
+    blocks.join();
+}
+
 TEST_F(services_test, what_no_record_holds_is_in_a_snapshot) {
     concurrent_test_heap files(TY_BACKGROUND_THREAD, size_t{2} << 20, 2);
     ty_heap *heap = files.get();
