@@ -23,8 +23,8 @@ In docs/design/*.md:
   - an invariant's entry begins with "- I3: ". It names the files that keep it, each of which names the number in a
     comment, and behind "Test:" a test that a mutant of that number names (tests/mutants);
   - docs/design/README.md has a row "| I3 | what it says | [page](page) |" for each entry, and no other;
-  - each invariant that a comment in src or a mutant names is one of them; and each of them is named in a comment of src
-    and has a mutant;
+  - each invariant that a comment in src or include, or a mutant, names is one of them; and each of them is named in such
+    a comment and has a mutant;
   - where the code or a page names a page's section (os.md, "Write faults"), there is one;
   - no word tells of an experiment ("medians", "interleaved", "measured"): that is for docs/decisions.
 In CONTRIBUTING.md: files and functions, likewise.
@@ -193,7 +193,7 @@ class Code:
     def __init__(self, folders=CODE_FOLDERS):
         self.files = set()  # paths
         self.words = set()  # of the code, not of its comments
-        self.cited = {}  # in comments of src: invariant to the files
+        self.cited = {}  # in comments of src and include: invariant to the files
         self.comments = []  # path, line, text
         self.file_words = {}  # path to its words
         self.bare = []  # .cpp files without an opening comment
@@ -227,7 +227,7 @@ class Code:
         comments = [(path, number, found.group(1)) for number, found in enumerate(map(COMMENT.search, text.split("\n")), 1)
                     if found]
         self.comments += comments
-        for number in NUMBER.findall("\n".join(comment for _, _, comment in comments)) if path.startswith("src/") else ():
+        for number in NUMBER.findall("\n".join(comment for _, _, comment in comments)) if path.startswith(("src/", "include/")) else ():
             self.cited.setdefault(number, set()).add(path)
 
     def named(self, name):
@@ -357,7 +357,7 @@ def check_design(pages, code):
     used = set(code.cited) | set(code.tests)
     problems += [f"{number}: used in src or tests/mutants, but in no design page"
                  for number in sorted(used - set(declared))]
-    problems += [f"{number}: no comment in src names it" for number in sorted(set(declared) - set(code.cited))]
+    problems += [f"{number}: no comment in src or include names it" for number in sorted(set(declared) - set(code.cited))]
     problems += [f"{number}: no mutant breaks it" for number in sorted(set(declared) - set(code.tests))]
     return problems
 

@@ -58,7 +58,7 @@ public:
 
 private:
     static constexpr unsigned count = 16;
-    struct alignas(64) part { // no two share a lock
+    struct alignas(64) part { // J5: no two share a lock
         std::int64_t value = 0;
     };
     part parts_[count];

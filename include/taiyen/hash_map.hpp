@@ -183,7 +183,7 @@ private:
     static slot &slot_in(table *of, std::uint64_t hash, unsigned used) noexcept {
         return of->slots[hash >> used & ((1 << table_bits) - 1)];
     }
-    // used: so many bits of the hash have led there.
+    // J1. used: so many bits of the hash have led there.
     slot &slot_of(atomic_txn &txn, std::uint64_t hash, unsigned *used) {
         slot *at = &top_[hash & ((1 << top_bits) - 1)];
         *used = top_bits;
@@ -205,7 +205,7 @@ private:
         }
         return there;
     }
-    // The key's entry; where there is none, one is made.
+    // J4. The key's entry; where there is none, one is made.
     entry *reach(atomic_txn &txn, const Key &key, const Value &first, bool *made) {
         const std::uint64_t hash = Hash()(key);
         unsigned used = 0;
@@ -225,7 +225,7 @@ private:
         *made = true;
         return own;
     }
-    // The entries of a slot go to a table below it. That is this transaction's until the commit.
+    // J1. The entries of a slot go to a table below it. That is this transaction's until the commit.
     static table *split(atomic_txn &txn, slot &full, unsigned used) {
         table *below = txn.make<table>();
         for (entry *each = txn[full.entries]; each;) {

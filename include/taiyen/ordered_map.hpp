@@ -216,7 +216,7 @@ private:
     static std::optional<value_type> pair_of(atomic_txn &txn, const entry *of) {
         return of ? std::optional<value_type>(std::in_place, txn[of->key].load(), txn[of->value].load()) : std::nullopt;
     }
-    // The key's entry; where there is none, one is made.
+    // J2, J4. The key's entry; where there is none, one is made.
     entry *reach(atomic_txn &txn, const Key &key, const Value &first, bool *made) {
         path way;
         entry *there = seek(txn, key, &way);

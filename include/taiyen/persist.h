@@ -124,7 +124,8 @@ typedef struct ty_open_options {
                             of it in staging memory, must have room besides */
     /* For transactional heaps: */
     uint32_t log_partitions; /* in how many rings the log is kept, 1 to TY_LOG_PARTITIONS_MAX, so that as many commits
-                                can be written at the same time. log_bytes is for all; each takes 512 KiB at the least.
+                                can be written at the same time. A durable commit waits for all of them: on few
+                                processors one is best. log_bytes is for all; each takes 512 KiB at the least.
                                 0: as the log has, 1 for a new one. With another number than it has, a log is made anew
                                 (of the size that it had) if the heap was closed in order; else TY_E_UNSUPPORTED. A
                                 library from before this option refuses a heap with several: TY_E_FORMAT */

@@ -105,7 +105,7 @@ private:
         T value;
         item *next;
     };
-    // Apart, as different threads change them.
+    // J3. Apart, as different threads change them.
     struct alignas(64) front_end {
         item *first = nullptr;
         std::uint64_t popped = 0;
