@@ -235,6 +235,30 @@ MAP_TEST(hashed)
 MAP_TEST(hashed_poorly)
 MAP_TEST(ordered)
 
+// J2. Looked at after each step: lists that are wrong might never end for whoever goes on.
+TEST_P(containers, an_ordered_map_after_each_step) {
+    ordered &map = made<ordered>("map");
+    dice random(4);
+    model expected;
+    for (unsigned i = 0; i < 400; i++) {
+        const key k = key_of(random.below(60));
+        if (random.below(3) == 0) {
+            ASSERT_EQ(expected.erase(k) != 0, map.erase(k));
+        } else {
+            ASSERT_EQ(expected.insert_or_assign(k, value_of(i)).second, map.put(k, value_of(i)));
+        }
+        model::const_iterator next = expected.begin();
+        map.each([&](const key &at, const value &what) {
+            return next != expected.end() && next->first == at && next++->second == what;
+        });
+        ASSERT_TRUE(next == expected.end());
+        for (const auto &[at, what] : expected)
+            ASSERT_TRUE(map.get(at) == std::optional<value>(what));
+    }
+    map.clear();
+    expect_same(map, {});
+}
+
 TEST_P(containers, a_queue_is_as_its_model) {
     using numbers = taiyen::queue<value>;
     numbers *queue = &made<numbers>("queue");
