@@ -20,6 +20,23 @@ ty_status check_options(const ty_atomic_options &options, const char *call) {
     return TY_OK;
 }
 
+// Nearly all callers have the library's own version of the two structs.
+ty_status take_options(const ty_atomic_options &given, ty_atomic_options *known, const char *call) {
+    if (given.struct_size == sizeof given) [[likely]]
+        *known = given;
+    else if (ty_status status =
+                 copy_options(&given, known, sizeof *known, call, "ty_atomic_options", "TY_ATOMIC_OPTIONS_INIT"))
+        return status;
+    return check_options(*known, call);
+}
+
+void give_result(const ty_atomic_result &known, ty_atomic_result *result) {
+    if (result->struct_size == sizeof known) [[likely]]
+        *result = known;
+    else
+        copy_output(&known, sizeof known, result);
+}
+
 } // namespace
 
 ty_status ty_atomically(ty_heap *heap, const ty_atomic_options *options, ty_atomic_body *body, void *context,
@@ -33,10 +50,7 @@ ty_status ty_atomically(ty_heap *heap, const ty_atomic_options *options, ty_atom
     if (ty_status status = check_pointer(reinterpret_cast<const void *>(body), call, "the body"))
         return status;
     if (options) {
-        if (ty_status status =
-                copy_options(options, &known, sizeof known, call, "ty_atomic_options", "TY_ATOMIC_OPTIONS_INIT"))
-            return status;
-        if (ty_status status = check_options(known, call))
+        if (ty_status status = take_options(*options, &known, call))
             return status;
     }
     if (result)
@@ -44,7 +58,7 @@ ty_status ty_atomically(ty_heap *heap, const ty_atomic_options *options, ty_atom
             return status;
     ty_status status = atomically(heap, known, body, context, &told);
     if (result)
-        copy_output(&told, sizeof told, result);
+        give_result(told, result);
     return status;
 }
 

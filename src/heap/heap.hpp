@@ -166,6 +166,7 @@ void *heap_service_root(const ty_heap *heap);
 void *heap_base(const ty_heap *heap);
 size_t heap_limit(const ty_heap *heap);
 size_t heap_used_bytes(const ty_heap *heap); // from the base to the end of the highest area ever used
+const std::atomic<uint64_t> &heap_used_pages(const ty_heap *heap); // the same, where it is kept
 
 // The stretches of what is mapped that were never used, in whole pages: those above the highest area, and the pieces of
 // the tables that describe them. Whatever they hold, the heap takes them for zeros (H7). Returns how many there are.

@@ -123,27 +123,17 @@ bool transaction::move_start_up() {
     return true;
 }
 
-// Q1. Loads and stores are ordered so that who sees the value of a commit sees that its stripe is, or was, locked.
 bool transaction::load_committed(const uint64_t *word, uint64_t *value) {
     std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
-    for (unsigned looks = 0;; looks++) {
+    for (unsigned looks = 0; !load_settled(stripe, word, value); looks++) {
         const uint64_t version = stripe->load(std::memory_order_acquire);
         if (is_locked(version)) {
             if (looks == looks_at_a_locked_stripe)
                 return lose(conflict::locked);
             os::pause_briefly();
-            continue;
+        } else if (stamp_of(version) > start_ && !move_start_up()) {
+            return false;
         }
-        if (stamp_of(version) > start_) {
-            if (!move_start_up())
-                return false;
-            continue;
-        }
-        perturb();
-        *value = load_memory(word);
-        perturb();
-        if (stripe->load(std::memory_order_relaxed) == version) [[likely]]
-            break;
     }
     if (reads_.count() != 0 && reads_[reads_.count() - 1] == stripe)
         return true;
@@ -169,6 +159,11 @@ bool transaction::load_word(const uint64_t *word, uint64_t *value) {
 bool transaction::load(const void *address, void *value, size_t bytes) {
     if (lost_ != TY_OK)
         return false;
+    uint64_t whole;
+    if (is_word(address, bytes) && load_at_once(static_cast<const uint64_t *>(address), &whole)) {
+        memcpy(value, &whole, sizeof whole);
+        return true;
+    }
     auto *to = static_cast<unsigned char *>(value);
     auto from = reinterpret_cast<uintptr_t>(address);
     while (bytes != 0) {
@@ -190,6 +185,12 @@ bool transaction::store(void *address, const void *value, size_t bytes) {
         return false;
     if (what_ == kind::reads)
         return lose(failure(TY_E_ARGUMENT, "store in a transaction that only reads"));
+    if (is_word(address, bytes)) {
+        uint64_t whole;
+        memcpy(&whole, value, sizeof whole);
+        if (store_at_once(static_cast<uint64_t *>(address), whole))
+            return true;
+    }
     const auto *from = static_cast<const unsigned char *>(value);
     auto to = reinterpret_cast<uintptr_t>(address);
     while (bytes != 0) {

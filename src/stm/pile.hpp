@@ -28,6 +28,8 @@ public:
         items_[count_++] = item;
         return TY_OK;
     }
+    bool has_room() const { return count_ != capacity_; } // for one more
+    void push_in_room(const T &item) { items_[count_++] = item; }
     // Room for so many more.
     ty_status reserve(size_t more) {
         while (count_ + more > capacity_)

@@ -76,6 +76,9 @@ public:
     // it.
     [[nodiscard]] bool load(const void *address, void *value, size_t bytes);
     [[nodiscard]] bool store(void *address, const void *value, size_t bytes);
+    // The same of a whole word, where nothing is in the way. False: nothing has changed; load() or store() knows why.
+    [[nodiscard, gnu::always_inline]] inline bool load_at_once(const uint64_t *word, uint64_t *value);
+    [[nodiscard, gnu::always_inline]] inline bool store_at_once(uint64_t *word, uint64_t value);
     // The words are wanted soon: their memory is asked for at once, not one after the other. A hint.
     void expect(const void *const *addresses, size_t count) const;
 
@@ -158,6 +161,7 @@ private:
     };
 
     void runs_no_more();
+    bool load_settled(const std::atomic<uint64_t> *stripe, const uint64_t *word, uint64_t *value) const;
     bool load_word(const uint64_t *word, uint64_t *value);
     bool load_committed(const uint64_t *word, uint64_t *value);
     bool load_old(const uint64_t *word, uint64_t *value);
@@ -306,6 +310,38 @@ private:
     std::atomic<uint64_t> old_used_{0};
     std::atomic<bool> old_full_{false};
 };
+
+// Q1. A value that was committed up to the start; false: somebody commits, or has done since. Loads and stores are
+// ordered so that who sees the value of a commit sees that its stripe is, or was, locked.
+[[gnu::always_inline]] inline bool transaction::load_settled(const std::atomic<uint64_t> *stripe, const uint64_t *word,
+                                                             uint64_t *value) const {
+    const uint64_t version = stripe->load(std::memory_order_acquire);
+    perturb();
+    *value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    perturb();
+    return (version & 1) == 0 && version >> 1 <= start_ && stripe->load(std::memory_order_relaxed) == version;
+}
+
+inline bool transaction::load_at_once(const uint64_t *word, uint64_t *value) {
+    if (lost_ != TY_OK || how_ != manner::optimistic || !reads_.has_room() || writes_.may_have(word)) [[unlikely]]
+        return false;
+    std::atomic<uint64_t> *stripe = domain_->stripe_of(word);
+    uint64_t loaded;
+    if (!load_settled(stripe, word, &loaded)) [[unlikely]]
+        return false;
+    if (reads_.count() == 0 || reads_[reads_.count() - 1] != stripe)
+        reads_.push_in_room(stripe);
+    *value = loaded;
+    return true;
+}
+
+inline bool transaction::store_at_once(uint64_t *word, uint64_t value) {
+    return lost_ == TY_OK && what_ != kind::reads && writes_.put_new(word, value);
+}
+
+inline bool is_word(const void *address, size_t bytes) {
+    return bytes == sizeof(uint64_t) && reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) == 0;
+}
 
 // Calls first; if it wants to wait, what it stored is taken back and second is called.
 verdict either(transaction &own, verdict (*first)(transaction &own, void *context),

@@ -21,14 +21,29 @@ public:
     write_set(const write_set &) = delete;
     write_set &operator=(const write_set &) = delete;
 
+    // False: none of its bytes is there.
+    bool may_have(const uint64_t *word) const { return (seen_ & bit_of(word)) != 0; }
     // NULL: none of its bytes is there.
     const written_word *find(const uint64_t *word) const {
-        if ((seen_ & bit_of(word)) == 0) [[likely]]
+        if (!may_have(word)) [[likely]]
             return nullptr;
         return find_slowly(word);
     }
     // Expected: TY_E_MEMORY; then nothing has changed.
     ty_status put(uint64_t *word, uint64_t value, uint64_t mask);
+    // The whole word. False: it is there, or may be, or there is no room at hand; nothing has changed.
+    bool put_new(uint64_t *word, uint64_t value) {
+        const size_t count = words_.count();
+        if (2 * count + 2 > capacity_ || !words_.has_room()) [[unlikely]]
+            return false;
+        const size_t place = home(word);
+        if (is_used(slots_[place])) [[unlikely]]
+            return false;
+        words_.push_in_room({word, value, UINT64_MAX});
+        slots_[place] = time_ << 32 | count;
+        seen_ |= bit_of(word);
+        return true;
+    }
     void clear();
 
     struct mark_of_writes {

@@ -11,6 +11,10 @@ size_t heap_used_bytes(const ty_heap *heap) {
     return top_of(heap) * page_bytes;
 }
 
+const std::atomic<uint64_t> &heap_used_pages(const ty_heap *heap) {
+    return heap->top;
+}
+
 size_t heap_limit(const ty_heap *heap) {
     return heap->limit_bytes;
 }

@@ -281,13 +281,16 @@ ty_status atomic_lost(const ty_atomic_txn *txn) {
 }
 
 // Pages that were never used may be no memory, and read as zeros for the heap (H7).
-static bool is_in_use(const concurrent_heap &all, const void *address, size_t bytes) {
+[[gnu::always_inline]] static inline bool is_in_use(const concurrent_heap &all, const void *address, size_t bytes) {
     const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(all.base);
-    const uint64_t used = heap_used_bytes(all.heap), end = used < all.end_byte ? used : all.end_byte;
+    const uint64_t used = all.used_pages->load(std::memory_order_acquire) * os::page_bytes;
+    const uint64_t end = used < all.end_byte ? used : all.end_byte;
     return offset >= all.first_byte && offset < end && bytes <= end - offset;
 }
 
-ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
+namespace {
+
+[[gnu::noinline]] ty_status load_slowly(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
     if (!is_in_use(*txn->all, address, bytes)) [[unlikely]] {
         memset(value, 0, bytes);
         return bytes != 0 ? not_in_blocks("load", address, bytes) : TY_OK;
@@ -298,12 +301,35 @@ ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size
     return lost(*txn);
 }
 
-ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
+[[gnu::noinline]] ty_status store_slowly(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
     if (!is_in_use(*txn->all, address, bytes)) [[unlikely]]
         return bytes != 0 ? not_in_blocks("store", address, bytes) : TY_OK;
     if (txn->own->store(address, value, bytes)) [[likely]]
         return TY_OK;
     return lost(*txn);
+}
+
+} // namespace
+
+// Words are common, and these two wait for memory: what they do for one must need few stores, to the stack too, or the
+// processor has no room to ask for the next word meanwhile (decision 28).
+ty_status atomic_load(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
+    uint64_t word;
+    if (!stm::is_word(address, bytes) || !is_in_use(*txn->all, address, bytes) ||
+        !txn->own->load_at_once(static_cast<const uint64_t *>(address), &word)) [[unlikely]]
+        return load_slowly(txn, address, value, bytes);
+    memcpy(value, &word, sizeof word);
+    return TY_OK;
+}
+
+ty_status atomic_store(ty_atomic_txn *txn, void *address, const void *value, size_t bytes) {
+    uint64_t word;
+    if (!stm::is_word(address, bytes) || !is_in_use(*txn->all, address, bytes)) [[unlikely]]
+        return store_slowly(txn, address, value, bytes);
+    memcpy(&word, value, sizeof word);
+    if (!txn->own->store_at_once(static_cast<uint64_t *>(address), word)) [[unlikely]]
+        return store_slowly(txn, address, value, bytes);
+    return TY_OK;
 }
 
 void atomic_expect(ty_atomic_txn *txn, const void *const *addresses, size_t count) {

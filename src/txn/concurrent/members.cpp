@@ -196,6 +196,7 @@ ty_status concurrent_create(ty_heap *heap, txn_runtime *rt, concurrent_heap **ma
     all->base = static_cast<char *>(heap_base(heap));
     all->first_byte = words.first * 8;
     all->end_byte = words.end * 8;
+    all->used_pages = &heap_used_pages(heap);
     if (ty_status status = make_parts(*all)) {
         concurrent_destroy(all);
         return status;

@@ -139,6 +139,7 @@ struct concurrent_heap : heap_service, other_writers, thread_end_watcher {
     char *base;
     uint64_t first_byte; // of what blocks can lie in, from the base
     uint64_t end_byte;
+    const std::atomic<uint64_t> *used_pages;
     stm::domain *domain;
     os::fork_guard fork;
 

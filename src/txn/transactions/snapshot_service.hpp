@@ -59,9 +59,7 @@ struct snapshot_service {
     uint64_t timed;
     uint64_t pages;
 
-    uint32_t commits; // from here: by gate. Since the log's filling was looked at
-    uint64_t record_bytes;
-    memory_need memory;
+    memory_need memory; // by gate
 
     std::atomic<uint64_t> due_log_bytes; // when so much of the ring is in use
 

@@ -213,14 +213,14 @@ void snapshots_after_others(txn_runtime &rt) {
 }
 
 void snapshots_after_commit(txn_runtime &rt) {
-    snapshot_service &s = *rt.snapshots;
     const bool tell = must_tell(rt);
-    bool look = ++s.commits >= look_after_commits || rt.figures.record_bytes.get() - s.record_bytes >= look_after_bytes;
+    const uint64_t bytes = rt.figures.record_bytes.get() - rt.figures.seen_record_bytes;
+    const bool look = snapshots_look_is_due(++rt.figures.unlooked_commits, bytes);
     if (look) {
-        s.commits = 0;
-        s.record_bytes = rt.figures.record_bytes.get();
+        rt.figures.unlooked_commits = 0;
+        rt.figures.seen_record_bytes = rt.figures.record_bytes.get();
     }
-    snapshot_if_due(rt, true, tell, look, look ? s.memory.look() : memory_answer::enough);
+    snapshot_if_due(rt, true, tell, look, look ? rt.snapshots->memory.look() : memory_answer::enough);
 }
 
 } // namespace taiyen

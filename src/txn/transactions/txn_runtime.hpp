@@ -30,8 +30,9 @@ inline image_mark mark_of(const log_marks &marks) {
     return mark;
 }
 
-// Written with the transactions' gate, and read by whoever asks.
-struct txn_figures {
+// Written with the transactions' gate, and read by whoever asks. What each commit writes is on one cache line: a thread
+// that has the gate after another one fetches all that this one wrote to.
+struct alignas(64) txn_figures {
     class figure {
     public:
         void add(uint64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
@@ -44,6 +45,8 @@ struct txn_figures {
     figure rollbacks;
     figure entries;
     figure record_bytes;
+    uint32_t unlooked_commits;  // by gate: since the log's filling was looked at,
+    uint64_t seen_record_bytes; // and what record_bytes was then
     figure replayed_transactions;
     figure replayed_bytes;
     figure replay_ns;
