@@ -292,7 +292,8 @@ namespace {
 
 [[gnu::noinline]] ty_status load_slowly(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
     if (!is_in_use(*txn->all, address, bytes)) [[unlikely]] {
-        memset(value, 0, bytes);
+        if (bytes <= txn->all->end_byte) // there is no such place for a value
+            memset(value, 0, bytes);
         return bytes != 0 ? not_in_blocks("load", address, bytes) : TY_OK;
     }
     if (txn->own->load(address, value, bytes)) [[likely]]

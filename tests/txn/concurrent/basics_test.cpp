@@ -142,6 +142,9 @@ TEST_P(atomic_test, what_is_wrong_is_told) {
         EXPECT_EQ(TY_E_ARGUMENT, load(txn, outside, &seen));
         EXPECT_EQ(0u, seen);
         EXPECT_EQ(TY_E_ARGUMENT, store(txn, outside, uint64_t{1}));
+        const volatile size_t endless = SIZE_MAX; // no such place is zeroed
+        EXPECT_EQ(TY_E_ARGUMENT, ty_atomic_load(txn, value, &seen, endless));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_atomic_store(txn, value, &seen, endless));
         EXPECT_EQ(TY_E_ARGUMENT, ty_atomic_free(txn, value + 1));
         EXPECT_EQ(TY_E_ARGUMENT, ty_atomic_free(txn, &outside));
         return TY_OK; // of these calls alone
