@@ -151,7 +151,7 @@ const expectation &expected(const std::string &suite) {
           "travel-high-async-snapshots-2",
           "travel-high-async-snapshots-4",
           "travel-high-async-snapshots-8"},
-         {"txn_per_s", "p99_us", "longest_ms", "conflicts_per_txn", "log_bytes_per_txn", "long_ms"},
+         {"txn_per_s", "p99_us", "longest_ms", "conflicts_per_txn", "log_bytes_per_txn", "long_ms", "snapshot_wait_ms"},
          {"taiyen", "taiyen-unhinted", "one-writer", "raw", "raw-huge", "mutex", "mutex-hinted", "records"},
          "4096"},
         {"transactional",
