@@ -141,7 +141,7 @@ typedef struct ty_atomic_stats {
     uint64_t conflicts_forgotten; /* an old value that was not kept */
     uint64_t alone;               /* ran while no other could commit */
     uint64_t old_readers;         /* read old values */
-    uint64_t records;             /* in the log */
+    uint64_t records;             /* of commits, in the log */
     uint64_t record_bytes;
     uint64_t snapshot_waits;           /* of transactions with blocks, for the heap's tables while they were copied */
     uint64_t longest_snapshot_wait_ns; /* of these */

@@ -280,15 +280,15 @@ ty_status atomic_lost(const ty_atomic_txn *txn) {
     return txn->own->lost();
 }
 
+namespace {
+
 // Pages that were never used may be no memory, and read as zeros for the heap (H7).
-[[gnu::always_inline]] static inline bool is_in_use(const concurrent_heap &all, const void *address, size_t bytes) {
+[[gnu::always_inline]] inline bool is_in_use(const concurrent_heap &all, const void *address, size_t bytes) {
     const uint64_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(all.base);
     const uint64_t used = all.used_pages->load(std::memory_order_acquire) * os::page_bytes;
     const uint64_t end = used < all.end_byte ? used : all.end_byte;
     return offset >= all.first_byte && offset < end && bytes <= end - offset;
 }
-
-namespace {
 
 [[gnu::noinline]] ty_status load_slowly(ty_atomic_txn *txn, const void *address, void *value, size_t bytes) {
     if (!is_in_use(*txn->all, address, bytes)) [[unlikely]] {
