@@ -102,6 +102,10 @@ TY_API ty_heap *ty_heap_of(const void *address);
 /* The heap's lowest address. A persistent heap's never changes. NULL, with the error detail set, for NULL. O(1). */
 TY_API void *ty_heap_base(ty_heap *heap);
 
+/* The table of size classes that the heap was created with; TY_CLASSES_LINE, with the error detail set, for NULL. O(1).
+ */
+TY_API ty_class_table ty_heap_class_table(ty_heap *heap);
+
 typedef struct ty_block {
     void *address;
     size_t size_bytes; /* usable size */
@@ -125,6 +129,9 @@ typedef struct ty_area {
     size_t block_size_bytes; /* TY_AREA_SPAN: the class's block size; TY_AREA_RUN: size_bytes */
     size_t block_count;      /* blocks that fit (1 for a run, 0 for free and control) */
     size_t live_count;       /* blocks that are allocated */
+    const uint64_t *live;    /* TY_AREA_SPAN: bit n % 64 of word n / 64 says that block n, at address + n *
+                                block_size_bytes, is live; later bits of the last word are clear. Valid during the
+                                callback. NULL for other kinds */
 } ty_area;
 
 /* Call back for each live block, or area, in order of address, until the callback returns false or the end is reached.
@@ -135,11 +142,23 @@ typedef struct ty_area {
  * leave by longjmp; what it throws in C++ ends the walk, and comes out of this call with nothing left locked. So it is
  * for each callback that a call is given. The part of the heap that was never
  * used is one last free area. Blocks that the library has in the heap are among the others: undo's, and the list of
- * ty_reserve and of concurrent heaps, which leaves with a close where nothing is reserved. O(areas + blocks). */
+ * ty_reserve and of concurrent heaps, which leaves with a close where nothing is reserved; ty_each_own_block tells
+ * which these are. O(areas + blocks). */
 typedef bool ty_block_callback(const ty_block *block, void *context);
 typedef bool ty_area_callback(const ty_area *area, void *context);
 TY_API ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
 TY_API ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
+
+/* Makes live blocks of a heap as areas tell them, as if each had been made by ty_alloc_at: of a TY_AREA_SPAN, with
+ * address, block_size_bytes, live and live_count, the blocks that live has bits of; of a TY_AREA_RUN, with address and
+ * size_bytes, one block of whole pages. A size_bytes or block_count of a span may be 0, else it must be what this
+ * heap's spans of that class have. Other kinds are skipped. Nothing there may be in use. What the blocks hold is
+ * indeterminate, but zeros in pages that the heap never used. One area after the other; *made (may be NULL) is how many
+ * were made, or skipped: on a failure the areas before that one stay, and of it nothing. Other threads' allocations on
+ * the heap wait meanwhile. O(areas). Errors: TY_E_ARGUMENT (no such area can be there, in this heap with its class
+ * table), TY_E_EXISTS (some of it is in use), TY_E_MEMORY; of a transactional, concurrent or checked heap
+ * TY_E_UNSUPPORTED, of one open for reading only TY_E_PERMISSION. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_make_areas(ty_heap *heap, const ty_area *areas, size_t count, size_t *made);
 
 /* Checks every structure of the heap top-down: header, roots (also one that leads to no live block, since its block was
  * freed), areas, bitmaps, the tree of free pages; calls back with a text for each thing that is wrong, and where

@@ -6,6 +6,12 @@
 
 using namespace taiyen;
 
+ty_class_table ty_heap_class_table(ty_heap *heap) {
+    if (check_heap(heap, "tell the size classes of a heap"))
+        return TY_CLASSES_LINE;
+    return heap_classes(heap);
+}
+
 ty_status ty_block_of(const void *address, ty_block *block) {
     if (ty_status status = check_pointer(block, "find the block at an address", "the place for the block"))
         return status;

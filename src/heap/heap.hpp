@@ -88,6 +88,8 @@ ty_status heap_raise(ty_heap *heap, size_t limit_bytes);
 void *heap_alloc(ty_heap *heap, size_t size);
 void *heap_alloc(ty_heap *heap, size_t size, size_t alignment, bool zeroed); // alignment 0: natural
 ty_status heap_alloc_at(ty_heap *heap, void *address, size_t size);
+// ty_make_areas, of a heap that is neither transactional nor concurrent.
+ty_status heap_make_areas(ty_heap *heap, const ty_area *areas, size_t count, size_t *made);
 // All of the block is zeroed, and *bytes is what it can hold; heap_alloc_at makes the same block of the address and
 // *bytes, whatever the alignment was.
 void *heap_alloc_whole(ty_heap *heap, size_t size, size_t alignment, size_t *bytes);

@@ -84,13 +84,14 @@ SIZE(ty_block, 16);
 AT(ty_block, address, 0);
 AT(ty_block, size_bytes, 8);
 
-SIZE(ty_area, 48);
+SIZE(ty_area, 56);
 AT(ty_area, kind, 0);
 AT(ty_area, address, 8);
 AT(ty_area, size_bytes, 16);
 AT(ty_area, block_size_bytes, 24);
 AT(ty_area, block_count, 32);
 AT(ty_area, live_count, 40);
+AT(ty_area, live, 48);
 
 SIZE(ty_heap_stats, 112);
 AT(ty_heap_stats, struct_size, 0);

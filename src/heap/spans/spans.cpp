@@ -278,6 +278,21 @@ ty_status take_small_at(ty_heap *heap, uint32_t size_class, uint64_t offset) {
     return place_again(heap, heap->states[number].owner.load(std::memory_order_relaxed), number);
 }
 
+ty_status make_span_at(ty_heap *heap, uint32_t size_class, uint32_t head, const uint64_t *live) {
+    os::lock_guard guard(lock_of(heap, size_class));
+    uint32_t number;
+    if (ty_status status = new_span_at(heap, size_class, head, &number); status != TY_OK)
+        return status;
+    std::atomic<uint64_t> *words = bitmap_of(heap, head);
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < heap->classes[size_class].words; i++) {
+        words[i].store(live[i], std::memory_order_relaxed);
+        used += count_bits(live[i]);
+    }
+    heap->states[number].used = used;
+    return place_shared(heap, number);
+}
+
 // Under the class's lock, as nobody else works with the cache.
 static void release_empty(thread_cache *cache, uint32_t size_class) {
     ty_heap *heap = cache->heap;

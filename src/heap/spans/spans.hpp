@@ -34,6 +34,10 @@ ty_status free_unowned(ty_heap *heap, thread_cache *cache, const small_block &bl
 // Expected: TY_E_EXISTS, TY_E_MEMORY.
 ty_status take_small_at(ty_heap *heap, uint32_t size_class, uint64_t offset);
 
+// Makes a span at free pages, in which the blocks of a bitmap are allocated: some of those that it has, and no others.
+// Paused heaps only. Expected: TY_E_EXISTS, TY_E_MEMORY.
+ty_status make_span_at(ty_heap *heap, uint32_t size_class, uint32_t head, const uint64_t *live);
+
 // Which spans lose their owner: nearly all of what a thread holds is in those with room, and most frees that are still
 // to come are in the others.
 enum class give_up { nothing, with_room, all };

@@ -27,8 +27,23 @@ bool each_in_span(const ty_heap *heap, page_run area, ty_block_callback *callbac
     return true;
 }
 
-ty_area describe_area(const ty_heap *heap, page_run run) {
-    ty_area area{TY_AREA_FREE, page_address(heap, run.first), run.count * page_bytes, 0, 0, 0};
+// What the largest bitmap of a span takes.
+constexpr uint32_t live_words_max = span_pages_max * bitmap_words_per_page;
+
+// Bits past the last block are no blocks (H5), whatever a damaged heap has there.
+void copy_live(const ty_heap *heap, const class_info &info, uint64_t head, uint64_t (&live)[live_words_max]) {
+    const std::atomic<uint64_t> *words = bitmap_of(heap, head);
+    for (uint32_t i = 0; i < info.words; i++)
+        live[i] = words[i].load(std::memory_order_relaxed) & word_mask(info, i);
+}
+
+ty_area area_of_kind(ty_area_kind kind, void *address, size_t bytes) {
+    return {kind, address, bytes, 0, 0, 0, nullptr};
+}
+
+// live: room for a bitmap, which the area then leads to.
+ty_area describe_area(const ty_heap *heap, page_run run, uint64_t (&live)[live_words_max]) {
+    ty_area area = area_of_kind(TY_AREA_FREE, page_address(heap, run.first), run.count * page_bytes);
     if (kind_at(heap, run.first) == page_run_head) {
         area.kind = TY_AREA_RUN;
         area.block_size_bytes = area.size_bytes;
@@ -39,6 +54,8 @@ ty_area describe_area(const ty_heap *heap, page_run run) {
         area.block_size_bytes = info.block_bytes;
         area.block_count = info.blocks;
         area.live_count = count_allocated(heap, info, run.first);
+        copy_live(heap, info, run.first, live);
+        area.live = live;
     }
     return area;
 }
@@ -84,24 +101,25 @@ ty_status heap_each_block(ty_heap *heap, ty_block_callback *callback, void *cont
 
 ty_status heap_each_area(ty_heap *heap, ty_area_callback *callback, void *context) {
     callback_pause paused(heap);
-    ty_area area{TY_AREA_CONTROL, heap->base, header_pages * page_bytes, 0, 0, 0};
+    ty_area area = area_of_kind(TY_AREA_CONTROL, heap->base, header_pages * page_bytes);
+    uint64_t live[live_words_max]{};
     if (!callback(&area, context))
         return TY_OK;
     area_walk walk(heap);
     page_run run;
     while (walk.next(&run)) {
-        area = describe_area(heap, run);
+        area = describe_area(heap, run, live);
         if (!callback(&area, context))
             return TY_OK;
     }
     if (walk.damaged())
         return end_of_walk(walk, heap);
     uint64_t top = top_of(heap);
-    area = {TY_AREA_FREE, page_address(heap, top), (heap->first_table_page - top) * page_bytes, 0, 0, 0};
+    area = area_of_kind(TY_AREA_FREE, page_address(heap, top), (heap->first_table_page - top) * page_bytes);
     if (area.size_bytes != 0 && !callback(&area, context))
         return TY_OK;
     char *tables = page_address(heap, heap->first_table_page);
-    area = {TY_AREA_CONTROL, tables, heap->limit_bytes - heap->first_table_page * page_bytes, 0, 0, 0};
+    area = area_of_kind(TY_AREA_CONTROL, tables, heap->limit_bytes - heap->first_table_page * page_bytes);
     callback(&area, context);
     return TY_OK;
 }

@@ -1,0 +1,195 @@
+// Goal: ty_each_area tells which blocks of a span are live, and ty_make_areas makes exactly the blocks that areas tell
+// of, or refuses an area without a change. Method: heaps with blocks of many sizes, some freed, are made anew at the
+// same places in an empty heap, and compared block by block.
+#include "fixture.hpp"
+
+#include <cstring>
+#include <utility>
+
+using namespace api_test;
+
+namespace {
+
+using blocks_list = std::vector<std::pair<size_t, size_t>>; // offset, bytes
+
+struct volatile_heap {
+    ty_heap *heap = nullptr;
+
+    explicit volatile_heap(ty_class_table classes, bool concurrent = false) {
+        ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+        options.limit_bytes = size_t{64} << 20;
+        options.classes = classes;
+        options.concurrent = concurrent;
+        EXPECT_EQ(ty_heap_create(&options, &heap), TY_OK) << ty_error_text();
+    }
+    ~volatile_heap() { EXPECT_EQ(ty_heap_destroy(heap), TY_OK); }
+    char *base() const { return static_cast<char *>(ty_heap_base(heap)); }
+};
+
+blocks_list blocks_of(ty_heap *heap) {
+    struct walk {
+        const char *base;
+        blocks_list found;
+    } walked{static_cast<char *>(ty_heap_base(heap)), {}};
+    auto add = [](const ty_block *block, void *context) {
+        auto *w = static_cast<walk *>(context);
+        w->found.push_back({static_cast<size_t>(static_cast<char *>(block->address) - w->base), block->size_bytes});
+        return true;
+    };
+    EXPECT_EQ(ty_each_block(heap, add, &walked), TY_OK);
+    return walked.found;
+}
+
+// The areas of a heap, with the bitmaps kept, at the places of another one.
+struct kept_areas {
+    std::vector<ty_area> areas;
+    std::vector<std::vector<uint64_t>> bitmaps;
+
+    kept_areas(ty_heap *heap, ty_heap *other) {
+        EXPECT_EQ(ty_each_area(heap, add, this), TY_OK);
+        for (size_t i = 0; i < areas.size(); i++) {
+            if (areas[i].kind == TY_AREA_SPAN)
+                areas[i].live = bitmaps[i].data();
+            size_t offset = size_t(static_cast<char *>(areas[i].address) - static_cast<char *>(ty_heap_base(heap)));
+            areas[i].address = static_cast<char *>(ty_heap_base(other)) + offset;
+        }
+    }
+    static bool add(const ty_area *area, void *context) {
+        auto *self = static_cast<kept_areas *>(context);
+        EXPECT_EQ(area->live != nullptr, area->kind == TY_AREA_SPAN);
+        std::vector<uint64_t> bits;
+        size_t live = 0;
+        if (area->kind == TY_AREA_SPAN)
+            bits.assign(area->live, area->live + (area->block_count + 63) / 64);
+        for (uint64_t word : bits)
+            live += size_t(__builtin_popcountll(word));
+        if (area->kind == TY_AREA_SPAN) {
+            EXPECT_EQ(live, area->live_count);
+        }
+        self->areas.push_back(*area);
+        self->bitmaps.push_back(std::move(bits));
+        return true;
+    }
+};
+
+void fill(ty_heap *heap) {
+    std::vector<void *> made;
+    for (size_t i = 0; i < 4000; i++)
+        made.push_back(ty_alloc(heap, i * 37 % 9000));
+    for (int i = 0; i < 20; i++)
+        made.push_back(ty_alloc_aligned(heap, 100, 4096));
+    made.push_back(ty_alloc(heap, size_t{3} << 20));
+    for (size_t i = 0; i < made.size(); i += 3)
+        EXPECT_EQ(ty_free(made[i]), TY_OK);
+}
+
+class areas : public testing::TestWithParam<ty_class_table> {};
+
+} // namespace
+
+TEST_P(areas, make_the_same_blocks) {
+    volatile_heap from(GetParam()), to(GetParam());
+    EXPECT_EQ(ty_heap_class_table(from.heap), GetParam());
+    fill(from.heap);
+    kept_areas kept(from.heap, to.heap);
+    size_t made = 0;
+    ASSERT_EQ(ty_make_areas(to.heap, kept.areas.data(), kept.areas.size(), &made), TY_OK) << ty_error_text();
+    EXPECT_EQ(made, kept.areas.size());
+    blocks_list blocks = blocks_of(to.heap);
+    EXPECT_EQ(blocks, blocks_of(from.heap));
+    EXPECT_EQ(ty_heap_verify(to.heap, nullptr, nullptr), TY_OK) << ty_error_text();
+
+    // They are ordinary blocks: allocation goes on beside them, and all can be freed.
+    fill(to.heap);
+    EXPECT_EQ(ty_make_areas(to.heap, kept.areas.data(), kept.areas.size(), &made), TY_E_EXISTS);
+    for (auto [offset, bytes] : blocks)
+        ASSERT_EQ(ty_free(to.base() + offset), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_heap_verify(to.heap, nullptr, nullptr), TY_OK) << ty_error_text();
+}
+INSTANTIATE_TEST_SUITE_P(tables, areas, testing::Values(TY_CLASSES_LINE, TY_CLASSES_PACKED));
+
+TEST(make_areas, wrong_ones_change_nothing) {
+    volatile_heap heap(TY_CLASSES_PACKED);
+    char *user = heap.base() + (size_t{1} << 20);
+    uint64_t bits[128] = {3}; // both blocks of a span of two pages
+    const ty_area run{TY_AREA_RUN, user + 65536, 8192, 8192, 1, 1, nullptr};
+    const ty_area span{TY_AREA_SPAN, user, 0, 4096, 0, 2, bits};
+    auto refuse = [&](ty_area area, ty_status expected) {
+        size_t made = 99, before = blocks_of(heap.heap).size();
+        expect_refusal(ty_make_areas(heap.heap, &area, 1, &made), expected);
+        EXPECT_EQ(made, 0u);
+        EXPECT_EQ(blocks_of(heap.heap).size(), before);
+    };
+    auto changed = [](ty_area area, auto change) {
+        change(area);
+        return area;
+    };
+    refuse(changed(span, [](ty_area &a) { a.live_count = 3; }), TY_E_ARGUMENT);
+    refuse(changed(span, [](ty_area &a) { a.live = nullptr; }), TY_E_ARGUMENT);
+    refuse(changed(span, [](ty_area &a) { a.block_size_bytes = 4095; }), TY_E_ARGUMENT);
+    refuse(changed(span, [](ty_area &a) { a.block_size_bytes = SIZE_MAX; }), TY_E_ARGUMENT);
+    refuse(changed(span, [](ty_area &a) { a.block_count = 77; }), TY_E_ARGUMENT);
+    refuse(changed(span, [](ty_area &a) { a.size_bytes = 77; }), TY_E_ARGUMENT);
+    refuse(changed(span, [](ty_area &a) { a.address = static_cast<char *>(a.address) + 4096; }), TY_E_ARGUMENT);
+    refuse(changed(span, [](ty_area &a) { a.address = nullptr; }), TY_E_ARGUMENT);
+    refuse(changed(span, [&](ty_area &a) { a.address = heap.base(); }), TY_E_ARGUMENT);
+    refuse(changed(run, [](ty_area &a) { a.size_bytes = 0; }), TY_E_ARGUMENT);
+    refuse(changed(run, [](ty_area &a) { a.size_bytes = 5000; }), TY_E_ARGUMENT);
+    refuse(changed(run, [](ty_area &a) { a.size_bytes = ~size_t{4095}; }), TY_E_ARGUMENT);
+    refuse(changed(run, [](ty_area &a) { a.address = static_cast<char *>(a.address) + 8; }), TY_E_ARGUMENT);
+    bits[0] |= uint64_t{1} << 63; // no span has so many blocks of this size
+    refuse(changed(span, [](ty_area &a) { a.live_count = 3; }), TY_E_ARGUMENT);
+    bits[0] = 3;
+
+    ty_area both[] = {span, {TY_AREA_FREE, nullptr, 0, 0, 0, 0, nullptr}, run, run};
+    size_t made = 0;
+    expect_refusal(ty_make_areas(heap.heap, both, 4, &made), TY_E_EXISTS);
+    EXPECT_EQ(made, 3u);
+    EXPECT_EQ(blocks_of(heap.heap).size(), 3u);
+    EXPECT_EQ(ty_usable_size(user + 4096), 4096u);
+    refuse(span, TY_E_EXISTS);
+    EXPECT_EQ(ty_heap_verify(heap.heap, nullptr, nullptr), TY_OK);
+    expect_refusal(ty_make_areas(heap.heap, nullptr, 1, nullptr), TY_E_ARGUMENT, "NULL");
+    expect_refusal(ty_make_areas(nullptr, both, 1, nullptr), TY_E_ARGUMENT, "NULL");
+    EXPECT_EQ(ty_heap_class_table(nullptr), TY_CLASSES_LINE);
+}
+
+TEST(make_areas, of_heaps_that_have_none) {
+    volatile_heap concurrent(TY_CLASSES_LINE, true), checked(TY_CLASSES_LINE);
+    const ty_area area{TY_AREA_RUN, concurrent.base() + (1 << 20), 8192, 8192, 1, 1, nullptr};
+    expect_refusal(ty_make_areas(concurrent.heap, &area, 1, nullptr), TY_E_UNSUPPORTED);
+    ty_check_options checks = TY_CHECK_OPTIONS_INIT;
+    checks.checks = TY_CHECK_BOUNDS;
+    ASSERT_EQ(ty_heap_start_checks(checked.heap, &checks), TY_OK) << ty_error_text();
+    expect_refusal(ty_make_areas(checked.heap, &area, 1, nullptr), TY_E_UNSUPPORTED);
+}
+
+TEST(make_areas, of_heaps_in_files) {
+    folder in;
+    for (ty_kind kind : {TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL}) {
+        std::string path = in.path("kind" + std::to_string(kind) + ".ty");
+        ty_open_options options = small_options();
+        options.kind = kind;
+        ty_heap *heap = nullptr;
+        ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+        volatile_heap from(ty_heap_class_table(heap));
+        fill(from.heap);
+        kept_areas kept(from.heap, heap);
+        size_t made = 0;
+        ty_status status = ty_make_areas(heap, kept.areas.data(), kept.areas.size(), &made);
+        if (kind == TY_TRANSACTIONAL) {
+            expect_refusal(status, TY_E_UNSUPPORTED);
+            ASSERT_EQ(ty_close(heap), TY_OK);
+            continue;
+        }
+        ASSERT_EQ(status, TY_OK) << ty_error_text();
+        ASSERT_EQ(ty_close(heap), TY_OK) << ty_error_text();
+        options.mode = TY_OPEN_READ_ONLY;
+        options.kind = TY_KIND_DEFAULT;
+        ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+        EXPECT_EQ(blocks_of(heap), blocks_of(from.heap));
+        EXPECT_EQ(ty_heap_verify(heap, nullptr, nullptr), TY_OK);
+        expect_refusal(ty_make_areas(heap, kept.areas.data(), kept.areas.size(), &made), TY_E_PERMISSION);
+        ASSERT_EQ(ty_close(heap), TY_OK);
+    }
+}
