@@ -149,6 +149,16 @@ typedef bool ty_area_callback(const ty_area *area, void *context);
 TY_API ty_status ty_each_block(ty_heap *heap, ty_block_callback *callback, void *context);
 TY_API ty_status ty_each_area(ty_heap *heap, ty_area_callback *callback, void *context);
 
+/* Calls back for each live block that the library has in the heap, and that is none of the program's live ones: the
+ * buffers of undo, and the blocks that the program has freed and undo holds, whether undo is attached or not; the list
+ * of reserved blocks, and the blocks that it names: those that are reserved, or freed by a transaction and not given
+ * back yet. Each once, in order of address, until the callback returns false. The callback may look at the heap;
+ * nothing is locked meanwhile. Also of a heap that is open for reading only, and nothing is changed. Errors:
+ * TY_E_DAMAGED (undo's buffers or the list make no sense), TY_E_MEMORY, TY_E_UNSUPPORTED (a checked heap). Externally
+ * serialised against ty_reserve, ty_publish, transactions that free blocks, and undo's calls. O(blocks and entries of
+ * undo). */
+TY_API ty_status ty_each_own_block(ty_heap *heap, ty_block_callback *callback, void *context);
+
 /* Makes live blocks of a heap as areas tell them, as if each had been made by ty_alloc_at: of a TY_AREA_SPAN, with
  * address, block_size_bytes, live and live_count, the blocks that live has bits of; of a TY_AREA_RUN, with address and
  * size_bytes, one block of whole pages. A size_bytes or block_count of a span may be 0, else it must be what this

@@ -131,4 +131,27 @@ inline constexpr uint64_t reservations_magic = 0x7672657365727354; // "Tsreserv"
 // TY_E_DAMAGED: the root leads to something else, or the list is not empty.
 ty_status txn_remove_leftovers(ty_heap *heap);
 
+// ---- concurrent/own_blocks.cpp: blocks that the library has in a heap for itself
+
+// Offsets of blocks, collected before the program is called back.
+class own_blocks {
+public:
+    ty_status create(ty_heap *heap);
+    void destroy() { memory_.destroy(); }
+    ty_status add(uint64_t offset); // expected: TY_E_MEMORY
+    // Calls back once for each of those that are live.
+    void each(ty_block_callback *callback, void *context);
+
+private:
+    uint64_t *begin() const { return memory_.as<uint64_t>(); }
+
+    os::space memory_{};
+    ty_heap *heap_ = nullptr;
+    size_t count_ = 0;
+};
+
+// Adds those of this layer: its list of reserved blocks, what that names, and what transactions have freed and is still
+// to be given back. Expected: TY_E_DAMAGED, TY_E_MEMORY, TY_E_FORKED.
+ty_status txn_add_own_blocks(ty_heap *heap, own_blocks &found);
+
 } // namespace taiyen

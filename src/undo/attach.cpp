@@ -40,6 +40,8 @@ uint64_t buffer_bytes_of(const undo_control &c) {
     return c.flags & undo_volatile ? bytes : bytes + c.payload_bytes[0] + c.payload_bytes[1];
 }
 
+} // namespace
+
 void undo_destroy(undo *u) {
     if (u == nullptr)
         return;
@@ -49,6 +51,8 @@ void undo_destroy(undo *u) {
     u->~undo();
     os::unmap_memory(u, sizeof *u);
 }
+
+namespace {
 
 void lay_rings(undo &u) {
     undo_control &c = *u.control;
@@ -75,7 +79,8 @@ void release(heap_service *service) {
     undo_destroy(static_cast<undo *>(service));
 }
 
-// The volatile side of buffers whose sizes are sound.
+} // namespace
+
 ty_status undo_create(ty_heap *heap, undo_control *control, uint64_t buffer_bytes, undo **made) {
     void *memory;
     if (ty_status status = os::map_memory(sizeof(undo), os::memory_hint::none, &memory))
@@ -106,6 +111,8 @@ ty_status undo_create(ty_heap *heap, undo_control *control, uint64_t buffer_byte
     *made = u;
     return TY_OK;
 }
+
+namespace {
 
 // The block that a heap's service root leads to, if it is undo's; NULL: there is none. What a log left there that was
 // detached is removed.

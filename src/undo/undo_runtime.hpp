@@ -71,6 +71,12 @@ inline undo *undo_of(ty_heap *heap) {
 // The undo of a heap for a call named by `call`: attached, of this process, and no procedure of it running.
 ty_status find_undo(ty_heap *heap, const char *call, undo **found);
 
+// ---- attach.cpp
+
+// The volatile side of buffers in a block of so many bytes, whose sizes are sound. Nothing in the heap changes.
+ty_status undo_create(ty_heap *heap, undo_control *control, uint64_t buffer_bytes, undo **made);
+void undo_destroy(undo *u); // NULL: nothing to do
+
 // ---- record.cpp
 
 // What becomes of a record.

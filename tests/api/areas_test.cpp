@@ -162,6 +162,9 @@ TEST(make_areas, of_heaps_that_have_none) {
     checks.checks = TY_CHECK_BOUNDS;
     ASSERT_EQ(ty_heap_start_checks(checked.heap, &checks), TY_OK) << ty_error_text();
     expect_refusal(ty_make_areas(checked.heap, &area, 1, nullptr), TY_E_UNSUPPORTED);
+    auto count = [](const ty_block *, void *) { return true; };
+    expect_refusal(ty_each_own_block(checked.heap, count, nullptr), TY_E_UNSUPPORTED);
+    expect_refusal(ty_each_own_block(concurrent.heap, nullptr, nullptr), TY_E_ARGUMENT, "callback");
 }
 
 TEST(make_areas, of_heaps_in_files) {

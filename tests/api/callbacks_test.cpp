@@ -66,6 +66,7 @@ const case_of_call calls[] = {
     {"each_area", [](ty_heap *heap, auto &) { return ty_each_area(heap, throws<bool>, nullptr); }},
     {"each_class", [](ty_heap *heap, auto &) { return ty_each_class(heap, throws<bool>, nullptr); }},
     {"each_thread", [](ty_heap *heap, auto &) { return ty_each_thread(heap, throws<bool>, nullptr); }},
+    {"each_own_block", [](ty_heap *heap, auto &) { return ty_each_own_block(heap, throws<bool>, nullptr); }},
     {"each_root", [](ty_heap *heap, auto &) { return ty_each_root(heap, throws<bool>, nullptr); }},
     {"undo_history", [](ty_heap *heap, auto &) { return ty_undo_history(heap, throws<bool>, nullptr); }},
 };

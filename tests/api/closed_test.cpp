@@ -35,6 +35,11 @@ const call calls[] = {
     {"ty_alloc_aligned", [](ty_heap *h) { return none(ty_alloc_aligned(h, 100, 64)); }},
     {"ty_alloc_at", [](ty_heap *h) { return is(ty_alloc_at(h, &h, 100)); }},
     {"ty_make_areas", [](ty_heap *h) { return is(ty_make_areas(h, nullptr, 0, nullptr)); }},
+    {"ty_each_own_block",
+     [](ty_heap *h) {
+         return is(ty_each_own_block(
+             h, [](const ty_block *, void *) { return true; }, nullptr));
+     }},
     {"ty_heap_class_table", [](ty_heap *h) { return ty_heap_class_table(h) == TY_CLASSES_LINE && is(TY_E_ARGUMENT); }},
     {"ty_heap_base", [](ty_heap *h) { return none(ty_heap_base(h)); }},
     {"ty_heap_purge", [](ty_heap *h) { return is(ty_heap_purge(h, nullptr)); }},

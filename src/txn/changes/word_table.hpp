@@ -17,6 +17,15 @@ public:
     void change(uint64_t word, uint32_t value); // the word is there, as for erase
     void erase(uint64_t word);
     size_t count() const { return count_; }
+    // Calls back with each word that is there, until the callback gives another status than TY_OK.
+    template <class Callback>
+    ty_status each_word(Callback callback) const {
+        for (size_t at = 0; count_ != 0 && at < capacity_; at++)
+            if (uint64_t word = slots_.as<slot>()[at].word)
+                if (ty_status status = callback(word))
+                    return status;
+        return TY_OK;
+    }
 
 private:
     struct slot {

@@ -416,6 +416,74 @@ ty_status txn_remove_leftovers(ty_heap *heap) {
     return TY_OK;
 }
 
+ty_status reservations_add_blocks(const txn_runtime &rt, own_blocks &found) {
+    reservations &r = *rt.reserved;
+    os::lock_guard guard(r.lock);
+    for (const reservation &entry : r.entries)
+        if (entry.word != 0)
+            if (ty_status status = found.add(entry.word * 8))
+                return status;
+    return TY_OK;
+}
+
+namespace {
+
+// A live block of the heap that starts at a word.
+bool starts_block(ty_heap *heap, uint64_t word, ty_block *block) {
+    const heap_words words = heap_block_words(heap);
+    if (word < words.first || word >= words.end)
+        return false;
+    void *address = static_cast<char *>(heap_base(heap)) + word * 8;
+    return heap_find_block(heap, address, block) && block->address == address;
+}
+
+// Adds a block of the list, and what it names; *next is the next one's word. False: damaged.
+bool read_list(ty_heap *heap, uint64_t word, own_blocks &found, uint64_t *next, ty_status *status) {
+    ty_block block;
+    if (!starts_block(heap, word, &block) || block.size_bytes < sizeof(list_block))
+        return false;
+    const auto *list = static_cast<const list_block *>(block.address);
+    if (list->magic != list_magic)
+        return false;
+    *status = found.add(word * 8);
+    for (uint64_t place : list->places) {
+        if (place == 0 || *status != TY_OK)
+            continue;
+        if (!starts_block(heap, place, &block))
+            return false;
+        *status = found.add(place * 8);
+    }
+    *next = list->next;
+    return true;
+}
+
+} // namespace
+
+// A ring is found when the walk comes again to where it was: a place that is moved on after 1, 2, 4, ... steps.
+ty_status reservations_read_blocks(ty_heap *heap, own_blocks &found) {
+    const auto *base = static_cast<const char *>(heap_base(heap));
+    const auto *root = static_cast<const char *>(heap_service_root(heap));
+    const uint64_t offset = root != nullptr ? static_cast<uint64_t>(root - base) : 0;
+    uint64_t word = offset / 8;
+    bool sound = offset % 8 == 0;
+    uint64_t seen = 0, steps = 0, steps_max = 1;
+    ty_status status = TY_OK;
+    while (sound && status == TY_OK && word != 0) {
+        sound = word != seen;
+        if (++steps == steps_max) {
+            seen = word;
+            steps = 0;
+            steps_max *= 2;
+        }
+        sound = sound && read_list(heap, word, found, &word, &status);
+    }
+    if (sound)
+        return status;
+    return failure(TY_E_DAMAGED, "read the library's blocks of the heap at %p: its service root leads to no list",
+                   heap_base(heap))
+        .remedy("restore the heap from a backup");
+}
+
 ty_status reserved_take(txn_runtime &rt, void *const *blocks, size_t count) {
     reservations &r = *rt.reserved;
     os::lock_guard guard(r.lock);

@@ -166,6 +166,11 @@ void reservations_add_list(const txn_runtime &rt, os::page_set &pages);
 // Adds the pages of blocks that are reserved now. Under the lock above.
 void reservations_add_pages(void *runtime, os::page_set &pages);
 
+// Adds the list's blocks, and all that it names or that is still to be given back. Takes the lock above.
+ty_status reservations_add_blocks(const txn_runtime &rt, own_blocks &found);
+// The same of a heap without a log, by what lies in it. Expected: TY_E_DAMAGED.
+ty_status reservations_read_blocks(ty_heap *heap, own_blocks &found);
+
 // ---- automatic.cpp
 // Nothing is protected any more; also where nothing ever was. Nobody writes to the heap.
 void automatic_destroy(txn_runtime &rt);

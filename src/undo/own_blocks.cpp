@@ -1,0 +1,59 @@
+// Which blocks of a heap are the library's own: undo's buffers, and what it holds; or what the layer below has there.
+#include "undo_runtime.hpp"
+
+namespace taiyen {
+namespace {
+
+// U2.
+ty_status add_held(const undo &u, own_blocks &found) {
+    uint64_t slot = 0, offset = 0;
+    for (; u.held.next(&slot, &offset); slot++)
+        if (ty_status status = found.add(offset))
+            return status;
+    return found.add(u.offset_of(u.control));
+}
+
+// Buffers that nothing is attached to; they are checked as an attach does.
+ty_status add_detached(ty_heap *heap, undo_control *control, uint64_t bytes, own_blocks &found) {
+    if (ty_status status = check_control(*control, bytes))
+        return status;
+    undo *u;
+    if (ty_status status = undo_create(heap, control, bytes, &u))
+        return status;
+    ty_status status = check_buffers(*u);
+    if (!status)
+        status = add_held(*u, found);
+    undo_destroy(u);
+    return status;
+}
+
+ty_status collect(ty_heap *heap, own_blocks &found) {
+    if (const undo *u = undo_of(heap))
+        return add_held(*u, found);
+    void *root = heap_service_root(heap);
+    ty_block block;
+    bool own = root != nullptr && heap_find_block(heap, root, &block) && block.address == root &&
+               block.size_bytes >= sizeof(undo_control);
+    if (own && static_cast<undo_control *>(root)->magic == undo_magic_1)
+        return add_detached(heap, static_cast<undo_control *>(root), block.size_bytes, found);
+    return txn_add_own_blocks(heap, found);
+}
+
+} // namespace
+
+ty_status each_own_block(ty_heap *heap, ty_block_callback *callback, void *context) {
+    if (heap_has_checks(heap))
+        return failure(TY_E_UNSUPPORTED, "go through the library's blocks in the heap at %p: it is checked",
+                       heap_base(heap))
+            .remedy("create the heap without checks");
+    own_blocks found;
+    ty_status status = found.create(heap);
+    if (!status)
+        status = collect(heap, found);
+    if (!status)
+        found.each(callback, context);
+    found.destroy();
+    return status;
+}
+
+} // namespace taiyen
