@@ -25,6 +25,32 @@ const option output{
     "output", 'o', "PICTURE", nullptr, &request::picture_path, "where to draw it: a path that ends in .svg or .png"};
 const option width{
     "width", 0, "PIXELS", nullptr, &request::width, "the picture's width: 600 to 8000, 1200 if left out"};
+const option codec{"codec", 0, "CODEC", nullptr, &request::codec, "lz4 (if left out), zstd or none"};
+const option level{
+    "level", 0, "LEVEL", nullptr, &request::level, "slower and smaller: 3 to 12 for lz4, 1 to 22 for zstd"};
+const option threads{
+    "threads", 0, "COUNT", nullptr, &request::threads, "that work at once; one a processor if left out"};
+const option kind{"kind",  0,
+                  "KIND",  nullptr,
+                  &request::kind, "archive, snapshot or transactional; as it was if left out"};
+const option limit{"limit", 0,
+                   "SIZE",  nullptr,
+                   &request::limit, "another limit, such as 500M or 64G"};
+const option elsewhere{
+    "elsewhere", 0, nullptr, &request::elsewhere, nullptr, "at another address, which the library chooses"};
+const option base{"base", 0, "ADDRESS", nullptr, &request::base, "at this address, a multiple of 64 MiB"};
+const option defragment{
+    "defragment", 0, nullptr, &request::defragment, nullptr, "lay the blocks out anew, without gaps"};
+const option class_table{
+    "class-table", 0, "TABLE", nullptr, &request::class_table, "the same, with the size classes line or packed"};
+const option shapes{"shapes",
+                    0,
+                    "FILE",
+                    nullptr,
+                    &request::shapes_path,
+                    "what is a pointer, as a text; if left out, what the heap keeps of it"};
+const option force{"force",         0,       nullptr,
+                   &request::force, nullptr, "go on although addresses will be wrong, or may be"};
 const option help{"help", 'h', nullptr, &request::help, nullptr, "this text"};
 
 int run_version(const request &given) {
@@ -40,6 +66,7 @@ int run_help(const request &given);
 const std::vector<command> commands{
     {"info",
      "FILE...",
+     1,
      SIZE_MAX,
      "what a heap is, how it was closed, what an open would do",
      "Tells what the files of a heap say: its kind and size, its snapshots, how it\n"
@@ -49,6 +76,7 @@ const std::vector<command> commands{
      info},
     {"verify",
      "FILE...",
+     1,
      SIZE_MAX,
      "check a heap's files, then its structures",
      "Checks image, journal and log against their checksums, then opens the heap for\n"
@@ -58,6 +86,7 @@ const std::vector<command> commands{
      verify},
     {"scrub",
      "FILE...",
+     1,
      SIZE_MAX,
      "check a heap's files without opening it",
      "Checks image, journal and log against their checksums, without opening the\n"
@@ -67,6 +96,7 @@ const std::vector<command> commands{
     {"map",
      "FILE",
      1,
+     1,
      "draw what a heap's pages are used for",
      "Draws a picture of what the heap's pages are used for, and of its memory by\n"
      "size of block. Opens the heap for reading. With --json, prints the figures; the\n"
@@ -75,6 +105,7 @@ const std::vector<command> commands{
      map},
     {"log stat",
      "FILE...",
+     1,
      SIZE_MAX,
      "how full a heap's log is, and what an open would replay",
      "Tells how full the log of a transactional heap is, and what an open would\n"
@@ -83,6 +114,7 @@ const std::vector<command> commands{
      log_stat},
     {"log dump",
      "FILE...",
+     1,
      SIZE_MAX,
      "the transactions that an open would replay",
      "Prints the transactions that an open would replay from the log of a\n"
@@ -90,9 +122,41 @@ const std::vector<command> commands{
      "entries, JSON has all bytes.",
      {&entries_as_json, &journal, &log_file},
      log_dump},
-    {"version", "", 0, "the version of taiyen", "Prints the version of taiyen.", {&as_json_once}, run_version},
+    {"pack",
+     "FILE PACKED",
+     2,
+     2,
+     "write a heap as one compressed file",
+     "Packs the live blocks of a heap, and its roots, into one compressed file, which\n"
+     "'taiyen unpack' makes a heap of again. A PACKED of '-' is the standard output.\n"
+     "A file that is there is not replaced.",
+     {&codec, &level, &threads, &as_json_once, &journal, &log_file},
+     pack},
+    {"unpack",
+     "PACKED FILE",
+     2,
+     2,
+     "make a heap of a packed one",
+     "Makes a heap in files of a packed one: the same, or smaller, or elsewhere. A\n"
+     "PACKED of '-' is the standard input. The heap gets its name when it is whole;\n"
+     "a file that is there is not replaced. A heap whose blocks move needs to know\n"
+     "its pointers (see --shapes).",
+     {&kind, &limit, &elsewhere, &base, &defragment, &class_table, &shapes, &force, &threads, &as_json_once},
+     unpack},
+    {"copy",
+     "FILE COPY",
+     2,
+     2,
+     "a heap of its own with the same content",
+     "Makes a copy of a heap, with an identity of its own. It lies at the same\n"
+     "address, unless it is told to lie elsewhere. The copy gets its name when it is\n"
+     "whole; a file that is there is not replaced.",
+     {&kind, &elsewhere, &base, &defragment, &shapes, &force, &journal, &log_file},
+     copy},
+    {"version", "", 0, 0, "the version of taiyen", "Prints the version of taiyen.", {&as_json_once}, run_version},
     {"help",
      "[COMMAND]",
+     0,
      2,
      "this text, or the help of a command",
      "Prints what taiyen does, or what a command does.",
@@ -153,7 +217,8 @@ int complain_of_command(const std::vector<std::string> &words) {
 }
 
 void print_all_help() {
-    std::printf("taiyen looks at heap files, checks them, draws them. It changes none of them.\n\n"
+    std::printf("taiyen looks at heap files, checks them, draws them, packs and copies them. It\n"
+                "changes none of them.\n\n"
                 "Usage: taiyen COMMAND [OPTION]... FILE...\n\nCommands:\n");
     for (const command &one : commands)
         std::printf("  %-10s %s\n", one.name, one.summary);
@@ -271,8 +336,8 @@ private:
     std::optional<std::string> check() const {
         const std::string name = quoted(command_.name);
         const std::vector<std::string> &paths = given_.paths;
-        if (std::string_view(command_.operands).starts_with("FILE") && paths.empty())
-            return name + " needs a FILE";
+        if (paths.size() < command_.operands_min)
+            return name + " needs " + (command_.operands_min == 1 ? std::string("a FILE") : command_.operands);
         if (paths.size() > command_.operands_max && command_.operands_max == 0)
             return name + " takes no operand, and was given " + quoted(paths[0]);
         if (paths.size() > command_.operands_max)

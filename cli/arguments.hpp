@@ -13,9 +13,20 @@ struct request {
     std::string log_path;
     std::string picture_path;
     std::string width;
+    std::string codec;
+    std::string level;
+    std::string threads;
+    std::string kind;
+    std::string limit;
+    std::string base;
+    std::string class_table;
+    std::string shapes_path;
     bool json = false;
     bool classes = false;
     bool quick = false;
+    bool defragment = false;
+    bool elsewhere = false;
+    bool force = false;
     bool help = false;
 };
 
@@ -31,6 +42,7 @@ struct option {
 struct command {
     const char *name;     // one word, or two: "log stat"
     const char *operands; // for the help: "FILE..."
+    size_t operands_min;
     size_t operands_max;
     const char *summary;
     const char *details;

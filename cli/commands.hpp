@@ -32,6 +32,9 @@ int scrub(const request &given);
 int log_stat(const request &given);
 int log_dump(const request &given);
 int map(const request &given);
+int pack(const request &given);
+int unpack(const request &given);
+int copy(const request &given);
 
 // Calls `look` for each heap, whatever came of the one before it. The highest of their exit codes.
 int each_heap(const request &given, int (*look)(const heap_files &files, const request &given));

@@ -217,6 +217,16 @@ typedef struct ty_class_stats {
 typedef bool ty_class_callback(const ty_class_stats *stats, void *context);
 TY_API TY_CHECKED ty_status ty_each_class(ty_heap *heap, ty_class_callback *callback, void *context);
 
+/* A size class of a heap, whether it is in use or not. */
+typedef struct ty_size_class {
+    size_t block_bytes;
+    size_t span_bytes; /* a power of two, up to 64 KiB; spans start at multiples of it from the heap's base */
+} ty_size_class;
+
+/* Writes the first `room` of the heap's size classes, in rising order, and *count: of all of them (128 at the most).
+ * Larger blocks are runs of pages. Errors: TY_E_ARGUMENT. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_heap_size_classes(ty_heap *heap, ty_size_class *classes, size_t room, size_t *count);
+
 /* What a thread keeps of a heap for its own allocations. */
 typedef struct ty_thread_stats {
     size_t struct_size; /* sizeof(ty_thread_stats) of the library */

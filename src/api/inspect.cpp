@@ -78,3 +78,19 @@ ty_status ty_each_thread(ty_heap *heap, ty_thread_callback *callback, void *cont
     guarded<ty_thread_callback> guard(callback, context);
     return guard.end(heap_each_thread(heap, guard.callback(), &guard));
 }
+
+ty_status ty_heap_size_classes(ty_heap *heap, ty_size_class *classes, size_t room, size_t *count) {
+    constexpr const char *call = "tell a heap's size classes";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (ty_status status = check_pointer(count, call, "the place for the count"))
+        return status;
+    if (room != 0)
+        if (ty_status status = check_pointer(classes, call, "the place for the classes"))
+            return status;
+    ty_size_class found;
+    for (*count = 0; heap_size_class(heap, *count, &found); ++*count)
+        if (*count < room)
+            classes[*count] = found;
+    return TY_OK;
+}

@@ -179,6 +179,8 @@ struct heap_stretch {
 inline constexpr size_t heap_unused_max = 5;
 size_t heap_unused(const ty_heap *heap, size_t mapped_bytes, heap_stretch (&unused)[heap_unused_max]);
 ty_class_table heap_classes(const ty_heap *heap);
+// Number `number` of the heap's size classes. False: there are fewer.
+bool heap_size_class(const ty_heap *heap, size_t number, ty_size_class *found);
 
 // What higher layers keep with a heap, with what the layers above them must have done at times, so that a program of
 // volatile heaps is linked without either. NULL at first.

@@ -93,6 +93,9 @@ AT(ty_area, block_count, 32);
 AT(ty_area, live_count, 40);
 AT(ty_area, live, 48);
 
+SIZE(ty_size_class, 16);
+AT(ty_size_class, span_bytes, 8);
+
 SIZE(ty_heap_stats, 112);
 AT(ty_heap_stats, struct_size, 0);
 AT(ty_heap_stats, base, 8);

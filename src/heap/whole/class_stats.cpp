@@ -119,4 +119,11 @@ ty_status heap_each_thread(ty_heap *heap, ty_thread_callback *callback, void *co
     return TY_OK;
 }
 
+bool heap_size_class(const ty_heap *heap, size_t number, ty_size_class *found) {
+    if (number >= heap->class_count)
+        return false;
+    *found = {heap->classes[number].block_bytes, heap->classes[number].pages * page_bytes};
+    return true;
+}
+
 } // namespace taiyen

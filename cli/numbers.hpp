@@ -1,0 +1,17 @@
+// Numbers that options have.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cli {
+
+// "500", "64K", "1M", "2G", "1T": multiples of 1,024. False: it is no such number.
+bool read_size(const std::string &text, uint64_t *number);
+bool read_whole(const std::string &text, int64_t least, int64_t most, int64_t *number);
+// "0x420000000000", or decimal.
+bool read_address(const std::string &text, uint64_t *address);
+// Says that an option has a value that it cannot have; false.
+bool refuse_value(const char *option, const std::string &value, const char *wanted);
+
+} // namespace cli

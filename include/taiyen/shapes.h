@@ -1,0 +1,289 @@
+/* Taiyen: shapes: where the pointers of a program's types are (library taiyen_pack).
+ *
+ * Purpose: say once what a type's pointers are; then heaps are relocated and defragmented without a line of the
+ * program's own, and the census proves that what was said is true.
+ *
+ * Vocabulary: a *shape* is what is known of a type: its size, and its *fields*: the places in it that hold addresses,
+ * or objects that do. What no field names holds no addresses. A *root's* shape says what a named root leads to; the
+ * rest of the heap is reached from there. An object is *reached* when a root, or a pointer in a reached object, leads to
+ * it. The *census* goes over all that is reached, and over all live blocks, and tells where shapes and content differ.
+ *
+ * Guarantees: a shape is a claim, and nothing here believes it: addresses are followed only to live blocks, counts only
+ * as far as the block has room. A description read from a text is hostile until it is checked.
+ *
+ * Cost: a walk touches each reached object once, and needs memory of a bit for each 8 bytes of the blocks in use and
+ * 16 bytes a block.
+ *
+ * Functions are thread-safe for different sets of shapes; one set is externally serialised.
+ */
+#ifndef TAIYEN_SHAPES_H
+#define TAIYEN_SHAPES_H
+
+#include "base.h"
+#include "heap.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ty_shape ty_shape;
+typedef struct ty_tracer ty_tracer; /* what a hook hands its pointers to */
+
+/* How many there are of something, one behind the other. All zero: one. */
+typedef enum ty_count_kind {
+    TY_COUNT_FIXED = 0, /* `number`; 0 counts as 1 */
+    TY_COUNT_FIELD = 1, /* the unsigned integer of `bytes` bytes (1, 2, 4, 8) at `offset` in the object that has the field
+                           times `number` (0 counts as 1) */
+    TY_COUNT_END = 2,   /* up to the address that stands at `offset` in the object that has the field */
+    TY_COUNT_BLOCK = 3  /* as many as there is room for in the block from there on */
+} ty_count_kind;
+typedef struct ty_count {
+    ty_count_kind kind;
+    size_t number;
+    size_t offset;
+    size_t bytes;
+} ty_count;
+
+typedef enum ty_field_kind {
+    TY_FIELD_POINTER = 1,   /* leads to the first of `there` objects of `shape`, which it reaches; or is NULL */
+    TY_FIELD_REFERENCE = 2, /* leads into a live block that is reached by another way, to any place in it; or is NULL */
+    TY_FIELD_PLACE = 3,     /* an address in, or just behind, what the pointer at `base_offset` of the same object leads
+                               to (an end, a cursor): it keeps its distance from that; or is NULL */
+    TY_FIELD_NESTED = 4     /* no address but an object of `shape` */
+} ty_field_kind;
+
+typedef struct ty_field {
+    const char *name;
+    ty_field_kind kind;
+    size_t offset;         /* in the object; of an address a multiple of 8 */
+    const ty_shape *shape; /* NULL (not for TY_FIELD_NESTED): what it leads to holds no addresses */
+    ty_count here;         /* that stand at offset one behind the other. Not TY_COUNT_END */
+    ty_count there;        /* TY_FIELD_POINTER: that the address leads to */
+    uint64_t tag_mask;     /* bits of the word that are no part of the address; they are kept */
+    size_t base_offset;    /* TY_FIELD_PLACE */
+} ty_field;
+
+/* For what fields cannot say (unions, compressed addresses). It hands every address in the object to a ty_trace_
+ * function. Called once for each reached object, after the object's fields. It may read the object, and through an
+ * address only after that was handed over. */
+typedef void ty_trace_callback(ty_tracer *tracer, void *object, void *context);
+/* For what depends on addresses (a table keyed by pointer). Called for each reached object after a move, when all
+ * addresses of the heap are right; it may write to the object and what it leads to, and must not allocate or free. */
+typedef void ty_move_callback(void *object, void *context);
+
+struct ty_shape {
+    const char *name;
+    size_t size_bytes;
+    const ty_field *fields;
+    size_t field_count;
+    ty_trace_callback *trace; /* NULL: the fields are all */
+    ty_move_callback *moved;  /* NULL: nothing depends on addresses */
+    void *context;
+};
+
+/* ---- In a hook. word is the place of the address, in the object. The address there is the new one afterwards, if there
+ * was a move. */
+TY_API void ty_trace_pointer(ty_tracer *tracer, void *word, const ty_shape *shape, size_t count, uint64_t tag_mask);
+TY_API void ty_trace_reference(ty_tracer *tracer, void *word, uint64_t tag_mask);
+/* Objects of another shape inside of this one. */
+TY_API void ty_trace_nested(ty_tracer *tracer, void *objects, const ty_shape *shape, size_t count);
+/* For an address that does not stand in a word as it is: reaches what it leads to, and returns the new address (the
+ * same, if nothing moves), which the hook writes back in its own way. */
+TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_shape *shape, size_t count);
+
+/* ---- Descriptions in C. TY_SHAPE(struct_name, fields...) defines `const ty_shape struct_name_shape`; shapes that lead
+ * to each other are declared first: TY_SHAPE_DECLARE(struct_name). One line a pointer:
+ *
+ *     struct node { struct node *next; char *text; uint32_t count; struct item *items; };
+ *     TY_SHAPE(node, TY_POINTER(node, next, &node_shape), TY_BYTES(node, text),
+ *              TY_POINTER_COUNTED(node, items, count, &item_shape))
+ */
+#define TY_SHAPE_DECLARE(type) extern const ty_shape type##_shape
+#define TY_SHAPE(type, ...)                                                                                            \
+    static const ty_field type##_fields_[] = {__VA_ARGS__};                                                            \
+    const ty_shape type##_shape = {                                                                                    \
+        #type, sizeof(struct type), type##_fields_, sizeof type##_fields_ / sizeof type##_fields_[0], NULL, NULL, NULL};
+/* The same with hooks, either of which may be NULL. */
+#define TY_SHAPE_HOOKED(type, trace, moved, context, ...)                                                              \
+    static const ty_field type##_fields_[] = {__VA_ARGS__};                                                            \
+    const ty_shape type##_shape = {#type,                                                                              \
+                                   sizeof(struct type),                                                                \
+                                   type##_fields_,                                                                     \
+                                   sizeof type##_fields_ / sizeof type##_fields_[0],                                   \
+                                   trace,                                                                              \
+                                   moved,                                                                              \
+                                   context};
+/* A type without addresses. */
+#define TY_SHAPE_PLAIN(type) const ty_shape type##_shape = {#type, sizeof(struct type), NULL, 0, NULL, NULL, NULL};
+
+#define TY_COUNT_ONE_                                                                                                  \
+    { TY_COUNT_FIXED, 1, 0, 0 }
+#define TY_SIZE_OF_(type, field) sizeof(((struct type *)0)->field)
+/* To one object. */
+#define TY_POINTER(type, field, shape)                                                                                 \
+    { #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
+/* To so many as the integer `count_field` of the same struct says. */
+#define TY_POINTER_COUNTED(type, field, count_field, shape)                                                            \
+    {                                                                                                                  \
+        #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_,                                  \
+            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, 0, 0              \
+    }
+/* To as many as the block has room for. */
+#define TY_POINTER_BLOCK(type, field, shape)                                                                           \
+    {                                                                                                                  \
+        #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, {TY_COUNT_BLOCK, 0, 0, 0}, 0, 0  \
+    }
+/* To bytes without addresses: texts, numbers. */
+#define TY_BYTES(type, field) TY_POINTER(type, field, NULL)
+#define TY_REFERENCE(type, field)                                                                                      \
+    { #field, TY_FIELD_REFERENCE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
+#define TY_PLACE(type, field, base_field)                                                                              \
+    {                                                                                                                  \
+        #field, TY_FIELD_PLACE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0,                   \
+            offsetof(struct type, base_field)                                                                          \
+    }
+/* An address with bits of the program's own in it. */
+#define TY_POINTER_TAGGED(type, field, mask, shape)                                                                    \
+    { #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, mask, 0 }
+/* An array of addresses in the struct itself: `struct node *children[8]`. */
+#define TY_POINTERS(type, field, shape)                                                                                \
+    {                                                                                                                  \
+        #field, TY_FIELD_POINTER, offsetof(struct type, field), shape,                                                 \
+            {TY_COUNT_FIXED, TY_SIZE_OF_(type, field) / sizeof(void *), 0, 0}, TY_COUNT_ONE_, 0, 0                     \
+    }
+/* The last member, an array without a length, as far as the integer count_field says. */
+#define TY_POINTERS_COUNTED(type, field, count_field, shape)                                                           \
+    {                                                                                                                  \
+        #field, TY_FIELD_POINTER, offsetof(struct type, field), shape,                                                 \
+            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, TY_COUNT_ONE_, 0, \
+            0                                                                                                          \
+    }
+#define TY_NESTED(type, field, shape)                                                                                  \
+    { #field, TY_FIELD_NESTED, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
+/* An array of structs in the struct itself, of a length, and one as long as count_field says. */
+#define TY_NESTED_ARRAY(type, field, number, shape)                                                                    \
+    {                                                                                                                  \
+        #field, TY_FIELD_NESTED, offsetof(struct type, field), shape, {TY_COUNT_FIXED, number, 0, 0}, TY_COUNT_ONE_,   \
+            0, 0                                                                                                       \
+    }
+#define TY_NESTED_COUNTED(type, field, count_field, shape)                                                             \
+    {                                                                                                                  \
+        #field, TY_FIELD_NESTED, offsetof(struct type, field), shape,                                                  \
+            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, TY_COUNT_ONE_, 0, \
+            0                                                                                                          \
+    }
+/* A shape of addresses alone, for blocks that are arrays of pointers: its one word leads to `shape`. */
+#define TY_SHAPE_POINTER_TO(name, to)                                                                                  \
+    static const ty_field name##_fields_[] = {                                                                         \
+        {"address", TY_FIELD_POINTER, 0, to, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0}};                                     \
+    const ty_shape name##_shape = {#name, sizeof(void *), name##_fields_, 1, NULL, NULL, NULL};
+
+/* ---- Sets of shapes. */
+
+typedef struct ty_shapes ty_shapes;
+
+TY_API TY_CHECKED ty_status ty_shapes_create(ty_shapes **shapes);
+TY_API void ty_shapes_destroy(ty_shapes *shapes); /* NULL does nothing */
+
+/* Adds a shape and all that its fields lead to. Shapes stay the caller's, and live as long as the set. One that is there
+ * is not added twice; two with one name are refused. Errors: TY_E_ARGUMENT (a shape that cannot be: the text says which
+ * field, and why), TY_E_EXISTS, TY_E_MEMORY. */
+TY_API TY_CHECKED ty_status ty_shapes_add(ty_shapes *shapes, const ty_shape *shape);
+
+/* The named root leads to count objects of shape (count: TY_COUNT_FIXED or TY_COUNT_BLOCK; NULL: one); shape NULL: to
+ * bytes without addresses. The shape is added. Errors: as ty_shapes_add; TY_E_EXISTS (the root has another one). */
+TY_API TY_CHECKED ty_status ty_shapes_root(ty_shapes *shapes, const char *root, const ty_shape *shape,
+                                           const ty_count *count);
+
+/* The shape of that name, NULL if there is none. It is good until the set is destroyed. */
+TY_API const ty_shape *ty_shapes_find(const ty_shapes *shapes, const char *name);
+
+/* Gives hooks to a shape that a text describes. Errors: TY_E_NOT_FOUND, TY_E_ARGUMENT (one that was added by the
+ * program itself). */
+TY_API TY_CHECKED ty_status ty_shapes_bind(ty_shapes *shapes, const char *name, ty_trace_callback *trace,
+                                           ty_move_callback *moved, void *context);
+
+/* Adds what a text describes (docs/reference.md, "Shapes in a text"). The set has all of it, or is as it was. Errors:
+ * TY_E_FORMAT (the text says the line and what is wrong), TY_E_EXISTS, TY_E_MEMORY. */
+TY_API TY_CHECKED ty_status ty_shapes_read(ty_shapes *shapes, const char *text, size_t bytes);
+/* The set as such a text, through a callback that gets it piece by piece; false ends it. */
+typedef bool ty_text_callback(const char *text, size_t bytes, void *context);
+TY_API TY_CHECKED ty_status ty_shapes_write(const ty_shapes *shapes, ty_text_callback *callback, void *context);
+
+/* Keeps the set in the heap as a text, in a block behind the root TY_SHAPES_ROOT, in the place of one that is there:
+ * then tools that do not know the program can relocate and check it. In a transactional heap within a transaction of
+ * the calling thread. Errors: as ty_alloc and ty_root_set. */
+#define TY_SHAPES_ROOT "taiyen.shapes"
+TY_API TY_CHECKED ty_status ty_shapes_keep(const ty_shapes *shapes, ty_heap *heap);
+/* Adds what a heap keeps. Errors: TY_E_NOT_FOUND (it keeps none), as ty_shapes_read. */
+TY_API TY_CHECKED ty_status ty_shapes_load(ty_shapes *shapes, ty_heap *heap);
+
+/* ---- The census. */
+
+typedef enum ty_census_finding_kind {
+    TY_CENSUS_DEAD = 1,   /* a field's addresses that lead to no live block, or not as the shape says */
+    TY_CENSUS_HIDDEN = 2, /* words that no field names and that are addresses of live blocks */
+    TY_CENSUS_LEAK = 3,   /* live blocks that nothing leads to */
+    TY_CENSUS_CODE = 4,   /* words that no field names and that lead into a program or a library */
+    TY_CENSUS_ROOT = 5    /* a root without a shape, or a shape's root that the heap does not have */
+} ty_census_finding_kind;
+
+typedef struct ty_census_finding {
+    size_t struct_size; /* sizeof(ty_census_finding) of the library */
+    ty_census_finding_kind kind;
+    bool open;           /* relocation is refused because of it. A leak is not, nor code; nor hidden words behind the end of
+                            objects or in bytes without a shape, if most others at that offset are no addresses: remains of
+                            what a block was before */
+    const char *shape;   /* the type; of bytes without a shape "TYPE.FIELD"; of a leak the call site, where it is known */
+    const char *field;   /* NULL: no field names it */
+    size_t offset;       /* in the type */
+    uint64_t count;      /* such words, or blocks */
+    uint64_t of;         /* of so many (words that are not 0 at that offset; blocks of that size) */
+    uint64_t bytes;      /* of a leak */
+    const void *example; /* one of them: the word's address, or the block's */
+    uint64_t value;      /* that stands there; 0 for a block */
+    const char *text;    /* all of this as one line for a person */
+} ty_census_finding;
+typedef bool ty_census_callback(const ty_census_finding *finding, void *context); /* false: no more are told */
+
+typedef struct ty_census {
+    size_t struct_size; /* sizeof(ty_census), set by the caller */
+    uint64_t blocks;    /* live ones, but the library's own */
+    uint64_t reached_blocks;
+    uint64_t objects;  /* reached, nested ones not counted */
+    uint64_t pointers; /* words that fields or hooks name and that are not NULL */
+    uint64_t findings;
+    uint64_t open_findings;
+    uint64_t duration_ns;
+} ty_census;
+
+/* Counts. callback and census may be NULL. TY_OK: nothing is open; TY_E_MISMATCH: something is; Errors: TY_E_ARGUMENT,
+ * TY_E_MEMORY, TY_E_UNSUPPORTED (a shape read from a text needs a hook that is not bound; a checked heap), TY_E_DAMAGED.
+ * No thread may write to the heap meanwhile. Nothing is changed. */
+TY_API TY_CHECKED ty_status ty_take_census(ty_heap *heap, const ty_shapes *shapes, ty_census_callback *callback,
+                                           void *context, ty_census *census);
+
+/* ---- Fixing. */
+
+/* Where an address, also one inside of a block, has moved; NULL if no live block was there. */
+typedef void *ty_moved_callback(const void *old_address, void *context);
+
+typedef struct ty_fixes {
+    size_t struct_size; /* sizeof(ty_fixes), set by the caller */
+    uint64_t objects;
+    uint64_t pointers; /* words that were changed, or found right */
+    uint64_t dead;     /* that lead to nothing: left as they were */
+    uint64_t duration_ns;
+} ty_fixes;
+
+/* In a heap whose roots are right and whose blocks hold the addresses of before a move: gives every address that is
+ * reached its new value, once, then calls the hooks for moves. fixes may be NULL. Errors: as ty_take_census. No thread
+ * may use the heap meanwhile. A program that knows its own structures does the same with ty_moved (pack.h). */
+TY_API TY_CHECKED ty_status ty_fix_pointers(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved,
+                                            void *context, ty_fixes *fixes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

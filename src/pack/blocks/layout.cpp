@@ -1,0 +1,121 @@
+#include "layout.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+namespace taiyen::pack {
+
+uint64_t layout::live_blocks() const {
+    uint64_t count = 0;
+    for (const area &a : areas)
+        count += a.live;
+    return count;
+}
+
+uint64_t layout::live_bytes() const {
+    uint64_t bytes = 0;
+    for (const area &a : areas)
+        bytes += a.live * a.block_bytes;
+    return bytes;
+}
+
+void layout::add(const ty_area &a) {
+    bool run = a.kind == TY_AREA_RUN;
+    if ((!run && a.kind != TY_AREA_SPAN) || a.live_count == 0)
+        return;
+    uint64_t offset = reinterpret_cast<uint64_t>(a.address) - base;
+    area made{offset / stream_page_bytes,
+              a.size_bytes / stream_page_bytes,
+              a.block_size_bytes,
+              bits.size(),
+              static_cast<uint32_t>(a.block_count),
+              static_cast<uint32_t>(a.live_count),
+              run};
+    areas.push_back(made);
+    if (!run)
+        bits.insert(bits.end(), a.live, a.live + made.words());
+}
+
+void layout::leave_out(const void *block) {
+    uint64_t offset = reinterpret_cast<uint64_t>(block) - base;
+    auto above = std::upper_bound(areas.begin(), areas.end(), offset / stream_page_bytes,
+                                  [](uint64_t page, const area &a) { return page < a.first_page; });
+    if (above == areas.begin())
+        return;
+    area &a = above[-1];
+    uint64_t index = (offset - a.first_page * stream_page_bytes) / a.block_bytes;
+    if (index >= a.blocks || !is_live(a, index) || a.live == 0)
+        return;
+    a.live--;
+    if (!a.run)
+        bits[a.bits + index / 64] &= ~(uint64_t{1} << (index % 64));
+}
+
+void layout::drop_empty() {
+    std::erase_if(areas, [](const area &a) { return a.live == 0; });
+}
+
+std::vector<sequence> layout::content_order() const {
+    std::map<uint64_t, sequence> by_size;
+    sequence runs{0, {}, 0};
+    for (uint32_t i = 0; i < areas.size(); i++) {
+        sequence &to = areas[i].run ? runs : by_size[areas[i].block_bytes];
+        to.block_bytes = areas[i].run ? 0 : areas[i].block_bytes;
+        to.areas.push_back(i);
+        to.live_blocks += areas[i].live;
+    }
+    std::vector<sequence> order;
+    for (auto &[bytes, one] : by_size)
+        order.push_back(std::move(one));
+    if (runs.live_blocks != 0)
+        order.push_back(std::move(runs));
+    return order;
+}
+
+void content_cursor::find() {
+    for (; at_ < sequence_->areas.size(); at_++, index_ = 0) {
+        const area &a = places_->areas[sequence_->areas[at_]];
+        if (a.run) {
+            if (index_ < a.bytes())
+                return;
+            continue;
+        }
+        for (uint64_t word = index_ / 64; word < a.words(); word++) {
+            uint64_t live = places_->bits[a.bits + word];
+            if (word == index_ / 64)
+                live &= ~uint64_t{0} << (index_ % 64);
+            if (live != 0) {
+                index_ = word * 64 + static_cast<unsigned>(std::countr_zero(live));
+                return;
+            }
+        }
+    }
+}
+
+content_cursor::stretch content_cursor::next(uint64_t most_bytes) {
+    const area &a = places_->areas[sequence_->areas[at_]];
+    stretch found{places_->address(a), 0};
+    if (a.run) {
+        found.address += index_;
+        found.bytes = std::min(most_bytes, a.bytes() - index_);
+        index_ += found.bytes;
+    } else {
+        found.address += index_ * a.block_bytes;
+        do {
+            found.bytes += a.block_bytes;
+            index_++;
+        } while (found.bytes + a.block_bytes <= most_bytes && index_ < a.blocks && places_->is_live(a, index_));
+    }
+    find();
+    return found;
+}
+
+uint64_t content_cursor::skip(uint64_t bytes) {
+    uint64_t skipped = 0;
+    while (skipped < bytes && !at_end())
+        skipped += next(bytes - skipped).bytes;
+    return skipped;
+}
+
+} // namespace taiyen::pack

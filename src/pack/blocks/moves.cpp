@@ -1,0 +1,211 @@
+#include "moves.hpp"
+
+#include <algorithm>
+#include <bit>
+
+using namespace taiyen::pack;
+
+namespace {
+
+// A page's table is for heaps in which it is no larger than so many bytes an area, or small anyway.
+constexpr uint64_t table_pages_an_area = 4096;
+constexpr uint64_t table_pages_min = uint64_t{1} << 20;
+constexpr uint64_t span_pages_max = 16;
+
+uint64_t pages_of(uint64_t bytes) {
+    return (bytes + stream_page_bytes - 1) / stream_page_bytes;
+}
+
+} // namespace
+
+ty_moves::ty_moves(layout &&old, char *base) : old_(std::move(old)), base_(base) {
+    index_pages();
+    end_page_ = old_.end_page();
+}
+
+ty_moves::ty_moves(layout &&old, char *base, const ty_size_class *classes, size_t class_count)
+    : old_(std::move(old)), base_(base) {
+    index_pages();
+    count_ranks();
+    plan(classes, class_count);
+    place_rows();
+}
+
+void ty_moves::index_pages() {
+    uint64_t end = old_.end_page();
+    if (end > table_pages_min && end / table_pages_an_area > old_.areas.size())
+        return;
+    pages_.resize(end);
+    for (uint32_t i = 0; i < old_.areas.size(); i++)
+        for (uint64_t page = 0; page < old_.areas[i].pages; page++)
+            pages_[old_.areas[i].first_page + page] = i + 1;
+}
+
+void ty_moves::count_ranks() {
+    ranks_.resize(old_.bits.size());
+    for (const area &a : old_.areas) {
+        uint32_t before = 0;
+        for (uint32_t word = 0; word < a.words(); word++) {
+            ranks_[a.bits + word] = static_cast<uint16_t>(before);
+            before += static_cast<uint32_t>(std::popcount(old_.bits[a.bits + word]));
+        }
+    }
+}
+
+uint64_t ty_moves::rank(const area &a, uint64_t index) const {
+    if (a.run)
+        return 0;
+    uint64_t below = (uint64_t{1} << (index % 64)) - 1;
+    return ranks_[a.bits + index / 64] +
+           static_cast<unsigned>(std::popcount(old_.bits[a.bits + index / 64] & below));
+}
+
+const area *ty_moves::find(uint64_t offset) const {
+    uint64_t page = offset / stream_page_bytes;
+    if (!pages_.empty())
+        return page < pages_.size() && pages_[page] != 0 ? &old_.areas[pages_[page] - 1] : nullptr;
+    auto above = std::upper_bound(old_.areas.begin(), old_.areas.end(), page,
+                                  [](uint64_t wanted, const area &a) { return wanted < a.first_page; });
+    return above != old_.areas.begin() && page - above[-1].first_page < above[-1].pages ? &above[-1] : nullptr;
+}
+
+void *ty_moves::moved(const void *old_address) const {
+    uint64_t offset = reinterpret_cast<uint64_t>(old_address) - old_.base;
+    const area *a = find(offset);
+    if (a == nullptr)
+        return nullptr;
+    uint64_t in_area = offset - a->first_page * stream_page_bytes;
+    uint64_t index = in_area / a->block_bytes;
+    if (index >= a->blocks || !old_.is_live(*a, index))
+        return nullptr;
+    return block(*a, index) + in_area % a->block_bytes;
+}
+
+char *ty_moves::block(const area &a, uint64_t index) const {
+    if (places_.empty())
+        return base_ + a.first_page * stream_page_bytes + index * a.block_bytes;
+    const area_place &to = places_[static_cast<size_t>(&a - old_.areas.data())];
+    if (to.row == no_row)
+        return base_ + to.first * stream_page_bytes;
+    const row &r = rows_[to.row];
+    uint64_t number = to.first + rank(a, index);
+    uint64_t span = number / r.per_span;
+    return base_ + (r.first_page + span * r.span_pages) * stream_page_bytes + number % r.per_span * r.block_bytes;
+}
+
+// The row of the smallest class that the blocks fit, or of runs of their own.
+uint32_t ty_moves::row_for(uint64_t block_bytes, const ty_size_class *classes, size_t class_count) {
+    const ty_size_class *fit = std::find_if(classes, classes + class_count, [&](const ty_size_class &one) {
+        return one.block_bytes >= block_bytes;
+    });
+    row wanted{0, pages_of(block_bytes), 1, true, 0, 0};
+    wanted.block_bytes = wanted.span_pages * stream_page_bytes;
+    if (fit != classes + class_count)
+        wanted = {fit->block_bytes, fit->span_bytes / stream_page_bytes,
+                  static_cast<uint32_t>(fit->span_bytes / fit->block_bytes), false, 0, 0};
+    for (uint32_t i = 0; i < rows_.size(); i++)
+        if (rows_[i].block_bytes == wanted.block_bytes && rows_[i].run == wanted.run)
+            return i;
+    rows_.push_back(wanted);
+    return static_cast<uint32_t>(rows_.size() - 1);
+}
+
+void ty_moves::add_to_row(uint64_t block_bytes, const sequence &of, const ty_size_class *classes,
+                          size_t class_count) {
+    uint32_t number = row_for(block_bytes, classes, class_count);
+    for (uint32_t i : of.areas) {
+        places_[i] = {rows_[number].count, number};
+        rows_[number].count += old_.areas[i].live;
+    }
+}
+
+// A run that a class of the new heap has room for becomes a block of it; longer ones stay runs, in their order.
+void ty_moves::plan(const ty_size_class *classes, size_t class_count) {
+    places_.assign(old_.areas.size(), {0, no_row});
+    uint64_t small_max = class_count != 0 ? classes[class_count - 1].block_bytes : 0;
+    for (const sequence &of : old_.content_order()) {
+        if (of.block_bytes != 0) {
+            add_to_row(of.block_bytes, of, classes, class_count);
+            continue;
+        }
+        for (uint32_t i : of.areas)
+            if (old_.areas[i].block_bytes <= small_max)
+                add_to_row(old_.areas[i].block_bytes, {0, {i}, 1}, classes, class_count);
+    }
+}
+
+// Longer spans first, from a multiple of the longest on: so each starts at a multiple of its length.
+void ty_moves::place_rows() {
+    uint64_t page = span_pages_max;
+    for (uint64_t pages = span_pages_max; pages != 0; pages /= 2)
+        for (row &r : rows_)
+            if (!r.run && r.span_pages == pages) {
+                r.first_page = page;
+                page += (r.count + r.per_span - 1) / r.per_span * r.span_pages;
+            }
+    for (row &r : rows_)
+        if (r.run) {
+            r.first_page = page;
+            page += r.count * r.span_pages;
+        }
+    for (size_t i = 0; i < places_.size(); i++)
+        if (places_[i].row == no_row) {
+            places_[i].first = page;
+            page += old_.areas[i].pages;
+        }
+    end_page_ = page;
+}
+
+uint64_t ty_moves::used_bytes() const {
+    return end_page_ * stream_page_bytes;
+}
+
+uint64_t ty_moves::moved_blocks() const {
+    if (is_offset())
+        return 0;
+    uint64_t count = 0;
+    for (const area &a : old_.areas)
+        for (uint64_t i = 0; i < a.blocks; i++)
+            if (old_.is_live(a, i))
+                count += static_cast<uint64_t>(block(a, i) - base_) !=
+                         a.first_page * stream_page_bytes + i * a.block_bytes;
+    return count;
+}
+
+std::vector<ty_area> ty_moves::new_areas(std::vector<uint64_t> *bits) const {
+    std::vector<ty_area> made;
+    auto add = [&](uint64_t page, uint64_t pages, uint64_t block_bytes, uint64_t fit, uint64_t live,
+                   const uint64_t *words) {
+        made.push_back({words != nullptr ? TY_AREA_SPAN : TY_AREA_RUN, base_ + page * stream_page_bytes,
+                        pages * stream_page_bytes, block_bytes, fit, live, words});
+    };
+    if (places_.empty()) {
+        for (const area &a : old_.areas)
+            add(a.first_page, a.pages, a.block_bytes, a.blocks, a.live, a.run ? nullptr : old_.bits.data() + a.bits);
+        return made;
+    }
+    // Of each row a full span, and one with the rest, share their words.
+    constexpr size_t words_of_span = span_pages_max * 8;
+    bits->assign(rows_.size() * 2 * words_of_span, 0);
+    auto set = [](uint64_t *words, uint64_t count) {
+        for (uint64_t i = 0; i < count; i++)
+            words[i / 64] |= uint64_t{1} << (i % 64);
+    };
+    for (size_t i = 0; i < rows_.size(); i++) {
+        const row &r = rows_[i];
+        uint64_t *full = bits->data() + i * 2 * words_of_span, *rest = full + words_of_span;
+        set(full, r.per_span);
+        set(rest, r.count % r.per_span);
+        for (uint64_t done = 0, page = r.first_page; done < r.count; done += r.per_span, page += r.span_pages) {
+            uint64_t live = std::min<uint64_t>(r.per_span, r.count - done);
+            add(page, r.span_pages, r.block_bytes, r.per_span, live,
+                r.run                ? nullptr
+                : live == r.per_span ? full
+                                     : rest);
+        }
+    }
+    for (size_t i = 0; i < places_.size(); i++)
+        if (places_[i].row == no_row)
+            add(places_[i].first, old_.areas[i].pages, old_.areas[i].bytes(), 1, 1, nullptr);
+    return made;
+}

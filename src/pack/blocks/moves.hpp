@@ -1,0 +1,67 @@
+// Where each block of a packed heap goes: by an offset, or laid out anew.
+#pragma once
+
+#include "layout.hpp"
+#include <taiyen/pack.h>
+
+#include <memory>
+
+namespace taiyen::pack {
+
+// Blocks of one class of the new heap, one behind the other: in spans, or each as a run of its own.
+struct row {
+    uint64_t block_bytes;
+    uint64_t span_pages;
+    uint32_t per_span;
+    bool run;
+    uint64_t count;
+    uint64_t first_page;
+};
+
+// Where an area's blocks go: the first one's number in a row, or (row none) the page of a run.
+struct area_place {
+    uint64_t first;
+    uint32_t row;
+};
+inline constexpr uint32_t no_row = UINT32_MAX;
+
+} // namespace taiyen::pack
+
+struct ty_moves {
+    // Of a heap that keeps its layout, at a new base.
+    ty_moves(taiyen::pack::layout &&old, char *base);
+    // Of one that is laid out anew (X5: the blocks of a size in their order, without gaps), with these size classes.
+    ty_moves(taiyen::pack::layout &&old, char *base, const ty_size_class *classes, size_t class_count);
+
+    const taiyen::pack::layout &old() const { return old_; }
+    bool is_offset() const { return rows_.empty() && places_.empty(); }
+    ptrdiff_t offset() const { return base_ - reinterpret_cast<char *>(old_.base); }
+    bool moves_anything() const { return !is_offset() || offset() != 0; }
+    uint64_t moved_blocks() const; // whose distance from the base changed
+    uint64_t used_bytes() const;   // of the new heap, from its base on
+
+    void *moved(const void *old_address) const;
+    // Of a live block of an area.
+    char *block(const taiyen::pack::area &a, uint64_t index) const;
+    // The new heap's areas. Their bitmaps are the caller's to keep.
+    std::vector<ty_area> new_areas(std::vector<uint64_t> *bits) const;
+
+private:
+    const taiyen::pack::area *find(uint64_t offset) const;
+    void index_pages();
+    void count_ranks();
+    void plan(const ty_size_class *classes, size_t class_count);
+    void add_to_row(uint64_t block_bytes, const taiyen::pack::sequence &of, const ty_size_class *classes,
+                    size_t class_count);
+    uint32_t row_for(uint64_t block_bytes, const ty_size_class *classes, size_t class_count);
+    void place_rows();
+    uint64_t rank(const taiyen::pack::area &a, uint64_t index) const; // among the live blocks of the area
+
+    taiyen::pack::layout old_;
+    char *base_;
+    std::vector<uint32_t> pages_; // by page: its area's number + 1; empty where areas are too sparse for it
+    std::vector<uint16_t> ranks_; // by word of the bits: live blocks of the area before it
+    std::vector<taiyen::pack::row> rows_;
+    std::vector<taiyen::pack::area_place> places_; // by area
+    uint64_t end_page_ = 0;
+};

@@ -1,0 +1,49 @@
+// The general compressors behind one face. A codec is one thread's.
+#pragma once
+
+#include "../stream/format.hpp"
+#include <taiyen/status.h>
+
+#include <memory>
+
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s;
+
+namespace taiyen::pack {
+
+class packer {
+public:
+    packer(codec_id codec, int level);
+    ~packer();
+    packer(const packer &) = delete;
+
+    codec_id codec() const { return codec_; }
+    // Bytes of packed; 0 where they do not get smaller than raw_bytes. room must be raw_bytes at the least.
+    size_t pack(const uint8_t *raw, size_t raw_bytes, uint8_t *packed, size_t room);
+    // As pack, as quick as can be: for a trial.
+    size_t try_pack(const uint8_t *raw, size_t raw_bytes, uint8_t *packed, size_t room);
+
+private:
+    codec_id codec_;
+    int level_;
+    ZSTD_CCtx_s *zstd_ = nullptr;
+};
+
+class unpacker {
+public:
+    unpacker() = default;
+    ~unpacker();
+    unpacker(const unpacker &) = delete;
+    // False: these are no packed bytes of exactly raw_bytes.
+    bool unpack(codec_id codec, const uint8_t *packed, size_t packed_bytes, uint8_t *raw, size_t raw_bytes);
+
+private:
+    ZSTD_DCtx_s *zstd_ = nullptr;
+};
+
+// Levels that the codec has; 0 stands for its default.
+bool level_is_known(codec_id codec, int level);
+
+uint64_t checksum_of(const void *bytes, size_t size);
+
+} // namespace taiyen::pack

@@ -1,0 +1,54 @@
+// Writers and readers of files, pipes and memory.
+#pragma once
+
+#include <taiyen/pack.h>
+
+#include <string>
+#include <vector>
+
+namespace taiyen::pack {
+
+// Contexts of the functions below.
+struct descriptor_end {
+    int descriptor;
+    const char *path; // NULL: it has none that is known
+};
+ty_status write_descriptor(const void *bytes, size_t size, void *end);
+ty_status read_descriptor(void *bytes, size_t size, size_t *got, void *end);
+
+struct memory_source {
+    const char *bytes;
+    size_t size;
+};
+ty_status read_memory(void *bytes, size_t size, size_t *got, void *source);
+
+// Memory of the C library.
+struct memory_sink {
+    char *bytes = nullptr;
+    size_t size = 0;
+    size_t room = 0;
+    ~memory_sink();
+};
+ty_status write_memory(const void *bytes, size_t size, void *sink);
+
+// A file to be read, from its start on.
+class file_source {
+public:
+    ~file_source();
+    ty_status open(const char *path);
+    descriptor_end end{-1, nullptr};
+};
+
+// X6: a new file that gets its name when it is whole and durable.
+class file_sink {
+public:
+    ~file_sink(); // without a name by then, it is removed
+    ty_status create(const char *path);
+    ty_status finish();
+    descriptor_end end{-1, nullptr};
+
+private:
+    std::string path_, unfinished_;
+};
+
+} // namespace taiyen::pack

@@ -1,0 +1,39 @@
+// The heap that is being made: volatile, or in files that get their name at the end.
+#pragma once
+
+#include <taiyen/pack.h>
+
+#include <string>
+
+namespace taiyen::pack {
+
+class target {
+public:
+    explicit target(const ty_unpack_options &options) : options_(options) {}
+    ~target(); // what has no name by then is removed
+    target(const target &) = delete;
+
+    // An empty heap at base (NULL: anywhere) with such tables and limit.
+    ty_status create(uint64_t limit_bytes, void *base, ty_class_table classes, ty_kind packed_kind);
+    ty_heap *heap() const { return heap_; }
+    ty_kind kind() const { return kind_; }
+    // It is whole: it is made durable, gets its name, and is opened as wanted.
+    ty_status finish(ty_heap **heap);
+
+private:
+    ty_status create_file(uint64_t limit_bytes, void *base, ty_class_table classes);
+    ty_status clear_remains(const std::string &path);
+    ty_status become_kind();
+    ty_status name_it();
+    ty_open_options open_options() const;
+    const ty_storage &storage() const;
+    void remove_parts();
+
+    const ty_unpack_options &options_;
+    ty_heap *heap_ = nullptr;
+    ty_kind kind_ = TY_VOLATILE;
+    std::string name_;
+    std::string unfinished_; // the path of the files that have no name yet; empty: there are none
+};
+
+} // namespace taiyen::pack

@@ -1,0 +1,27 @@
+// Packing and unpacking behind the public functions.
+#pragma once
+
+#include "blocks/moves.hpp"
+#include "stream/tables.hpp"
+#include <taiyen/pack.h>
+
+namespace taiyen::pack {
+
+unsigned threads_for(uint32_t asked);
+
+ty_status pack_heap(ty_heap *heap, const ty_pack_options &options, ty_pack_writer *writer, void *context,
+                    ty_pack_report *report);
+
+// heap NULL: it is closed. moves NULL: nobody wants them.
+ty_status unpack_heap(ty_pack_reader *reader, void *context, const ty_unpack_options &options, ty_heap **heap,
+                      std::unique_ptr<ty_moves> *moves, ty_unpack_report *report);
+// Reads it all, and makes nothing.
+ty_status verify_stream(ty_pack_reader *reader, void *context, ty_progress_callback *progress, void *progress_context,
+                        stream_header *header);
+
+// Gives a heap that moved its right addresses by shapes; NULL: by those that it keeps. others: somebody else fixes
+// addresses too. force: findings of a census, or that nobody fixes them, are no reason to refuse (X7).
+ty_status fix_by_shapes(ty_heap *heap, const ty_moves &moves, const ty_shapes *shapes, bool others, bool force,
+                        uint64_t *fixed);
+
+} // namespace taiyen::pack

@@ -1,0 +1,50 @@
+// Frames written to a program's writer, and read from its reader, with checksums.
+#pragma once
+
+#include "../codec/codec.hpp"
+#include "format.hpp"
+#include <taiyen/pack.h>
+
+#include <vector>
+
+namespace taiyen::pack {
+
+// A failed check of a stream, as the thread's error.
+ty_status refuse_stream(ty_status status, const char *what, uint64_t offset);
+ty_status refuse_argument(const char *call, const char *remedy);
+
+class frame_writer {
+public:
+    frame_writer(ty_pack_writer *writer, void *context) : writer_(writer), context_(context) {}
+    ty_status put(const void *bytes, size_t size);
+    // bytes: room for the frame's header, and behind it its packed bytes. Fills the header in and writes both.
+    ty_status put_frame(frame_header header, std::vector<uint8_t> &bytes);
+    // Packs bytes that are not a heap's content.
+    ty_status put_table(frame_type type, const std::vector<uint8_t> &raw, packer &with);
+    uint64_t written() const { return written_; }
+
+private:
+    ty_pack_writer *writer_;
+    void *context_;
+    uint64_t written_ = 0;
+    uint64_t frames_ = 0;
+};
+
+class frame_reader {
+public:
+    frame_reader(ty_pack_reader *reader, void *context) : reader_(reader), context_(context) {}
+    ty_status read_header(stream_header *header);
+    // The next frame, checked: its header, and its packed bytes.
+    ty_status read_frame(frame_header *header, std::vector<uint8_t> *packed);
+    uint64_t offset() const { return offset_; }
+
+private:
+    ty_status get(void *bytes, size_t size);
+
+    ty_pack_reader *reader_;
+    void *context_;
+    uint64_t offset_ = 0;
+    uint64_t frames_ = 0;
+};
+
+} // namespace taiyen::pack

@@ -1,0 +1,22 @@
+// A layout and roots as frames, and from them.
+#pragma once
+
+#include "../blocks/layout.hpp"
+#include "frames.hpp"
+
+#include <string>
+
+namespace taiyen::pack {
+
+struct root {
+    std::string name;
+    uint64_t offset; // from the base
+};
+
+ty_status write_areas(const layout &of, packer &with, frame_writer &to);
+ty_status write_roots(const std::vector<root> &roots, packer &with, frame_writer &to);
+
+// Of a stream, which may say anything: what is returned fits the header, and lies in the heap without overlaps (X3).
+ty_status read_tables(const stream_header &header, frame_reader &from, layout *places, std::vector<root> *roots);
+
+} // namespace taiyen::pack

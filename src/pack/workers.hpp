@@ -1,0 +1,132 @@
+// Jobs that several threads do at once, between a calling thread that makes them and ends them in order.
+#pragma once
+
+#include <condition_variable>
+#include <csignal>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace taiyen::pack {
+
+// feed(slot): makes the next job; false: there is none. work(slot): in any thread. drain(slot): in the order of feeding;
+// false ends all. feed and drain are called by the calling thread alone, so a program's callbacks are called there. What
+// work throws, the calling thread throws.
+// X2: a job is drained after its work, and before its slot is fed again; all that were fed are drained in order, but
+// those behind a drain that ended all.
+template <class Slot>
+class job_ring {
+public:
+    explicit job_ring(std::vector<Slot> &slots) : slots_(slots), states_(slots.size(), state::empty) {}
+    job_ring(const job_ring &) = delete;
+
+    // Fewer than two threads, or none that can be started: the calling thread does the work.
+    template <class Feed, class Work, class Drain>
+    bool run(unsigned threads, Feed feed, Work work, Drain drain) {
+        stopper at_end{*this};
+        start(threads, work);
+        size_t under_way = 0;
+        bool more = true;
+        for (size_t next = 0; more || under_way != 0; next = (next + 1) % slots_.size()) {
+            if (wait_for(next) == state::done) {
+                under_way--;
+                if (!drain(slots_[next]))
+                    return false;
+                set(next, state::empty);
+            }
+            if (more && (more = feed(slots_[next]))) {
+                under_way++;
+                if (workers_.empty())
+                    work(slots_[next]);
+                set(next, workers_.empty() ? state::done : state::ready);
+            }
+        }
+        return true;
+    }
+
+private:
+    enum class state : uint8_t { empty, ready, taken, done };
+    struct stopper {
+        job_ring &ring;
+        ~stopper() { ring.stop(); }
+    };
+
+    // The threads take no signals: handlers of the program are not to run there.
+    template <class Work>
+    void start(unsigned threads, Work &work) {
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        try {
+            for (unsigned i = 0; threads > 1 && i < threads; i++)
+                workers_.emplace_back([this, &work] { serve(work); });
+        } catch (const std::system_error &) { // with those that there are
+        }
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+
+    template <class Work>
+    void serve(Work &work) {
+        std::unique_lock guard(lock_);
+        for (;;) {
+            changed_.wait(guard, [&] { return stopped_ || states_[next_] == state::ready; });
+            if (stopped_)
+                return;
+            size_t own = next_;
+            next_ = (next_ + 1) % slots_.size();
+            states_[own] = state::taken;
+            changed_.notify_all();
+            guard.unlock();
+            std::exception_ptr thrown;
+            try {
+                work(slots_[own]);
+            } catch (...) {
+                thrown = std::current_exception();
+            }
+            guard.lock();
+            if (thrown)
+                thrown_ = thrown;
+            states_[own] = state::done;
+            changed_.notify_all();
+        }
+    }
+
+    state wait_for(size_t slot) {
+        std::unique_lock guard(lock_);
+        changed_.wait(guard,
+                      [&] { return thrown_ || states_[slot] == state::empty || states_[slot] == state::done; });
+        if (thrown_)
+            std::rethrow_exception(thrown_);
+        return states_[slot];
+    }
+
+    void set(size_t slot, state to) {
+        std::lock_guard guard(lock_);
+        states_[slot] = to;
+        changed_.notify_all();
+    }
+
+    void stop() {
+        {
+            std::lock_guard guard(lock_);
+            stopped_ = true;
+            changed_.notify_all();
+        }
+        for (std::thread &one : workers_)
+            one.join();
+        workers_.clear();
+    }
+
+    std::vector<Slot> &slots_;
+    std::vector<state> states_; // guarded by lock_, as is all below but workers_
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::exception_ptr thrown_;
+    size_t next_ = 0; // that a worker takes
+    bool stopped_ = false;
+    std::vector<std::thread> workers_;
+};
+
+} // namespace taiyen::pack

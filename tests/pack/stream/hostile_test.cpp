@@ -1,0 +1,157 @@
+// Goal: a stream that is cut off, damaged or made by somebody hostile is refused, and no heap is left of it.
+// Method: a small stream cut at each length, with each byte changed; and tables with right checksums that say what
+// cannot be.
+#include "src/pack/codec/codec.hpp"
+#include "src/pack/stream/format.hpp"
+#include "tests/pack/support.hpp"
+
+#include <functional>
+
+namespace taiyen::test {
+namespace {
+
+using namespace taiyen::pack;
+
+std::string small_stream(ty_codec codec) {
+    volatile_heap heap;
+    std::mt19937 dice(11);
+    fill_at_random(heap, dice, 60, 20000);
+    return packed(heap, codec).text();
+}
+
+bool is_refusal(ty_status status) {
+    return status == TY_E_DAMAGED || status == TY_E_FORMAT;
+}
+
+ty_status verify(const std::string &stream) {
+    struct source {
+        const std::string &bytes;
+        size_t at;
+    } from{stream, 0};
+    return ty_verify_pack(
+        [](void *bytes, size_t size, size_t *got, void *context) {
+            auto *s = static_cast<source *>(context);
+            *got = std::min(size, s->bytes.size() - s->at);
+            memcpy(bytes, s->bytes.data() + s->at, *got);
+            s->at += *got;
+            return TY_OK;
+        },
+        &from, nullptr, nullptr, nullptr);
+}
+
+TEST(pack_hostile, cut_off_anywhere) {
+    std::string stream = small_stream(TY_CODEC_LZ4);
+    ASSERT_OK(verify(stream));
+    for (size_t length = 0; length < stream.size(); length += length < 512 ? 1 : 997) {
+        ty_heap *heap = nullptr;
+        EXPECT_EQ(TY_E_DAMAGED, unpack(stream.substr(0, length), TY_UNPACK_OPTIONS_INIT, &heap)) << length;
+        EXPECT_EQ(nullptr, heap);
+        EXPECT_EQ(TY_E_DAMAGED, verify(stream.substr(0, length))) << length;
+    }
+}
+
+TEST(pack_hostile, any_byte_changed) {
+    for (ty_codec codec : {TY_CODEC_LZ4, TY_CODEC_ZSTD, TY_CODEC_NONE}) {
+        std::string stream = small_stream(codec);
+        for (size_t at = 0; at < stream.size(); at += at < 512 ? 1 : 997) {
+            std::string damaged = stream;
+            damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+            ty_heap *heap = nullptr;
+            EXPECT_TRUE(is_refusal(unpack(damaged, TY_UNPACK_OPTIONS_INIT, &heap))) << at;
+            EXPECT_EQ(nullptr, heap);
+            EXPECT_TRUE(is_refusal(verify(damaged))) << at;
+        }
+    }
+}
+
+// What stands behind the end is not read.
+TEST(pack_hostile, nothing_is_read_behind_the_end) {
+    std::string stream = small_stream(TY_CODEC_LZ4);
+    ty_heap *heap;
+    ASSERT_OK(unpack(stream + "more", TY_UNPACK_OPTIONS_INIT, &heap));
+    EXPECT_OK(ty_heap_destroy(heap));
+}
+
+// A stream made by hand: one frame of areas, and no content.
+std::string with_areas(const std::vector<area_record> &areas, const std::vector<uint64_t> &bits,
+                       const std::function<void(stream_header &)> &change = nullptr) {
+    stream_header header{};
+    header.magic = stream_magic_1;
+    header.version = stream_version_1;
+    header.base = uint64_t{0x2000} << 32;
+    header.limit_bytes = uint64_t{64} << 20;
+    header.kind = TY_VOLATILE;
+    header.areas = areas.size();
+    for (const area_record &a : areas) {
+        uint64_t live = a.block_bytes != 0 && !bits.empty() ? static_cast<uint64_t>(__builtin_popcountll(bits[0])) : 1;
+        header.live_blocks += live;
+        header.live_bytes += live * (a.block_bytes != 0 ? a.block_bytes : a.pages * stream_page_bytes);
+    }
+    if (change)
+        change(header);
+    header.checksum = checksum_of(&header, offsetof(stream_header, checksum));
+    std::string raw;
+    for (const area_record &a : areas) {
+        raw.append(reinterpret_cast<const char *>(&a), sizeof a);
+        if (a.block_bytes != 0)
+            raw.append(reinterpret_cast<const char *>(bits.data()), bits.size() * 8);
+    }
+    frame_header frame{static_cast<uint32_t>(frame_type::areas), 0, 0, static_cast<uint32_t>(raw.size()),
+                       static_cast<uint32_t>(raw.size()), 0, checksum_of(raw.data(), raw.size()), 0};
+    frame.header_checksum = checksum_of(&frame, offsetof(frame_header, header_checksum));
+    return std::string(reinterpret_cast<char *>(&header), sizeof header) +
+           std::string(reinterpret_cast<char *>(&frame), sizeof frame) + raw;
+}
+
+void expect_refused(const std::string &stream, const char *what) {
+    ty_heap *heap = nullptr;
+    EXPECT_EQ(TY_E_DAMAGED, unpack(stream, TY_UNPACK_OPTIONS_INIT, &heap)) << what;
+    EXPECT_NE(nullptr, strstr(ty_error_text(), what)) << ty_error_text();
+    EXPECT_EQ(nullptr, heap);
+}
+
+TEST(pack_hostile, areas_that_cannot_be) {
+    const char *area = "an area of it makes no sense";
+    expect_refused(with_areas({{2, 1, 0, 0}}, {}), "it is cut off"); // sound so far: the content is missing
+    expect_refused(with_areas({{1, 1, 0, 0}}, {}), area);
+    expect_refused(with_areas({{2, 0, 0, 0}}, {}), area);
+    expect_refused(with_areas({{2, 1, 0, 1}}, {}), area);
+    expect_refused(with_areas({{2, UINT32_MAX, 0, 0}}, {}), area);
+    expect_refused(with_areas({{UINT32_MAX, 1, 0, 0}}, {}), area);
+    expect_refused(with_areas({{2, 2, 0, 0}, {3, 1, 0, 0}}, {}), area); // they overlap
+    expect_refused(with_areas({{4, 1, 0, 0}, {2, 1, 0, 0}}, {}), area); // not in order
+    expect_refused(with_areas({{3, 2, 64, 0}}, {1, 0}), area);          // not at a multiple of its length
+    expect_refused(with_areas({{3, 3, 64, 0}}, {1, 0, 0}), area);
+    expect_refused(with_areas({{32, 32, 64, 0}}, std::vector<uint64_t>(32, 1)), area);
+    expect_refused(with_areas({{2, 1, 12, 0}}, {1}), area);
+    expect_refused(with_areas({{2, 1, 8192, 0}}, {1}), area);
+    expect_refused(with_areas({{2, 1, 64, 0}}, {0}), area);            // no live block
+    expect_refused(with_areas({{2, 1, 128, 0}}, {~uint64_t{0}}), area); // more than fit
+    expect_refused(with_areas({{2, 1, 64, 0}}, {}), area);             // no bitmap
+    expect_refused(with_areas({{2, 1, 56, 0}}, {1, 0}), "areas that no heap has"); // no such class
+}
+
+TEST(pack_hostile, headers_that_cannot_be) {
+    auto with = [](const std::function<void(stream_header &)> &change) {
+        return with_areas({{2, 1, 0, 0}}, {}, change);
+    };
+    const char *place = "an impossible place", *kind = "an impossible kind", *counts = "impossible counts";
+    expect_refused(with([](stream_header &h) { h.base += 4096; }), place);
+    expect_refused(with([](stream_header &h) { h.base = 0; }), place);
+    expect_refused(with([](stream_header &h) { h.base = ~uint64_t{0} << 26; }), place);
+    expect_refused(with([](stream_header &h) { h.limit_bytes = 0; }), place);
+    expect_refused(with([](stream_header &h) { h.limit_bytes = uint64_t{1} << 60; }), place);
+    expect_refused(with([](stream_header &h) { h.kind = 9; }), kind);
+    expect_refused(with([](stream_header &h) { h.classes = 2; }), kind);
+    expect_refused(with([](stream_header &h) { h.roots = 64; }), counts);
+    expect_refused(with([](stream_header &h) { h.areas = UINT64_MAX; }), counts);
+    expect_refused(with([](stream_header &h) { h.live_blocks++; }), "do not have the blocks");
+    expect_refused(with([](stream_header &h) { h.live_bytes++; }), "do not have the blocks");
+    ty_heap *heap = nullptr;
+    for (auto change : {+[](stream_header &h) { h.version = 2; }, +[](stream_header &h) { h.needed_features = 1; },
+                        +[](stream_header &h) { h.magic++; }})
+        EXPECT_EQ(TY_E_FORMAT, unpack(with(change), TY_UNPACK_OPTIONS_INIT, &heap)) << ty_error_text();
+}
+
+} // namespace
+} // namespace taiyen::test
