@@ -30,17 +30,14 @@ const option level{
     "level", 0, "LEVEL", nullptr, &request::level, "slower and smaller: 3 to 12 for lz4, 1 to 22 for zstd"};
 const option threads{
     "threads", 0, "COUNT", nullptr, &request::threads, "that work at once; one a processor if left out"};
-const option kind{"kind",  0,
-                  "KIND",  nullptr,
-                  &request::kind, "archive, snapshot or transactional; as it was if left out"};
-const option limit{"limit", 0,
-                   "SIZE",  nullptr,
-                   &request::limit, "another limit, such as 500M or 64G"};
-const option elsewhere{
-    "elsewhere", 0, nullptr, &request::elsewhere, nullptr, "at another address, which the library chooses"};
+const option kind{
+    "kind", 0, "KIND", nullptr, &request::kind, "archive, snapshot or transactional; as it was if left out"};
+const option limit{"limit", 0, "SIZE", nullptr, &request::limit, "another limit, such as 500M or 64G"};
+const option elsewhere{"elsewhere",         0,       nullptr,
+                       &request::elsewhere, nullptr, "at another address, which the library chooses"};
 const option base{"base", 0, "ADDRESS", nullptr, &request::base, "at this address, a multiple of 64 MiB"};
-const option defragment{
-    "defragment", 0, nullptr, &request::defragment, nullptr, "lay the blocks out anew, without gaps"};
+const option defragment{"defragment",         0,       nullptr,
+                        &request::defragment, nullptr, "lay the blocks out anew, without gaps"};
 const option class_table{
     "class-table", 0, "TABLE", nullptr, &request::class_table, "the same, with the size classes line or packed"};
 const option shapes{"shapes",
@@ -49,8 +46,7 @@ const option shapes{"shapes",
                     nullptr,
                     &request::shapes_path,
                     "what is a pointer, as a text; if left out, what the heap keeps of it"};
-const option force{"force",         0,       nullptr,
-                   &request::force, nullptr, "go on although addresses will be wrong, or may be"};
+const option force{"force", 0, nullptr, &request::force, nullptr, "go on although addresses will be wrong, or may be"};
 const option help{"help", 'h', nullptr, &request::help, nullptr, "this text"};
 
 int run_version(const request &given) {

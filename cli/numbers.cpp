@@ -41,8 +41,8 @@ bool read_address(const std::string &text, uint64_t *address) {
 }
 
 bool refuse_value(const char *option, const std::string &value, const char *wanted) {
-    std::fprintf(stderr, "taiyen: the option '--%s' cannot be '%s': give %s\n", option,
-                 text::printable(value).c_str(), wanted);
+    std::fprintf(stderr, "taiyen: the option '--%s' cannot be '%s': give %s\n", option, text::printable(value).c_str(),
+                 wanted);
     return false;
 }
 

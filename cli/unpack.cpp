@@ -122,8 +122,8 @@ ty_status unpack_from(int descriptor, const std::string &packed, const request &
                            : ty_unpack_file(packed.c_str(), &options, nullptr, nullptr, report);
 }
 
-// The process that makes the copy, which tells what came of it through a pipe: the heap that is copied is at the address
-// that the copy has, so one process can't have both open.
+// The process that makes the copy, which tells what came of it through a pipe: the heap that is copied is at the
+// address that the copy has, so one process can't have both open.
 struct copy_result {
     ty_status status;
     ty_unpack_report report;

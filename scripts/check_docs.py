@@ -69,7 +69,7 @@ EXPERIMENT = re.compile(r"\b(?:medians?|interleaved|quartiles?|[Tt]ried and left
 SECTION = re.compile(r'(?:\bdocs/design/|[\s(])([\w-]+\.md)(?:\)?, "([^"]+)")')
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 DECISION_PARTS = ("\nDate: 20", "\n## Context\n", "\n## Decision\n", "\n## When to look again\n")
-NUMBER = re.compile(r"\b[A-Z]{1,2}[0-9]{1,2}\b")
+NUMBER = re.compile(r"\b[A-Z]{1,2}[0-9]{1,2}\b(?<!\bLZ4)")
 
 FRAGMENT = """#include <stdio.h>
 #include <string.h>

@@ -1,12 +1,13 @@
 /* Taiyen: heaps packed into a stream, and unpacked: elsewhere, smaller, as another kind (library taiyen_pack).
  *
- * Purpose: write all of a heap as one compressed stream, to a file, a pipe, memory or a callback; make a heap of any kind
- * of it again, at the same place or another one, with the same layout or defragmented; and tell where each address went.
+ * Purpose: write all of a heap as one compressed stream, to a file, a pipe, memory or a callback; make a heap of any
+ * kind of it again, at the same place or another one, with the same layout or defragmented; and tell where each address
+ * went.
  *
- * Vocabulary: a *packed stream* holds a heap's live blocks, their places, and its roots; docs/reference.md describes its
- * format. An unpacked heap is *moved* if a block's address is not what it was: at another base, or *defragmented*:
- * blocks of one size in a row, spans full but the last of each size, runs of pages behind them, nothing free in between.
- * The *moves* say where each old address is now.
+ * Vocabulary: a *packed stream* holds a heap's live blocks, their places, and its roots; docs/reference.md describes
+ * its format. An unpacked heap is *moved* if a block's address is not what it was: at another base, or *defragmented*:
+ * blocks of one size in a row, spans full but the last of each size, runs of pages behind them, nothing free in
+ * between. The *moves* say where each old address is now.
  *
  * Guarantees:
  *  - Bytes of free memory never get into the stream; nor do blocks that the library keeps in the heap for itself
@@ -44,8 +45,8 @@ typedef enum ty_codec {
 typedef struct ty_pack_options {
     size_t struct_size; /* sizeof(ty_pack_options), set by the _INIT macro */
     ty_codec codec;
-    int level;                      /* LZ4: 3 to 12, slower and tighter. Zstandard: 1 to 22, or negative ones. 0: fast */
-    uint32_t threads;               /* that compress; 0: one for each processor that the process may use */
+    int level;        /* LZ4: 3 to 12, slower and tighter. Zstandard: 1 to 22, or negative ones. 0: fast */
+    uint32_t threads; /* that compress; 0: one for each processor that the process may use */
     ty_progress_callback *progress; /* NULL: nobody is told. False stops: TY_E_BUSY. Bytes of live blocks */
     void *progress_context;
 } ty_pack_options;
@@ -95,7 +96,8 @@ TY_API void *ty_moved(const ty_moves *moves, const void *old_address);
 /* Gives a pointer variable, whose address is handed in, its new value: ty_move_pointer(moves, &node->next). False, with
  * the variable as it was, if it led to no block: NULL, or something elsewhere. Thread-safe. */
 TY_API bool ty_move_pointer(const ty_moves *moves, void *variable);
-/* New address minus old one of all blocks, if that is the same for all (another base and no more): *offset, and true. */
+/* New address minus old one of all blocks, if that is the same for all (another base and no more): *offset, and true.
+ */
 TY_API bool ty_moves_offset(const ty_moves *moves, ptrdiff_t *offset);
 /* Calls back for each block, in the order of old addresses, until the callback returns false. The old address is no
  * memory any more; the block is the new one. */
@@ -124,9 +126,9 @@ typedef ty_status ty_fix_callback(ty_heap *heap, const ty_moves *moves, void *co
 
 typedef struct ty_unpack_options {
     size_t struct_size; /* sizeof(ty_unpack_options), set by the _INIT macro */
-    ty_kind kind;       /* TY_KIND_DEFAULT: volatile without a path; with one a snapshot heap, or as it was packed if that
-                           was a kind that lives in files */
-    const char *path;   /* of a heap in files: nothing may be there */
+    ty_kind kind;     /* TY_KIND_DEFAULT: volatile without a path; with one a snapshot heap, or as it was packed if that
+                         was a kind that lives in files */
+    const char *path; /* of a heap in files: nothing may be there */
     const ty_open_options *open; /* how it is opened then; NULL: all defaults. mode, kind, limit_bytes, base and classes
                                     are not looked at */
     size_t limit_bytes;          /* 0: as it was. TY_E_MEMORY if that is too little */
@@ -134,8 +136,8 @@ typedef struct ty_unpack_options {
     void *base; /* of TY_PLACE_OTHER; NULL: the library finds a place */
     ty_layout layout;
     uint32_t threads;        /* 0: one for each processor that the process may use */
-    const ty_shapes *shapes; /* that fix the addresses of a moved heap; NULL: those that the heap keeps (ty_shapes_keep),
-                                if there is no fix */
+    const ty_shapes *shapes; /* that fix the addresses of a moved heap; NULL: those that the heap keeps
+                                (ty_shapes_keep), if there is no fix */
     ty_fix_callback *fix;    /* fixes what shapes do not; called after them */
     void *fix_context;
     bool force;                     /* go on where the census has open findings, or nobody fixes addresses */
@@ -156,12 +158,12 @@ typedef struct ty_unpack_report {
     void *base;
     uint64_t live_blocks;
     uint64_t live_bytes;
-    uint64_t moved_blocks;     /* whose distance from the base changed */
-    uint64_t old_used_bytes;   /* from the base to the end of the highest block, as it was packed */
-    uint64_t used_bytes;       /* and now */
-    uint64_t fixed_pointers;   /* by shapes */
-    uint64_t packed_bytes;     /* read */
-    uint64_t lost_roots;       /* that led to no live block */
+    uint64_t moved_blocks;   /* whose distance from the base changed */
+    uint64_t old_used_bytes; /* from the base to the end of the highest block, as it was packed */
+    uint64_t used_bytes;     /* and now */
+    uint64_t fixed_pointers; /* by shapes */
+    uint64_t packed_bytes;   /* read */
+    uint64_t lost_roots;     /* that led to no live block */
     uint64_t duration_ns;
     char text[256]; /* all of this as one sentence for a person */
 } ty_unpack_report;
@@ -200,8 +202,8 @@ typedef struct ty_pack_info {
 TY_API TY_CHECKED ty_status ty_read_pack_info(ty_pack_reader *reader, void *context, ty_pack_info *info);
 TY_API TY_CHECKED ty_status ty_read_pack_info_file(const char *path, ty_pack_info *info);
 
-/* Goes over a whole stream as ty_unpack does, but makes no heap: all checksums, and that it is whole. Memory: as ty_unpack
- * without the heap. Errors: as ty_unpack. */
+/* Goes over a whole stream as ty_unpack does, but makes no heap: all checksums, and that it is whole. Memory: as
+ * ty_unpack without the heap. Errors: as ty_unpack. */
 TY_API TY_CHECKED ty_status ty_verify_pack(ty_pack_reader *reader, void *context, ty_progress_callback *progress,
                                            void *progress_context, ty_pack_info *info);
 

@@ -5,8 +5,9 @@
  *
  * Vocabulary: a *shape* is what is known of a type: its size, and its *fields*: the places in it that hold addresses,
  * or objects that do. What no field names holds no addresses. A *root's* shape says what a named root leads to; the
- * rest of the heap is reached from there. An object is *reached* when a root, or a pointer in a reached object, leads to
- * it. The *census* goes over all that is reached, and over all live blocks, and tells where shapes and content differ.
+ * rest of the heap is reached from there. An object is *reached* when a root, or a pointer in a reached object, leads
+ * to it. The *census* goes over all that is reached, and over all live blocks, and tells where shapes and content
+ * differ.
  *
  * Guarantees: a shape is a claim, and nothing here believes it: addresses are followed only to live blocks, counts only
  * as far as the block has room. A description read from a text is hostile until it is checked.
@@ -33,8 +34,8 @@ typedef struct ty_tracer ty_tracer; /* what a hook hands its pointers to */
 /* How many there are of something, one behind the other. All zero: one. */
 typedef enum ty_count_kind {
     TY_COUNT_FIXED = 0, /* `number`; 0 counts as 1 */
-    TY_COUNT_FIELD = 1, /* the unsigned integer of `bytes` bytes (1, 2, 4, 8) at `offset` in the object that has the field
-                           times `number` (0 counts as 1) */
+    TY_COUNT_FIELD = 1, /* the unsigned integer of `bytes` bytes (1, 2, 4, 8) at `offset` in the object that has the
+                           field times `number` (0 counts as 1) */
     TY_COUNT_END = 2,   /* up to the address that stands at `offset` in the object that has the field */
     TY_COUNT_BLOCK = 3  /* as many as there is room for in the block from there on */
 } ty_count_kind;
@@ -82,8 +83,8 @@ struct ty_shape {
     void *context;
 };
 
-/* ---- In a hook. word is the place of the address, in the object. The address there is the new one afterwards, if there
- * was a move. */
+/* ---- In a hook. word is the place of the address, in the object. The address there is the new one afterwards, if
+ * there was a move. */
 TY_API void ty_trace_pointer(ty_tracer *tracer, void *word, const ty_shape *shape, size_t count, uint64_t tag_mask);
 TY_API void ty_trace_reference(ty_tracer *tracer, void *word, uint64_t tag_mask);
 /* Objects of another shape inside of this one. */
@@ -102,18 +103,15 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_s
 #define TY_SHAPE_DECLARE(type) extern const ty_shape type##_shape
 #define TY_SHAPE(type, ...)                                                                                            \
     static const ty_field type##_fields_[] = {__VA_ARGS__};                                                            \
-    const ty_shape type##_shape = {                                                                                    \
-        #type, sizeof(struct type), type##_fields_, sizeof type##_fields_ / sizeof type##_fields_[0], NULL, NULL, NULL};
+    const ty_shape type##_shape =                                                                                      \
+        {#type, sizeof(struct type), type##_fields_, sizeof type##_fields_ / sizeof type##_fields_[0], NULL, NULL,     \
+         NULL};
 /* The same with hooks, either of which may be NULL. */
 #define TY_SHAPE_HOOKED(type, trace, moved, context, ...)                                                              \
     static const ty_field type##_fields_[] = {__VA_ARGS__};                                                            \
-    const ty_shape type##_shape = {#type,                                                                              \
-                                   sizeof(struct type),                                                                \
-                                   type##_fields_,                                                                     \
-                                   sizeof type##_fields_ / sizeof type##_fields_[0],                                   \
-                                   trace,                                                                              \
-                                   moved,                                                                              \
-                                   context};
+    const ty_shape type##_shape = {                                                                                    \
+        #type,  sizeof(struct type), type##_fields_, sizeof type##_fields_ / sizeof type##_fields_[0], trace, moved,   \
+        context};
 /* A type without addresses. */
 #define TY_SHAPE_PLAIN(type) const ty_shape type##_shape = {#type, sizeof(struct type), NULL, 0, NULL, NULL, NULL};
 
@@ -126,21 +124,19 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_s
 /* To so many as the integer `count_field` of the same struct says. */
 #define TY_POINTER_COUNTED(type, field, count_field, shape)                                                            \
     {                                                                                                                  \
-        #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_,                                  \
-            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, 0, 0              \
+#field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_,                                  \
+            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field) }, 0, 0             \
     }
 /* To as many as the block has room for. */
 #define TY_POINTER_BLOCK(type, field, shape)                                                                           \
-    {                                                                                                                  \
-        #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, {TY_COUNT_BLOCK, 0, 0, 0}, 0, 0  \
-    }
+    { #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, {TY_COUNT_BLOCK, 0, 0, 0 }, 0, 0 }
 /* To bytes without addresses: texts, numbers. */
 #define TY_BYTES(type, field) TY_POINTER(type, field, NULL)
 #define TY_REFERENCE(type, field)                                                                                      \
     { #field, TY_FIELD_REFERENCE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
 #define TY_PLACE(type, field, base_field)                                                                              \
     {                                                                                                                  \
-        #field, TY_FIELD_PLACE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0,                   \
+#field, TY_FIELD_PLACE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0,                   \
             offsetof(struct type, base_field)                                                                          \
     }
 /* An address with bits of the program's own in it. */
@@ -149,29 +145,29 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_s
 /* An array of addresses in the struct itself: `struct node *children[8]`. */
 #define TY_POINTERS(type, field, shape)                                                                                \
     {                                                                                                                  \
-        #field, TY_FIELD_POINTER, offsetof(struct type, field), shape,                                                 \
-            {TY_COUNT_FIXED, TY_SIZE_OF_(type, field) / sizeof(void *), 0, 0}, TY_COUNT_ONE_, 0, 0                     \
+#field, TY_FIELD_POINTER, offsetof(struct type, field), shape,                                                 \
+            {TY_COUNT_FIXED, TY_SIZE_OF_(type, field) / sizeof(void *), 0, 0 }, TY_COUNT_ONE_, 0, 0                    \
     }
 /* The last member, an array without a length, as far as the integer count_field says. */
 #define TY_POINTERS_COUNTED(type, field, count_field, shape)                                                           \
     {                                                                                                                  \
-        #field, TY_FIELD_POINTER, offsetof(struct type, field), shape,                                                 \
-            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, TY_COUNT_ONE_, 0, \
-            0                                                                                                          \
+#field, TY_FIELD_POINTER, offsetof(struct type, field), shape,                                                 \
+            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field) }, TY_COUNT_ONE_,   \
+             0, 0                                                                                                      \
     }
 #define TY_NESTED(type, field, shape)                                                                                  \
     { #field, TY_FIELD_NESTED, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
 /* An array of structs in the struct itself, of a length, and one as long as count_field says. */
 #define TY_NESTED_ARRAY(type, field, number, shape)                                                                    \
     {                                                                                                                  \
-        #field, TY_FIELD_NESTED, offsetof(struct type, field), shape, {TY_COUNT_FIXED, number, 0, 0}, TY_COUNT_ONE_,   \
-            0, 0                                                                                                       \
+#field, TY_FIELD_NESTED, offsetof(struct type, field), shape,                                                  \
+            {TY_COUNT_FIXED, number, 0, 0 }, TY_COUNT_ONE_, 0, 0                                                       \
     }
 #define TY_NESTED_COUNTED(type, field, count_field, shape)                                                             \
     {                                                                                                                  \
-        #field, TY_FIELD_NESTED, offsetof(struct type, field), shape,                                                  \
-            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, TY_COUNT_ONE_, 0, \
-            0                                                                                                          \
+#field, TY_FIELD_NESTED, offsetof(struct type, field), shape,                                                  \
+            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field) }, TY_COUNT_ONE_,   \
+             0, 0                                                                                                      \
     }
 /* A shape of addresses alone, for blocks that are arrays of pointers: its one word leads to `shape`. */
 #define TY_SHAPE_POINTER_TO(name, to)                                                                                  \
@@ -186,9 +182,9 @@ typedef struct ty_shapes ty_shapes;
 TY_API TY_CHECKED ty_status ty_shapes_create(ty_shapes **shapes);
 TY_API void ty_shapes_destroy(ty_shapes *shapes); /* NULL does nothing */
 
-/* Adds a shape and all that its fields lead to. Shapes stay the caller's, and live as long as the set. One that is there
- * is not added twice; two with one name are refused. Errors: TY_E_ARGUMENT (a shape that cannot be: the text says which
- * field, and why), TY_E_EXISTS, TY_E_MEMORY. */
+/* Adds a shape and all that its fields lead to. Shapes stay the caller's, and live as long as the set. One that is
+ * there is not added twice; two with one name are refused. Errors: TY_E_ARGUMENT (a shape that cannot be: the text says
+ * which field, and why), TY_E_EXISTS, TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_shapes_add(ty_shapes *shapes, const ty_shape *shape);
 
 /* The named root leads to count objects of shape (count: TY_COUNT_FIXED or TY_COUNT_BLOCK; NULL: one); shape NULL: to
@@ -232,15 +228,15 @@ typedef enum ty_census_finding_kind {
 typedef struct ty_census_finding {
     size_t struct_size; /* sizeof(ty_census_finding) of the library */
     ty_census_finding_kind kind;
-    bool open;           /* relocation is refused because of it. A leak is not, nor code; nor hidden words behind the end of
-                            objects or in bytes without a shape, if most others at that offset are no addresses: remains of
-                            what a block was before */
-    const char *shape;   /* the type; of bytes without a shape "TYPE.FIELD"; of a leak the call site, where it is known */
-    const char *field;   /* NULL: no field names it */
-    size_t offset;       /* in the type */
-    uint64_t count;      /* such words, or blocks */
-    uint64_t of;         /* of so many (words that are not 0 at that offset; blocks of that size) */
-    uint64_t bytes;      /* of a leak */
+    bool open; /* relocation is refused because of it. A leak is not, nor code; nor hidden words behind the end of
+                  objects or in bytes without a shape, if most others at that offset are no addresses: remains of
+                  what a block was before */
+    const char *shape; /* the type; of bytes without a shape "TYPE.FIELD"; of a leak the call site, where it is known */
+    const char *field; /* NULL: no field names it */
+    size_t offset;     /* in the type */
+    uint64_t count;    /* such words, or blocks */
+    uint64_t of;       /* of so many (words that are not 0 at that offset; blocks of that size) */
+    uint64_t bytes;    /* of a leak */
     const void *example; /* one of them: the word's address, or the block's */
     uint64_t value;      /* that stands there; 0 for a block */
     const char *text;    /* all of this as one line for a person */
@@ -259,8 +255,8 @@ typedef struct ty_census {
 } ty_census;
 
 /* Counts. callback and census may be NULL. TY_OK: nothing is open; TY_E_MISMATCH: something is; Errors: TY_E_ARGUMENT,
- * TY_E_MEMORY, TY_E_UNSUPPORTED (a shape read from a text needs a hook that is not bound; a checked heap), TY_E_DAMAGED.
- * No thread may write to the heap meanwhile. Nothing is changed. */
+ * TY_E_MEMORY, TY_E_UNSUPPORTED (a shape read from a text needs a hook that is not bound; a checked heap),
+ * TY_E_DAMAGED. No thread may write to the heap meanwhile. Nothing is changed. */
 TY_API TY_CHECKED ty_status ty_take_census(ty_heap *heap, const ty_shapes *shapes, ty_census_callback *callback,
                                            void *context, ty_census *census);
 

@@ -1,6 +1,6 @@
 // The functions of pack.h.
 #include "arguments.hpp"
-#include "ends/descriptor.hpp"
+#include "ends/ends.hpp"
 #include "pack.hpp"
 
 #include <new>
@@ -210,8 +210,8 @@ ty_status ty_read_pack_info_file(const char *path, ty_pack_info *info) {
     return ty_read_pack_info(read_descriptor, &file.end, info);
 }
 
-ty_status ty_verify_pack(ty_pack_reader *reader, void *context, ty_progress_callback *progress,
-                         void *progress_context, ty_pack_info *info) {
+ty_status ty_verify_pack(ty_pack_reader *reader, void *context, ty_progress_callback *progress, void *progress_context,
+                         ty_pack_info *info) {
     constexpr const char *call = "verify a packed heap";
     if (reader == nullptr)
         return refuse_null(call, "pass a reader");

@@ -1,7 +1,7 @@
 // From a heap to a stream.
 #include "pack.hpp"
 
-#include "blocks/chunks.hpp"
+#include "ends/ends.hpp"
 #include "workers.hpp"
 
 #include <chrono>
@@ -9,7 +9,6 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
-#include <sched.h>
 #include <taiyen/taiyen.h>
 
 namespace taiyen::pack {
@@ -46,7 +45,8 @@ private:
 class packing {
 public:
     packing(ty_heap *heap, const ty_pack_options &options, ty_pack_writer *writer, void *context)
-        : heap_(heap), options_(options), codec_(static_cast<codec_id>(codec_of(options.codec))), out_(writer, context) {}
+        : heap_(heap), options_(options), codec_(static_cast<codec_id>(codec_of(options.codec))),
+          out_(writer, context) {}
 
     ty_status run();
     void tell(ty_pack_report *report) const;
@@ -124,7 +124,7 @@ ty_status packing::run() {
     return packed_ ? status_ : ty_error_set(TY_E_DAMAGED, 0, call_name, nullptr, UINT64_MAX, "verify the heap");
 }
 
-// X4: nothing but live blocks of the program.
+// PK4: nothing but live blocks of the program.
 ty_status packing::write_all() {
     for (const void *block : own_)
         places_.leave_out(block);
@@ -198,7 +198,8 @@ ty_status packing::write_content() {
         return status == TY_OK;
     };
     job_ring<slot> ring(slots);
-    ring.run(threads, feed, [](slot &s) { s.pack(*s.with, s.raw_bytes); }, drain);
+    ring.run(
+        threads, feed, [](slot &s) { s.pack(*s.with, s.raw_bytes); }, drain);
     return status;
 }
 
@@ -210,15 +211,6 @@ void packing::tell(ty_pack_report *report) const {
 }
 
 } // namespace
-
-unsigned threads_for(uint32_t asked) {
-    constexpr unsigned threads_max = 256;
-    if (asked != 0)
-        return asked < threads_max ? asked : threads_max;
-    cpu_set_t usable;
-    int count = sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
-    return count > 0 ? static_cast<unsigned>(count) : 1;
-}
 
 ty_status pack_heap(ty_heap *heap, const ty_pack_options &options, ty_pack_writer *writer, void *context,
                     ty_pack_report *report) {

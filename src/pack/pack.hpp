@@ -1,13 +1,11 @@
 // Packing and unpacking behind the public functions.
 #pragma once
 
-#include "blocks/moves.hpp"
-#include "stream/tables.hpp"
+#include "blocks/blocks.hpp"
+#include "stream/stream.hpp"
 #include <taiyen/pack.h>
 
 namespace taiyen::pack {
-
-unsigned threads_for(uint32_t asked);
 
 ty_status pack_heap(ty_heap *heap, const ty_pack_options &options, ty_pack_writer *writer, void *context,
                     ty_pack_report *report);
@@ -20,7 +18,7 @@ ty_status verify_stream(ty_pack_reader *reader, void *context, ty_progress_callb
                         stream_header *header);
 
 // Gives a heap that moved its right addresses by shapes; NULL: by those that it keeps. others: somebody else fixes
-// addresses too. force: findings of a census, or that nobody fixes them, are no reason to refuse (X7).
+// addresses too. force: findings of a census, or that nobody fixes them, are no reason to refuse (PK7).
 ty_status fix_by_shapes(ty_heap *heap, const ty_moves &moves, const ty_shapes *shapes, bool others, bool force,
                         uint64_t *fixed);
 

@@ -1,9 +1,7 @@
 // From a stream to a heap.
 #include "pack.hpp"
 
-#include "blocks/chunks.hpp"
-#include "codec/planes.hpp"
-#include "ends/target.hpp"
+#include "ends/ends.hpp"
 #include "workers.hpp"
 
 #include <algorithm>
@@ -78,7 +76,8 @@ public:
         };
         std::vector<arrival> slots(threads + (threads > 1 ? 2 : 0));
         job_ring<arrival> ring(slots);
-        ring.run(threads, [this](arrival &a) { return feed(a); }, [this](arrival &a) { a.unpack(moves_); }, drain);
+        ring.run(
+            threads, [this](arrival &a) { return feed(a); }, [this](arrival &a) { a.unpack(moves_); }, drain);
         return status_ == TY_OK ? read_end() : status_;
     }
 
@@ -159,7 +158,7 @@ private:
     uint64_t lost_roots_ = 0;
 };
 
-// X7: a heap that moved is not made where nobody fixes its addresses.
+// PK7: a heap that moved is not made where nobody fixes its addresses.
 ty_status unpacking::fix() {
     if (!moves_->moves_anything())
         return TY_OK;
@@ -247,8 +246,7 @@ ty_status unpacking::run(ty_heap **heap) {
     if (ty_status status = set_roots())
         return status;
     content_reading content(in_, moves_->old(), moves_.get());
-    if (ty_status status =
-            content.run(threads_for(options_.threads), options_.progress, options_.progress_context))
+    if (ty_status status = content.run(threads_for(options_.threads), options_.progress, options_.progress_context))
         return status;
     if (ty_status status = fix())
         return status;

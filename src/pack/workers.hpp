@@ -11,11 +11,10 @@
 
 namespace taiyen::pack {
 
-// feed(slot): makes the next job; false: there is none. work(slot): in any thread. drain(slot): in the order of feeding;
-// false ends all. feed and drain are called by the calling thread alone, so a program's callbacks are called there. What
-// work throws, the calling thread throws.
-// X2: a job is drained after its work, and before its slot is fed again; all that were fed are drained in order, but
-// those behind a drain that ended all.
+// feed(slot): makes the next job; false: there is none. work(slot): in any thread. drain(slot): in the order of
+// feeding; false ends all. feed and drain are called by the calling thread alone, so a program's callbacks are called
+// there. What work throws, the calling thread throws. PK2: a job is drained after its work, and before its slot is fed
+// again; all that were fed are drained in order, but those behind a drain that ended all.
 template <class Slot>
 class job_ring {
 public:
@@ -95,8 +94,7 @@ private:
 
     state wait_for(size_t slot) {
         std::unique_lock guard(lock_);
-        changed_.wait(guard,
-                      [&] { return thrown_ || states_[slot] == state::empty || states_[slot] == state::done; });
+        changed_.wait(guard, [&] { return thrown_ || states_[slot] == state::empty || states_[slot] == state::done; });
         if (thrown_)
             std::rethrow_exception(thrown_);
         return states_[slot];

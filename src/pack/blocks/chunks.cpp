@@ -1,7 +1,5 @@
 #include "chunks.hpp"
 
-#include "../codec/planes.hpp"
-
 #include <algorithm>
 #include <cstring>
 
@@ -79,8 +77,14 @@ void chunk::pack(packer &with, uint32_t raw_bytes) {
     codec_id codec = packed != 0 ? with.codec() : codec_id::none;
     if (packed == 0)
         memcpy(to, raw.data(), packed = raw_bytes);
-    header = {static_cast<uint32_t>(frame_type::content), static_cast<uint16_t>(codec),
-              codec == codec_id::none ? uint16_t{0} : width, raw_bytes, static_cast<uint32_t>(packed), 0, 0, 0};
+    header = {static_cast<uint32_t>(frame_type::content),
+              static_cast<uint16_t>(codec),
+              codec == codec_id::none ? uint16_t{0} : width,
+              raw_bytes,
+              static_cast<uint32_t>(packed),
+              0,
+              0,
+              0};
 }
 
 } // namespace taiyen::pack

@@ -1,4 +1,5 @@
-// A chunk: up to a megabyte of blocks of one sequence, gathered, turned into planes where that packs better, and packed.
+// A chunk: up to a megabyte of blocks of one sequence, gathered, turned into planes where that packs better, and
+// packed.
 #pragma once
 
 #include "../codec/codec.hpp"

@@ -2,7 +2,7 @@
 // packed.
 #pragma once
 
-#include "../stream/format.hpp"
+#include "../format/format.hpp"
 #include <taiyen/heap.h>
 
 #include <vector>
@@ -42,14 +42,16 @@ public:
     }
     uint64_t live_blocks() const;
     uint64_t live_bytes() const;
-    uint64_t end_page() const { return areas.empty() ? first_block_page : areas.back().first_page + areas.back().pages; }
+    uint64_t end_page() const {
+        return areas.empty() ? first_block_page : areas.back().first_page + areas.back().pages;
+    }
 
     void add(const ty_area &a); // spans, runs; others are left out
     // The block that starts at this address is no part of it any more.
     void leave_out(const void *block);
     void drop_empty();
 
-    // X1: rising block sizes, and the runs last.
+    // PK1: rising block sizes, and the runs last.
     std::vector<sequence> content_order() const;
 };
 

@@ -56,8 +56,7 @@ uint64_t ty_moves::rank(const area &a, uint64_t index) const {
     if (a.run)
         return 0;
     uint64_t below = (uint64_t{1} << (index % 64)) - 1;
-    return ranks_[a.bits + index / 64] +
-           static_cast<unsigned>(std::popcount(old_.bits[a.bits + index / 64] & below));
+    return ranks_[a.bits + index / 64] + static_cast<unsigned>(std::popcount(old_.bits[a.bits + index / 64] & below));
 }
 
 const area *ty_moves::find(uint64_t offset) const {
@@ -95,14 +94,17 @@ char *ty_moves::block(const area &a, uint64_t index) const {
 
 // The row of the smallest class that the blocks fit, or of runs of their own.
 uint32_t ty_moves::row_for(uint64_t block_bytes, const ty_size_class *classes, size_t class_count) {
-    const ty_size_class *fit = std::find_if(classes, classes + class_count, [&](const ty_size_class &one) {
-        return one.block_bytes >= block_bytes;
-    });
+    const ty_size_class *fit = std::find_if(classes, classes + class_count,
+                                            [&](const ty_size_class &one) { return one.block_bytes >= block_bytes; });
     row wanted{0, pages_of(block_bytes), 1, true, 0, 0};
     wanted.block_bytes = wanted.span_pages * stream_page_bytes;
     if (fit != classes + class_count)
-        wanted = {fit->block_bytes, fit->span_bytes / stream_page_bytes,
-                  static_cast<uint32_t>(fit->span_bytes / fit->block_bytes), false, 0, 0};
+        wanted = {fit->block_bytes,
+                  fit->span_bytes / stream_page_bytes,
+                  static_cast<uint32_t>(fit->span_bytes / fit->block_bytes),
+                  false,
+                  0,
+                  0};
     for (uint32_t i = 0; i < rows_.size(); i++)
         if (rows_[i].block_bytes == wanted.block_bytes && rows_[i].run == wanted.run)
             return i;
@@ -110,8 +112,7 @@ uint32_t ty_moves::row_for(uint64_t block_bytes, const ty_size_class *classes, s
     return static_cast<uint32_t>(rows_.size() - 1);
 }
 
-void ty_moves::add_to_row(uint64_t block_bytes, const sequence &of, const ty_size_class *classes,
-                          size_t class_count) {
+void ty_moves::add_to_row(uint64_t block_bytes, const sequence &of, const ty_size_class *classes, size_t class_count) {
     uint32_t number = row_for(block_bytes, classes, class_count);
     for (uint32_t i : of.areas) {
         places_[i] = {rows_[number].count, number};
@@ -167,8 +168,8 @@ uint64_t ty_moves::moved_blocks() const {
     for (const area &a : old_.areas)
         for (uint64_t i = 0; i < a.blocks; i++)
             if (old_.is_live(a, i))
-                count += static_cast<uint64_t>(block(a, i) - base_) !=
-                         a.first_page * stream_page_bytes + i * a.block_bytes;
+                count +=
+                    static_cast<uint64_t>(block(a, i) - base_) != a.first_page * stream_page_bytes + i * a.block_bytes;
     return count;
 }
 

@@ -30,7 +30,7 @@ inline constexpr uint32_t no_row = UINT32_MAX;
 struct ty_moves {
     // Of a heap that keeps its layout, at a new base.
     ty_moves(taiyen::pack::layout &&old, char *base);
-    // Of one that is laid out anew (X5: the blocks of a size in their order, without gaps), with these size classes.
+    // Of one that is laid out anew (PK5: the blocks of a size in their order, without gaps), with these size classes.
     ty_moves(taiyen::pack::layout &&old, char *base, const ty_size_class *classes, size_t class_count);
 
     const taiyen::pack::layout &old() const { return old_; }

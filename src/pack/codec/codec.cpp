@@ -42,10 +42,11 @@ size_t packer::pack(const uint8_t *raw, size_t raw_bytes, uint8_t *packed, size_
     size_t most = raw_bytes - 1 < room ? raw_bytes - 1 : room;
     size_t bytes = 0;
     if (codec_ == codec_id::lz4 && level_ < LZ4HC_CLEVEL_MIN)
-        bytes = static_cast<size_t>(LZ4_compress_default(from, to, static_cast<int>(raw_bytes), static_cast<int>(most)));
+        bytes =
+            static_cast<size_t>(LZ4_compress_default(from, to, static_cast<int>(raw_bytes), static_cast<int>(most)));
     else if (codec_ == codec_id::lz4)
-        bytes = static_cast<size_t>(
-            LZ4_compress_HC(from, to, static_cast<int>(raw_bytes), static_cast<int>(most), level_));
+        bytes =
+            static_cast<size_t>(LZ4_compress_HC(from, to, static_cast<int>(raw_bytes), static_cast<int>(most), level_));
     else if (codec_ == codec_id::zstd)
         bytes = ZSTD_compress2(zstd_, packed, most, raw, raw_bytes);
     return codec_ == codec_id::zstd && ZSTD_isError(bytes) ? 0 : bytes;

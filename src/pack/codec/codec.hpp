@@ -1,7 +1,8 @@
 // The general compressors behind one face. A codec is one thread's.
 #pragma once
 
-#include "../stream/format.hpp"
+#include "../format/format.hpp"
+#include "planes.hpp"
 #include <taiyen/status.h>
 
 #include <memory>

@@ -1,4 +1,5 @@
-// The transposition in tiles of 16 x 16 bytes, by the compiler's vectors: SSE2, NEON, or plain code where there are none.
+// The transposition in tiles of 16 x 16 bytes, by the compiler's vectors: SSE2, NEON, or plain code where there are
+// none.
 #include "planes.hpp"
 
 #include <cstring>

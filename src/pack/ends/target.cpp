@@ -16,7 +16,7 @@ target::~target() {
 
 const ty_storage &target::storage() const {
     return options_.open != nullptr && options_.open->storage != nullptr ? *options_.open->storage
-                                                                        : *ty_storage_default();
+                                                                         : *ty_storage_default();
 }
 
 void target::remove_parts() {
@@ -41,7 +41,7 @@ ty_status target::create(uint64_t limit_bytes, void *base, ty_class_table classe
     return ty_heap_create(&wanted, &heap_);
 }
 
-// X6: under another name, and as an archive heap, whose pages go straight to the file.
+// PK6: under another name, and as an archive heap, whose pages go straight to the file.
 ty_status target::create_file(uint64_t limit_bytes, void *base, ty_class_table classes) {
     const ty_storage &disk = storage();
     char path[TY_STORAGE_PATH_MAX];

@@ -36,7 +36,8 @@ ty_status frame_writer::put_table(frame_type type, const std::vector<uint8_t> &r
     std::vector<uint8_t> frame(sizeof(frame_header) + raw.size());
     uint8_t *packed = frame.data() + sizeof(frame_header);
     frame_header header{static_cast<uint32_t>(type), static_cast<uint16_t>(with.codec()), 0, raw_bytes, 0, 0, 0, 0};
-    header.packed_bytes = raw.empty() ? 0 : static_cast<uint32_t>(with.pack(raw.data(), raw.size(), packed, raw.size()));
+    header.packed_bytes =
+        raw.empty() ? 0 : static_cast<uint32_t>(with.pack(raw.data(), raw.size(), packed, raw.size()));
     if (header.packed_bytes == 0) {
         header.codec = static_cast<uint16_t>(codec_id::none);
         header.packed_bytes = raw_bytes;

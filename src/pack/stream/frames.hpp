@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../codec/codec.hpp"
-#include "format.hpp"
 #include <taiyen/pack.h>
 
 #include <vector>

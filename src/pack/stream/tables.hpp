@@ -1,7 +1,7 @@
 // A layout and roots as frames, and from them.
 #pragma once
 
-#include "../blocks/layout.hpp"
+#include "../blocks/blocks.hpp"
 #include "frames.hpp"
 
 #include <string>
@@ -16,7 +16,7 @@ struct root {
 ty_status write_areas(const layout &of, packer &with, frame_writer &to);
 ty_status write_roots(const std::vector<root> &roots, packer &with, frame_writer &to);
 
-// Of a stream, which may say anything: what is returned fits the header, and lies in the heap without overlaps (X3).
+// Of a stream, which may say anything: what is returned fits the header, and lies in the heap without overlaps (PK3).
 ty_status read_tables(const stream_header &header, frame_reader &from, layout *places, std::vector<root> *roots);
 
 } // namespace taiyen::pack

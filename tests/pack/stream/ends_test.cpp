@@ -1,5 +1,5 @@
-// Goal: streams go to and come from files, pipes, memory and callbacks; a file has its name when it is whole, and a file
-// that is there stays. Method: each end, with what goes wrong there.
+// Goal: streams go to and come from files, pipes, memory and callbacks; a file has its name when it is whole, and a
+// file that is there stays. Method: each end, with what goes wrong there.
 #include "tests/pack/support.hpp"
 
 #include <csignal>
@@ -209,10 +209,10 @@ TEST(pack_ends, wrong_arguments) {
     EXPECT_EQ(TY_E_ADDRESS, unpack(stream.text(), TY_UNPACK_OPTIONS_INIT, &copy)); // the heap itself is there
     options = TY_UNPACK_OPTIONS_INIT;
     options.place = TY_PLACE_OTHER;
-    EXPECT_EQ(TY_E_UNSUPPORTED, unpack(stream.text(), options, &copy)); // X7
+    EXPECT_EQ(TY_E_UNSUPPORTED, unpack(stream.text(), options, &copy)); // PK7
 }
 
-// X6: an unpacking that is killed leaves nothing under the heap's name; the next one does without its remains.
+// PK6: an unpacking that is killed leaves nothing under the heap's name; the next one does without its remains.
 TEST(pack_ends, killed_while_unpacking) {
     folder where;
     filled_heap heap(4000);

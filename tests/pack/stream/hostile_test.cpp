@@ -2,7 +2,7 @@
 // Method: a small stream cut at each length, with each byte changed; and tables with right checksums that say what
 // cannot be.
 #include "src/pack/codec/codec.hpp"
-#include "src/pack/stream/format.hpp"
+#include "src/pack/format/format.hpp"
 #include "tests/pack/support.hpp"
 
 #include <functional>
@@ -96,8 +96,14 @@ std::string with_areas(const std::vector<area_record> &areas, const std::vector<
         if (a.block_bytes != 0)
             raw.append(reinterpret_cast<const char *>(bits.data()), bits.size() * 8);
     }
-    frame_header frame{static_cast<uint32_t>(frame_type::areas), 0, 0, static_cast<uint32_t>(raw.size()),
-                       static_cast<uint32_t>(raw.size()), 0, checksum_of(raw.data(), raw.size()), 0};
+    frame_header frame{static_cast<uint32_t>(frame_type::areas),
+                       0,
+                       0,
+                       static_cast<uint32_t>(raw.size()),
+                       static_cast<uint32_t>(raw.size()),
+                       0,
+                       checksum_of(raw.data(), raw.size()),
+                       0};
     frame.header_checksum = checksum_of(&frame, offsetof(frame_header, header_checksum));
     return std::string(reinterpret_cast<char *>(&header), sizeof header) +
            std::string(reinterpret_cast<char *>(&frame), sizeof frame) + raw;
@@ -125,9 +131,9 @@ TEST(pack_hostile, areas_that_cannot_be) {
     expect_refused(with_areas({{32, 32, 64, 0}}, std::vector<uint64_t>(32, 1)), area);
     expect_refused(with_areas({{2, 1, 12, 0}}, {1}), area);
     expect_refused(with_areas({{2, 1, 8192, 0}}, {1}), area);
-    expect_refused(with_areas({{2, 1, 64, 0}}, {0}), area);            // no live block
-    expect_refused(with_areas({{2, 1, 128, 0}}, {~uint64_t{0}}), area); // more than fit
-    expect_refused(with_areas({{2, 1, 64, 0}}, {}), area);             // no bitmap
+    expect_refused(with_areas({{2, 1, 64, 0}}, {0}), area);                        // no live block
+    expect_refused(with_areas({{2, 1, 128, 0}}, {~uint64_t{0}}), area);            // more than fit
+    expect_refused(with_areas({{2, 1, 64, 0}}, {}), area);                         // no bitmap
     expect_refused(with_areas({{2, 1, 56, 0}}, {1, 0}), "areas that no heap has"); // no such class
 }
 

@@ -1,5 +1,5 @@
 // Goal: whenever the power fails while a heap is unpacked into files, there is no file of its name, or the whole heap;
-// and a fault of the disk is an error that leaves neither (X6).
+// and a fault of the disk is an error that leaves neither (PK6).
 // Method: an unpacking onto a simulated disk, cut before each event in several ways, and with each operation failing.
 #include "src/sim/storage_sim.hpp"
 #include "tests/pack/support.hpp"
@@ -91,8 +91,7 @@ TEST(pack_power_cut, failing_disk) {
         EXPECT_TRUE(status == TY_OK ? there : true) << after;
         if (status != TY_OK && there) { // the last flush of the folder alone may fail after the name is there
             EXPECT_EQ(TY_E_EXISTS, work.run(disk));
-        }
-        else if (status != TY_OK) {
+        } else if (status != TY_OK) {
             EXPECT_OK(work.run(disk));
         }
         os::sim_destroy(disk);

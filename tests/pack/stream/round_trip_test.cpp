@@ -214,7 +214,7 @@ TEST(pack_round_trip, kinds) {
     }
 }
 
-// X4: what was freed, and what lies behind the live blocks in their spans and pages, is not in the stream.
+// PK4: what was freed, and what lies behind the live blocks in their spans and pages, is not in the stream.
 TEST(pack_round_trip, freed_bytes_stay_behind) {
     const std::string secret = "the plan that nobody is to see, 0123456789";
     for (ty_class_table classes : {TY_CLASSES_LINE, TY_CLASSES_PACKED}) {

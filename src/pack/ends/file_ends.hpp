@@ -39,7 +39,7 @@ public:
     descriptor_end end{-1, nullptr};
 };
 
-// X6: a new file that gets its name when it is whole and durable.
+// PK6: a new file that gets its name when it is whole and durable.
 class file_sink {
 public:
     ~file_sink(); // without a name by then, it is removed

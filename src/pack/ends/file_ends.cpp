@@ -1,4 +1,4 @@
-#include "descriptor.hpp"
+#include "file_ends.hpp"
 
 #include <cerrno>
 #include <cstdlib>

@@ -12,7 +12,7 @@ namespace taiyen::pack {
 inline constexpr uint64_t stream_magic_1 = 0x314b434150595454; // "TTYPACK1"
 inline constexpr uint32_t stream_version_1 = 1;
 inline constexpr uint64_t stream_page_bytes = 4096;
-inline constexpr uint64_t first_block_page = 2; // of a heap
+inline constexpr uint64_t first_block_page = 2;  // of a heap
 inline constexpr uint32_t chunk_bytes = 1 << 20; // that a frame holds at the most, unpacked
 
 struct stream_header {

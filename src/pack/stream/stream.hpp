@@ -1,0 +1,5 @@
+// The part stream: frames with checksums, and a heap's tables in them.
+#pragma once
+
+#include "frames.hpp"
+#include "tables.hpp"
