@@ -666,6 +666,94 @@ class Verify(CliTest):
         self.assertIn("--log", result.stdout)
 
 
+class Pack(CliTest):
+    """Content is compared by the log's or the map's figures, and by what `pack --codec none` gives of both heaps."""
+
+    def packed_bytes(self, heap):
+        result = subprocess.run([TAIYEN, "pack", "--codec", "none", heap, "-"], capture_output=True, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        return result.stdout
+
+    def content(self, heap):
+        """The frames of a stream: header and times left out."""
+        return self.packed_bytes(heap)[128:]
+
+    def test_there_and_back(self):
+        for how, kind in (("close", "snapshot"), ("archive", "archive"), ("commit", "transactional"), ("die", "snapshot")):
+            heap = self.heap(how, how + ".ty")
+            before = hashes(self.folder)
+            said = self.succeeds("pack", heap, self.path(how + ".typ"))
+            self.assertRegex(said, r"packed into")
+            self.assertEqual({name: hash for name, hash in hashes(self.folder).items() if name in before}, before)
+            said = self.succeeds("unpack", self.path(how + ".typ"), self.path("back.ty"))
+            self.assertIn(f"unpacked into a {kind} heap at 0x", said)
+            self.assertEqual(self.content(heap), self.content(self.path("back.ty")))
+            self.succeeds("verify", self.path("back.ty"))
+            os.remove(self.path("back.ty"))
+
+    def test_options(self):
+        heap = self.heap("close")
+        packed = self.path("packed")
+        told = json.loads(self.succeeds("pack", "--json", "--codec", "zstd", "--level=9", "--threads", "1", heap, packed))
+        self.assertEqual((told["path"], told["packed"]), (heap, packed))
+        self.assertEqual(int(told["packed_bytes"]), os.path.getsize(packed))
+        told = json.loads(
+            self.succeeds("unpack", "--json", "--kind", "archive", "--limit", "1G", packed, self.path("large.ty")))
+        self.assertEqual((told["kind"], told["moved"], told["base"]), ("archive", False, told["old_base"]))
+        told = json.loads(self.succeeds("unpack", "--json", "--class-table", "packed", "--force", "--base",
+                                        "0x560000000000", packed, self.path("tight.ty")))
+        self.assertEqual((told["base"], told["moved"]), ("0x560000000000", True))
+        self.assertGreater(int(told["used_bytes"]), int(told["live_bytes"]))
+        self.succeeds("verify", self.path("tight.ty"))
+
+    def test_through_a_pipe(self):
+        heap = self.heap("close")
+        result = subprocess.run(f"'{TAIYEN}' pack '{heap}' - | '{TAIYEN}' unpack - '{self.path('piped.ty')}'", shell=True,
+                                capture_output=True, text=True, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(self.content(heap), self.content(self.path("piped.ty")))
+
+    def test_copy(self):
+        for how in ("close", "commit"):
+            heap = self.heap(how, how + ".ty")
+            copy = self.path(how + "-copy.ty")
+            before = hashes(self.folder)
+            self.succeeds("copy", heap, copy)
+            self.assertEqual(hashes(self.folder) | before, hashes(self.folder))
+            self.assertEqual(self.content(heap), self.content(copy))
+            self.assertNotEqual(json.loads(self.succeeds("info", "--json", heap))["identity"],
+                                json.loads(self.succeeds("info", "--json", copy))["identity"])
+
+    def test_what_is_there_stays(self):
+        heap = self.heap("close")
+        self.succeeds("pack", heap, self.path("packed"))
+        self.fails(2, "pack", heap, self.path("packed"), says=("exists",))
+        self.fails(2, "unpack", self.path("packed"), heap, says=("there is a file of that name",))
+        self.fails(2, "copy", heap, heap, says=("there is a file of that name",))
+        self.fails(2, "copy", self.path("none"), self.path("copy"), says=("none",))
+
+    def test_refusals(self):
+        heap = self.heap("close")
+        packed = self.path("packed")
+        self.succeeds("pack", heap, packed)
+        new = self.path("new.ty")
+        self.fails(2, "pack", heap, says=("needs FILE PACKED",))
+        self.fails(2, "pack", "--codec", "rar", heap, new, says=("lz4, zstd or none",))
+        self.fails(2, "pack", "--level", "x", heap, new, says=("whole number",))
+        self.fails(2, "pack", "--level", "13", heap, new, says=("no such level",))
+        self.fails(2, "pack", "--threads", "0", heap, new, says=("1 to 256",))
+        self.fails(2, "unpack", "--kind", "volatile", packed, new, says=("archive, snapshot or transactional",))
+        self.fails(2, "unpack", "--limit", "64KB", packed, new, says=("64G",))
+        self.fails(2, "unpack", "--limit", "99999999999T", packed, new, says=("64G",))
+        self.fails(2, "unpack", "--base", "here", packed, new, says=("0x420000000000",))
+        self.fails(2, "unpack", "--class-table", "other", packed, new, says=("line or packed",))
+        self.fails(2, "unpack", "--elsewhere", packed, new, says=("addresses would be wrong", "shapes"))
+        self.fails(2, "unpack", heap, new, says=("does not begin as one",))
+        with open(packed, "r+b") as file:
+            file.truncate(os.path.getsize(packed) - 1)
+        self.fails(1, "unpack", packed, new, says=("cut off",))
+
+
 class Map(CliTest):
     def test_svg_and_png(self):
         for how in ("close", "die", "archive"):

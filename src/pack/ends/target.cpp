@@ -3,10 +3,28 @@
 namespace taiyen::pack {
 
 namespace {
+
 constexpr const char *suffix = "-unpacking";
-}
+
+// What failed is what the caller is told, whatever fails while the rest is cleared away.
+class kept_error {
+public:
+    kept_error() { ty_error_detail(&error_); }
+    ~kept_error() {
+        if (error_.status != TY_OK)
+            ty_error_set(error_.status, error_.system_error, error_.operation,
+                         error_.path[0] != 0 ? error_.path : nullptr, error_.offset, error_.remedy);
+    }
+    kept_error(const kept_error &) = delete;
+
+private:
+    ty_error error_;
+};
+
+} // namespace
 
 target::~target() {
+    kept_error first;
     if (heap_ != nullptr && kind_ == TY_VOLATILE)
         ty_heap_destroy(heap_);
     else if (heap_ != nullptr)
