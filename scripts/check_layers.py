@@ -39,9 +39,9 @@ PARTS = {
     "pack": ("format", "codec", "blocks", "stream", "shapes", "ends"),
 }
 
-# A library of its own, with the C++ run-time library; its part that calls the operating system.
+# A library of its own, with the C++ run-time library; what of it calls the operating system.
 OWN_LIBRARY = "pack"
-OWN_SYSTEM = "src/pack/ends/"
+OWN_SYSTEM = ("src/pack/ends/", "src/pack/shapes/program_ranges.cpp")
 
 # The simulated disk stands beside the layers. It is a test instrument, no part of the library: it may use the C++
 # run-time library, and nothing in the library includes it.

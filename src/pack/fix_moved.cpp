@@ -1,5 +1,6 @@
 // Who gives a heap that moved its right addresses.
 #include "pack.hpp"
+#include "shapes/shapes.hpp"
 
 namespace taiyen::pack {
 namespace {
@@ -15,17 +16,31 @@ void *moved_by(const void *old_address, void *moves) {
 
 } // namespace
 
-ty_status fix_by_shapes(ty_heap *, const ty_moves &, const ty_shapes *, bool others, bool force, uint64_t *) {
-    static_cast<void>(moved_by);
-    return others || force ? TY_OK
-                           : ty_error_set(TY_E_UNSUPPORTED, 0, "unpack a heap elsewhere: its addresses would be wrong",
-                                          nullptr, UINT64_MAX, "give shapes");
+ty_status fix_by_shapes(ty_heap *heap, const ty_moves &moves, const ty_shapes *shapes, bool others, bool force,
+                        uint64_t *fixed) {
+    shapes_owner kept;
+    if (shapes == nullptr && ty_root(heap, TY_SHAPES_ROOT) != nullptr) {
+        if (ty_status status = ty_shapes_create(&kept.shapes))
+            return status;
+        if (ty_status status = ty_shapes_load(kept.shapes, heap))
+            return status;
+        shapes = kept.shapes;
+    }
+    if (shapes == nullptr)
+        return others || force
+                   ? TY_OK
+                   : ty_error_set(TY_E_UNSUPPORTED, 0, "unpack a heap elsewhere: its addresses would be wrong", nullptr,
+                                  UINT64_MAX,
+                                  "give shapes or a fix callback, take the moves and fix them, or force it");
+    auto *context = const_cast<ty_moves *>(&moves);
+    ty_fixes fixes{};
+    fixes.struct_size = sizeof fixes;
+    ty_status status = force ? ty_fix_pointers(heap, shapes, moved_by, context, &fixes)
+                             : fix_and_check(heap, shapes, moved_by, context, &fixes);
+    if (status != TY_OK)
+        return status;
+    *fixed = fixes.pointers;
+    return TY_OK;
 }
+
 } // namespace taiyen::pack
-ty_status ty_shapes_create(ty_shapes **) {
-    return TY_E_UNSUPPORTED;
-}
-ty_status ty_shapes_read(ty_shapes *, const char *, size_t) {
-    return TY_E_UNSUPPORTED;
-}
-void ty_shapes_destroy(ty_shapes *) {}

@@ -1,0 +1,95 @@
+// Which live block an address lies in, in constant time, for a heap that nobody changes meanwhile.
+//
+// A table of 4 bytes a page leads to the area; an area knows its block size with a reciprocal for the division, and
+// where its bits begin; a bit a block says whether it lives, and a count every 64 bits how many live before it. Blocks
+// are numbered in order of address: their *ordinal*.
+//
+// SH4: find() tells of exactly the blocks that ty_each_block tells of, each with its ordinal there.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <taiyen/heap.h>
+#include <vector>
+
+namespace taiyen::pack {
+
+struct found_block {
+    char *address;
+    size_t bytes;
+    size_t ordinal;
+    char *end() const { return address + bytes; }
+};
+
+class block_index {
+public:
+    // Errors: as ty_each_area. Throws std::bad_alloc.
+    ty_status build(ty_heap *heap);
+
+    size_t size() const { return live_; }
+    // All live blocks lie in [base, end).
+    char *base() const { return base_; }
+    char *end() const { return base_ + pages_.size() * page_bytes; }
+
+    bool find(const void *address, found_block &found) const {
+        size_t offset = static_cast<size_t>(reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(base_));
+        size_t page = offset / page_bytes;
+        if (page >= pages_.size() || pages_[page] == 0)
+            return false;
+        const area &in = areas_[pages_[page] - 1];
+        return find_in(in, offset - in.offset, found);
+    }
+
+    // Calls back with each live block in order of address.
+    template <class function>
+    void each(const function &callback) const {
+        size_t ordinal = 0;
+        for (const area &in : areas_)
+            for (size_t n = 0; n < in.blocks; ++n)
+                if (is_live(in, n))
+                    callback(found_block{base_ + in.offset + n * in.block_bytes, in.block_bytes, ordinal++});
+    }
+
+private:
+    static constexpr size_t page_bytes = 4096;
+    static constexpr unsigned shift = 40; // of reciprocals
+
+    struct area {
+        size_t offset; // from base_
+        size_t block_bytes;
+        size_t blocks;
+        size_t first_word;   // of bits_
+        uint64_t reciprocal; // 0: the division is done
+    };
+
+    static bool collect_area(const ty_area *area, void *context);
+    void add(const ty_area &area);
+    void count_ranks();
+
+    static size_t number_of(const area &in, size_t offset) {
+        return in.reciprocal ? (offset * in.reciprocal) >> shift : offset / in.block_bytes;
+    }
+    bool is_live(const area &in, size_t number) const {
+        return (bits_[in.first_word + number / 64] >> (number % 64) & 1) != 0;
+    }
+    bool find_in(const area &in, size_t offset, found_block &found) const {
+        size_t number = number_of(in, offset);
+        if (number >= in.blocks || !is_live(in, number))
+            return false;
+        size_t word = in.first_word + number / 64;
+        uint64_t before = bits_[word] & ((uint64_t{1} << (number % 64)) - 1);
+        found = {base_ + in.offset + number * in.block_bytes, in.block_bytes,
+                 ranks_[word] + static_cast<size_t>(std::popcount(before))};
+        return true;
+    }
+
+    char *base_ = nullptr;
+    std::vector<uint32_t> pages_; // 0: no blocks there; else the area's number + 1
+    std::vector<area> areas_;
+    std::vector<uint64_t> bits_;
+    std::vector<uint32_t> ranks_; // live blocks before each word of bits_
+    size_t live_ = 0;
+};
+
+} // namespace taiyen::pack

@@ -1,0 +1,44 @@
+// What a walk found, as findings for a person.
+//
+// SH10: a finding is open unless moving the blocks cannot make a word wrong because of it.
+#pragma once
+
+#include "uncovered.hpp"
+
+namespace taiyen::pack {
+
+struct finding {
+    ty_census_finding_kind kind;
+    bool open;
+    std::string shape{}; // empty: none
+    std::string field{};
+    size_t offset = 0;
+    uint64_t count = 0;
+    uint64_t of = 0;
+    uint64_t bytes = 0;
+    const void *example = nullptr;
+    uint64_t value = 0;
+    std::string text{};
+};
+
+class findings {
+public:
+    explicit findings(const walker &walk) : walk_(walk) {}
+    // All of them, open ones first.
+    std::vector<finding> collect();
+
+private:
+    void add_roots();
+    void add_dead();
+    void add_dead_of(const step &s, const char *shape);
+    void add_hidden(const std::map<place, word_tally> &tallies);
+    void add_group(std::map<place, word_tally>::const_iterator first, std::map<place, word_tally>::const_iterator last,
+                   bool open);
+    void add_code(const std::map<place, word_tally> &tallies, const program_ranges &programs);
+    void add_leaks();
+
+    const walker &walk_;
+    std::vector<finding> found_;
+};
+
+} // namespace taiyen::pack

@@ -1,0 +1,219 @@
+// All findings of one walk, each with its text.
+#include "census.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace taiyen::pack {
+
+namespace {
+
+// More offsets of one type that look alike are told as one.
+constexpr size_t offsets_told = 16;
+
+std::string hex(uint64_t value) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+std::string example_of(const void *word, uint64_t value) {
+    if (!word)
+        return value ? " (" + hex(value) + ")" : "";
+    return " (at " + hex(reinterpret_cast<uint64_t>(word)) + ": " + hex(value) + ")";
+}
+
+std::string counted(uint64_t count, const char *what) {
+    return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
+}
+
+std::string offset_text(uint64_t offset) {
+    return offset >= offset_max ? " + 65536 and beyond" : " + " + std::to_string(offset);
+}
+
+const char *dead_text(dead_kind kind) {
+    switch (kind) {
+    case dead_kind::nowhere:
+        return "leads to no live block";
+    case dead_kind::unaligned:
+        return "leads to an object that is not aligned to 8 bytes";
+    case dead_kind::no_room:
+        return "has more objects than there is room for";
+    case dead_kind::bad_end:
+        return "has an end that is not a whole number of objects behind it, in its block";
+    case dead_kind::bad_place:
+        return "is no place in what its base leads to";
+    case dead_kind::unreached:
+        return "refers to a block that no pointer reaches";
+    default:
+        return "is no aligned word of the object's block";
+    }
+}
+
+const char *place_text(place_kind kind) {
+    switch (kind) {
+    case place_kind::inside:
+        return "";
+    case place_kind::reserve:
+        return ", behind what its count says";
+    case place_kind::behind:
+        return ", behind the object's end";
+    default:
+        return ", in bytes without a shape";
+    }
+}
+
+// SH10: inside of objects there are no remains of anything: a word that looks like an address is one. Elsewhere it is
+// taken for one if at least half of the words at its offset look so; of far offsets that count as one, an array's
+// element may have 32 words.
+bool is_open(const place &at, const word_tally &tally) {
+    if (at.kind == place_kind::inside)
+        return true;
+    uint64_t weight = at.offset >= offset_max ? 32 : 2;
+    return tally.count * weight >= tally.of;
+}
+
+} // namespace
+
+std::vector<finding> findings::collect() {
+    program_ranges programs;
+    uncovered_words words = find_uncovered(walk_, programs);
+    add_roots();
+    add_dead();
+    add_hidden(words.hidden);
+    add_code(words.code, programs);
+    add_leaks();
+    std::stable_sort(found_.begin(), found_.end(), [](const finding &a, const finding &b) { return a.open > b.open; });
+    return std::move(found_);
+}
+
+void findings::add_roots() {
+    for (const std::string &name : walk_.roots_without_shape()) {
+        finding &one = found_.emplace_back(finding{TY_CENSUS_ROOT, true, name, {}});
+        one.count = one.of = 1;
+        one.text = "root " + name + ": no shape says what it leads to";
+    }
+    for (const std::string &name : walk_.shapes_without_root()) {
+        finding &one = found_.emplace_back(finding{TY_CENSUS_ROOT, false, name, {}});
+        one.count = one.of = 1;
+        one.text = "root " + name + ": it has a shape, and the heap has no such root";
+    }
+}
+
+void findings::add_dead() {
+    for (const step &s : walk_.root_steps())
+        add_dead_of(s, s.name.c_str());
+    for (const plan &one : walk_.known().all) {
+        for (const step &s : one.steps)
+            add_dead_of(s, one.shape->name);
+        add_dead_of(one.by_hook, one.shape->name);
+    }
+}
+
+void findings::add_dead_of(const step &s, const char *shape) {
+    for (const auto &[kind, tally] : s.dead) {
+        finding &one = found_.emplace_back(finding{TY_CENSUS_DEAD, true, shape, s.field ? s.field->name : ""});
+        one.offset = s.offset;
+        one.count = tally.count;
+        one.of = std::max(s.seen, tally.count);
+        one.example = tally.example;
+        one.value = tally.value;
+        std::string name = s.field ? s.name + " + " + std::to_string(s.offset) : s.name;
+        one.text = name + ": " + std::to_string(one.count) + " of " + std::to_string(one.of) + ": " + dead_text(kind);
+        if (kind == dead_kind::no_room)
+            one.text += ": room for " + std::to_string(tally.room) + " of " + std::to_string(tally.wanted);
+        one.text += example_of(tally.example, tally.value);
+    }
+}
+
+// Of each content and kind of place: offsets one by one, or many alike together.
+void findings::add_hidden(const std::map<place, word_tally> &tallies) {
+    auto first = tallies.begin();
+    while (first != tallies.end()) {
+        auto last = first;
+        size_t open = 0;
+        size_t all = 0;
+        for (; last != tallies.end() && last->first.content == first->first.content &&
+               last->first.kind == first->first.kind;
+             ++last) {
+            open += is_open(last->first, last->second);
+            ++all;
+        }
+        if (open != 0)
+            add_group(first, last, true);
+        if (open != all)
+            add_group(first, last, false);
+        first = last;
+    }
+}
+
+void findings::add_group(std::map<place, word_tally>::const_iterator first,
+                         std::map<place, word_tally>::const_iterator last, bool open) {
+    auto size = static_cast<size_t>(
+        std::count_if(first, last, [&](const auto &one) { return is_open(one.first, one.second) == open; }));
+    finding *group = nullptr;
+    uint64_t starts = 0;
+    for (auto at = first; at != last; ++at) {
+        const auto &[where, tally] = *at;
+        if (is_open(where, tally) != open)
+            continue;
+        if (!group || size <= offsets_told) {
+            group = &found_.emplace_back(finding{TY_CENSUS_HIDDEN, open, walk_.known().of(where.content).name, {}});
+            group->offset = where.offset;
+            group->example = tally.example;
+            group->value = tally.value;
+            starts = 0;
+        }
+        group->count += tally.count;
+        group->of += tally.of;
+        starts += tally.starts;
+        group->text = group->shape + offset_text(group->offset) +
+                      (size > offsets_told ? " and " + std::to_string(size - 1) + " other offsets" : "") +
+                      place_text(where.kind) + ": " + std::to_string(group->count) + " of " +
+                      counted(group->of, "word") + ": addresses of live blocks (" + std::to_string(starts) +
+                      " of a first byte) that no field names" + (open ? ": a pointer?" : ": remains?") +
+                      example_of(group->example, group->value);
+    }
+}
+
+void findings::add_code(const std::map<place, word_tally> &tallies, const program_ranges &programs) {
+    for (const auto &[where, tally] : tallies) {
+        const program_range *range = programs.find(tally.value);
+        finding &one = found_.emplace_back(finding{
+            TY_CENSUS_CODE, false, walk_.known().of(where.content).name, {}, where.offset, tally.count, tally.of});
+        one.example = tally.example;
+        one.value = tally.value;
+        one.text = one.shape + offset_text(where.offset) + place_text(where.kind) + ": " + std::to_string(tally.count) +
+                   " of " + counted(tally.of, "word") + " lead into " + (range ? range->name : "a library") +
+                   ": code or static data" + example_of(tally.example, tally.value);
+    }
+}
+
+void findings::add_leaks() {
+    struct sum {
+        uint64_t leaks = 0;
+        uint64_t all = 0;
+        const void *example = nullptr;
+    };
+    std::map<size_t, sum> sizes;
+    walk_.index().each([&](const found_block &block) {
+        sum &one = sizes[block.bytes];
+        ++one.all;
+        if (walk_.types()[block.ordinal] == 0 && ++one.leaks == 1)
+            one.example = block.address;
+    });
+    for (const auto &[bytes, one] : sizes) {
+        if (one.leaks == 0)
+            continue;
+        finding &leak = found_.emplace_back(finding{TY_CENSUS_LEAK, false, {}, {}});
+        leak.count = one.leaks;
+        leak.of = one.all;
+        leak.bytes = one.leaks * bytes;
+        leak.example = one.example;
+        leak.text = counted(one.leaks, "block") + " of " + std::to_string(bytes) + " bytes, of " +
+                    std::to_string(one.all) + " of that size: nothing leads there (" +
+                    hex(reinterpret_cast<uint64_t>(one.example)) + ")";
+    }
+}
+
+} // namespace taiyen::pack

@@ -1,0 +1,58 @@
+// ty_fix_pointers: a walk that gives addresses their new values.
+#include "../arguments.hpp"
+#include "boundary.hpp"
+#include "census.hpp"
+#include "clock.hpp"
+#include "shapes.hpp"
+
+namespace taiyen::pack {
+namespace {
+
+constexpr const char *operation = "fix the pointers of a heap";
+
+ty_status check_findings(const walker &walk) {
+    std::vector<finding> found = findings(walk).collect();
+    if (found.empty() || !found.front().open)
+        return TY_OK;
+    return fail(TY_E_MISMATCH, "fix the pointers of a heap: shapes and content differ", found.front().text);
+}
+
+ty_status fix(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, void *context, ty_fixes *fixes,
+              bool check) {
+    if (!moved)
+        return fail(TY_E_ARGUMENT, operation, "give the callback that knows where addresses moved");
+    ty_fixes known{};
+    if (ty_status status = check_output(fixes, operation))
+        return status;
+    return at_boundary(operation, [&]() -> ty_status {
+        uint64_t begin = now_ns();
+        if (ty_status status = check_walk(heap, shapes, operation))
+            return status;
+        walker walk(heap, shapes->set, moved, context);
+        if (ty_status status = walk.run())
+            return status;
+        if (ty_status status = check ? check_findings(walk) : TY_OK)
+            return status;
+        walk.call_moved_hooks();
+        known.objects = walk.objects;
+        known.pointers = walk.pointers - walk.dead_words();
+        known.dead = walk.dead;
+        known.duration_ns = now_ns() - begin;
+        copy_output(known, fixes);
+        return TY_OK;
+    });
+}
+
+} // namespace
+
+ty_status fix_and_check(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
+                        ty_fixes *fixes) {
+    return fix(heap, shapes, moved, context, fixes, true);
+}
+
+} // namespace taiyen::pack
+
+ty_status ty_fix_pointers(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
+                          ty_fixes *fixes) {
+    return taiyen::pack::fix(heap, shapes, moved, context, fixes, false);
+}

@@ -1,0 +1,83 @@
+// Shapes prepared for a walk.
+#pragma once
+
+#include "shape_set.hpp"
+#include <map>
+
+namespace taiyen::pack {
+
+struct plan;
+
+// Why an address is dead.
+enum class dead_kind { nowhere, unaligned, no_room, bad_end, bad_place, unreached, foreign_word, end };
+
+struct dead_tally {
+    uint64_t count = 0;
+    const void *example = nullptr;
+    uint64_t value = 0;
+    uint64_t wanted = 0; // no_room: the count, and how many there is room for
+    uint64_t room = 0;
+};
+
+// A field, or (field NULL) what a hook hands over, or a root.
+struct step {
+    const ty_field *field = nullptr;
+    ty_field_kind kind = TY_FIELD_POINTER;
+    size_t offset = 0;
+    size_t element = word_bytes; // size of one of those that stand here
+    size_t limit = SIZE_MAX;     // where the next field begins; SIZE_MAX: it is the last
+    size_t number = 1;           // that stand here, of a fixed count
+    plan *to = nullptr;          // NULL: bytes
+    uint64_t mask = 0;
+    uint64_t other_mask = 0; // of the word at base_offset, or of the end's
+    const ty_count *there = nullptr;
+    std::string name;   // "TYPE.FIELD", "root NAME"
+    uint32_t label = 0; // what blocks are called that it leads to and that have no shape; 0: not needed yet
+    uint64_t seen = 0;  // addresses that are not NULL
+    std::map<dead_kind, dead_tally> dead;
+};
+
+struct plan {
+    const ty_shape *shape = nullptr;
+    uint32_t id = 0;
+    size_t size = 0;
+    bool plain = false;
+    bool hooked = false;
+    std::vector<step> steps; // but those that nest plain shapes
+    step by_hook;
+    std::vector<step> nests; // all that nest, plain shapes too, by offset: for naming what is found
+    // Room of arrays with a count, within the object: what lies behind their count is not in use.
+    std::vector<std::pair<size_t, size_t>> reserves;
+};
+
+// What the integer of a count says, times its number; SIZE_MAX where that is too large.
+size_t integer_at(const char *object, const ty_count &count);
+
+// What a block holds: a shape's objects, or bytes.
+struct content {
+    const plan *holds = nullptr; // NULL: bytes
+    std::string name;
+};
+
+class plans {
+public:
+    // Of all shapes of the set.
+    explicit plans(const shape_set &set);
+
+    // NULL: the set has neither the shape nor one of its name and size.
+    plan *find(const ty_shape *shape) const;
+    const content &of(uint32_t id) const { return contents_[id]; }
+    uint32_t add_bytes(const std::string &name);
+    size_t content_count() const { return contents_.size(); }
+
+    std::deque<plan> all;
+
+private:
+    void fill(plan &one);
+
+    std::unordered_map<const ty_shape *, plan *> by_shape_;
+    std::unordered_map<std::string_view, plan *> by_name_;
+    std::deque<content> contents_;
+};
+
+} // namespace taiyen::pack

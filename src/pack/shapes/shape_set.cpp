@@ -1,0 +1,243 @@
+#include "shape_set.hpp"
+
+#include "boundary.hpp"
+#include <algorithm>
+#include <unordered_set>
+
+namespace taiyen::pack {
+
+namespace {
+
+std::string where(const problem &wrong) {
+    std::string text = "the shape ";
+    text += wrong.shape->name ? std::string(wrong.shape->name).substr(0, 60) : "without a name";
+    if (wrong.field) {
+        text += ", field ";
+        text += wrong.field->name ? std::string(wrong.field->name).substr(0, 60) : "without a name";
+        text += " + " + std::to_string(wrong.field->offset);
+    }
+    return text + ": " + wrong.text;
+}
+
+} // namespace
+
+const ty_shape *shape_set::find(std::string_view name) const {
+    auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+}
+
+const set_root *shape_set::find_root(std::string_view name) const {
+    auto found = std::find_if(roots_.begin(), roots_.end(), [&](const set_root &root) { return root.name == name; });
+    return found == roots_.end() ? nullptr : &*found;
+}
+
+const owned_shape *shape_set::owned(const ty_shape *shape) const {
+    if (arriving_) {
+        auto found = arriving_->find(shape);
+        if (found != arriving_->end())
+            return found->second;
+    }
+    auto found = owned_.find(shape);
+    return found == owned_.end() ? nullptr : found->second.get();
+}
+
+// The shape and all that it leads to, but those that the set has. Stops where a description is so wrong that it cannot
+// be followed; check_new says so then.
+std::vector<const ty_shape *> shape_set::closure(const ty_shape *shape) const {
+    std::vector<const ty_shape *> fresh;
+    std::unordered_set<const ty_shape *> known;
+    auto meet = [&](const ty_shape *one) {
+        if (one && !contains(one) && known.insert(one).second)
+            fresh.push_back(one);
+    };
+    meet(shape);
+    for (size_t n = 0; n < fresh.size() && fresh.size() <= shape_count_max; ++n) {
+        const ty_shape *one = fresh[n];
+        if (!one->fields || one->field_count > field_count_max)
+            continue;
+        for (size_t field = 0; field < one->field_count; ++field)
+            meet(one->fields[field].shape);
+    }
+    return fresh;
+}
+
+// Depth first through what is nested; a shape that is met again before it is known is nested in itself.
+problem shape_set::find_facts(const ty_shape *shape, size_t level, facts_map &facts) const {
+    if (level > nesting_max)
+        return {shape, nullptr, "it is nested deeper than 64, or in itself"};
+    shape_facts found;
+    const owned_shape *text = owned(shape);
+    found.plain = !shape->trace && !shape->moved && !(text && (text->needs_trace || text->needs_moved));
+    for (size_t n = 0; n < shape->field_count; ++n) {
+        const ty_field &field = shape->fields[n];
+        if (field.kind != TY_FIELD_NESTED) {
+            found.plain = false;
+            continue;
+        }
+        auto known = facts_.find(field.shape);
+        if (known == facts_.end()) {
+            known = facts.find(field.shape);
+            if (known == facts.end()) {
+                if (problem wrong = find_facts(field.shape, level + 1, facts))
+                    return wrong;
+                known = facts.find(field.shape);
+            }
+        }
+        const shape_facts &inner = known->second;
+        if (inner.depth >= nesting_max)
+            return {shape, &field, "it is nested deeper than 64"};
+        if (!inner.plain && field.offset % word_bytes != 0)
+            return {shape, &field, "what is nested holds addresses and is not aligned to 8 bytes"};
+        found.plain &= inner.plain;
+        found.depth = std::max(found.depth, static_cast<uint8_t>(inner.depth + 1));
+    }
+    if (!found.plain && shape->size_bytes % word_bytes != 0)
+        return {shape, nullptr, "it holds addresses, or has hooks, and its size is no multiple of 8"};
+    facts.emplace(shape, found);
+    return {};
+}
+
+problem shape_set::check_new(const std::vector<const ty_shape *> &fresh, facts_map &facts) const {
+    for (const ty_shape *shape : fresh)
+        if (problem wrong = check_shape(shape))
+            return wrong;
+    for (const ty_shape *shape : fresh)
+        if (!facts.contains(shape))
+            if (problem wrong = find_facts(shape, 1, facts))
+                return wrong;
+    return {};
+}
+
+ty_status shape_set::check_names(const std::vector<const ty_shape *> &fresh) const {
+    std::unordered_set<std::string_view> names;
+    for (const ty_shape *shape : fresh)
+        if (find(shape->name) || !names.insert(shape->name).second)
+            return fail(TY_E_EXISTS, "add the shape " + std::string(shape->name).substr(0, 60),
+                        "there is another shape of that name; give each a name of its own");
+    return TY_OK;
+}
+
+void shape_set::insert(const std::vector<const ty_shape *> &fresh, const facts_map &facts) {
+    size_t first = order_.size();
+    try {
+        order_.insert(order_.end(), fresh.begin(), fresh.end());
+        for (const ty_shape *shape : fresh) {
+            by_name_.emplace(shape->name, shape);
+            facts_.emplace(shape, facts.at(shape));
+        }
+    } catch (...) { // SH2
+        forget_from(first);
+        throw;
+    }
+}
+
+void shape_set::forget_from(size_t first) {
+    for (size_t n = first; n < order_.size(); ++n) {
+        auto named = by_name_.find(order_[n]->name);
+        if (named != by_name_.end() && named->second == order_[n])
+            by_name_.erase(named);
+        facts_.erase(order_[n]);
+    }
+    order_.resize(first);
+}
+
+ty_status shape_set::add(const ty_shape *shape) {
+    std::vector<const ty_shape *> fresh = closure(shape);
+    if (fresh.size() + order_.size() > shape_count_max)
+        return fail(TY_E_ARGUMENT, "add shapes: there are more than 65,536", "split the set");
+    facts_map facts;
+    if (problem wrong = check_new(fresh, facts)) // SH1
+        return fail(TY_E_ARGUMENT, "add a shape", where(wrong));
+    if (ty_status status = check_names(fresh))
+        return status;
+    insert(fresh, facts);
+    return TY_OK;
+}
+
+ty_status shape_set::add_root(const char *root, const ty_shape *shape, const ty_count *count) {
+    constexpr const char *operation = "give a root a shape";
+    if (!root || !*root || std::string_view(root).size() > name_bytes_max)
+        return fail(TY_E_ARGUMENT, operation, "give the root's name");
+    ty_count number = count ? *count : ty_count{TY_COUNT_FIXED, 1, 0, 0};
+    if (number.kind != TY_COUNT_FIXED && number.kind != TY_COUNT_BLOCK)
+        return fail(TY_E_ARGUMENT, operation, "a root leads to a fixed number, or to as many as there is room for");
+    if (number.kind == TY_COUNT_BLOCK)
+        number = {TY_COUNT_BLOCK, 0, 0, 0};
+    else
+        number = {TY_COUNT_FIXED, number.number ? number.number : 1, 0, 0};
+    if (const set_root *known = find_root(root)) {
+        bool same = known->shape == shape && known->count.kind == number.kind && known->count.number == number.number;
+        return same ? TY_OK : fail(TY_E_EXISTS, operation, "the root " + known->name + " has another shape already");
+    }
+    roots_.reserve(roots_.size() + 1);
+    set_root added{root, shape, number};
+    if (shape)
+        if (ty_status status = add(shape))
+            return status;
+    roots_.push_back(std::move(added));
+    return TY_OK;
+}
+
+ty_status shape_set::bind(const char *name, ty_trace_callback *trace, ty_move_callback *moved, void *context) {
+    const std::string operation = "bind hooks to the shape " + std::string(name).substr(0, 60);
+    const ty_shape *shape = find(name);
+    if (!shape)
+        return fail(TY_E_NOT_FOUND, operation, "there is no shape of that name in the set");
+    auto text = owned_.find(shape);
+    if (text == owned_.end())
+        return fail(TY_E_ARGUMENT, operation, "the program added this shape itself; its hooks stand in its ty_shape");
+    owned_shape &owner = *text->second;
+    if ((trace && !owner.needs_trace) || (moved && !owner.needs_moved))
+        return fail(TY_E_ARGUMENT, operation, "the text does not say that it has such a hook (the lines trace, moved)");
+    owner.shape.trace = trace;
+    owner.shape.moved = moved;
+    owner.shape.context = context;
+    return TY_OK;
+}
+
+ty_status shape_set::adopt(std::vector<std::unique_ptr<owned_shape>> &texts, const std::vector<set_root> &roots) {
+    std::vector<const ty_shape *> fresh;
+    std::unordered_map<const ty_shape *, const owned_shape *> arriving;
+    for (const std::unique_ptr<owned_shape> &text : texts) {
+        fresh.push_back(&text->shape);
+        arriving.emplace(&text->shape, text.get());
+    }
+    if (fresh.size() + order_.size() > shape_count_max)
+        return fail(TY_E_FORMAT, "read shapes: the set would have more than 65,536", "split the set");
+    facts_map facts;
+    arriving_ = &arriving;
+    problem wrong = check_new(fresh, facts);
+    arriving_ = nullptr;
+    if (wrong) {
+        auto text = arriving.find(wrong.shape);
+        size_t line = text == arriving.end() ? 0 : text->second->line;
+        if (line != 0 && wrong.field)
+            line = text->second->field_lines[static_cast<size_t>(wrong.field - wrong.shape->fields)];
+        return fail(TY_E_FORMAT, "read shapes: line " + std::to_string(line), where(wrong));
+    }
+    if (ty_status status = check_names(fresh))
+        return status;
+    for (const set_root &root : roots)
+        if (find_root(root.name))
+            return fail(TY_E_EXISTS, "read shapes", "the root " + root.name + " has a shape already");
+    roots_.reserve(roots_.size() + roots.size());
+    std::vector<set_root> copies = roots;
+    owned_.reserve(owned_.size() + texts.size());
+    insert(fresh, facts);
+    try {
+        for (std::unique_ptr<owned_shape> &text : texts) {
+            const ty_shape *shape = &text->shape;
+            owned_.emplace(shape, nullptr).first->second = std::move(text);
+        }
+    } catch (...) {                                // SH2
+        forget_from(order_.size() - fresh.size()); // while their names are there
+        for (const ty_shape *shape : fresh)
+            owned_.erase(shape);
+        throw;
+    }
+    for (set_root &root : copies)
+        roots_.push_back(std::move(root));
+    return TY_OK;
+}
+
+} // namespace taiyen::pack

@@ -1,0 +1,199 @@
+// From the roots to each object: the list of what is still to be visited, and the fields of one object.
+#include "walker.hpp"
+
+#include "boundary.hpp"
+#include <algorithm>
+#include <cstring>
+#include <taiyen/persist.h>
+
+namespace taiyen::pack {
+
+namespace {
+
+constexpr unsigned depth_max = 2 * nesting_max; // of nested objects, with those that hooks hand over
+
+} // namespace
+
+ty_status check_walk(ty_heap *heap, const ty_shapes *shapes, const char *operation) {
+    if (!heap || !shapes)
+        return fail(TY_E_ARGUMENT, operation, "the heap or the set of shapes is NULL");
+    for (const ty_shape *shape : shapes->set.shapes()) {
+        const owned_shape *text = shapes->set.owned(shape);
+        if (text && ((text->needs_trace && !shape->trace) || (text->needs_moved && !shape->moved)))
+            return fail(TY_E_UNSUPPORTED, operation + (": the shape " + std::string(shape->name).substr(0, 60)),
+                        "it needs a hook of the program that knows the type: ty_shapes_bind");
+    }
+    return TY_OK;
+}
+
+ty_status walker::run() {
+    if (ty_status status = prepare())
+        return status;
+    if (ty_status status = start_roots())
+        return status;
+    drain();
+    check_references();
+    return status_;
+}
+
+ty_status walker::prepare() {
+    if (ty_status status = index_.build(heap_))
+        return status;
+    types_.assign(index_.size(), 0);
+    words_.cover(index_.base(), index_.end());
+    starts_.cover(index_.base(), index_.end());
+    own_ = known_.add_bytes("the library's own");
+    text_ = known_.add_bytes(TY_SHAPES_ROOT);
+    auto note_own = [](const ty_block *block, void *context) {
+        auto &walk = *static_cast<walker *>(context);
+        found_block found;
+        if (walk.index_.find(block->address, found) && walk.types_[found.ordinal] == 0) {
+            walk.types_[found.ordinal] = walk.own_;
+            ++walk.own_blocks_;
+        }
+        return true;
+    };
+    return ty_each_own_block(heap_, note_own, this);
+}
+
+ty_status walker::start_roots() {
+    std::vector<std::pair<std::string, void *>> roots;
+    auto note = [](const char *name, void *address, void *context) {
+        static_cast<std::vector<std::pair<std::string, void *>> *>(context)->emplace_back(name, address);
+        return true;
+    };
+    if (ty_status status = ty_each_root(heap_, note, &roots))
+        return status;
+    for (const set_root &wanted : set_.roots())
+        if (std::none_of(roots.begin(), roots.end(), [&](const auto &root) { return root.first == wanted.name; }))
+            shapes_without_root_.push_back(wanted.name);
+    // Those with shapes first: what a block holds is better known by a shape.
+    for (const auto &[name, address] : roots)
+        if (set_.find_root(name))
+            start_root(name.c_str(), address);
+    for (const auto &[name, address] : roots)
+        if (!set_.find_root(name))
+            start_root(name.c_str(), address);
+    return TY_OK;
+}
+
+void walker::start_root(const char *name, void *address) {
+    found_block to;
+    const set_root *root = set_.find_root(name);
+    bool found = index_.find(address, to);
+    if (!root && strcmp(name, TY_SHAPES_ROOT) == 0) {
+        if (found && types_[to.ordinal] == 0)
+            types_[to.ordinal] = text_;
+        return;
+    }
+    if (!root)
+        roots_without_shape_.emplace_back(name);
+    step &s = root_steps_.emplace_back();
+    s.name = std::string("root ") + name;
+    s.to = root && root->shape ? known_.find(root->shape) : nullptr;
+    s.there = root ? &root->count : nullptr;
+    s.seen = 1;
+    if (!found)
+        return tell_dead(s, dead_kind::nowhere, nullptr, reinterpret_cast<uint64_t>(address));
+    size_t count = root ? count_there(s, {}, nullptr, static_cast<char *>(address), to) : 0;
+    reach(s, nullptr, static_cast<char *>(address), to, count);
+}
+
+// SH8
+void walker::drain() {
+    while (!list_.empty() && status_ == TY_OK) {
+        item &last = list_.back();
+        item one = last;
+        if (last.count > 1) {
+            last.at += last.as->size;
+            --last.count;
+        } else {
+            list_.pop_back();
+        }
+        object in{one.at, {}, 0};
+        if (!index_.find(one.at, in.block))
+            continue;
+        visit(*one.as, in, one.alone ? in.block.end() : one.at + one.as->size);
+    }
+}
+
+void walker::check_references() {
+    for (const pending &one : references_)
+        if (types_[one.ordinal] == 0)
+            tell_dead(*one.by, dead_kind::unreached, one.word, one.value);
+}
+
+void walker::visit(plan &as, const object &in, char *tail) {
+    if (in.depth > depth_max) {
+        status_ = fail(TY_E_ARGUMENT, "walk over a heap: a hook nests objects deeper than 128", "hand over pointers");
+        return;
+    }
+    for (step &s : as.steps)
+        visit_step(s, in, tail);
+    if (as.hooked && hooked_.insert(in.at, as.id)) {
+        if (as.shape->trace) // SH5: once
+            call_trace(as, in);
+        if (as.shape->moved && moved_)
+            moved_hooks_.emplace_back(&as, in.at);
+    }
+}
+
+void walker::visit_step(step &s, const object &in, char *tail) {
+    char *first = in.at + s.offset;
+    char *limit = s.limit == SIZE_MAX ? tail : in.at + s.limit;
+    size_t count = count_here(s, in, first, limit);
+    if (s.kind == TY_FIELD_NESTED)
+        return visit_nested(s, in, first, count, tail);
+    for (size_t n = 0; n < count; ++n) {
+        char *word = first + n * word_bytes;
+        if (s.kind == TY_FIELD_POINTER)
+            visit_pointer(s, in, word);
+        else if (s.kind == TY_FIELD_REFERENCE)
+            visit_reference(s, word);
+        else
+            visit_place(s, in, word);
+    }
+}
+
+size_t walker::count_here(step &s, const object &in, char *first, char *limit) {
+    if (s.field->here.kind == TY_COUNT_FIXED)
+        return s.number;                                                              // SH1: it fits
+    size_t room = first < limit ? static_cast<size_t>(limit - first) / s.element : 0; // SH7
+    if (s.field->here.kind == TY_COUNT_BLOCK)
+        return room;
+    size_t count = integer_at(in.at, s.field->here);
+    if (count > room)
+        tell_dead(s, dead_kind::no_room, first, 0, count, room);
+    return std::min(count, room);
+}
+
+void walker::visit_nested(step &s, const object &in, char *first, size_t count, char *tail) {
+    for (size_t n = 0; n < count; ++n) {
+        char *at = first + n * s.element;
+        // Only what is alone and last has room behind it.
+        bool is_last = count == 1 && s.limit == SIZE_MAX;
+        visit(*s.to, {at, in.block, in.depth + 1}, is_last ? tail : at + s.element);
+    }
+}
+
+void walker::visit_pointer(step &s, const object &in, char *word) {
+    char *target;
+    found_block to;
+    if (meet(s, word, s.mask, target, to))
+        reach(s, word, target, to, count_there(s, in, word, target, to));
+}
+
+void walker::visit_reference(step &s, char *word) {
+    uint64_t value = word_at(word);
+    char *target;
+    found_block to;
+    if (meet(s, word, s.mask, target, to) && types_[to.ordinal] == 0)
+        references_.push_back({word, value, to.ordinal, &s});
+}
+
+void walker::call_moved_hooks() const {
+    for (const auto &[as, at] : moved_hooks_)
+        as->shape->moved(at, as->shape->context);
+}
+
+} // namespace taiyen::pack

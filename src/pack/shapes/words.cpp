@@ -1,0 +1,120 @@
+// Single words: what an address leads to, before and after a move.
+#include "walker.hpp"
+
+#include <cstring>
+
+namespace taiyen::pack {
+
+void walker::tell_dead(step &s, dead_kind kind, const void *word, uint64_t value, uint64_t wanted, uint64_t room) {
+    ++dead;
+    dead_tally &tally = s.dead[kind];
+    if (++tally.count == 1)
+        tally = {1, word, value, wanted, room};
+}
+
+// The new address that stands for the word, and its block. A word that was met holds it; any other holds an old one.
+bool walker::target_of(const char *word, uint64_t mask, char *&target, found_block &to) const {
+    uint64_t value = word_at(word) & ~mask;
+    if (value == 0)
+        return false;
+    target = reinterpret_cast<char *>(value);
+    if (moved_ && !words_.test(word))
+        target = static_cast<char *>(moved_(target, moved_context_));
+    else if (moved_ && !dead_words_.empty() && dead_words_.contains(word))
+        return false; // an old address, which may be another block's new one by chance
+    return target && index_.find(target, to);
+}
+
+void walker::write(char *word, uint64_t mask, const char *target) {
+    uint64_t value = reinterpret_cast<uint64_t>(target) | (word_at(word) & mask);
+    memcpy(word, &value, sizeof value);
+}
+
+// Whether the word leads somewhere. It is covered from now on, and fixed if that is due.
+bool walker::meet(step &s, char *word, uint64_t mask, char *&target, found_block &to) {
+    uint64_t value = word_at(word);
+    bool alive = target_of(word, mask, target, to);
+    bool fresh = words_.set(word); // SH6
+    if ((value & ~mask) == 0)
+        return false;
+    s.seen += 1;
+    pointers += fresh;
+    if (!alive) {
+        if (moved_)
+            dead_words_.insert(word);
+        if (fresh || !moved_)
+            tell_dead(s, dead_kind::nowhere, word, value);
+        return false;
+    }
+    if (fresh && moved_)
+        write(word, mask, target);
+    return true;
+}
+
+// Where the word's address is now if it lies in the block, or just behind it; else NULL. Just behind a block an old
+// address may be another block's first, so the byte before is asked after, too.
+char *walker::place_in(const char *word, uint64_t mask, const found_block &block) const {
+    uint64_t old = word_at(word) & ~mask;
+    auto *at = reinterpret_cast<char *>(old);
+    auto inside = [&](const char *one) { return one >= block.address && one < block.end(); };
+    if (!moved_ || words_.test(word))
+        return inside(at) || at == block.end() ? at : nullptr;
+    auto *there = static_cast<char *>(moved_(at, moved_context_));
+    if (there && inside(there))
+        return there;
+    auto *before = static_cast<char *>(moved_(reinterpret_cast<char *>(old - 1), moved_context_));
+    return before && inside(before) ? before + 1 : nullptr;
+}
+
+void walker::visit_place(step &s, const object &in, char *word) {
+    uint64_t value = word_at(word);
+    char *base;
+    found_block block;
+    char *place = nullptr;
+    if (value != 0 && target_of(in.at + s.field->base_offset, s.other_mask, base, block))
+        place = place_in(word, 0, block);
+    bool fresh = words_.set(word);
+    if (value == 0)
+        return;
+    s.seen += 1;
+    pointers += fresh;
+    if (!place) {
+        if (moved_)
+            dead_words_.insert(word);
+        tell_dead(s, dead_kind::bad_place, word, value);
+    } else if (fresh && moved_) {
+        write(word, 0, place);
+    }
+}
+
+// How many objects the address leads to. There is room for them in the block.
+size_t walker::count_there(step &s, const object &in, const char *word, const char *target, const found_block &to) {
+    size_t size = s.to ? s.to->size : 1;
+    size_t room = static_cast<size_t>(to.end() - target) / size;
+    size_t count = 0;
+    switch (s.there->kind) {
+    case TY_COUNT_BLOCK:
+        return room;
+    case TY_COUNT_FIXED:
+        count = s.there->number ? s.there->number : 1;
+        break;
+    case TY_COUNT_FIELD:
+        count = integer_at(in.at, *s.there);
+        break;
+    case TY_COUNT_END: {
+        const char *end = place_in(in.at + s.there->offset, s.other_mask, to);
+        if (!end || end < target || static_cast<size_t>(end - target) % size != 0) {
+            tell_dead(s, dead_kind::bad_end, word, word_at(word));
+            return 0;
+        }
+        count = static_cast<size_t>(end - target) / size;
+        break;
+    }
+    }
+    if (count <= room)
+        return count;
+    tell_dead(s, dead_kind::no_room, word, reinterpret_cast<uint64_t>(target), count, room); // SH7
+    return room;
+}
+
+} // namespace taiyen::pack

@@ -1,0 +1,416 @@
+// Goal: each kind of finding is told where it is due, with its type, place and figures, and is open where it should be;
+// and nowhere else. Method: a small heap for each.
+#include "fixture.hpp"
+
+using namespace taiyen::test;
+
+namespace {
+
+struct thing {
+    thing *next;
+    char *text;
+    uint64_t count;
+    thing *many;
+};
+TY_SHAPE_DECLARE(thing);
+TY_SHAPE(thing, TY_POINTER(thing, next, &thing_shape), TY_BYTES(thing, text),
+         TY_POINTER_COUNTED(thing, many, count, &thing_shape))
+
+struct derived {
+    thing base;
+    uint64_t extra;
+    char *more;
+};
+TY_SHAPE(derived, TY_NESTED(derived, base, &thing_shape), TY_BYTES(derived, more))
+
+struct two_views {
+    thing *as_base;
+    derived *as_derived;
+};
+TY_SHAPE(two_views, TY_POINTER(two_views, as_base, &thing_shape), TY_POINTER(two_views, as_derived, &derived_shape))
+
+struct span {
+    thing *begin, *end;
+    char *cursor;
+    void *other;
+};
+TY_SHAPE(span, {"begin", TY_FIELD_POINTER, 0, &thing_shape, {}, {TY_COUNT_END, 0, offsetof(span, end), 0}, 0, 0},
+         TY_PLACE(span, end, begin), TY_PLACE(span, cursor, begin), TY_REFERENCE(span, other))
+
+struct rooted {
+    heap_owner_ptr heap = new_heap();
+    shapes_owner shapes = new_shapes();
+
+    template <class type>
+    type *root(const ty_shape *shape, size_t bytes = sizeof(type)) {
+        auto *made = static_cast<type *>(ty_alloc_zeroed(heap.get(), bytes));
+        EXPECT_EQ(ty_root_set(heap.get(), "top", made), TY_OK);
+        EXPECT_EQ(ty_shapes_root(shapes.get(), "top", shape, nullptr), TY_OK) << ty_error_text();
+        return made;
+    }
+    census_result census() const { return take_census(heap.get(), shapes.get()); }
+};
+
+void *as_address(uint64_t value) {
+    void *address;
+    memcpy(&address, &value, sizeof address);
+    return address;
+}
+
+} // namespace
+
+TEST(census, counts_what_it_reaches) {
+    rooted all;
+    auto *top = all.root<thing>(&thing_shape);
+    top->next = top; // a cycle
+    top->text = make_text(all.heap.get(), "text");
+    top->count = 3;
+    top->many = make<thing>(all.heap.get(), 3);
+    top->many[1].next = &top->many[2]; // into an array that is reached already
+    top->many[2].next = top;
+    top->many[2].text = top->text; // shared
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_OK) << result.text();
+    EXPECT_EQ(result.figures.blocks, 3u);
+    EXPECT_EQ(result.figures.reached_blocks, 3u);
+    EXPECT_EQ(result.figures.objects, 4u);
+    EXPECT_EQ(result.figures.pointers, 6u);
+    EXPECT_EQ(result.figures.findings, 0u);
+}
+
+TEST(census, tells_of_dead_addresses) {
+    rooted all;
+    auto *top = all.root<thing>(&thing_shape);
+    auto *freed = make<thing>(all.heap.get(), 100);
+    top->next = freed;
+    ASSERT_EQ(ty_free(freed), TY_OK);
+    top->text = static_cast<char *>(as_address(0x1234));
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_E_MISMATCH);
+    const told *next = result.find(TY_CENSUS_DEAD, "thing", 0);
+    const told *text = result.find(TY_CENSUS_DEAD, "thing", 8);
+    ASSERT_TRUE(next && text) << result.text();
+    EXPECT_TRUE(next->open && text->open);
+    EXPECT_EQ(next->field, "next");
+    EXPECT_EQ(next->count, 1u);
+    EXPECT_EQ(next->of, 1u);
+    EXPECT_NE(text->text.find("0x1234"), std::string::npos) << text->text;
+    EXPECT_EQ(result.figures.open_findings, 2u);
+}
+
+TEST(census, counts_reach_no_further_than_blocks) {
+    rooted all;
+    auto *top = all.root<thing>(&thing_shape);
+    top->many = make<thing>(all.heap.get(), 3);
+    ty_block block;
+    ASSERT_EQ(ty_block_of(top->many, &block), TY_OK);
+    size_t room = block.size_bytes / sizeof(thing);
+    for (uint64_t count : {uint64_t{room + 1}, uint64_t{1} << 40, UINT64_MAX}) {
+        top->count = count;
+        census_result result = all.census();
+        const told *many = result.find(TY_CENSUS_DEAD, "thing", offsetof(thing, many));
+        ASSERT_NE(many, nullptr) << result.text();
+        EXPECT_NE(many->text.find("room for " + std::to_string(room) + " of " + std::to_string(count)),
+                  std::string::npos)
+            << many->text;
+        EXPECT_EQ(result.figures.objects, 1 + room);
+    }
+}
+
+TEST(census, tells_of_hidden_addresses) {
+    rooted all;
+    struct plain {
+        uint64_t a, b, c, d;
+    };
+    static const ty_shape plain_shape = {"plain", 32, nullptr, 0, nullptr, nullptr, nullptr};
+    auto *top = all.root<plain>(&plain_shape);
+    auto *other = make<plain>(all.heap.get());
+    top->b = reinterpret_cast<uint64_t>(other);
+    top->c = reinterpret_cast<uint64_t>(&other->d);
+    top->d = 99;
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_E_MISMATCH);
+    const told *start = result.find(TY_CENSUS_HIDDEN, "plain", 8);
+    const told *inside = result.find(TY_CENSUS_HIDDEN, "plain", 16);
+    ASSERT_TRUE(start && inside) << result.text();
+    EXPECT_TRUE(start->open && inside->open);
+    EXPECT_NE(start->text.find("(1 of a first byte)"), std::string::npos) << start->text;
+    EXPECT_NE(inside->text.find("(0 of a first byte)"), std::string::npos) << inside->text;
+    EXPECT_EQ(result.count(TY_CENSUS_LEAK), 1u);
+    EXPECT_EQ(result.count(TY_CENSUS_HIDDEN), 2u);
+}
+
+TEST(census, tells_of_addresses_just_behind_a_block) {
+    rooted all;
+    auto *top = all.root<thing>(&thing_shape);
+    ty_block block;
+    char *last = static_cast<char *>(ty_alloc_zeroed(all.heap.get(), 4096));
+    ASSERT_EQ(ty_block_of(last, &block), TY_OK);
+    top->text = last;
+    top->count = reinterpret_cast<uint64_t>(last) + block.size_bytes;
+    top->many = nullptr;
+    EXPECT_NE(all.census().find(TY_CENSUS_HIDDEN, "thing", offsetof(thing, count)), nullptr);
+}
+
+// However few: in an object there are no remains.
+TEST(census, one_hidden_address_of_many_words_is_open) {
+    rooted all;
+    auto *top = all.root<thing>(&thing_shape);
+    top->count = 99;
+    top->many = make<thing>(all.heap.get(), 99);
+    for (int n = 0; n < 99; ++n)
+        top->many[n].count = 0xffffffff00000000;
+    for (int n = 0; n < 99; ++n)
+        top->many[n].many = nullptr;
+    top->many[50].count = reinterpret_cast<uint64_t>(top);
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_E_MISMATCH);
+    const told *hidden = result.find(TY_CENSUS_HIDDEN, "thing", offsetof(thing, count));
+    ASSERT_NE(hidden, nullptr) << result.text();
+    EXPECT_EQ(hidden->count, 1u);
+    EXPECT_EQ(hidden->of, 100u);
+}
+
+TEST(census, remains_are_open_if_most_look_so) {
+    rooted all;
+    struct holder {
+        char *bytes[8];
+    };
+    static const ty_field fields[] = {{"bytes", TY_FIELD_POINTER, 0, nullptr, {TY_COUNT_FIXED, 8, 0, 0}, {}, 0, 0}};
+    static const ty_shape holder_shape = {"holder", 64, fields, 1, nullptr, nullptr, nullptr};
+    auto *top = all.root<holder>(&holder_shape);
+    for (char *&bytes : top->bytes) {
+        bytes = static_cast<char *>(ty_alloc_zeroed(all.heap.get(), 32));
+        memset(bytes, 'x', 32);
+    }
+    auto address = reinterpret_cast<uint64_t>(top);
+    for (int n = 0; n < 3; ++n)
+        memcpy(top->bytes[n] + 8, &address, sizeof address);
+    census_result few = all.census();
+    EXPECT_EQ(few.status, TY_OK) << few.text();
+    const told *remains = few.find(TY_CENSUS_HIDDEN, "holder.bytes", 8);
+    ASSERT_NE(remains, nullptr) << few.text();
+    EXPECT_FALSE(remains->open);
+    EXPECT_EQ(remains->count, 3u);
+    EXPECT_EQ(remains->of, 8u);
+    memcpy(top->bytes[3] + 8, &address, sizeof address);
+    census_result most = all.census();
+    EXPECT_EQ(most.status, TY_E_MISMATCH);
+    EXPECT_TRUE(most.find(TY_CENSUS_HIDDEN, "holder.bytes", 8)->open);
+}
+
+TEST(census, looks_behind_objects) {
+    rooted all;
+    auto *top = all.root<thing>(&thing_shape, 64);
+    auto address = reinterpret_cast<uint64_t>(top);
+    memcpy(reinterpret_cast<char *>(top) + 40, &address, sizeof address);
+    census_result result = all.census();
+    const told *behind = result.find(TY_CENSUS_HIDDEN, "thing", 40);
+    ASSERT_NE(behind, nullptr) << result.text();
+    EXPECT_TRUE(behind->open);
+    EXPECT_NE(behind->text.find("behind the object's end"), std::string::npos);
+}
+
+TEST(census, tells_of_an_array_that_is_called_bytes) {
+    rooted all;
+    auto *top = all.root<thing>(&thing_shape);
+    constexpr size_t count = 20000;
+    auto *many = make<thing>(all.heap.get(), count);
+    top->text = reinterpret_cast<char *>(many);
+    for (size_t n = 0; n < count; ++n) {
+        many[n].next = top;
+        many[n].count = n + 1;
+    }
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_E_MISMATCH);
+    EXPECT_LE(result.findings.size(), 2u);
+    const told *bytes = result.find(TY_CENSUS_HIDDEN, "thing.text", 0);
+    ASSERT_NE(bytes, nullptr) << result.text();
+    EXPECT_EQ(bytes->count, count);
+}
+
+TEST(census, tells_of_leaks_by_size) {
+    rooted all;
+    all.root<thing>(&thing_shape);
+    for (int n = 0; n < 5; ++n)
+        make<thing>(all.heap.get());
+    ASSERT_NE(ty_alloc(all.heap.get(), 10000), nullptr);
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_OK); // a leak is not open
+    EXPECT_EQ(result.count(TY_CENSUS_LEAK), 2u) << result.text();
+    EXPECT_EQ(result.findings[0].count, 5u);
+    EXPECT_EQ(result.findings[0].of, 6u);
+    EXPECT_EQ(result.findings[0].bytes, 5 * sizeof(thing));
+    EXPECT_EQ(result.figures.reached_blocks, 1u);
+}
+
+TEST(census, tells_of_code) {
+    rooted all;
+    struct plain {
+        uint64_t a, b, c;
+    };
+    static const ty_shape plain_shape = {"plain", 24, nullptr, 0, nullptr, nullptr, nullptr};
+    auto *top = all.root<plain>(&plain_shape);
+    top->b = reinterpret_cast<uint64_t>(&ty_free);
+    top->c = reinterpret_cast<uint64_t>(&plain_shape);
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_OK);
+    EXPECT_NE(result.find(TY_CENSUS_CODE, "plain", 8), nullptr) << result.text();
+    EXPECT_NE(result.find(TY_CENSUS_CODE, "plain", 16), nullptr) << result.text();
+    EXPECT_EQ(result.count(TY_CENSUS_CODE), 2u);
+}
+
+TEST(census, tells_of_roots) {
+    rooted all;
+    all.root<thing>(&thing_shape);
+    ASSERT_EQ(ty_root_set(all.heap.get(), "unknown", make<thing>(all.heap.get())), TY_OK);
+    ASSERT_EQ(ty_shapes_root(all.shapes.get(), "missing", nullptr, nullptr), TY_OK);
+    ASSERT_EQ(ty_shapes_keep(all.shapes.get(), all.heap.get()), TY_OK);
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_E_MISMATCH);
+    EXPECT_EQ(result.count(TY_CENSUS_ROOT), 2u) << result.text();
+    EXPECT_TRUE(result.find(TY_CENSUS_ROOT, "unknown", 0)->open);
+    EXPECT_FALSE(result.find(TY_CENSUS_ROOT, "missing", 0)->open);
+    EXPECT_EQ(result.figures.reached_blocks, 3u);
+    EXPECT_EQ(result.count(TY_CENSUS_LEAK), 0u);
+}
+
+// What undo has in the heap is the library's, and neither reached nor a leak.
+TEST(census, leaves_the_librarys_blocks_out) {
+    rooted all;
+    auto *top = all.root<thing>(&thing_shape);
+    ty_undo_options options = TY_UNDO_OPTIONS_INIT;
+    ASSERT_EQ(ty_undo_attach(all.heap.get(), &options), TY_OK) << ty_error_text();
+    size_t own = 0;
+    auto count = [](const ty_block *, void *context) {
+        ++*static_cast<size_t *>(context);
+        return true;
+    };
+    ASSERT_EQ(ty_each_own_block(all.heap.get(), count, &own), TY_OK);
+    ASSERT_GT(own, 0u);
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_OK) << result.text();
+    EXPECT_EQ(result.findings.size(), 0u) << result.text();
+    EXPECT_EQ(result.figures.blocks, 1u);
+    EXPECT_EQ(result.figures.reached_blocks, 1u);
+    EXPECT_EQ(top->next, nullptr);
+}
+
+TEST(census, a_base_and_what_is_derived_of_it) {
+    for (bool base_first : {true, false}) {
+        rooted all;
+        auto *top = all.root<two_views>(&two_views_shape);
+        auto *one = make<derived>(all.heap.get());
+        auto *chain = make<two_views>(all.heap.get());
+        top->as_derived = one;
+        if (base_first)
+            top->as_base = &one->base;
+        one->base.next = &one->base;
+        one->more = make_text(all.heap.get(), "more");
+        ASSERT_EQ(ty_free(chain), TY_OK);
+        census_result result = all.census();
+        EXPECT_EQ(result.status, TY_OK) << result.text();
+        EXPECT_EQ(result.figures.reached_blocks, 3u);
+        one->extra = reinterpret_cast<uint64_t>(top);
+        EXPECT_NE(all.census().find(TY_CENSUS_HIDDEN, "derived", offsetof(derived, extra)), nullptr)
+            << all.census().text();
+    }
+}
+
+TEST(census, ends_and_places) {
+    rooted all;
+    auto *top = all.root<span>(&span_shape);
+    EXPECT_EQ(all.census().status, TY_OK);
+    top->begin = make<thing>(all.heap.get(), 4);
+    top->end = top->begin + 4;
+    top->cursor = reinterpret_cast<char *>(top->begin + 1) + 3;
+    top->other = &top->begin[2].text;
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_OK) << result.text();
+    EXPECT_EQ(result.figures.objects, 5u);
+    top->end = reinterpret_cast<thing *>(reinterpret_cast<char *>(top->end) - 8);
+    EXPECT_NE(all.census().find(TY_CENSUS_DEAD, "span", 0), nullptr);
+    top->end = top->begin - 1;
+    EXPECT_NE(all.census().find(TY_CENSUS_DEAD, "span", 0), nullptr);
+    EXPECT_NE(all.census().find(TY_CENSUS_DEAD, "span", 8), nullptr);
+    top->end = top->begin + 4;
+    top->cursor = reinterpret_cast<char *>(top);
+    EXPECT_NE(all.census().find(TY_CENSUS_DEAD, "span", 16), nullptr);
+    top->cursor = nullptr;
+    top->other = make<thing>(all.heap.get()); // nothing else leads there
+    census_result alone = all.census();
+    EXPECT_EQ(alone.status, TY_E_MISMATCH);
+    ASSERT_NE(alone.find(TY_CENSUS_DEAD, "span", 24), nullptr) << alone.text();
+}
+
+TEST(census, hooks_are_not_believed) {
+    struct wild {
+        uint64_t words[4];
+    };
+    static int what;
+    static const ty_shape stranger = {"stranger", 8, nullptr, 0, nullptr, nullptr, nullptr};
+    static ty_shape wild_shape = {"wild", sizeof(wild), nullptr, 0, nullptr, nullptr, nullptr};
+    wild_shape.trace = [](ty_tracer *tracer, void *object, void *) {
+        char *bytes = static_cast<char *>(object);
+        switch (what) {
+        case 0:
+            return ty_trace_pointer(tracer, bytes + 4, nullptr, 1, 0);
+        case 1:
+            return ty_trace_pointer(tracer, bytes - 4096, nullptr, 1, 0);
+        case 2:
+            return ty_trace_reference(tracer, &what, 0);
+        case 3:
+            return ty_trace_nested(tracer, bytes, &thing_shape, 1000);
+        case 4:
+            EXPECT_EQ(ty_trace_address(tracer, &what, nullptr, 1), &what);
+            return;
+        case 5:
+            return ty_trace_pointer(tracer, bytes, &stranger, 1, 0);
+        case 6:
+            return ty_trace_nested(tracer, bytes, &wild_shape, 1); // for ever, if it were believed
+        default:
+            return ty_trace_nested(tracer, bytes + sizeof(wild), &wild_shape, 1); // as deep as the block is long
+        }
+    };
+    rooted all;
+    ASSERT_EQ(ty_shapes_add(all.shapes.get(), &thing_shape), TY_OK);
+    all.root<wild>(&wild_shape);
+    for (what = 0; what < 5; ++what)
+        EXPECT_NE(all.census().find(TY_CENSUS_DEAD, "wild", 0), nullptr) << what;
+    what = 5;
+    EXPECT_EQ(all.census().status, TY_E_ARGUMENT);
+    what = 6;
+    EXPECT_EQ(all.census().status, TY_OK);
+    rooted deep;
+    deep.root<wild>(&wild_shape, size_t{16} << 20);
+    what = 7;
+    EXPECT_EQ(deep.census().status, TY_E_ARGUMENT);
+}
+
+TEST(census, refuses_what_it_cannot_do) {
+    rooted all;
+    ty_census census{};
+    EXPECT_EQ(ty_take_census(nullptr, all.shapes.get(), nullptr, nullptr, nullptr), TY_E_ARGUMENT);
+    EXPECT_EQ(ty_take_census(all.heap.get(), nullptr, nullptr, nullptr, nullptr), TY_E_ARGUMENT);
+    EXPECT_EQ(ty_take_census(all.heap.get(), all.shapes.get(), nullptr, nullptr, &census), TY_E_ARGUMENT);
+    heap_owner_ptr checked = new_heap();
+    ty_check_options options = TY_CHECK_OPTIONS_INIT;
+    options.checks = TY_CHECK_BOUNDS;
+    ASSERT_EQ(ty_heap_start_checks(checked.get(), &options), TY_OK);
+    EXPECT_EQ(ty_take_census(checked.get(), all.shapes.get(), nullptr, nullptr, nullptr), TY_E_UNSUPPORTED);
+}
+
+TEST(census, a_list_of_two_million_nodes) {
+    rooted all;
+    auto *top = all.root<thing>(&thing_shape);
+    thing *last = top;
+    constexpr uint64_t count = 2000000;
+    for (uint64_t n = 1; n < count; ++n) {
+        last->next = static_cast<thing *>(ty_alloc_zeroed(all.heap.get(), sizeof(thing)));
+        last = last->next;
+    }
+    census_result result = all.census();
+    EXPECT_EQ(result.status, TY_OK) << result.text();
+    EXPECT_EQ(result.figures.objects, count);
+    RecordProperty("milliseconds", static_cast<int>(result.figures.duration_ns / 1000000));
+}

@@ -1,0 +1,206 @@
+// Goal: each address is fixed once, however many ways lead to it, and what leads nowhere is left and counted. Method:
+// small heaps whose blocks change places with one another, so that an address fixed twice would be wrong.
+#include "moves.hpp"
+
+using namespace taiyen::test;
+
+namespace {
+
+struct ring {
+    ring *next;
+    ring *previous;
+    uint64_t number;
+};
+TY_SHAPE_DECLARE(ring);
+TY_SHAPE(ring, TY_POINTER(ring, next, &ring_shape), TY_REFERENCE(ring, previous))
+
+struct counted_ring {
+    ring base;
+    ring *begin, *end;
+};
+TY_SHAPE(counted_ring, TY_NESTED(counted_ring, base, &ring_shape), TY_PLACE(counted_ring, end, begin),
+         {"begin",
+          TY_FIELD_POINTER,
+          offsetof(counted_ring, begin),
+          &ring_shape,
+          {},
+          {TY_COUNT_END, 0, offsetof(counted_ring, end), 0},
+          0,
+          0})
+
+ty_fixes fix(ty_heap *heap, const ty_shapes *shapes, move_map &moved) {
+    ty_fixes fixes{};
+    fixes.struct_size = sizeof fixes;
+    EXPECT_EQ(ty_fix_pointers(heap, shapes, move_map::moved, &moved, &fixes), TY_OK) << ty_error_text();
+    return fixes;
+}
+
+} // namespace
+
+TEST(fixes, a_ring_whose_blocks_change_places) {
+    heap_owner_ptr heap = new_heap();
+    shapes_owner shapes = new_shapes();
+    std::vector<ring *> nodes;
+    for (uint64_t n = 0; n < 1000; ++n) {
+        nodes.push_back(make<ring>(heap.get()));
+        nodes[n]->number = n;
+    }
+    for (size_t n = 0; n < nodes.size(); ++n) {
+        nodes[n]->next = nodes[(n + 1) % nodes.size()];
+        nodes[n]->previous = nodes[(n + nodes.size() - 1) % nodes.size()];
+    }
+    ASSERT_EQ(ty_root_set(heap.get(), "ring", nodes[0]), TY_OK);
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "ring", &ring_shape, nullptr), TY_OK);
+    std::mt19937 dice(3);
+    move_map moved = move_within(heap.get(), dice);
+    ty_fixes fixes = fix(heap.get(), shapes.get(), moved);
+    EXPECT_EQ(fixes.objects, 1000u);
+    EXPECT_EQ(fixes.pointers, 2000u);
+    const auto *at = static_cast<const ring *>(ty_root(heap.get(), "ring"));
+    for (uint64_t n = 0; n < 1000; ++n, at = at->next) {
+        ASSERT_EQ(at->number, n);
+        ASSERT_EQ(at->next->previous, at);
+    }
+}
+
+// The base is met first, by a pointer of its own; the end's distance is from a pointer that is fixed before it, or
+// after.
+TEST(fixes, two_views_of_one_object) {
+    struct top {
+        ring *as_base;
+        counted_ring *whole;
+    };
+    static const ty_field fields[] = {{"as_base", TY_FIELD_POINTER, 0, &ring_shape, {}, {}, 0, 0},
+                                      {"whole", TY_FIELD_POINTER, 8, &counted_ring_shape, {}, {}, 0, 0}};
+    for (bool reversed : {false, true}) {
+        const ty_field both[] = {fields[reversed ? 1 : 0], fields[reversed ? 0 : 1]};
+        const ty_shape top_shape = {"top", 16, both, 2, nullptr, nullptr, nullptr};
+        heap_owner_ptr heap = new_heap();
+        shapes_owner shapes = new_shapes();
+        auto *first = make<top>(heap.get());
+        auto *one = make<counted_ring>(heap.get());
+        auto *two = make<counted_ring>(heap.get());
+        *first = {&one->base, one};
+        one->base.next = &two->base;
+        two->base.next = &one->base;
+        one->base.previous = &two->base;
+        one->begin = make<ring>(heap.get(), 8);
+        ty_block block;
+        ASSERT_EQ(ty_block_of(one->begin, &block), TY_OK);
+        ASSERT_EQ(make<ring>(heap.get(), 8)->next, nullptr); // right behind, so that an end is the start of another
+        one->end = one->begin + block.size_bytes / sizeof(ring);
+        size_t distance = block.size_bytes / sizeof(ring);
+        ASSERT_EQ(ty_root_set(heap.get(), "top", first), TY_OK);
+        ASSERT_EQ(ty_shapes_root(shapes.get(), "top", &top_shape, nullptr), TY_OK);
+        for (unsigned seed = 0; seed < 20; ++seed) {
+            std::mt19937 dice(seed);
+            move_map moved = move_within(heap.get(), dice);
+            ty_fixes fixes = fix(heap.get(), shapes.get(), moved);
+            EXPECT_EQ(fixes.dead, 0u);
+            first = static_cast<top *>(ty_root(heap.get(), "top"));
+            ASSERT_EQ(first->as_base, &first->whole->base);
+            ASSERT_EQ(first->as_base->next->next, first->as_base);
+            ASSERT_EQ(first->as_base->previous, first->as_base->next);
+            ASSERT_EQ(static_cast<size_t>(first->whole->end - first->whole->begin), distance);
+            ASSERT_EQ(ty_block_of(first->whole->begin, &block), TY_OK);
+        }
+    }
+}
+
+// Two ways to one object that has hooks: its scrambled address would be moved twice.
+TEST(fixes, hooks_are_called_once_for_an_object) {
+    struct inner {
+        uint64_t scrambled;
+    };
+    struct outer {
+        uint64_t number;
+        inner in;
+    };
+    struct top {
+        outer *whole;
+        inner *part;
+    };
+    static int traced;
+    static int moved_calls;
+    auto trace = [](ty_tracer *tracer, void *object, void *) {
+        auto *in = static_cast<inner *>(object);
+        ++traced;
+        in->scrambled =
+            ~reinterpret_cast<uint64_t>(ty_trace_address(tracer, reinterpret_cast<void *>(~in->scrambled), nullptr, 1));
+    };
+    auto after = [](void *, void *) { ++moved_calls; };
+    static const ty_shape inner_shape = {"inner", 8, nullptr, 0, trace, after, nullptr};
+    TY_SHAPE(outer, TY_NESTED(outer, in, &inner_shape))
+    TY_SHAPE(top, TY_POINTER(top, whole, &outer_shape), TY_POINTER(top, part, &inner_shape))
+    heap_owner_ptr heap = new_heap();
+    shapes_owner shapes = new_shapes();
+    auto *first = make<top>(heap.get());
+    first->whole = make<outer>(heap.get());
+    first->part = &first->whole->in;
+    first->part->scrambled = ~reinterpret_cast<uint64_t>(first);
+    ASSERT_EQ(ty_root_set(heap.get(), "top", first), TY_OK);
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "top", &top_shape, nullptr), TY_OK) << ty_error_text();
+    traced = moved_calls = 0;
+    heap_owner_ptr other = new_heap();
+    std::mt19937 dice(9);
+    move_map moved = move_to(heap.get(), other.get(), dice);
+    EXPECT_EQ(fix(other.get(), shapes.get(), moved).dead, 0u);
+    EXPECT_EQ(traced, 1);
+    EXPECT_EQ(moved_calls, 1);
+    first = static_cast<top *>(ty_root(other.get(), "top"));
+    EXPECT_EQ(first->part, &first->whole->in);
+    EXPECT_EQ(first->part->scrambled, ~reinterpret_cast<uint64_t>(first));
+}
+
+TEST(fixes, dead_addresses_stay) {
+    heap_owner_ptr heap = new_heap();
+    shapes_owner shapes = new_shapes();
+    auto *one = make<ring>(heap.get());
+    auto *two = make<ring>(heap.get());
+    auto *dead = make<ring>(heap.get(), 100);
+    one->next = two;
+    two->next = dead;
+    two->previous = reinterpret_cast<ring *>(static_cast<uintptr_t>(0x4711));
+    ASSERT_EQ(ty_free(dead), TY_OK);
+    ASSERT_EQ(ty_root_set(heap.get(), "ring", one), TY_OK);
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "ring", &ring_shape, nullptr), TY_OK);
+    heap_owner_ptr other = new_heap();
+    std::mt19937 dice(5);
+    move_map moved = move_to(heap.get(), other.get(), dice);
+    ty_fixes fixes = fix(other.get(), shapes.get(), moved);
+    EXPECT_EQ(fixes.dead, 2u);
+    EXPECT_EQ(fixes.pointers, 1u);
+    const auto *first = static_cast<const ring *>(ty_root(other.get(), "ring"));
+    EXPECT_EQ(first->next->next, dead);
+    EXPECT_EQ(first->next->previous, two->previous);
+}
+
+TEST(fixes, a_list_of_two_million_nodes) {
+    heap_owner_ptr heap = new_heap();
+    shapes_owner shapes = new_shapes();
+    auto *last = make<ring>(heap.get());
+    ASSERT_EQ(ty_root_set(heap.get(), "ring", last), TY_OK);
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "ring", &ring_shape, nullptr), TY_OK);
+    constexpr uint64_t count = 2000000;
+    for (uint64_t n = 1; n < count; ++n) {
+        auto *node = static_cast<ring *>(ty_alloc_zeroed(heap.get(), sizeof(ring)));
+        last->next = node;
+        node->previous = last;
+        last = node;
+    }
+    auto nowhere = [](const void *address, void *) { return const_cast<void *>(address); };
+    ty_fixes fixes{};
+    fixes.struct_size = sizeof fixes;
+    ASSERT_EQ(ty_fix_pointers(heap.get(), shapes.get(), nowhere, nullptr, &fixes), TY_OK);
+    EXPECT_EQ(fixes.objects, count);
+    EXPECT_EQ(fixes.pointers, 2 * (count - 1));
+    EXPECT_EQ(fixes.dead, 0u);
+    RecordProperty("milliseconds", static_cast<int>(fixes.duration_ns / 1000000));
+}
+
+TEST(fixes, refuse_what_cannot_be) {
+    heap_owner_ptr heap = new_heap();
+    shapes_owner shapes = new_shapes();
+    EXPECT_EQ(ty_fix_pointers(heap.get(), shapes.get(), nullptr, nullptr, nullptr), TY_E_ARGUMENT);
+    EXPECT_EQ(ty_fix_pointers(nullptr, shapes.get(), move_map::moved, nullptr, nullptr), TY_E_ARGUMENT);
+}
