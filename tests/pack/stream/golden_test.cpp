@@ -22,7 +22,7 @@ struct golden_heap {
         EXPECT_OK(ty_heap_create(&options, &heap));
         std::vector<char *> blocks;
         for (size_t i = 0; i < 60; i++) {
-            size_t size = i % 12 == 0 ? 5000 + 3000 * i : 8 + i * i;
+            size_t size = i % 12 == 0 ? 5000 + 300 * i : 8 + i * i / 4;
             auto *block = static_cast<char *>(ty_alloc(heap, size));
             for (size_t at = 0; at < ty_usable_size(block); at++)
                 block[at] = static_cast<char>(at % 8 == 0 ? i + at / 64 : at % 3);
