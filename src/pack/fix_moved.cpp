@@ -16,6 +16,7 @@ void *moved_by(const void *old_address, void *moves) {
 
 } // namespace
 
+// PK7.
 ty_status fix_by_shapes(ty_heap *heap, const ty_moves &moves, const ty_shapes *shapes, bool others, bool force,
                         uint64_t *fixed) {
     shapes_owner kept;

@@ -56,6 +56,7 @@ void layout::drop_empty() {
     std::erase_if(areas, [](const area &a) { return a.live == 0; });
 }
 
+// PK1.
 std::vector<sequence> layout::content_order() const {
     std::map<uint64_t, sequence> by_size;
     sequence runs{0, {}, 0};

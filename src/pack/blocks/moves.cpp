@@ -135,7 +135,7 @@ void ty_moves::plan(const ty_size_class *classes, size_t class_count) {
     }
 }
 
-// Longer spans first, from a multiple of the longest on: so each starts at a multiple of its length.
+// PK5. Longer spans first, from a multiple of the longest on: so each starts at a multiple of its length.
 void ty_moves::place_rows() {
     uint64_t page = span_pages_max;
     for (uint64_t pages = span_pages_max; pages != 0; pages /= 2)

@@ -174,6 +174,7 @@ ty_status file_sink::create(const char *path) {
     return ftruncate(end.descriptor, 0) == 0 ? TY_OK : fail("make a packed heap", made.c_str());
 }
 
+// PK6.
 ty_status file_sink::finish() {
     if (fsync(end.descriptor) != 0)
         return fail("make a packed heap durable", end.path);

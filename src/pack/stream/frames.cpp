@@ -73,6 +73,7 @@ ty_status frame_reader::read_header(stream_header *header) {
     return TY_OK;
 }
 
+// PK8.
 ty_status frame_reader::read_frame(frame_header *header, std::vector<uint8_t> *packed) {
     uint64_t at = offset_;
     if (ty_status status = get(header, sizeof *header))

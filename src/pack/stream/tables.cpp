@@ -132,6 +132,7 @@ ty_status write_roots(const std::vector<root> &roots, packer &with, frame_writer
     return raw.empty() ? TY_OK : to.put_table(frame_type::roots, raw, with);
 }
 
+// PK3.
 ty_status read_tables(const stream_header &header, frame_reader &from, layout *places, std::vector<root> *roots) {
     if (ty_status status = check_header(header))
         return status;
