@@ -185,6 +185,45 @@ TY_API TY_CHECKED ty_status ty_unpack_descriptor(int descriptor, const ty_unpack
 TY_API TY_CHECKED ty_status ty_unpack_memory(const void *bytes, size_t size, const ty_unpack_options *options,
                                              ty_heap **heap, ty_moves **moves, ty_unpack_report *report);
 
+/* ---- Compaction. */
+
+typedef struct ty_compact_options {
+    size_t struct_size;      /* sizeof(ty_compact_options), set by the _INIT macro */
+    const ty_shapes *shapes; /* as in ty_unpack_options, as are the next three */
+    ty_fix_callback *fix;
+    void *fix_context;
+    bool force;
+    uint32_t threads;               /* 0: one for each processor that the process may use */
+    ty_progress_callback *progress; /* bytes of live blocks, twice. In the first half, false stops: TY_E_BUSY */
+    void *progress_context;
+} ty_compact_options;
+#define TY_COMPACT_OPTIONS_INIT                                                                                        \
+    { sizeof(ty_compact_options), NULL, NULL, NULL, false, 0, NULL, NULL }
+
+typedef struct ty_compact_report {
+    size_t struct_size; /* sizeof(ty_compact_report), set by the caller */
+    uint64_t live_blocks;
+    uint64_t live_bytes;
+    uint64_t moved_blocks;
+    uint64_t old_used_bytes; /* from the base to the end of the highest block */
+    uint64_t used_bytes;
+    uint64_t fixed_pointers;
+    uint64_t duration_ns;
+} ty_compact_report;
+
+/* Lays the blocks of a heap out anew, in the heap itself, as TY_LAYOUT_DEFRAGMENT does; fixes their addresses, takes a
+ * snapshot, and gives free memory back. Pointers that the program has elsewhere are wrong afterwards, but for what its
+ * fix callback does about them. The live blocks are kept packed in memory meanwhile. options and report may be NULL.
+ * Of a snapshot heap, what was done since the last snapshot is made durable first; whatever happens then, the files
+ * hold the heap of before or the compacted one, and the disk's space goes back as the snapshot is applied, or with
+ * ty_close. Of an archive heap, a crash meanwhile leaves a mixture. Errors: TY_E_ARGUMENT; TY_E_PERMISSION,
+ * TY_E_FORKED; TY_E_UNSUPPORTED (nobody fixes addresses; a transactional heap: open it as a snapshot heap; a concurrent
+ * or checked one), TY_E_BUSY (undo has its buffers in the heap; stopped), TY_E_MISMATCH (shapes and content differ),
+ * TY_E_MEMORY, TY_E_SPACE, TY_E_IO. The heap is then as it was; or it is compacted, if only the snapshot failed, which
+ * can be taken again; or, where the detail says so, it is to be discarded, and its files hold the heap of before. No
+ * thread may use the heap meanwhile. */
+TY_API TY_CHECKED ty_status ty_compact(ty_heap *heap, const ty_compact_options *options, ty_compact_report *report);
+
 typedef struct ty_pack_info {
     size_t struct_size; /* sizeof(ty_pack_info), set by the caller */
     uint32_t format_version;

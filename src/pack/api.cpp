@@ -169,6 +169,24 @@ ty_status ty_unpack_memory(const void *bytes, size_t size, const ty_unpack_optio
     return ty_unpack(read_memory, &source, options, heap, moves, report);
 }
 
+ty_status ty_compact(ty_heap *heap, const ty_compact_options *options, ty_compact_report *report) {
+    constexpr const char *call = "compact a heap";
+    if (heap == nullptr || ty_heap_base(heap) == nullptr)
+        return refuse_null("compact a heap: it is NULL, or not open", "hand in an open heap");
+    ty_compact_options known = TY_COMPACT_OPTIONS_INIT;
+    if (ty_status status = copy_options(options, &known, call))
+        return status;
+    if (ty_status status = check_output(report, call))
+        return status;
+    return with_memory(call, [&] {
+        ty_compact_report told{};
+        ty_status status = compact_heap(heap, known, &told);
+        if (status == TY_OK)
+            copy_output(told, report);
+        return status;
+    });
+}
+
 namespace {
 
 void tell_info(const stream_header &header, ty_pack_info *info) {

@@ -10,6 +10,22 @@ struct shapes_owner {
     ~shapes_owner() { ty_shapes_destroy(shapes); }
 };
 
+// The shapes that are given, or those that the heap keeps; *found NULL: there are none.
+ty_status find_shapes(ty_heap *heap, const ty_shapes *given, shapes_owner *kept, const ty_shapes **found) {
+    *found = given;
+    if (given != nullptr || ty_root(heap, TY_SHAPES_ROOT) == nullptr)
+        return TY_OK;
+    if (ty_status status = ty_shapes_create(&kept->shapes))
+        return status;
+    *found = kept->shapes;
+    return ty_shapes_load(kept->shapes, heap);
+}
+
+ty_status refuse_move() {
+    return ty_error_set(TY_E_UNSUPPORTED, 0, "move the blocks of a heap: its addresses would be wrong", nullptr,
+                        UINT64_MAX, "give shapes or a fix callback, take the moves and fix them, or force it");
+}
+
 void *moved_by(const void *old_address, void *moves) {
     return static_cast<const ty_moves *>(moves)->moved(old_address);
 }
@@ -20,19 +36,10 @@ void *moved_by(const void *old_address, void *moves) {
 ty_status fix_by_shapes(ty_heap *heap, const ty_moves &moves, const ty_shapes *shapes, bool others, bool force,
                         uint64_t *fixed) {
     shapes_owner kept;
-    if (shapes == nullptr && ty_root(heap, TY_SHAPES_ROOT) != nullptr) {
-        if (ty_status status = ty_shapes_create(&kept.shapes))
-            return status;
-        if (ty_status status = ty_shapes_load(kept.shapes, heap))
-            return status;
-        shapes = kept.shapes;
-    }
+    if (ty_status status = find_shapes(heap, shapes, &kept, &shapes))
+        return status;
     if (shapes == nullptr)
-        return others || force
-                   ? TY_OK
-                   : ty_error_set(TY_E_UNSUPPORTED, 0, "unpack a heap elsewhere: its addresses would be wrong", nullptr,
-                                  UINT64_MAX,
-                                  "give shapes or a fix callback, take the moves and fix them, or force it");
+        return others || force ? TY_OK : refuse_move();
     auto *context = const_cast<ty_moves *>(&moves);
     ty_fixes fixes{};
     fixes.struct_size = sizeof fixes;
@@ -42,6 +49,13 @@ ty_status fix_by_shapes(ty_heap *heap, const ty_moves &moves, const ty_shapes *s
         return status;
     *fixed = fixes.pointers;
     return TY_OK;
+}
+
+ty_status check_shapes(ty_heap *heap, const ty_shapes *shapes) {
+    shapes_owner kept;
+    if (ty_status status = find_shapes(heap, shapes, &kept, &shapes))
+        return status;
+    return shapes != nullptr ? ty_take_census(heap, shapes, nullptr, nullptr, nullptr) : refuse_move();
 }
 
 } // namespace taiyen::pack

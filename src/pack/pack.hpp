@@ -17,9 +17,18 @@ ty_status unpack_heap(ty_pack_reader *reader, void *context, const ty_unpack_opt
 ty_status verify_stream(ty_pack_reader *reader, void *context, ty_progress_callback *progress, void *progress_context,
                         stream_header *header);
 
+// The frames of content and the end, for blocks that have their places: to where the moves say (NULL: nowhere).
+ty_status read_content(frame_reader &from, const layout &places, const ty_moves *moves, unsigned threads,
+                       ty_progress_callback *progress, void *progress_context);
+
+ty_status compact_heap(ty_heap *heap, const ty_compact_options &options, ty_compact_report *report);
+
 // Gives a heap that moved its right addresses by shapes; NULL: by those that it keeps. others: somebody else fixes
 // addresses too. force: findings of a census, or that nobody fixes them, are no reason to refuse (PK7).
 ty_status fix_by_shapes(ty_heap *heap, const ty_moves &moves, const ty_shapes *shapes, bool others, bool force,
                         uint64_t *fixed);
+
+// Whether such shapes could fix all addresses of a heap that is to be moved.
+ty_status check_shapes(ty_heap *heap, const ty_shapes *shapes);
 
 } // namespace taiyen::pack

@@ -245,8 +245,8 @@ ty_status unpacking::run(ty_heap **heap) {
         return status;
     if (ty_status status = set_roots())
         return status;
-    content_reading content(in_, moves_->old(), moves_.get());
-    if (ty_status status = content.run(threads_for(options_.threads), options_.progress, options_.progress_context))
+    if (ty_status status = read_content(in_, moves_->old(), moves_.get(), threads_for(options_.threads),
+                                        options_.progress, options_.progress_context))
         return status;
     if (ty_status status = fix())
         return status;
@@ -283,6 +283,12 @@ void say(ty_unpack_report *r) {
 
 } // namespace
 
+ty_status read_content(frame_reader &from, const layout &places, const ty_moves *moves, unsigned threads,
+                       ty_progress_callback *progress, void *progress_context) {
+    content_reading content(from, places, moves);
+    return content.run(threads, progress, progress_context);
+}
+
 ty_status unpack_heap(ty_pack_reader *reader, void *context, const ty_unpack_options &options, ty_heap **heap,
                       std::unique_ptr<ty_moves> *moves, ty_unpack_report *report) {
     auto started = std::chrono::steady_clock::now();
@@ -307,8 +313,7 @@ ty_status verify_stream(ty_pack_reader *reader, void *context, ty_progress_callb
         return status;
     if (ty_status status = read_tables(*header, in, &places, &roots))
         return status;
-    content_reading content(in, places, nullptr);
-    return content.run(threads_for(0), progress, progress_context);
+    return read_content(in, places, nullptr, threads_for(0), progress, progress_context);
 }
 
 } // namespace taiyen::pack

@@ -92,6 +92,13 @@ char *ty_moves::block(const area &a, uint64_t index) const {
     return base_ + (r.first_page + span * r.span_pages) * stream_page_bytes + number % r.per_span * r.block_bytes;
 }
 
+uint64_t ty_moves::new_block_bytes(const area &a) const {
+    if (places_.empty())
+        return a.block_bytes;
+    const area_place &to = places_[static_cast<size_t>(&a - old_.areas.data())];
+    return to.row == no_row ? a.block_bytes : rows_[to.row].block_bytes;
+}
+
 // The row of the smallest class that the blocks fit, or of runs of their own.
 uint32_t ty_moves::row_for(uint64_t block_bytes, const ty_size_class *classes, size_t class_count) {
     const ty_size_class *fit = std::find_if(classes, classes + class_count,

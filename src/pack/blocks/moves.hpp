@@ -43,6 +43,8 @@ struct ty_moves {
     void *moved(const void *old_address) const;
     // Of a live block of an area.
     char *block(const taiyen::pack::area &a, uint64_t index) const;
+    // What a block of the area has room for in its new place.
+    uint64_t new_block_bytes(const taiyen::pack::area &a) const;
     // The new heap's areas. Their bitmaps are the caller's to keep.
     std::vector<ty_area> new_areas(std::vector<uint64_t> *bits) const;
 

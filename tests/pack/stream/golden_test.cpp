@@ -1,6 +1,7 @@
 // Goal: streams of format version 1 can be read for ever, and are made in the same way (PK1).
-// Method: streams in tests/pack/golden, made by the library that wrote this version first, are unpacked and compared; and
-// the heap that they are of is packed again, as it is, byte for byte. TAIYEN_MAKE_GOLDEN=1 makes those that are missing.
+// Method: streams in tests/pack/golden, made by the library that wrote this version first, are unpacked and compared;
+// and the heap that they are of is packed again, as it is, byte for byte. TAIYEN_MAKE_GOLDEN=1 makes those that are
+// missing.
 #include "tests/pack/support.hpp"
 
 #include <cstdlib>

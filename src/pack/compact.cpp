@@ -1,0 +1,218 @@
+// A heap's blocks laid out anew in the heap itself: packed into memory, freed, and unpacked to their new places. All
+// that can fail is done before the first block is freed.
+#include "pack.hpp"
+
+#include "ends/ends.hpp"
+#include "shapes/shapes.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace taiyen::pack {
+namespace {
+
+constexpr size_t size_classes_max = 128;
+
+ty_status refuse(ty_status status, const char *what, const char *remedy) {
+    return ty_error_set(status, 0, what, nullptr, UINT64_MAX, remedy);
+}
+
+class compaction {
+public:
+    compaction(ty_heap *heap, const ty_compact_options &options) : heap_(heap), options_(options) {}
+
+    ty_status run();
+    void tell(ty_compact_report *report) const;
+
+private:
+    ty_status check_heap();
+    ty_status check_addresses() const;
+    ty_status pack();
+    ty_status plan();
+    ty_status check_plan() const;
+    void free_all();
+    ty_status lay_out();
+    ty_status make_durable();
+
+    static bool count_own(const ty_block *, void *self) {
+        static_cast<compaction *>(self)->own_blocks_++;
+        return true;
+    }
+    static bool take_area(const ty_area *a, void *self) {
+        static_cast<compaction *>(self)->tables_ = static_cast<char *>(a->address);
+        return true;
+    }
+    static bool first_half(uint64_t done, uint64_t total, void *self) {
+        const ty_compact_options &options = static_cast<compaction *>(self)->options_;
+        return options.progress == nullptr || options.progress(done, 2 * total, options.progress_context);
+    }
+    static bool second_half(uint64_t done, uint64_t total, void *self) {
+        const ty_compact_options &options = static_cast<compaction *>(self)->options_;
+        if (options.progress != nullptr)
+            options.progress(total + done, 2 * total, options.progress_context);
+        return true;
+    }
+
+    ty_heap *heap_;
+    const ty_compact_options &options_;
+    memory_sink stream_;
+    memory_source source_{nullptr, 0};
+    frame_reader in_{read_memory, &source_};
+    stream_header header_{};
+    std::vector<root> roots_;
+    layout places_;
+    std::unique_ptr<ty_moves> moves_;
+    char *tables_ = nullptr; // the heap's last area: no block lies behind its start
+    uint64_t own_blocks_ = 0;
+    uint64_t fixed_ = 0;
+};
+
+ty_status compaction::check_heap() {
+    ty_kind kind = ty_heap_kind(heap_);
+    if (kind == TY_TRANSACTIONAL)
+        return refuse(TY_E_UNSUPPORTED, "compact a transactional heap",
+                      "open it as a snapshot heap (kind TY_SNAPSHOT), compact it, and open it as transactional again");
+    if (ty_status status = ty_each_own_block(heap_, count_own, this))
+        return status;
+    if (own_blocks_ != 0)
+        return refuse(TY_E_BUSY, "compact a heap that has undo in it", "detach undo (ty_undo_detach), without history");
+    // What can be asked for without a change: whether the heap may be written to.
+    if (ty_status status = ty_root_set(heap_, "taiyen.compact", nullptr))
+        return status;
+    return ty_each_area(heap_, take_area, this);
+}
+
+// PK7.
+ty_status compaction::check_addresses() const {
+    if (options_.force)
+        return TY_OK;
+    if (options_.shapes == nullptr && options_.fix != nullptr)
+        return TY_OK;
+    return check_shapes(heap_, options_.shapes);
+}
+
+ty_status compaction::pack() {
+    ty_pack_options options = TY_PACK_OPTIONS_INIT;
+    options.threads = options_.threads;
+    options.progress = first_half;
+    options.progress_context = this;
+    ty_pack_report report;
+    return pack_heap(heap_, options, write_memory, &stream_, &report);
+}
+
+ty_status compaction::plan() {
+    source_ = {stream_.bytes, stream_.size};
+    if (ty_status status = in_.read_header(&header_))
+        return status;
+    if (ty_status status = read_tables(header_, in_, &places_, &roots_))
+        return status;
+    ty_size_class classes[size_classes_max];
+    size_t count = 0;
+    if (ty_status status = ty_heap_size_classes(heap_, classes, size_classes_max, &count))
+        return status;
+    auto *base = static_cast<char *>(ty_heap_base(heap_));
+    moves_ = std::make_unique<ty_moves>(std::move(places_), base, classes, std::min(count, size_classes_max));
+    return check_plan();
+}
+
+ty_status compaction::check_plan() const {
+    if (moves_->used_bytes() > static_cast<uint64_t>(tables_ - static_cast<char *>(ty_heap_base(heap_))))
+        return refuse(TY_E_MEMORY, "compact a heap: its blocks would need more room than it has",
+                      "it is nearly full of few blocks of many sizes: raise its limit");
+    for (const root &one : roots_)
+        if (moves_->moved(reinterpret_cast<void *>(header_.base + one.offset)) == nullptr)
+            return refuse(TY_E_MISMATCH, ("compact a heap: the root \"" + one.name + "\" leads to no block").c_str(),
+                          "remove the root, or let it lead to a live block");
+    return TY_OK;
+}
+
+void compaction::free_all() {
+    const layout &old = moves_->old();
+    for (const area &a : old.areas)
+        for (uint64_t i = 0; i < a.blocks; i++)
+            if (old.is_live(a, i))
+                static_cast<void>(ty_free(old.address(a) + i * a.block_bytes)); // it is live: ty_each_area said so
+}
+
+// Places that are longer than their blocks were have other blocks' bytes behind them.
+void clear_longer_places(const ty_moves &moves) {
+    const layout &old = moves.old();
+    for (const area &a : old.areas)
+        for (uint64_t i = 0; i < a.blocks && moves.new_block_bytes(a) > a.block_bytes; i++)
+            if (old.is_live(a, i))
+                memset(moves.block(a, i), 0, moves.new_block_bytes(a));
+}
+
+ty_status compaction::lay_out() {
+    std::vector<uint64_t> bits;
+    std::vector<ty_area> areas = moves_->new_areas(&bits);
+    size_t made;
+    if (ty_status status = ty_make_areas(heap_, areas.data(), areas.size(), &made))
+        return status;
+    clear_longer_places(*moves_);
+    if (ty_status status =
+            read_content(in_, moves_->old(), moves_.get(), threads_for(options_.threads), second_half, this))
+        return status;
+    for (const root &one : roots_)
+        if (ty_status status = ty_root_set(heap_, one.name.c_str(),
+                                           moves_->moved(reinterpret_cast<void *>(header_.base + one.offset))))
+            return status;
+    if (options_.shapes != nullptr || options_.fix == nullptr)
+        if (ty_status status = fix_by_shapes(heap_, *moves_, options_.shapes, options_.fix != nullptr, true, &fixed_))
+            return status;
+    return options_.fix != nullptr ? options_.fix(heap_, moves_.get(), options_.fix_context) : TY_OK;
+}
+
+ty_status compaction::make_durable() {
+    if (ty_heap_kind(heap_) != TY_VOLATILE)
+        if (ty_status status = ty_snapshot(heap_))
+            return status;
+    return ty_heap_purge(heap_, nullptr);
+}
+
+// PK9: the heap of before is durable before its blocks are freed, and the next snapshot is of the compacted heap.
+ty_status compaction::run() {
+    if (ty_status status = check_heap())
+        return status;
+    if (ty_status status = check_addresses())
+        return status;
+    if (ty_status status = pack())
+        return status;
+    if (ty_status status = plan())
+        return status;
+    if (ty_heap_kind(heap_) == TY_SNAPSHOT)
+        if (ty_status status = ty_snapshot(heap_))
+            return status;
+    free_all();
+    if (ty_status status = lay_out()) {
+        ty_error error;
+        ty_error_detail(&error);
+        return ty_error_set(status, error.system_error, error.operation, nullptr, UINT64_MAX,
+                            "discard the heap (ty_discard, not ty_close): its files hold what it was before");
+    }
+    return make_durable();
+}
+
+void compaction::tell(ty_compact_report *report) const {
+    report->live_blocks = header_.live_blocks;
+    report->live_bytes = header_.live_bytes;
+    report->moved_blocks = moves_->moved_blocks();
+    report->old_used_bytes = moves_->old().end_page() * stream_page_bytes;
+    report->used_bytes = moves_->used_bytes();
+    report->fixed_pointers = fixed_;
+}
+
+} // namespace
+
+ty_status compact_heap(ty_heap *heap, const ty_compact_options &options, ty_compact_report *report) {
+    auto started = std::chrono::steady_clock::now();
+    compaction work(heap, options);
+    if (ty_status status = work.run())
+        return status;
+    work.tell(report);
+    report->duration_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - started).count());
+    return TY_OK;
+}
+
+} // namespace taiyen::pack
