@@ -46,6 +46,7 @@ const option shapes{"shapes",
                     nullptr,
                     &request::shapes_path,
                     "what is a pointer, as a text; if left out, what the heap keeps of it"};
+const option pointers{"pointers", 0, nullptr, &request::pointers, nullptr, "check what leads where in a heap"};
 const option force{"force", 0, nullptr, &request::force, nullptr, "go on although addresses will be wrong, or may be"};
 const option help{"help", 'h', nullptr, &request::help, nullptr, "this text"};
 
@@ -149,6 +150,27 @@ const std::vector<command> commands{
      "whole; a file that is there is not replaced.",
      {&kind, &elsewhere, &base, &defragment, &shapes, &force, &journal, &log_file},
      copy},
+    {"compact",
+     "FILE",
+     1,
+     1,
+     "lay a heap's blocks out anew, without gaps",
+     "Lays the blocks of a heap out anew, without gaps, and gives the disk space back.\n"
+     "It needs to know the heap's pointers (see --shapes), and opens it for writing. A\n"
+     "crash leaves the heap as it was, or compacted.",
+     {&shapes, &force, &as_json_once, &journal, &log_file},
+     compact},
+    {"check",
+     "FILE",
+     1,
+     1,
+     "check a packed heap, or where a heap's pointers lead",
+     "Checks a packed heap: its checksums, and that it is whole. With --pointers,\n"
+     "holds what is said of a heap's pointers (see --shapes) against its content:\n"
+     "pointers that lead to nothing, words that look like pointers and that nobody\n"
+     "named, blocks that nothing leads to, words that lead into a program.",
+     {&pointers, &shapes, &as_json_once, &journal, &log_file},
+     check},
     {"version", "", 0, 0, "the version of taiyen", "Prints the version of taiyen.", {&as_json_once}, run_version},
     {"help",
      "[COMMAND]",
@@ -213,8 +235,8 @@ int complain_of_command(const std::vector<std::string> &words) {
 }
 
 void print_all_help() {
-    std::printf("taiyen looks at heap files, checks them, draws them, packs and copies them. It\n"
-                "changes none of them.\n\n"
+    std::printf("taiyen looks at heap files, checks them, draws them, packs and copies them. Only\n"
+                "compact changes one.\n\n"
                 "Usage: taiyen COMMAND [OPTION]... FILE...\n\nCommands:\n");
     for (const command &one : commands)
         std::printf("  %-10s %s\n", one.name, one.summary);

@@ -27,6 +27,7 @@ struct request {
     bool defragment = false;
     bool elsewhere = false;
     bool force = false;
+    bool pointers = false;
     bool help = false;
 };
 

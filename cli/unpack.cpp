@@ -3,14 +3,13 @@
 #include "json.hpp"
 #include "numbers.hpp"
 #include "progress.hpp"
+#include "shapes_file.hpp"
 #include "text.hpp"
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <sys/wait.h>
 #include <taiyen/pack.h>
 #include <unistd.h>
@@ -18,29 +17,6 @@
 namespace cli {
 
 namespace {
-
-// The shapes that a text describes, if one is named.
-class described_shapes {
-public:
-    ~described_shapes() { ty_shapes_destroy(shapes_); }
-    const ty_shapes *get() const { return shapes_; }
-    // TY_OK without a path. A file that cannot be read is told here, and is TY_E_NOT_FOUND.
-    ty_status read(const std::string &path) {
-        if (path.empty())
-            return TY_OK;
-        std::ifstream file(path, std::ios::binary);
-        const std::string text{std::istreambuf_iterator<char>(file), {}};
-        if (!file.is_open() || file.bad())
-            return ty_error_set(TY_E_NOT_FOUND, errno, "read a description of shapes", path.c_str(), UINT64_MAX,
-                                "give the path of a text that describes shapes");
-        if (ty_status status = ty_shapes_create(&shapes_))
-            return status;
-        return ty_shapes_read(shapes_, text.data(), text.size());
-    }
-
-private:
-    ty_shapes *shapes_ = nullptr;
-};
 
 bool read_kind(const request &given, ty_unpack_options *options) {
     for (ty_kind kind : {TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL})

@@ -1,6 +1,7 @@
 /* Makes a heap for the tests of the command-line tool:
  *   make_heap PATH close     a snapshot heap, closed in order
  *   make_heap PATH archive   an archive heap, closed in order
+ *   make_heap PATH linked    a snapshot heap with a list of nodes behind the root "list", closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
  *   make_heap PATH commit    a transactional heap whose process dies with three transactions in the log
  *   make_heap PATH parts     the same with a log of two partitions
@@ -34,6 +35,31 @@ static bool fill(ty_heap *heap, size_t seed) {
         }
     }
     return true;
+}
+
+struct node {
+    struct node *next;
+    char text[56];
+};
+
+/* A list of a tenth of all the nodes that were made. */
+static bool link_nodes(ty_heap *heap) {
+    struct node *first = NULL, *others = NULL;
+    for (int i = 0; i < 20000; ++i) {
+        struct node *one = ty_alloc_zeroed(heap, sizeof *one);
+        if (!one)
+            return false;
+        struct node **list = i % 10 == 0 ? &first : &others;
+        one->next = *list;
+        *list = one;
+    }
+    while (others) {
+        struct node *next = others->next;
+        if (ty_free(others))
+            return false;
+        others = next;
+    }
+    return ty_root_set(heap, "list", first) == TY_OK;
 }
 
 static bool fill_and_snapshot(ty_heap *heap, int times) {
@@ -85,6 +111,11 @@ int main(int argc, char **argv) {
         if (!commit(heap, commits ? 3 : 1, is_long ? 104 : 8))
             return fail("commit");
         _exit(0);
+    }
+    if (strcmp(how, "linked") == 0) {
+        if (!link_nodes(heap))
+            return fail("link");
+        return ty_close(heap) ? fail("close") : 0;
     }
     if (!fill_and_snapshot(heap, 2))
         return fail("fill");

@@ -732,6 +732,44 @@ class Pack(CliTest):
         self.fails(2, "copy", heap, heap, says=("there is a file of that name",))
         self.fails(2, "copy", self.path("none"), self.path("copy"), says=("none",))
 
+    def test_check_of_a_packed_heap(self):
+        heap = self.heap("close")
+        packed = self.path("packed")
+        self.succeeds("pack", heap, packed)
+        self.assertIn("a sound packed heap (snapshot, at 0x", self.succeeds("check", packed))
+        told = json.loads(self.succeeds("check", "--json", packed))
+        self.assertEqual((told["sound"], told["kind"]), (True, "snapshot"))
+        self.fails(2, "check", heap, says=("does not begin as one",))
+        self.fails(2, "check", self.path("none"), says=("none",))
+        with open(packed, "r+b") as file:
+            file.seek(300)
+            byte = file.read(1)
+            file.seek(300)
+            file.write(bytes([byte[0] ^ 1]))
+        self.fails(1, "check", packed, says=("checksum",))
+
+    def test_compact_and_check_of_pointers(self):
+        heap = self.heap("linked")
+        shapes = self.path("shapes")
+        with open(shapes, "w") as file:
+            file.write('taiyen shapes 1\nshape "node" 64\nfield 0 "next" pointer "node"\nroot "list" "node"\n')
+        self.assertRegex(self.succeeds("check", "--pointers", "--shapes", shapes, heap), r"sound; [0-9,]+ blocks reached")
+        self.fails(2, "check", "--pointers", heap, says=("keeps no shapes",))
+        self.fails(2, "compact", heap, says=("addresses would be wrong",))
+        told = json.loads(self.succeeds("compact", "--json", "--shapes", shapes, heap))
+        self.assertLess(int(told["used_bytes"]), int(told["old_used_bytes"]) / 2)
+        self.succeeds("verify", heap)
+        self.assertRegex(self.succeeds("check", "--pointers", "--shapes", shapes, heap), r"sound; [0-9,]+ blocks reached")
+        with open(shapes, "w") as file:
+            file.write('taiyen shapes 1\nshape "node" 64\nroot "list" "node"\n')
+        result = run("check", "--pointers", "--shapes", shapes, heap)
+        self.assertEqual((result.returncode, result.stderr), (1, ""))
+        self.assertIn("node", result.stdout)
+        told = json.loads(run("check", "--pointers", "--json", "--shapes", shapes, heap).stdout)
+        self.assertEqual((told["sound"], told["findings"][0]["kind"], told["findings"][0]["offset"]),
+                         (False, "hidden", "0"))
+        self.fails(1, "compact", "--shapes", shapes, heap, says=("node",))
+
     def test_refusals(self):
         heap = self.heap("close")
         packed = self.path("packed")

@@ -144,8 +144,8 @@ TEST(pack_compact, power_cuts) {
     uint64_t events = os::sim_event_count(disk);
     ASSERT_GT(events, first + 10);
     for (uint64_t event = first; event <= events; event++)
-        for (os::sim_cut how : {os::sim_cut::keep_all, os::sim_cut::drop_all, os::sim_cut::random,
-                                os::sim_cut::prefix, os::sim_cut::trash}) {
+        for (os::sim_cut how : {os::sim_cut::keep_all, os::sim_cut::drop_all, os::sim_cut::random, os::sim_cut::prefix,
+                                os::sim_cut::trash}) {
             os::sim_disk *found = os::sim_power_cut(disk, event, how, event);
             EXPECT_EQ(before, content_on(found)) << event;
             os::sim_destroy(found);

@@ -1,0 +1,232 @@
+// taiyen compact and check: what shapes make possible.
+#include "commands.hpp"
+#include "json.hpp"
+#include "progress.hpp"
+#include "shapes_file.hpp"
+#include "text.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <taiyen/pack.h>
+
+namespace cli {
+
+namespace {
+
+bool on_progress(uint64_t done_bytes, uint64_t total_bytes, void *context) {
+    static_cast<progress *>(context)->show(done_bytes, total_bytes);
+    return true;
+}
+
+void print_result(const request &given, const ty_compact_report &report) {
+    if (given.json) {
+        json::print({{"path", given.paths[0]},
+                     {"live_blocks", json::wide(report.live_blocks)},
+                     {"live_bytes", json::wide(report.live_bytes)},
+                     {"moved_blocks", json::wide(report.moved_blocks)},
+                     {"old_used_bytes", json::wide(report.old_used_bytes)},
+                     {"used_bytes", json::wide(report.used_bytes)},
+                     {"fixed_pointers", json::wide(report.fixed_pointers)},
+                     {"duration_ns", json::wide(report.duration_ns)}});
+        return;
+    }
+    std::printf("%s: %s of %s moved; used %s, was %s; %s fixed\n", text::printable(given.paths[0]).c_str(),
+                text::count(report.moved_blocks).c_str(), text::counted(report.live_blocks, "block").c_str(),
+                text::size(report.used_bytes).c_str(), text::size(report.old_used_bytes).c_str(),
+                text::counted(report.fixed_pointers, "pointer").c_str());
+}
+
+// Opens the files for writing, as what they are or as this kind.
+ty_status open_to_write(const heap_files &files, ty_kind kind, ty_heap **heap) {
+    ty_open_options open = files.options();
+    open.mode = TY_OPEN_EXISTING;
+    open.kind = kind;
+    return ty_open(files.path.c_str(), &open, heap, nullptr);
+}
+
+// A transactional heap is a snapshot heap while it is compacted, without a log.
+ty_status compact_file(const heap_files &files, const request &given, ty_compact_report *report) {
+    described_shapes shapes;
+    if (ty_status status = shapes.read(given.shapes_path))
+        return status;
+    ty_heap *heap = nullptr;
+    if (ty_status status = open_to_write(files, TY_KIND_DEFAULT, &heap))
+        return status;
+    const bool transactional = ty_heap_kind(heap) == TY_TRANSACTIONAL;
+    if (transactional) {
+        if (ty_status status = ty_close(heap))
+            return status;
+        if (ty_status status = open_to_write(files, TY_SNAPSHOT, &heap))
+            return status;
+    }
+    progress shown("compacting");
+    ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
+    options.shapes = shapes.get();
+    options.force = given.force;
+    options.progress = on_progress;
+    options.progress_context = &shown;
+    ty_status status = ty_compact(heap, &options, report);
+    shown.clear();
+    if (status != TY_OK) {
+        const kept_failure first;
+        static_cast<void>(ty_discard(heap)); // the files hold all that they held
+        heap = nullptr;
+        if (transactional && open_to_write(files, TY_TRANSACTIONAL, &heap) == TY_OK && ty_close(heap) != TY_OK)
+            static_cast<void>(ty_discard(heap));
+        return status;
+    }
+    status = ty_close(heap);
+    if (status != TY_OK || !transactional)
+        return status;
+    if (status = open_to_write(files, TY_TRANSACTIONAL, &heap); status != TY_OK)
+        return status;
+    return ty_close(heap);
+}
+
+// ---- check
+
+struct census_words {
+    const request &given;
+    json::document findings = json::document::array();
+};
+
+const char *kind_of(ty_census_finding_kind kind) {
+    switch (kind) {
+    case TY_CENSUS_DEAD:
+        return "dead";
+    case TY_CENSUS_HIDDEN:
+        return "hidden";
+    case TY_CENSUS_LEAK:
+        return "leak";
+    case TY_CENSUS_CODE:
+        return "code";
+    case TY_CENSUS_ROOT:
+        return "root";
+    }
+    return "unknown";
+}
+
+bool on_finding(const ty_census_finding *finding, void *context) {
+    auto &words = *static_cast<census_words *>(context);
+    if (!words.given.json) {
+        std::printf("%s: %s%s\n", text::printable(words.given.paths[0]).c_str(), finding->open ? "" : "(harmless) ",
+                    text::printable(finding->text).c_str());
+        return true;
+    }
+    json::document one{{"kind", kind_of(finding->kind)}, {"open", finding->open}};
+    if (finding->shape != nullptr)
+        one["shape"] = finding->shape;
+    if (finding->field != nullptr)
+        one["field"] = finding->field;
+    one["offset"] = json::wide(finding->offset);
+    one["count"] = json::wide(finding->count);
+    one["of"] = json::wide(finding->of);
+    one["bytes"] = json::wide(finding->bytes);
+    one["example"] = text::hex(finding->example);
+    one["value"] = text::hex(finding->value);
+    one["text"] = finding->text;
+    words.findings.push_back(one);
+    return true;
+}
+
+void print_census(const request &given, const census_words &words, const ty_census &census) {
+    if (given.json) {
+        json::print({{"path", given.paths[0]},
+                     {"sound", census.open_findings == 0},
+                     {"blocks", json::wide(census.blocks)},
+                     {"reached_blocks", json::wide(census.reached_blocks)},
+                     {"objects", json::wide(census.objects)},
+                     {"pointers", json::wide(census.pointers)},
+                     {"findings", words.findings},
+                     {"duration_ns", json::wide(census.duration_ns)}});
+        return;
+    }
+    std::printf("%s: %s; %s reached of %s, by %s\n", text::printable(given.paths[0]).c_str(),
+                census.open_findings == 0 ? "sound" : text::counted(census.open_findings, "problem").c_str(),
+                text::counted(census.reached_blocks, "block").c_str(), text::count(census.blocks).c_str(),
+                text::counted(census.pointers, "pointer").c_str());
+}
+
+// The shapes that are named, or those that the heap keeps.
+ty_status find_shapes(const request &given, ty_heap *heap, described_shapes &shapes) {
+    return given.shapes_path.empty() ? shapes.load(heap) : shapes.read(given.shapes_path);
+}
+
+int check_pointers(const heap_files &files, const request &given) {
+    const ty_open_options open = files.options();
+    ty_heap *heap = nullptr;
+    if (ty_status status = ty_open(files.path.c_str(), &open, &heap, nullptr))
+        return refuse(files, given, status);
+    described_shapes shapes;
+    ty_status status = find_shapes(given, heap, shapes);
+    census_words words{given};
+    ty_census census{};
+    census.struct_size = sizeof census;
+    if (status == TY_OK)
+        status = ty_take_census(heap, shapes.get(), on_finding, &words, &census);
+    int code = exit_problems;
+    if (status != TY_OK && (status != TY_E_MISMATCH || census.open_findings == 0))
+        code = refuse(files, given, status);
+    else
+        print_census(given, words, census);
+    const ty_status closed = ty_close(heap);
+    return status != TY_OK ? code : closed != TY_OK ? complain(closed) : int(exit_fine);
+}
+
+int check_packed(const request &given) {
+    FILE *file = std::fopen(given.paths[0].c_str(), "rb");
+    if (file == nullptr) {
+        ty_error_set(TY_E_NOT_FOUND, errno, "open a packed heap", given.paths[0].c_str(), UINT64_MAX,
+                     "give the path of a packed heap, or --pointers with that of a heap");
+        return refuse({given.paths[0], "", ""}, given, TY_E_NOT_FOUND);
+    }
+    progress shown("checking");
+    ty_pack_info info{};
+    info.struct_size = sizeof info;
+    auto read = [](void *bytes, size_t size, size_t *got, void *context) {
+        auto *from = static_cast<FILE *>(context);
+        *got = std::fread(bytes, 1, size, from);
+        return *got != 0 || !std::ferror(from) ? TY_OK
+                                               : ty_error_set(TY_E_IO, errno, "read a packed heap", nullptr, UINT64_MAX,
+                                                              "see to the file or the device");
+    };
+    const ty_status status = ty_verify_pack(read, file, on_progress, &shown, &info);
+    shown.clear();
+    std::fclose(file);
+    if (status != TY_OK)
+        return refuse({given.paths[0], "", ""}, given, status);
+    if (given.json)
+        json::print({{"path", given.paths[0]},
+                     {"sound", true},
+                     {"kind", kind_name(info.kind)},
+                     {"base", text::hex(info.base)},
+                     {"limit_bytes", json::wide(info.limit_bytes)},
+                     {"live_blocks", json::wide(info.live_blocks)},
+                     {"live_bytes", json::wide(info.live_bytes)},
+                     {"roots", json::wide(info.roots)},
+                     {"packed_unix_s", json::wide(info.packed_unix_s)}});
+    else
+        std::printf("%s: a sound packed heap (%s, at %s): %s of %s\n", text::printable(given.paths[0]).c_str(),
+                    kind_name(info.kind), text::hex(info.base).c_str(),
+                    text::counted(info.live_blocks, "block").c_str(), text::size(info.live_bytes).c_str());
+    return exit_fine;
+}
+
+} // namespace
+
+int compact(const request &given) {
+    const heap_files files{given.paths[0], given.journal_path, given.log_path};
+    ty_compact_report report{};
+    report.struct_size = sizeof report;
+    if (ty_status status = compact_file(files, given, &report))
+        return refuse(files, given, status);
+    print_result(given, report);
+    return exit_fine;
+}
+
+int check(const request &given) {
+    return given.pointers ? check_pointers({given.paths[0], given.journal_path, given.log_path}, given)
+                          : check_packed(given);
+}
+
+} // namespace cli
