@@ -3,6 +3,7 @@
 
 #include <string>
 #include <taiyen/shapes.h>
+#include <taiyen/storage.h>
 
 namespace cli {
 
