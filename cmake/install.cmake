@@ -1,5 +1,5 @@
-# What `cmake --install` installs: the public headers, both libraries, the drop-in malloc, the taiyen program, manual
-# pages, licences, a CMake package and pkg-config files. tests/install uses them from outside.
+# What `cmake --install` installs: the public headers, the core, the drop-in malloc and the pack library (static and shared),
+# the taiyen program, manual pages, licences, a CMake package and pkg-config files. tests/install uses them from outside.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS taiyen taiyen_shared EXPORT taiyen_targets)
@@ -8,7 +8,15 @@ if(TARGET taiyen_malloc)
   install(TARGETS taiyen_malloc taiyen_malloc_static EXPORT taiyen_targets)
   list(APPEND static_libraries taiyen_malloc_static)
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET taiyen_pack) # exported apart: a package has them that the core does without, and only the static one needs more
+  install(TARGETS taiyen_pack_shared EXPORT taiyen_pack_targets)
+  install(TARGETS taiyen_pack EXPORT taiyen_pack_static_targets)
+  list(APPEND static_libraries taiyen_pack)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+          FILES_MATCHING PATTERN "pack.h*" PATTERN "shapes.h*")
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        PATTERN "pack.h*" EXCLUDE PATTERN "shapes.h*" EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/docs/man/libtaiyen.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
@@ -22,6 +30,11 @@ endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/taiyen)
 install(EXPORT taiyen_targets NAMESPACE taiyen:: FILE taiyen-targets.cmake DESTINATION ${package_dir})
+if(TARGET taiyen_pack)
+  install(EXPORT taiyen_pack_targets NAMESPACE taiyen:: FILE taiyen-pack-targets.cmake DESTINATION ${package_dir})
+  install(EXPORT taiyen_pack_static_targets NAMESPACE taiyen:: FILE taiyen-pack-static-targets.cmake
+          DESTINATION ${package_dir})
+endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/taiyen-config.cmake.in ${PROJECT_BINARY_DIR}/taiyen-config.cmake
                               INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/taiyen-config-version.cmake COMPATIBILITY SameMinorVersion)
@@ -41,8 +54,15 @@ foreach(folder LIBDIR INCLUDEDIR)
   set(TAIYEN_PC_${folder} "${CMAKE_INSTALL_${folder}}")
   cmake_path(ABSOLUTE_PATH TAIYEN_PC_${folder} BASE_DIRECTORY "\${prefix}")
 endforeach()
-foreach(package taiyen taiyen-malloc)
-  if(package STREQUAL taiyen OR TARGET taiyen_malloc)
+set(TAIYEN_PC_CXX_RUNTIME "") # what a C program links the static pack library with
+if(TARGET taiyen_pack)
+  get_directory_property(runtime DIRECTORY ${PROJECT_SOURCE_DIR}/src/pack DEFINITION TAIYEN_CXX_RUNTIME)
+  list(TRANSFORM runtime PREPEND "-l" OUTPUT_VARIABLE TAIYEN_PC_CXX_RUNTIME)
+  list(JOIN TAIYEN_PC_CXX_RUNTIME " " TAIYEN_PC_CXX_RUNTIME)
+endif()
+foreach(package taiyen taiyen-malloc taiyen-pack)
+  string(MAKE_C_IDENTIFIER ${package} target)
+  if(TARGET ${target})
     configure_file(${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   endif()

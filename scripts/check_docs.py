@@ -6,9 +6,9 @@ checks that the design pages name what there is.
     scripts/check_docs.py --self-test
 
 A block fenced as ```c (C11) or ```cpp (C++17) is one of two things:
-  - with an #include line it is a whole file; with a main it is also linked with the library, where one is given, and
-    run. The programs of one document share a folder and run in order. The next block behind a program, if it is
-    fenced as ```text, is what the program must print.
+  - with an #include line it is a whole file; with a main it is also linked with the library, where one is given (if it
+    includes the pack library's headers, with that one beside it, too), and run. The programs of one document share a
+    folder and run in order. The next block behind a program, if it is fenced as ```text, is what the program must print.
   - else it is a fragment: statements of a function that returns int. What the fragment takes for granted stands in an
     HTML comment right before the block, which readers don't see:
         <!-- given: struct city { double lat, lon; }; -->
@@ -47,6 +47,7 @@ COMPILERS = {"c": ["gcc", "-x", "c", "-std=c11"], "cpp": ["g++", "-x", "c++", "-
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused"]
 FENCE = re.compile(r"^```(\w*)\s*$")
 GIVEN = re.compile(r"<!--\s*given:(.*?)-->\s*$", re.DOTALL)
+PACK_HEADER = re.compile(r"^\s*#\s*include\s*<taiyen/(?:pack|shapes)\.h", re.MULTILINE)
 PROGRAM_SECONDS = 60
 
 DESIGN = os.path.join("docs", "design")
@@ -97,6 +98,9 @@ class Block:
     def is_program(self):
         return self.is_file() and re.search(r"\bint main\(", self.text) is not None
 
+    def packs(self):
+        return PACK_HEADER.search(self.text) is not None
+
     def source(self):
         if self.is_file():
             return f'#line {self.line} "{self.path}"\n{self.text}'
@@ -141,7 +145,9 @@ def compile_block(block, folder, library):
     program = None
     if library and block.is_program():
         program = os.path.join(folder, "program")
-        command += ["-o", program, "-x", "none", library, "-pthread"]
+        pack = [os.path.join(os.path.dirname(library), "libtaiyen-pack.a")] if block.packs() else []
+        command += ["-o", program, "-x", "none", *pack, library, "-pthread"]
+        command += ["-llz4", "-lzstd", "-lstdc++"] if pack else []
     else:
         command += ["-fsyntax-only"]
     result = subprocess.run(command, input=block.source(), text=True, capture_output=True, check=False)

@@ -4,9 +4,10 @@ import os
 
 from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
-from conan.tools.build import check_min_cppstd
+from conan.tools.build import check_min_cppstd, stdcpp_library
 from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, rm, rmdir
+from conan.tools.gnu import PkgConfigDeps
 
 
 class TaiyenRecipe(ConanFile):
@@ -17,8 +18,8 @@ class TaiyenRecipe(ConanFile):
     topics = ("persistence", "allocator", "transactions", "memory")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"shared": [True, False]}
-    default_options = {"shared": False}
+    options = {"shared": [True, False], "with_pack": [True, False]}
+    default_options = {"shared": False, "with_pack": False}
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "..", "..")
@@ -30,6 +31,13 @@ class TaiyenRecipe(ConanFile):
 
     def requirements(self):
         self.requires("xxhash/[>=0.8 <1]", headers=True, libs=False, visible=False)
+        if self.options.with_pack:
+            self.requires("lz4/[>=1.9 <2]")
+            self.requires("zstd/[>=1.5 <2]")
+
+    def build_requirements(self):
+        if self.options.with_pack and not self.conf.get("tools.gnu:pkg_config", check_type=str):
+            self.tool_requires("pkgconf/[>=1.9 <3]")
 
     def validate(self):
         if self.settings.os != "Linux" or self.settings.arch != "x86_64":
@@ -41,7 +49,9 @@ class TaiyenRecipe(ConanFile):
         toolchain = CMakeToolchain(self)
         for part in ("CLI", "BENCH", "EXAMPLES", "TESTS"):
             toolchain.cache_variables[f"TAIYEN_BUILD_{part}"] = False
+        toolchain.cache_variables["TAIYEN_BUILD_PACK"] = bool(self.options.with_pack)
         toolchain.generate()
+        PkgConfigDeps(self).generate()
 
     def build(self):
         cmake = CMake(self)
@@ -71,3 +81,11 @@ class TaiyenRecipe(ConanFile):
         malloc.requires = [] if self.options.shared else ["taiyen"]
         malloc.set_property("cmake_target_name", "taiyen::malloc")
         malloc.set_property("pkg_config_name", "taiyen-malloc")
+        if self.options.with_pack:
+            pack = self.cpp_info.components["pack"]
+            pack.libs = ["taiyen-pack"]
+            pack.requires = ["taiyen", "lz4::lz4", "zstd::zstd"]
+            if not self.options.shared and stdcpp_library(self):
+                pack.system_libs = [stdcpp_library(self)]
+            pack.set_property("cmake_target_name", "taiyen::pack")
+            pack.set_property("pkg_config_name", "taiyen-pack")

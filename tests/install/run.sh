@@ -28,6 +28,17 @@ for version in 0.0 0.2 1.0; do # before 1.0, another minor version is another li
     grep -q "not compatible\|not considered\|not accepted" "$folder/log" || { cat "$folder/log"; fail "no version was looked at"; }
 done
 
+# Without the compressors' development files the shared pack library is found, the static one with a text that says why.
+for component in pack pack_shared; do
+    mkdir "$folder/$component"
+    printf 'cmake_minimum_required(VERSION 3.25)\nproject(p C)\nfind_package(taiyen REQUIRED COMPONENTS %s)\n' $component \
+        >"$folder/$component/CMakeLists.txt"
+    PKG_CONFIG_LIBDIR=/nowhere cmake -S "$folder/$component" -B "$folder/$component/build" \
+        -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/$component/log" 2>&1 && found=$component || true
+done
+[ "$found" = pack_shared ] || { cat "$folder"/pack*/log; fail "component found: $found"; }
+grep -q "taiyen::pack needs pkg-config, liblz4" "$folder/pack/log" || { cat "$folder/pack/log"; fail "nobody says what is missing"; }
+
 # The public headers and nothing else of ours; licences, manual pages; nothing for debuggers.
 diff <(cd "$source/include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
 for file in LICENSE NOTICE CHANGELOG.md; do

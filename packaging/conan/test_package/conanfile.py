@@ -24,5 +24,6 @@ class TaiyenTest(ConanFile):
 
     def test(self):
         if can_run(self):
-            for program in ("in_c", "in_cpp", "with_malloc"):
+            packs = ("with_pack",) if self.dependencies["taiyen"].options.with_pack else ()
+            for program in ("in_c", "in_cpp", "with_malloc", *packs):
                 self.run(os.path.join(self.cpp.build.bindir, program), env="conanrun")
