@@ -51,7 +51,8 @@ typedef enum ty_field_kind {
     TY_FIELD_REFERENCE = 2, /* leads into a live block that is reached by another way, to any place in it; or is NULL */
     TY_FIELD_PLACE = 3,     /* an address in, or just behind, what the pointer at `base_offset` of the same object leads
                                to (an end, a cursor): it keeps its distance from that; or is NULL */
-    TY_FIELD_NESTED = 4     /* no address but an object of `shape` */
+    TY_FIELD_NESTED = 4,    /* no address but an object of `shape` */
+    TY_FIELD_HEAP = 5       /* the heap's base (ty_heap_base), as taiyen::allocator has it; or is NULL */
 } ty_field_kind;
 
 typedef struct ty_field {
@@ -83,8 +84,9 @@ struct ty_shape {
     void *context;
 };
 
-/* ---- In a hook. word is the place of the address, in the object. The address there is the new one afterwards, if
- * there was a move. */
+/* ---- In a hook. word is the place of the address, in the object's block. The address there is the new one afterwards,
+ * if there was a move. A shape that is handed over is taken for the set's of that name and size, if there is one; else
+ * a shape that cannot be ends the census or fix with TY_E_ARGUMENT. */
 TY_API void ty_trace_pointer(ty_tracer *tracer, void *word, const ty_shape *shape, size_t count, uint64_t tag_mask);
 TY_API void ty_trace_reference(ty_tracer *tracer, void *word, uint64_t tag_mask);
 /* Objects of another shape inside of this one. */
@@ -92,6 +94,8 @@ TY_API void ty_trace_nested(ty_tracer *tracer, void *objects, const ty_shape *sh
 /* For an address that does not stand in a word as it is: reaches what it leads to, and returns the new address (the
  * same, if nothing moves), which the hook writes back in its own way. */
 TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_shape *shape, size_t count);
+
+/* clang-format off: it takes #field for a directive */
 
 /* ---- Descriptions in C. TY_SHAPE(struct_name, fields...) defines `const ty_shape struct_name_shape`; shapes that lead
  * to each other are declared first: TY_SHAPE_DECLARE(struct_name). One line a pointer:
@@ -139,6 +143,9 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_s
 #field, TY_FIELD_PLACE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0,                   \
             offsetof(struct type, base_field)                                                                          \
     }
+/* The base of the heap that the object is in. */
+#define TY_HEAP_BASE(type, field)                                                                                      \
+    { #field, TY_FIELD_HEAP, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
 /* An address with bits of the program's own in it. */
 #define TY_POINTER_TAGGED(type, field, mask, shape)                                                                    \
     { #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, mask, 0 }
@@ -174,6 +181,8 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_s
     static const ty_field name##_fields_[] = {                                                                         \
         {"address", TY_FIELD_POINTER, 0, to, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0}};                                     \
     const ty_shape name##_shape = {#name, sizeof(void *), name##_fields_, 1, NULL, NULL, NULL};
+
+/* clang-format on */
 
 /* ---- Sets of shapes. */
 
@@ -219,7 +228,8 @@ TY_API TY_CHECKED ty_status ty_shapes_load(ty_shapes *shapes, ty_heap *heap);
 
 typedef enum ty_census_finding_kind {
     TY_CENSUS_DEAD = 1,   /* a field's addresses that lead to no live block, or not as the shape says */
-    TY_CENSUS_HIDDEN = 2, /* words that no field names and that are addresses of live blocks */
+    TY_CENSUS_HIDDEN = 2, /* words that no field names and that are addresses of live blocks, or just behind one; or
+                             the heap's base */
     TY_CENSUS_LEAK = 3,   /* live blocks that nothing leads to */
     TY_CENSUS_CODE = 4,   /* words that no field names and that lead into a program or a library */
     TY_CENSUS_ROOT = 5    /* a root without a shape, or a shape's root that the heap does not have */

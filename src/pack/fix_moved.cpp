@@ -43,8 +43,9 @@ ty_status fix_by_shapes(ty_heap *heap, const ty_moves &moves, const ty_shapes *s
     auto *context = const_cast<ty_moves *>(&moves);
     ty_fixes fixes{};
     fixes.struct_size = sizeof fixes;
-    ty_status status = force ? ty_fix_pointers(heap, shapes, moved_by, context, &fixes)
-                             : fix_and_check(heap, shapes, moved_by, context, &fixes);
+    ty_status status =
+        force ? ty_fix_pointers(heap, shapes, moved_by, context, &fixes)
+              : fix_and_check(heap, reinterpret_cast<void *>(moves.old().base), shapes, moved_by, context, &fixes);
     if (status != TY_OK)
         return status;
     *fixed = fixes.pointers;

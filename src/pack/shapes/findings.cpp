@@ -43,6 +43,8 @@ const char *dead_text(dead_kind kind) {
         return "has an end that is not a whole number of objects behind it, in its block";
     case dead_kind::bad_place:
         return "is no place in what its base leads to";
+    case dead_kind::other_heap:
+        return "is not the base of this heap";
     case dead_kind::unreached:
         return "refers to a block that no pointer reaches";
     default:

@@ -17,8 +17,8 @@ ty_status check_findings(const walker &walk) {
     return fail(TY_E_MISMATCH, "fix the pointers of a heap: shapes and content differ", found.front().text);
 }
 
-ty_status fix(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, void *context, ty_fixes *fixes,
-              bool check) {
+ty_status fix(ty_heap *heap, const void *old_base, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
+              ty_fixes *fixes, bool check) {
     if (!moved)
         return fail(TY_E_ARGUMENT, operation, "give the callback that knows where addresses moved");
     ty_fixes known{};
@@ -28,7 +28,7 @@ ty_status fix(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, 
         uint64_t begin = now_ns();
         if (ty_status status = check_walk(heap, shapes, operation))
             return status;
-        walker walk(heap, shapes->set, moved, context);
+        walker walk(heap, shapes->set, moved, context, old_base);
         if (ty_status status = walk.run())
             return status;
         if (ty_status status = check ? check_findings(walk) : TY_OK)
@@ -45,14 +45,14 @@ ty_status fix(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, 
 
 } // namespace
 
-ty_status fix_and_check(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
-                        ty_fixes *fixes) {
-    return fix(heap, shapes, moved, context, fixes, true);
+ty_status fix_and_check(ty_heap *heap, const void *old_base, const ty_shapes *shapes, ty_moved_callback *moved,
+                        void *context, ty_fixes *fixes) {
+    return fix(heap, old_base, shapes, moved, context, fixes, true);
 }
 
 } // namespace taiyen::pack
 
 ty_status ty_fix_pointers(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
                           ty_fixes *fixes) {
-    return taiyen::pack::fix(heap, shapes, moved, context, fixes, false);
+    return taiyen::pack::fix(heap, nullptr, shapes, moved, context, fixes, false);
 }

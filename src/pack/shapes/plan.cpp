@@ -51,20 +51,23 @@ size_t integer_at(const char *object, const ty_count &count) {
 
 plans::plans(const shape_set &set) {
     contents_.emplace_back(); // 0: not reached
-    for (const ty_shape *shape : set.shapes()) {
-        plan &one = all.emplace_back();
-        one.shape = shape;
-        one.id = static_cast<uint32_t>(contents_.size());
-        one.size = shape->size_bytes;
-        one.plain = set.is_plain(shape);
-        one.hooked = shape->trace || shape->moved;
-        one.by_hook.name = std::string(shape->name) + ".(hook)";
-        contents_.push_back({&one, shape->name});
-        by_shape_.emplace(shape, &one);
-        by_name_.emplace(shape->name, &one);
-    }
+    for (const ty_shape *shape : set.shapes())
+        take(set, shape);
     for (plan &one : all)
         fill(one);
+}
+
+void plans::take(const shape_set &set, const ty_shape *shape) {
+    plan &one = all.emplace_back();
+    one.shape = shape;
+    one.id = static_cast<uint32_t>(contents_.size());
+    one.size = shape->size_bytes;
+    one.plain = set.is_plain(shape);
+    one.hooked = shape->trace || shape->moved;
+    one.by_hook.name = std::string(shape->name) + ".(hook)";
+    contents_.push_back({&one, shape->name});
+    by_shape_.emplace(shape, &one);
+    by_name_.emplace(shape->name, &one);
 }
 
 void plans::fill(plan &one) {
@@ -87,13 +90,23 @@ void plans::fill(plan &one) {
     one.steps = std::move(steps);
 }
 
-plan *plans::find(const ty_shape *shape) const {
+plan *plans::find(const ty_shape *shape) {
     auto found = by_shape_.find(shape);
     if (found != by_shape_.end())
         return found->second;
     auto named = by_name_.find(shape->name ? shape->name : "");
-    bool same = named != by_name_.end() && named->second->size == shape->size_bytes;
-    return same ? named->second : nullptr;
+    if (named != by_name_.end() && named->second->size == shape->size_bytes)
+        return named->second;
+    size_t before = handed_over_.shapes().size();
+    if (handed_over_.add(shape) != TY_OK)
+        return nullptr;
+    size_t first = all.size();
+    for (size_t n = before; n < handed_over_.shapes().size(); ++n)
+        if (!by_shape_.contains(handed_over_.shapes()[n]))
+            take(handed_over_, handed_over_.shapes()[n]);
+    for (size_t n = first; n < all.size(); ++n)
+        fill(all[n]);
+    return by_shape_.at(shape);
 }
 
 uint32_t plans::add_bytes(const std::string &name) {

@@ -9,7 +9,7 @@ namespace taiyen::pack {
 struct plan;
 
 // Why an address is dead.
-enum class dead_kind { nowhere, unaligned, no_room, bad_end, bad_place, unreached, foreign_word, end };
+enum class dead_kind { nowhere, unaligned, no_room, bad_end, bad_place, unreached, foreign_word, other_heap };
 
 struct dead_tally {
     uint64_t count = 0;
@@ -64,8 +64,9 @@ public:
     // Of all shapes of the set.
     explicit plans(const shape_set &set);
 
-    // NULL: the set has neither the shape nor one of its name and size.
-    plan *find(const ty_shape *shape) const;
+    // One that the set does not have, nor another of its name and size, is added: a hook has handed it over. NULL: it
+    // cannot be, and the error's detail says why.
+    plan *find(const ty_shape *shape);
     const content &of(uint32_t id) const { return contents_[id]; }
     uint32_t add_bytes(const std::string &name);
     size_t content_count() const { return contents_.size(); }
@@ -73,8 +74,10 @@ public:
     std::deque<plan> all;
 
 private:
+    void take(const shape_set &set, const ty_shape *shape);
     void fill(plan &one);
 
+    shape_set handed_over_;
     std::unordered_map<const ty_shape *, plan *> by_shape_;
     std::unordered_map<std::string_view, plan *> by_name_;
     std::deque<content> contents_;

@@ -5,9 +5,9 @@
 
 namespace taiyen::pack {
 
-// ty_fix_pointers, and then a census of the heap: TY_E_MISMATCH if it has open findings, with the first one in the
-// detail. The heap is then changed all the same.
-ty_status fix_and_check(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
-                        ty_fixes *fixes);
+// ty_fix_pointers, and then a census of the heap, whose base was old_base: TY_E_MISMATCH if it has open findings, with
+// the first one in the detail. The heap is then changed all the same.
+ty_status fix_and_check(ty_heap *heap, const void *old_base, const ty_shapes *shapes, ty_moved_callback *moved,
+                        void *context, ty_fixes *fixes);
 
 } // namespace taiyen::pack

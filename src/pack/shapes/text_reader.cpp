@@ -151,6 +151,10 @@ bool reader::read_kind(text_line &line, ty_field &field) {
         field.kind = TY_FIELD_REFERENCE;
         return true;
     }
+    if (line.take("heap")) {
+        field.kind = TY_FIELD_HEAP;
+        return true;
+    }
     if (line.take("place")) {
         uint64_t base = 0;
         field.kind = TY_FIELD_PLACE;
@@ -160,7 +164,7 @@ bool reader::read_kind(text_line &line, ty_field &field) {
         return true;
     }
     if (!line.take("nested"))
-        return refuse("a field is a pointer, a reference, a place, or nested");
+        return refuse("a field is a pointer, a reference, a place, a heap, or nested");
     field.kind = TY_FIELD_NESTED;
     return line.take_name(to_) && !to_.empty() ? true : refuse("what is nested has a shape's name in quotes");
 }
@@ -172,7 +176,8 @@ bool reader::read_options(text_line &line, ty_field &field) {
         return false;
     if (field.kind == TY_FIELD_POINTER && line.take("there") && !read_count(line, field.there))
         return false;
-    if (field.kind != TY_FIELD_NESTED && line.take("tag") && !line.take_number(field.tag_mask))
+    bool may_be_tagged = field.kind == TY_FIELD_POINTER || field.kind == TY_FIELD_REFERENCE;
+    if (may_be_tagged && line.take("tag") && !line.take_number(field.tag_mask))
         return refuse("a tag has a mask");
     return true;
 }

@@ -56,6 +56,12 @@ void put_field(std::string &text, const ty_field &field) {
         text += " place " + std::to_string(field.base_offset) + '\n';
         return;
     }
+    if (field.kind == TY_FIELD_HEAP) {
+        text += " heap";
+        put_count(text, " here ", field.here);
+        text += '\n';
+        return;
+    }
     text += field.kind == TY_FIELD_POINTER ? " pointer " : field.kind == TY_FIELD_REFERENCE ? " reference" : " nested ";
     if (field.kind != TY_FIELD_REFERENCE)
         put_to(text, field.shape);

@@ -26,11 +26,8 @@ bool is_word_of(const walker::object &in, const void *word) {
            static_cast<size_t>(in.block.end() - at) >= word_bytes;
 }
 
-ty_status unknown_shape(const ty_shape *shape) {
-    return fail(TY_E_ARGUMENT,
-                std::string("walk over a heap: a hook hands over the shape ") + (shape->name ? shape->name : "?"),
-                "add it to the set: ty_shapes_add");
-}
+// The error's detail is that of the shape.
+constexpr ty_status unknown_shape = TY_E_ARGUMENT;
 
 } // namespace
 
@@ -39,7 +36,7 @@ void walker::hooked_pointer(plan &by, const object &in, void *word, const ty_sha
     step &s = by.by_hook;
     s.to = plan_of(shape);
     if (shape && !s.to) {
-        status_ = unknown_shape(shape);
+        status_ = unknown_shape;
         return;
     }
     if (!is_word_of(in, word))
@@ -71,7 +68,7 @@ void walker::hooked_nested(plan &by, const object &in, void *nested, const ty_sh
     plan *as = plan_of(shape);
     if (!as) {
         if (shape)
-            status_ = unknown_shape(shape);
+            status_ = unknown_shape;
         return;
     }
     char *first = static_cast<char *>(nested);
@@ -92,7 +89,7 @@ void *walker::hooked_address(plan &by, const void *address, const ty_shape *shap
     step &s = by.by_hook;
     s.to = plan_of(shape);
     if (shape && !s.to) {
-        status_ = unknown_shape(shape);
+        status_ = unknown_shape;
         return const_cast<void *>(address);
     }
     if (!address)

@@ -144,6 +144,8 @@ bool leads_to_block(const walker &walk, uint64_t value, bool &start) {
         return true;
     }
     start = false;
+    if (value == reinterpret_cast<uint64_t>(walk.old_base())) // as allocators have it: wrong after a move, too
+        return true;
     return walk.index().find(walk.new_place_of(value - 1), to);
 }
 

@@ -150,6 +150,8 @@ void walker::visit_step(step &s, const object &in, char *tail) {
             visit_pointer(s, in, word);
         else if (s.kind == TY_FIELD_REFERENCE)
             visit_reference(s, word);
+        else if (s.kind == TY_FIELD_HEAP)
+            visit_heap(s, word);
         else
             visit_place(s, in, word);
     }

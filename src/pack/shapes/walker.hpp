@@ -21,9 +21,9 @@ namespace taiyen::pack {
 
 class walker {
 public:
-    // moved NULL: nothing moves.
-    walker(ty_heap *heap, const shape_set &set, ty_moved_callback *moved, void *context)
-        : heap_(heap), set_(set), moved_(moved), moved_context_(context), known_(set) {}
+    // moved NULL: nothing moves. old_base: of the heap that the addresses were made in; NULL: it is this one's.
+    walker(ty_heap *heap, const shape_set &set, ty_moved_callback *moved, void *context, const void *old_base = nullptr)
+        : heap_(heap), set_(set), moved_(moved), moved_context_(context), old_base_(old_base), known_(set) {}
     walker(const walker &) = delete;
     walker &operator=(const walker &) = delete;
 
@@ -46,6 +46,7 @@ public:
         auto *old = reinterpret_cast<const void *>(address);
         return moved_ != nullptr ? moved_(old, moved_context_) : old;
     }
+    const void *old_base() const { return old_base_ != nullptr ? old_base_ : index_.base(); }
     // The library's own blocks, and the text behind TY_SHAPES_ROOT.
     bool is_own(size_t ordinal) const { return types_[ordinal] == own_; }
     bool is_own_text(size_t ordinal) const { return types_[ordinal] == text_; }
@@ -94,6 +95,7 @@ private:
     void visit_nested(step &s, const object &in, char *first, size_t count, char *tail);
     void visit_pointer(step &s, const object &in, char *word);
     void visit_reference(step &s, char *word);
+    void visit_heap(step &s, char *word);
     void visit_place(step &s, const object &in, char *word);
 
     // words.cpp
@@ -115,6 +117,7 @@ private:
     const shape_set &set_;
     ty_moved_callback *moved_;
     void *moved_context_;
+    const void *old_base_;
     plans known_;
     block_index index_;
     std::vector<uint32_t> types_; // by ordinal

@@ -57,13 +57,29 @@ char *walker::place_in(const char *word, uint64_t mask, const found_block &block
     uint64_t old = word_at(word) & ~mask;
     auto *at = reinterpret_cast<char *>(old);
     auto inside = [&](const char *one) { return one >= block.address && one < block.end(); };
-    if (!moved_ || words_.test(word))
-        return inside(at) || at == block.end() ? at : nullptr;
+    if (!moved_ || words_.test(word)) {
+        bool is_old = moved_ && dead_words_.contains(word);
+        return !is_old && (inside(at) || at == block.end()) ? at : nullptr;
+    }
     auto *there = static_cast<char *>(moved_(at, moved_context_));
     if (there && inside(there))
         return there;
     auto *before = static_cast<char *>(moved_(reinterpret_cast<char *>(old - 1), moved_context_));
     return before && inside(before) ? before + 1 : nullptr;
+}
+
+// Nothing says where the heap was before a move, but it is here now.
+void walker::visit_heap(step &s, char *word) {
+    uint64_t value = word_at(word);
+    bool fresh = words_.set(word);
+    if (value == 0)
+        return;
+    s.seen += 1;
+    pointers += fresh;
+    if (moved_)
+        write(word, 0, index_.base());
+    else if (value != reinterpret_cast<uint64_t>(index_.base()))
+        tell_dead(s, dead_kind::other_heap, word, value);
 }
 
 void walker::visit_place(step &s, const object &in, char *word) {

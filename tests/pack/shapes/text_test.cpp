@@ -2,6 +2,7 @@
 // the same set. Method: texts by hand, each wrong in one way; then texts with random bytes changed.
 #include "fixture.hpp"
 
+#include <filesystem>
 #include <random>
 
 using namespace taiyen::test;
@@ -22,6 +23,8 @@ const char *const whole = "taiyen shapes 1\n"
                           "  trace\n"
                           "  moved\n"
                           "shape \"leaf\" 0x18\n"
+                          "shape \"box\" 24\n"
+                          "  field 8 \"heap\" heap here 2\n"
                           "shape \"table\" 8\n"
                           "  field 8 \"slots\" pointer \"node\" here field 0 2 there 3\n"
                           "root \"top\" \"node\" there block\n"
@@ -108,6 +111,7 @@ TEST(shapes_text, wrong_lines_are_refused) {
     expect_refused("shape \"a\" 8\nfield 0 \"f\" pointer - tag\n", 3, "mask");
     expect_refused("shape \"a\" 8\nfield 0 \"f\" reference there 2\n", 3, "more on the line");
     expect_refused("shape \"a\" 8\nfield 0 \"f\" place\n", 3, "base");
+    expect_refused("shape \"a\" 8\nfield 0 \"f\" heap tag 1\n", 3, "more on the line");
     expect_refused("root \"r\" \"b\"\n", 2, "no shape of that name");
     expect_refused("root \"r\" -\nroot \"r\" -\n", 3, "already");
     expect_refused("root \"r\" - there end 8\n", 2, "a root leads");
@@ -218,4 +222,30 @@ TEST(shapes_text, is_kept_in_a_heap) {
     shapes_owner loaded = new_shapes();
     ASSERT_EQ(ty_shapes_load(loaded.get(), heap.get()), TY_OK) << ty_error_text();
     EXPECT_EQ(text_of(loaded.get()), text_of(shapes.get()));
+}
+
+// In a transactional heap it is a part of the transaction, and goes with it.
+TEST(shapes_text, is_kept_by_a_transaction) {
+    char folder[] = "/tmp/taiyen-shapes-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    std::string path = std::string(folder) + "/heap";
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.kind = TY_TRANSACTIONAL;
+    ty_heap *heap = nullptr;
+    ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    shapes_owner shapes = new_shapes();
+    ASSERT_EQ(read(shapes.get(), whole), TY_OK);
+    for (bool commit : {false, true}) {
+        ty_txn *txn = nullptr;
+        ASSERT_EQ(ty_begin(heap, nullptr, &txn), TY_OK) << ty_error_text();
+        ASSERT_EQ(ty_shapes_keep(shapes.get(), heap), TY_OK) << ty_error_text();
+        ASSERT_EQ(commit ? ty_commit(txn) : ty_rollback(txn), TY_OK) << ty_error_text();
+        shapes_owner loaded = new_shapes();
+        ASSERT_EQ(ty_shapes_load(loaded.get(), heap), commit ? TY_OK : TY_E_NOT_FOUND);
+        if (commit) {
+            EXPECT_EQ(text_of(loaded.get()), text_of(shapes.get()));
+        }
+    }
+    ASSERT_EQ(ty_close(heap), TY_OK) << ty_error_text();
+    std::filesystem::remove_all(folder);
 }

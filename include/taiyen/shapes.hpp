@@ -1,0 +1,584 @@
+// Taiyen in C++: shapes of types, deduced or said in one line (shapes.h), header-only, C++20 and later.
+//
+// Purpose: `taiyen::shape_of<T>()` is the shape of a type, for ty_shapes_root and ty_shapes_add.
+//
+// Vocabulary: as in shapes.h. An *aggregate* is a struct without constructors, private members and bases.
+//
+// Guarantees: deduced without any line: aggregates of up to 32 members; in them numbers, enumerations, addresses of one
+// object (of void and numbers: of bytes), C arrays and std::array, nested aggregates; and what is known here by its
+// layout in libstdc++ (GCC 5 to 15): std::vector but of bool, std::basic_string, std::list, std::map, std::set and
+// their multi- kinds, std::unordered_map and std::unordered_set and theirs, with taiyen::allocator; std::unique_ptr
+// with an empty deleter. Addresses of functions count as numbers: the census tells of them as code. A type that holds
+// others is named in one line:
+//
+//     template <> struct taiyen::describe<account> : taiyen::members<&account::owner, &account::next> {};
+//
+// What a member's type cannot say (how many an address leads to, tags, unions) is for a ty_shape by hand: a describe
+// with `static const ty_shape *shape()`. A hash table whose keys are addresses is to be rehashed after a move.
+//
+// Cost: shapes are made at the first call, once for a type; a call is a look at a flag then. Thread-safe.
+#ifndef TAIYEN_SHAPES_HPP
+#define TAIYEN_SHAPES_HPP
+
+#include "queue.hpp"
+#include "shapes.h"
+#include "taiyen.hpp"
+#include "var.hpp"
+
+#if __cplusplus >= 202002L && defined(__cpp_exceptions)
+
+#include <array>
+#include <atomic>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace taiyen {
+inline namespace v0 {
+
+// The shape of T. It lives as long as the program.
+template <class T>
+const ty_shape *shape_of();
+
+// What a type is described by, where nothing can be deduced: specialise it.
+template <class T>
+struct describe;
+
+namespace detail {
+
+template <class T>
+concept described = requires {
+    sizeof(describe<T>);
+};
+template <class T>
+concept described_by_hand = described<T> && requires {
+    describe<T>::shape();
+};
+
+// Room for a T of which only addresses of members are taken.
+template <class T>
+union shape_sample {
+    constexpr shape_sample() noexcept : nothing() {}
+    ~shape_sample() {}
+    char nothing;
+    T object;
+};
+
+struct any_value {
+    template <class T>
+    operator T() const noexcept;
+};
+template <std::size_t>
+using any_value_at = any_value;
+
+template <class T, std::size_t... n>
+constexpr bool takes(std::index_sequence<n...>) {
+    return requires {
+        T{any_value_at<n>()...};
+    };
+}
+// With nested values in braces of their own behind the first.
+template <class T, std::size_t... first, std::size_t... nested, std::size_t... rest>
+constexpr bool takes_nested(std::index_sequence<first...>, std::index_sequence<nested...>,
+                            std::index_sequence<rest...>) {
+    return requires {
+        T{any_value_at<first>()..., {any_value_at<nested>()...}, any_value_at<rest>()...};
+    };
+}
+// Values that braces of a T may have; those of an array count each.
+template <class T, std::size_t n = 0>
+constexpr std::size_t value_count() {
+    if constexpr (n < 256 && takes<T>(std::make_index_sequence<n + 1>()))
+        return value_count<T, n + 1>();
+    else
+        return n;
+}
+// How many values the member takes that begins with value at: more than one is an array.
+template <class T, std::size_t all, std::size_t at, std::size_t size>
+constexpr std::size_t array_length() {
+    if constexpr (size <= 1) {
+        return 1;
+    } else {
+        constexpr bool fits = takes_nested<T>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
+                                              std::make_index_sequence<all - at - size>());
+        constexpr bool is_one = takes_nested<T>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
+                                                std::make_index_sequence<all - at - size + 1>());
+        if constexpr (fits && !is_one)
+            return size;
+        else
+            return array_length<T, all, at, size - 1>();
+    }
+}
+template <class T, std::size_t all, std::size_t at = 0>
+constexpr std::size_t member_count() {
+    if constexpr (at >= all)
+        return 0;
+    else
+        return 1 + member_count<T, all, at + array_length<T, all, at, all - at>()>();
+}
+
+// Calls visit with all members of an aggregate.
+template <class T, class Visit>
+void with_members(T &object, const Visit &visit) {
+    constexpr std::size_t count = member_count<T, value_count<T>()>();
+    static_assert(count <= 32, "more than 32 members: describe the type by taiyen::members");
+    if constexpr (count == 0) {
+        return;
+    }
+    if constexpr (count == 1) {
+        auto &[m0] = object;
+        visit(m0);
+    } else if constexpr (count == 2) {
+        auto &[m0, m1] = object;
+        visit(m0, m1);
+    } else if constexpr (count == 3) {
+        auto &[m0, m1, m2] = object;
+        visit(m0, m1, m2);
+    } else if constexpr (count == 4) {
+        auto &[m0, m1, m2, m3] = object;
+        visit(m0, m1, m2, m3);
+    } else if constexpr (count == 5) {
+        auto &[m0, m1, m2, m3, m4] = object;
+        visit(m0, m1, m2, m3, m4);
+    } else if constexpr (count == 6) {
+        auto &[m0, m1, m2, m3, m4, m5] = object;
+        visit(m0, m1, m2, m3, m4, m5);
+    } else if constexpr (count == 7) {
+        auto &[m0, m1, m2, m3, m4, m5, m6] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6);
+    } else if constexpr (count == 8) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7);
+    } else if constexpr (count == 9) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8);
+    } else if constexpr (count == 10) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9);
+    } else if constexpr (count == 11) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10);
+    } else if constexpr (count == 12) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11);
+    } else if constexpr (count == 13) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12);
+    } else if constexpr (count == 14) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13);
+    } else if constexpr (count == 15) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14);
+    } else if constexpr (count == 16) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15);
+    } else if constexpr (count == 17) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16);
+    } else if constexpr (count == 18) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17);
+    } else if constexpr (count == 19) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18);
+    } else if constexpr (count == 20) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19);
+    } else if constexpr (count == 21) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20);
+    } else if constexpr (count == 22) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21] =
+            object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21);
+    } else if constexpr (count == 23) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21,
+               m22] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22);
+    } else if constexpr (count == 24) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+               m23] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+              m23);
+    } else if constexpr (count == 25) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+               m23, m24] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+              m23, m24);
+    } else if constexpr (count == 26) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+               m23, m24, m25] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+              m23, m24, m25);
+    } else if constexpr (count == 27) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+               m23, m24, m25, m26] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+              m23, m24, m25, m26);
+    } else if constexpr (count == 28) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+               m23, m24, m25, m26, m27] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+              m23, m24, m25, m26, m27);
+    } else if constexpr (count == 29) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+               m23, m24, m25, m26, m27, m28] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+              m23, m24, m25, m26, m27, m28);
+    } else if constexpr (count == 30) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+               m23, m24, m25, m26, m27, m28, m29] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+              m23, m24, m25, m26, m27, m28, m29);
+    } else if constexpr (count == 31) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+               m23, m24, m25, m26, m27, m28, m29, m30] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+              m23, m24, m25, m26, m27, m28, m29, m30);
+    } else if constexpr (count == 32) {
+        auto &[m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+               m23, m24, m25, m26, m27, m28, m29, m30, m31] = object;
+        visit(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22,
+              m23, m24, m25, m26, m27, m28, m29, m30, m31);
+    }
+}
+
+// Fields as they are collected.
+class shape_fields {
+public:
+    template <class T>
+    void add(const void *object, const T &member) {
+        add_at<T>(static_cast<std::size_t>(reinterpret_cast<const char *>(std::addressof(member)) -
+                                           static_cast<const char *>(object)));
+    }
+    // A T, or an array of them.
+    template <class T>
+    void add_at(std::size_t offset, std::size_t count = 1);
+    void put(ty_field_kind kind, std::size_t offset, const ty_shape *shape, std::size_t count = 1) {
+        ty_field field{};
+        field.kind = kind;
+        field.offset = offset;
+        field.shape = shape;
+        field.here = {TY_COUNT_FIXED, count, 0, 0};
+        fields.push_back(field);
+    }
+    ty_field &last() { return fields.back(); }
+
+    std::vector<ty_field> fields;
+};
+
+inline std::recursive_mutex &shapes_lock() {
+    static std::recursive_mutex lock;
+    return lock;
+}
+
+// One for each type. Shapes that lead to one another need each other's addresses before they are complete.
+template <class T>
+struct shape_store {
+    static inline ty_shape shape{};
+    static inline shape_fields collected;
+    static inline std::vector<std::string> names;
+    static inline std::string name;
+    static inline bool begun = false;
+    static inline std::atomic<bool> complete{false};
+};
+
+template <class T>
+constexpr std::string_view type_name() {
+    std::string_view text = __PRETTY_FUNCTION__; // ... [with T = NAME; ...], or [T = NAME]
+    std::size_t begin = text.find("T = ") + 4;
+    std::size_t end = text.find_first_of(";", begin);
+    return text.substr(begin, (end == std::string_view::npos ? text.size() - 1 : end) - begin);
+}
+
+// What a type is known by, if not by its members. Each has fill(ty_shape &, shape_fields &).
+template <class T>
+struct layout_of;
+template <class T>
+concept laid_out = requires {
+    sizeof(layout_of<T>);
+};
+
+template <class T>
+void fill_shape(ty_shape &shape, shape_fields &fields) {
+    if constexpr (laid_out<T>) {
+        layout_of<T>::fill(shape, fields);
+    } else if constexpr (described<T>) {
+        describe<T>::template fill<T>(fields);
+    } else if constexpr (std::is_class_v<T> && !std::is_empty_v<T>) {
+        static_assert(std::is_aggregate_v<T>, "describe this type: taiyen::describe");
+        static shape_sample<T> sample;
+        with_members(sample.object, [&](auto &...members) { (fields.add(&sample.object, members), ...); });
+    } else if constexpr (std::is_pointer_v<T>) {
+        fields.add_at<T>(0);
+    } else {
+        static_assert(!std::is_union_v<T>, "a union needs a trace hook: taiyen::describe<T>::shape()");
+    }
+}
+
+// Under the lock.
+template <class T>
+const ty_shape *begin_shape() {
+    using store = shape_store<T>;
+    if (store::begun)
+        return &store::shape;
+    store::begun = true;
+    store::name = std::string(type_name<T>());
+    store::shape.name = store::name.c_str();
+    store::shape.size_bytes = sizeof(T);
+    fill_shape<T>(store::shape, store::collected);
+    for (const ty_field &field : store::collected.fields)
+        store::names.push_back("+" + std::to_string(field.offset));
+    for (std::size_t n = 0; n < store::names.size(); ++n)
+        store::collected.fields[n].name = store::names[n].c_str();
+    store::shape.fields = store::collected.fields.data();
+    store::shape.field_count = store::collected.fields.size();
+    return &store::shape;
+}
+
+template <class T>
+const ty_shape *inner_shape() {
+    if constexpr (described_by_hand<T>)
+        return describe<T>::shape();
+    else
+        return begin_shape<T>();
+}
+
+template <class T>
+void shape_fields::add_at(std::size_t offset, std::size_t count) {
+    if constexpr (std::is_array_v<T>) {
+        add_at<std::remove_extent_t<T>>(offset, count * std::extent_v<T>);
+    } else if constexpr (std::is_pointer_v<T>) {
+        using target = std::remove_cv_t<std::remove_pointer_t<T>>;
+        if constexpr (std::is_function_v<target>)
+            return;
+        else if constexpr (std::is_void_v<target> || std::is_arithmetic_v<target> || std::is_enum_v<target>)
+            put(TY_FIELD_POINTER, offset, nullptr, count);
+        else
+            put(TY_FIELD_POINTER, offset, inner_shape<target>(), count);
+    } else if constexpr (std::is_class_v<T> || std::is_union_v<T>) {
+        if constexpr (!std::is_empty_v<T>)
+            put(TY_FIELD_NESTED, offset, inner_shape<std::remove_cv_t<T>>(), count);
+    }
+}
+
+template <auto member>
+struct member_of;
+template <class Class, class Type, Type Class::*member>
+struct member_of<member> {
+    template <class T>
+    static void add(const shape_sample<T> &sample, shape_fields &fields) {
+        fields.add(&sample.object, sample.object.*member);
+    }
+};
+
+} // namespace detail
+
+// For describe: the members of a type that hold addresses.
+template <auto... listed>
+struct members {
+    // Adds them.
+    template <class T>
+    static void fill(detail::shape_fields &fields) {
+        static detail::shape_sample<T> sample;
+        (detail::member_of<listed>::add(sample, fields), ...);
+    }
+};
+
+namespace detail {
+
+// An allocator knows its heap by the base.
+template <class T>
+struct layout_of<allocator<T>> {
+    static_assert(sizeof(allocator<T>) == sizeof(void *));
+    static void fill(ty_shape &, shape_fields &fields) { fields.put(TY_FIELD_HEAP, 0, nullptr); }
+};
+
+// The value alone.
+template <class T>
+struct layout_of<var<T>> {
+    static_assert(sizeof(var<T>) == sizeof(T));
+    static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T>(0); }
+};
+
+// The first item, which leads to the next, and on another cache line the last.
+template <class T>
+struct queue_item {
+    T value;
+    queue_item *next;
+};
+template <class T>
+struct layout_of<queue<T>> {
+    static_assert(sizeof(queue<T>) == 128);
+    static void fill(ty_shape &, shape_fields &fields) {
+        fields.add_at<queue_item<T> *>(0);
+        fields.put(TY_FIELD_REFERENCE, 64, nullptr);
+    }
+};
+
+template <class T, std::size_t n>
+struct layout_of<std::array<T, n>> {
+    static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T>(0, n); }
+};
+
+template <class A, class B>
+struct layout_of<std::pair<A, B>> {
+    static void fill(ty_shape &, shape_fields &fields) {
+        static shape_sample<std::pair<A, B>> sample;
+        fields.add(&sample.object, sample.object.first);
+        fields.add(&sample.object, sample.object.second);
+    }
+};
+
+template <class T, class Deleter>
+requires(std::is_empty_v<Deleter> && !std::is_array_v<T>) struct layout_of<std::unique_ptr<T, Deleter>> {
+    static_assert(sizeof(std::unique_ptr<T, Deleter>) == sizeof(void *));
+    static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T *>(0); }
+};
+
+#if defined(__GLIBCXX__)
+
+template <class T>
+const ty_shape *target_shape() {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+        return nullptr;
+    else
+        return inner_shape<T>();
+}
+
+// Allocator, begin, end, end of the room.
+template <class T>
+requires(!std::is_same_v<T, bool>) struct layout_of<std::vector<T, allocator<T>>> {
+    static_assert(sizeof(std::vector<T, allocator<T>>) == 32);
+    static void fill(ty_shape &, shape_fields &fields) {
+        fields.add_at<allocator<T>>(0);
+        fields.put(TY_FIELD_POINTER, 8, target_shape<T>());
+        fields.last().there = {TY_COUNT_END, 0, 16, 0};
+        for (std::size_t place : {16, 24}) {
+            fields.put(TY_FIELD_PLACE, place, nullptr);
+            fields.last().base_offset = 8;
+        }
+    }
+};
+
+// Allocator, address of the characters (in the string itself if they are few), length, room.
+template <class Char, class Traits>
+struct layout_of<std::basic_string<Char, Traits, allocator<Char>>> {
+    static_assert(sizeof(std::basic_string<Char, Traits, allocator<Char>>) == 40);
+    static void fill(ty_shape &, shape_fields &fields) {
+        fields.add_at<allocator<Char>>(0);
+        fields.put(TY_FIELD_POINTER, 8, nullptr);
+    }
+};
+
+// Links lead to nodes, and to the container itself, where the first and the last node lead. A node is a block, and has
+// its value behind its links; a container never has its links at the start of a block, where its allocator is.
+template <class T, std::size_t words, std::size_t first>
+struct links {
+    std::uint64_t word[words];
+};
+template <class T, std::size_t words, std::size_t first>
+struct layout_of<links<T, words, first>> {
+    static constexpr std::size_t value = (words * 8 + alignof(T) - 1) / alignof(T) * alignof(T);
+    static void fill(ty_shape &shape, shape_fields &fields) {
+        fields.put(TY_FIELD_POINTER, first * 8, &shape, words - first);
+        shape.context = const_cast<ty_shape *>(target_shape<T>());
+        if (shape.context)
+            shape.trace = trace;
+    }
+    static void trace(ty_tracer *tracer, void *object, void *context) {
+        ty_block block;
+        if (ty_block_of(object, &block) == TY_OK && block.address == object)
+            ty_trace_nested(tracer, static_cast<char *>(object) + value, static_cast<const ty_shape *>(context), 1);
+    }
+};
+
+// Allocator, links to the first and the last, number.
+template <class T>
+struct layout_of<std::list<T, allocator<T>>> {
+    static_assert(sizeof(std::list<T, allocator<T>>) == 32);
+    static void fill(ty_shape &, shape_fields &fields) {
+        fields.add_at<allocator<T>>(0);
+        fields.add_at<links<T, 2, 0>>(8);
+    }
+};
+
+// Allocator, comparison, links (colour, parent, left, right), number.
+template <class Tree, class T, class Compare>
+struct tree_layout {
+    static_assert(std::is_empty_v<Compare> && sizeof(Tree) == 56);
+    static void fill(ty_shape &, shape_fields &fields) {
+        fields.add_at<allocator<T>>(0);
+        fields.add_at<links<T, 4, 1>>(16);
+    }
+};
+template <class K, class V, class C>
+struct layout_of<std::map<K, V, C, allocator<std::pair<const K, V>>>>
+    : tree_layout<std::map<K, V, C, allocator<std::pair<const K, V>>>, std::pair<const K, V>, C> {};
+template <class K, class V, class C>
+struct layout_of<std::multimap<K, V, C, allocator<std::pair<const K, V>>>>
+    : tree_layout<std::multimap<K, V, C, allocator<std::pair<const K, V>>>, std::pair<const K, V>, C> {};
+template <class K, class C>
+struct layout_of<std::set<K, C, allocator<K>>> : tree_layout<std::set<K, C, allocator<K>>, K, C> {};
+template <class K, class C>
+struct layout_of<std::multiset<K, C, allocator<K>>> : tree_layout<std::multiset<K, C, allocator<K>>, K, C> {};
+
+// Allocator, address of the slots (the last word here, if there is one), their number, link to the first, number, rules
+// of growth, the one slot.
+template <class Table, class T, class Hash, class Equal>
+struct table_layout {
+    static_assert(std::is_empty_v<Hash> && std::is_empty_v<Equal> && sizeof(Table) == 64);
+    static void fill(ty_shape &, shape_fields &fields) {
+        fields.add_at<allocator<T>>(0);
+        fields.put(TY_FIELD_POINTER, 8, begin_shape<links<T, 1, 0> *>());
+        fields.last().there = {TY_COUNT_FIELD, 1, 16, 8};
+        fields.add_at<links<T, 1, 0>>(24);
+        fields.add_at<links<T, 1, 0> *>(56);
+    }
+};
+template <class K, class V, class H, class E>
+struct layout_of<std::unordered_map<K, V, H, E, allocator<std::pair<const K, V>>>>
+    : table_layout<std::unordered_map<K, V, H, E, allocator<std::pair<const K, V>>>, std::pair<const K, V>, H, E> {};
+template <class K, class V, class H, class E>
+struct layout_of<std::unordered_multimap<K, V, H, E, allocator<std::pair<const K, V>>>>
+    : table_layout<std::unordered_multimap<K, V, H, E, allocator<std::pair<const K, V>>>, std::pair<const K, V>, H, E> {
+};
+template <class K, class H, class E>
+struct layout_of<std::unordered_set<K, H, E, allocator<K>>>
+    : table_layout<std::unordered_set<K, H, E, allocator<K>>, K, H, E> {};
+template <class K, class H, class E>
+struct layout_of<std::unordered_multiset<K, H, E, allocator<K>>>
+    : table_layout<std::unordered_multiset<K, H, E, allocator<K>>, K, H, E> {};
+
+#endif // __GLIBCXX__
+
+} // namespace detail
+
+template <class T>
+const ty_shape *shape_of() {
+    using store = detail::shape_store<T>;
+    if (!store::complete.load(std::memory_order_acquire)) {
+        std::lock_guard<std::recursive_mutex> guard(detail::shapes_lock());
+        const ty_shape *shape = detail::inner_shape<T>();
+        if constexpr (detail::described_by_hand<T>)
+            return shape;
+        store::complete.store(true, std::memory_order_release);
+    }
+    return &store::shape;
+}
+
+} // namespace v0
+} // namespace taiyen
+
+#endif // C++20
+#endif

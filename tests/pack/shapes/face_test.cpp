@@ -1,0 +1,170 @@
+// Goal: shapes that are deduced for C++ types say all there is: the census finds nothing to say of structures of them,
+// and after a move and a fix they are the same. Method: a structure of each kind of member and container that
+// shapes.hpp knows, moved to another heap.
+#include "moves.hpp"
+#include "taiyen/shapes.hpp"
+
+using namespace taiyen::test;
+
+namespace {
+
+template <class T>
+using vector = std::vector<T, taiyen::allocator<T>>;
+using string = std::basic_string<char, std::char_traits<char>, taiyen::allocator<char>>;
+template <class T>
+using list = std::list<T, taiyen::allocator<T>>;
+template <class K, class V>
+using map = std::map<K, V, std::less<K>, taiyen::allocator<std::pair<const K, V>>>;
+template <class K, class V>
+using unordered_map =
+    std::unordered_map<K, V, std::hash<K>, std::equal_to<K>, taiyen::allocator<std::pair<const K, V>>>;
+
+enum class colour : uint16_t { red, blue };
+
+struct point {
+    double x, y;
+    const char *label;
+};
+struct node {
+    node *next;
+    char *text;
+    int numbers[3];
+    colour of;
+    node *children[2];
+    point points[2];
+    std::array<node *, 2> others;
+    void *anything;
+    point *const *table;
+};
+class account {
+public:
+    account *next = nullptr;
+    char *owner = nullptr;
+    long balance() const { return balance_; }
+
+private:
+    long balance_ = 17;
+};
+
+struct everything {
+    explicit everything(taiyen::heap_view heap)
+        : names(taiyen::allocator<string>(heap)), numbers(taiyen::allocator<std::pair<const long, string>>(heap)),
+          words(taiyen::allocator<std::pair<const long, point *>>(heap)), parts(taiyen::allocator<node *>(heap)),
+          title("short", taiyen::allocator<char>(heap)), text(50, 'x', taiyen::allocator<char>(heap)),
+          empty(taiyen::allocator<std::pair<const long, point *>>(heap)) {}
+    vector<string> names;
+    map<long, string> numbers;
+    unordered_map<long, point *> words;
+    list<node *> parts;
+    string title;
+    string text;
+    unordered_map<long, point *> empty;
+};
+
+} // namespace
+
+template <>
+struct taiyen::describe<account> : taiyen::members<&account::next, &account::owner> {};
+template <>
+struct taiyen::describe<everything>
+    : taiyen::members<&everything::names, &everything::numbers, &everything::words, &everything::parts,
+                      &everything::title, &everything::text, &everything::empty> {};
+
+TEST(shapes_face, members_of_aggregates) {
+    const ty_shape *shape = taiyen::shape_of<node>();
+    EXPECT_EQ(shape->size_bytes, sizeof(node));
+    std::vector<size_t> offsets;
+    for (size_t n = 0; n < shape->field_count; ++n)
+        offsets.push_back(shape->fields[n].offset);
+    EXPECT_EQ(offsets, (std::vector<size_t>{offsetof(node, next), offsetof(node, text), offsetof(node, children),
+                                            offsetof(node, points), offsetof(node, others), offsetof(node, anything),
+                                            offsetof(node, table)}));
+    EXPECT_EQ(shape->fields[0].shape, shape);
+    EXPECT_EQ(shape->fields[1].shape, nullptr);
+    EXPECT_EQ(shape->fields[2].here.number, 2u);
+    EXPECT_EQ(shape->fields[3].kind, TY_FIELD_NESTED);
+    EXPECT_EQ(shape->fields[3].shape, taiyen::shape_of<point>());
+    EXPECT_EQ(shape->fields[6].shape->fields[0].shape, taiyen::shape_of<point>());
+    EXPECT_NE(std::string(shape->name).find("node"), std::string::npos);
+    EXPECT_EQ(taiyen::shape_of<node>(), shape);
+    shapes_owner shapes = new_shapes();
+    EXPECT_EQ(ty_shapes_add(shapes.get(), shape), TY_OK) << ty_error_text();
+    EXPECT_EQ(taiyen::shape_of<account>()->field_count, 2u);
+    EXPECT_EQ(taiyen::shape_of<long>()->field_count, 0u);
+}
+
+TEST(shapes_face, containers_move) {
+    heap_owner_ptr heap = new_heap();
+    taiyen::heap_view view(heap.get());
+    auto *all = ::new (ty_alloc(heap.get(), sizeof(everything))) everything(view);
+    for (int n = 0; n < 100; ++n) {
+        all->names.emplace_back(n % 40, 'n', taiyen::allocator<char>(view));
+        all->numbers.emplace(n * 7 % 100, string(n % 30, 'v', taiyen::allocator<char>(view)));
+        auto *one = make<point>(heap.get());
+        one->x = n;
+        one->label = make_text(heap.get(), "label");
+        all->words.emplace(n, one);
+        auto *part = make<node>(heap.get());
+        part->text = make_text(heap.get(), "text");
+        part->points[1].label = part->text;
+        part->others[1] = part;
+        all->parts.push_back(part);
+    }
+    shapes_owner shapes = new_shapes();
+    ASSERT_EQ(ty_root_set(heap.get(), "all", all), TY_OK);
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "all", taiyen::shape_of<everything>(), nullptr), TY_OK) << ty_error_text();
+    census_result before = take_census(heap.get(), shapes.get());
+    ASSERT_EQ(before.status, TY_OK) << before.text();
+    EXPECT_EQ(before.findings.size(), 0u) << before.text();
+
+    heap_owner_ptr other = new_heap();
+    std::mt19937 dice(4);
+    move_map moved = move_to(heap.get(), other.get(), dice);
+    ASSERT_EQ(ty_fix_pointers(other.get(), shapes.get(), move_map::moved, &moved, nullptr), TY_OK) << ty_error_text();
+    heap.reset();
+    census_result after = take_census(other.get(), shapes.get());
+    ASSERT_EQ(after.status, TY_OK) << after.text();
+    all = static_cast<everything *>(ty_root(other.get(), "all"));
+    ASSERT_EQ(all->names.size(), 100u);
+    EXPECT_EQ(all->names[39], std::string(39, 'n').c_str());
+    long next = 0;
+    for (const auto &[key, value] : all->numbers)
+        EXPECT_EQ(key, next++) << value;
+    EXPECT_EQ(all->words.at(55)->x, 55);
+    EXPECT_STREQ(all->words.at(99)->label, "label");
+    for (const node *part : all->parts)
+        EXPECT_EQ(part->others[1], part);
+    all->empty.emplace(1, nullptr);
+    EXPECT_EQ(all->title, "short");
+    EXPECT_EQ(all->text.size(), 50u);
+    // They are alive: they grow, and give back what they have.
+    all->names.resize(500, string(taiyen::allocator<char>(taiyen::heap_view(other.get()))));
+    all->words.clear();
+    all->~everything();
+}
+
+TEST(shapes_face, the_librarys_own) {
+    static_assert(sizeof(taiyen::queue<node *>) == 128);
+    const ty_shape *shape = taiyen::shape_of<taiyen::queue<node *>>();
+    ASSERT_EQ(shape->field_count, 2u);
+    EXPECT_EQ(shape->fields[0].shape->size_bytes, 16u);
+    EXPECT_EQ(shape->fields[0].shape->field_count, 2u);
+    EXPECT_EQ(taiyen::shape_of<taiyen::var<node *>>()->fields[0].shape, taiyen::shape_of<node>());
+    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    options.limit_bytes = size_t{1} << 30;
+    options.concurrent = true;
+    ty_heap *heap = nullptr;
+    ASSERT_EQ(ty_heap_create(&options, &heap), TY_OK) << ty_error_text();
+    using queue = taiyen::queue<node *>;
+    auto *waiting = ::new (ty_alloc_aligned(heap, sizeof(queue), 64)) queue();
+    ASSERT_EQ(ty_root_set(heap, "waiting", waiting), TY_OK);
+    for (int n = 0; n < 20; ++n)
+        waiting->push(make<node>(heap));
+    shapes_owner shapes = new_shapes();
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "waiting", shape, nullptr), TY_OK) << ty_error_text();
+    census_result result = take_census(heap, shapes.get());
+    EXPECT_EQ(result.status, TY_OK) << result.text();
+    EXPECT_EQ(result.findings.size(), 0u) << result.text();
+    EXPECT_EQ(result.figures.reached_blocks, 41u);
+    EXPECT_EQ(ty_heap_destroy(heap), TY_OK);
+}
