@@ -95,8 +95,6 @@ TY_API void ty_trace_nested(ty_tracer *tracer, void *objects, const ty_shape *sh
  * same, if nothing moves), which the hook writes back in its own way. */
 TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_shape *shape, size_t count);
 
-/* clang-format off: it takes #field for a directive */
-
 /* ---- Descriptions in C. TY_SHAPE(struct_name, fields...) defines `const ty_shape struct_name_shape`; shapes that lead
  * to each other are declared first: TY_SHAPE_DECLARE(struct_name). One line a pointer:
  *
@@ -119,70 +117,72 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_s
 /* A type without addresses. */
 #define TY_SHAPE_PLAIN(type) const ty_shape type##_shape = {#type, sizeof(struct type), NULL, 0, NULL, NULL, NULL};
 
+#define TY_NAME_(field) #field
 #define TY_COUNT_ONE_                                                                                                  \
     { TY_COUNT_FIXED, 1, 0, 0 }
 #define TY_SIZE_OF_(type, field) sizeof(((struct type *)0)->field)
 /* To one object. */
 #define TY_POINTER(type, field, shape)                                                                                 \
-    { #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
+    { TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
 /* To so many as the integer `count_field` of the same struct says. */
 #define TY_POINTER_COUNTED(type, field, count_field, shape)                                                            \
     {                                                                                                                  \
-#field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_,                                  \
-            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field) }, 0, 0             \
+        TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_,                         \
+            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, 0, 0              \
     }
 /* To as many as the block has room for. */
 #define TY_POINTER_BLOCK(type, field, shape)                                                                           \
-    { #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, {TY_COUNT_BLOCK, 0, 0, 0 }, 0, 0 }
+    {                                                                                                                  \
+        TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_,                         \
+            {TY_COUNT_BLOCK, 0, 0, 0}, 0, 0                                                                            \
+    }
 /* To bytes without addresses: texts, numbers. */
 #define TY_BYTES(type, field) TY_POINTER(type, field, NULL)
 #define TY_REFERENCE(type, field)                                                                                      \
-    { #field, TY_FIELD_REFERENCE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
+    { TY_NAME_(field), TY_FIELD_REFERENCE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
 #define TY_PLACE(type, field, base_field)                                                                              \
     {                                                                                                                  \
-#field, TY_FIELD_PLACE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0,                   \
+        TY_NAME_(field), TY_FIELD_PLACE, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0,          \
             offsetof(struct type, base_field)                                                                          \
     }
 /* The base of the heap that the object is in. */
 #define TY_HEAP_BASE(type, field)                                                                                      \
-    { #field, TY_FIELD_HEAP, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
+    { TY_NAME_(field), TY_FIELD_HEAP, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
 /* An address with bits of the program's own in it. */
 #define TY_POINTER_TAGGED(type, field, mask, shape)                                                                    \
-    { #field, TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, mask, 0 }
+    { TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, mask, 0 }
 /* An array of addresses in the struct itself: `struct node *children[8]`. */
 #define TY_POINTERS(type, field, shape)                                                                                \
     {                                                                                                                  \
-#field, TY_FIELD_POINTER, offsetof(struct type, field), shape,                                                 \
-            {TY_COUNT_FIXED, TY_SIZE_OF_(type, field) / sizeof(void *), 0, 0 }, TY_COUNT_ONE_, 0, 0                    \
+        TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), shape,                                        \
+            {TY_COUNT_FIXED, TY_SIZE_OF_(type, field) / sizeof(void *), 0, 0}, TY_COUNT_ONE_, 0, 0                     \
     }
 /* The last member, an array without a length, as far as the integer count_field says. */
 #define TY_POINTERS_COUNTED(type, field, count_field, shape)                                                           \
     {                                                                                                                  \
-#field, TY_FIELD_POINTER, offsetof(struct type, field), shape,                                                 \
-            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field) }, TY_COUNT_ONE_,   \
-             0, 0                                                                                                      \
+        TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), shape,                                        \
+            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, TY_COUNT_ONE_, 0, \
+            0                                                                                                          \
     }
 #define TY_NESTED(type, field, shape)                                                                                  \
-    { #field, TY_FIELD_NESTED, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
+    { TY_NAME_(field), TY_FIELD_NESTED, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
 /* An array of structs in the struct itself, of a length, and one as long as count_field says. */
 #define TY_NESTED_ARRAY(type, field, number, shape)                                                                    \
     {                                                                                                                  \
-#field, TY_FIELD_NESTED, offsetof(struct type, field), shape,                                                  \
-            {TY_COUNT_FIXED, number, 0, 0 }, TY_COUNT_ONE_, 0, 0                                                       \
+        TY_NAME_(field), TY_FIELD_NESTED, offsetof(struct type, field), shape, {TY_COUNT_FIXED, number, 0, 0},         \
+            TY_COUNT_ONE_, 0, 0                                                                                        \
     }
 #define TY_NESTED_COUNTED(type, field, count_field, shape)                                                             \
     {                                                                                                                  \
-#field, TY_FIELD_NESTED, offsetof(struct type, field), shape,                                                  \
-            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field) }, TY_COUNT_ONE_,   \
-             0, 0                                                                                                      \
+        TY_NAME_(field), TY_FIELD_NESTED, offsetof(struct type, field), shape,                                         \
+            {TY_COUNT_FIELD, 1, offsetof(struct type, count_field), TY_SIZE_OF_(type, count_field)}, TY_COUNT_ONE_, 0, \
+            0                                                                                                          \
     }
 /* A shape of addresses alone, for blocks that are arrays of pointers: its one word leads to `shape`. */
 #define TY_SHAPE_POINTER_TO(name, to)                                                                                  \
     static const ty_field name##_fields_[] = {                                                                         \
         {"address", TY_FIELD_POINTER, 0, to, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0}};                                     \
     const ty_shape name##_shape = {#name, sizeof(void *), name##_fields_, 1, NULL, NULL, NULL};
-
-/* clang-format on */
 
 /* ---- Sets of shapes. */
 
