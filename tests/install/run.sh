@@ -29,6 +29,7 @@ for version in 0.0 0.2 1.0; do # before 1.0, another minor version is another li
 done
 
 # Without the compressors' development files the shared pack library is found, the static one with a text that says why.
+found=none
 for component in pack pack_shared; do
     mkdir "$folder/$component"
     printf 'cmake_minimum_required(VERSION 3.25)\nproject(p C)\nfind_package(taiyen REQUIRED COMPONENTS %s)\n' $component \
@@ -38,6 +39,16 @@ for component in pack pack_shared; do
 done
 [ "$found" = pack_shared ] || { cat "$folder"/pack*/log; fail "component found: $found"; }
 grep -q "taiyen::pack needs pkg-config, liblz4" "$folder/pack/log" || { cat "$folder/pack/log"; fail "nobody says what is missing"; }
+
+# Where nothing of it is installed, the core is found, and the pack library with a text.
+mkdir "$folder/core"
+cp -a "$folder/prefix/." "$folder/core"
+find "$folder/core" -name 'taiyen-pack-*' -delete
+! cmake -S "$folder/pack_shared" -B "$folder/pack_shared/core" -DCMAKE_PREFIX_PATH="$folder/core" >"$folder/log" 2>&1 ||
+    fail "a pack library was found that is not there"
+grep -q "without the pack library" "$folder/log" || { cat "$folder/log"; fail "nobody says that it is missing"; }
+sed -i 's/COMPONENTS.*)/)/' "$folder/pack_shared/CMakeLists.txt"
+quietly cmake -S "$folder/pack_shared" -B "$folder/pack_shared/without" -DCMAKE_PREFIX_PATH="$folder/core"
 
 # The public headers and nothing else of ours; licences, manual pages; nothing for debuggers.
 diff <(cd "$source/include" && find . -type f | sort) <(cd "$folder/prefix/include" && find . -type f | sort)
