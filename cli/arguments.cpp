@@ -26,26 +26,19 @@ const option output{
 const option width{
     "width", 0, "PIXELS", nullptr, &request::width, "the picture's width: 600 to 8000, 1200 if left out"};
 const option codec{"codec", 0, "CODEC", nullptr, &request::codec, "lz4 (if left out), zstd or none"};
-const option level{
-    "level", 0, "LEVEL", nullptr, &request::level, "slower and smaller: 3 to 12 for lz4, 1 to 22 for zstd"};
+const option level{"level", 0, "LEVEL", nullptr, &request::level, "how hard to try: lz4 3 to 12, zstd 1 to 22"};
 const option threads{
     "threads", 0, "COUNT", nullptr, &request::threads, "that work at once; one a processor if left out"};
-const option kind{
-    "kind", 0, "KIND", nullptr, &request::kind, "archive, snapshot or transactional; as it was if left out"};
+const option kind{"kind", 0, "KIND", nullptr, &request::kind, "archive, snapshot, transactional; or else as it was"};
 const option limit{"limit", 0, "SIZE", nullptr, &request::limit, "another limit, such as 500M or 64G"};
-const option elsewhere{"elsewhere",         0,       nullptr,
-                       &request::elsewhere, nullptr, "at another address, which the library chooses"};
+const option elsewhere{"elsewhere", 0, nullptr, &request::elsewhere, nullptr, "at another address, which is found"};
 const option base{"base", 0, "ADDRESS", nullptr, &request::base, "at this address, a multiple of 64 MiB"};
 const option defragment{"defragment",         0,       nullptr,
                         &request::defragment, nullptr, "lay the blocks out anew, without gaps"};
 const option class_table{
     "class-table", 0, "TABLE", nullptr, &request::class_table, "the same, with the size classes line or packed"};
-const option shapes{"shapes",
-                    0,
-                    "FILE",
-                    nullptr,
-                    &request::shapes_path,
-                    "what is a pointer, as a text; if left out, what the heap keeps of it"};
+const option shapes{
+    "shapes", 0, "FILE", nullptr, &request::shapes_path, "what is a pointer; or else what the heap keeps of it"};
 const option pointers{"pointers", 0, nullptr, &request::pointers, nullptr, "check what leads where in a heap"};
 const option force{"force", 0, nullptr, &request::force, nullptr, "go on although addresses will be wrong, or may be"};
 const option help{"help", 'h', nullptr, &request::help, nullptr, "this text"};
@@ -155,9 +148,9 @@ const std::vector<command> commands{
      1,
      1,
      "lay a heap's blocks out anew, without gaps",
-     "Lays the blocks of a heap out anew, without gaps, and gives the disk space back.\n"
-     "It needs to know the heap's pointers (see --shapes), and opens it for writing. A\n"
-     "crash leaves the heap as it was, or compacted.",
+     "Lays the blocks of a heap out anew, without gaps, and gives disk space back. It\n"
+     "needs to know the heap's pointers (see --shapes), and opens it for writing.\n"
+     "A crash leaves the heap as it was, or compacted.",
      {&shapes, &force, &as_json_once, &journal, &log_file},
      compact},
     {"check",
@@ -235,8 +228,8 @@ int complain_of_command(const std::vector<std::string> &words) {
 }
 
 void print_all_help() {
-    std::printf("taiyen looks at heap files, checks them, draws them, packs and copies them. Only\n"
-                "compact changes one.\n\n"
+    std::printf("taiyen looks at heap files, checks them, draws them, packs and copies them.\n"
+                "Only 'compact' changes one.\n\n"
                 "Usage: taiyen COMMAND [OPTION]... FILE...\n\nCommands:\n");
     for (const command &one : commands)
         std::printf("  %-10s %s\n", one.name, one.summary);

@@ -1,6 +1,6 @@
 // Goal: shapes that are deduced for C++ types say all there is: the census finds nothing to say of structures of them,
 // and after a move and a fix they are the same. Method: a structure of each kind of member and container that
-// shapes.hpp knows, moved to another heap.
+// taiyen/shapes.hpp knows, moved to another heap.
 #include "moves.hpp"
 #include "taiyen/shapes.hpp"
 
