@@ -103,7 +103,8 @@ TY_API bool ty_moves_offset(const ty_moves *moves, ptrdiff_t *offset);
  * memory any more; the block is the new one. */
 typedef bool ty_move_block_callback(const void *old_address, const ty_block *block, void *context);
 TY_API void ty_each_move(const ty_moves *moves, ty_move_block_callback *callback, void *context);
-TY_API void ty_moves_destroy(ty_moves *moves); /* NULL does nothing */
+/* Frees what knows of the moves; NULL does nothing. */
+TY_API void ty_moves_destroy(ty_moves *moves);
 
 /* ---- Unpacking. */
 

@@ -84,9 +84,12 @@ struct ty_shape {
     void *context;
 };
 
-/* ---- In a hook. word is the place of the address, in the object's block. The address there is the new one afterwards,
- * if there was a move. A shape that is handed over is taken for the set's of that name and size, if there is one; else
- * a shape that cannot be ends the census or fix with TY_E_ARGUMENT. */
+/* ---- In a hook. */
+
+/* Hands over an address, with what it leads to: as TY_FIELD_POINTER; and one as TY_FIELD_REFERENCE. word is the place
+ * of the address, in the object's block. The address there is the new one afterwards, if there was a move. A shape that
+ * is handed over is taken for the set's of that name and size, if there is one; else a shape that cannot be ends the
+ * census or fix with TY_E_ARGUMENT. */
 TY_API void ty_trace_pointer(ty_tracer *tracer, void *word, const ty_shape *shape, size_t count, uint64_t tag_mask);
 TY_API void ty_trace_reference(ty_tracer *tracer, void *word, uint64_t tag_mask);
 /* Objects of another shape inside of this one. */
@@ -188,8 +191,10 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_s
 
 typedef struct ty_shapes ty_shapes;
 
+/* Makes an empty set; and frees one, with the shapes that texts have put into it. NULL does nothing. Errors:
+ * TY_E_ARGUMENT, TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_shapes_create(ty_shapes **shapes);
-TY_API void ty_shapes_destroy(ty_shapes *shapes); /* NULL does nothing */
+TY_API void ty_shapes_destroy(ty_shapes *shapes);
 
 /* Adds a shape and all that its fields lead to. Shapes stay the caller's, and live as long as the set. One that is
  * there is not added twice; two with one name are refused. Errors: TY_E_ARGUMENT (a shape that cannot be: the text says
