@@ -3,6 +3,7 @@
 #include "folder.hpp"
 #include "heap_file.hpp"
 #include "import.hpp"
+#include "move.hpp"
 #include "raw_disk.hpp"
 #include "scan.hpp"
 #include "stopwatch.hpp"
@@ -26,6 +27,7 @@ public:
         ask();
         kill_writers();
         finish();
+        move();
         print_table(run_);
         print_files();
         return verdict();
@@ -39,6 +41,7 @@ private:
     void ask();
     void kill_writers();
     void finish();
+    void move();
     void print_files();
     bool verdict() const;
 
@@ -223,10 +226,20 @@ void tour::finish() {
     heap.close();
 }
 
+void tour::move() {
+    if (!run_.kills.failure.empty())
+        return;
+    pack_and_move({heap_path_, plan_.folder / "atlas.typ", (plan_.folder / "atlas-moved.ty").string(),
+                   plan_.folder / "atlas-moved.png"});
+}
+
 void tour::print_files() {
     std::printf("\nFiles\n  heap      %s and %s\n", shown(heap_path_).c_str(), shown(heap_path_ + "-journal").c_str());
     if (run_.kills.failure.empty())
-        std::printf("  pictures  %s and %s\n", shown(picture(".png")).c_str(), shown(picture(".svg")).c_str());
+        std::printf("  packed    %s, and unpacked %s\n  pictures  %s, %s and %s\n",
+                    shown(plan_.folder / "atlas.typ").c_str(), shown(plan_.folder / "atlas-moved.ty").c_str(),
+                    shown(picture(".png")).c_str(), shown(picture(".svg")).c_str(),
+                    shown(plan_.folder / "atlas-moved.png").c_str());
 }
 
 bool tour::verdict() const {

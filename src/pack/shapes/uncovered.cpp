@@ -16,7 +16,7 @@ struct view {
 // Says of each word of a block, from the first to the last, where it lies.
 class locator {
 public:
-    explicit locator(const walker &walk) : walk_(walk), others_(walk.others().sorted()) {}
+    explicit locator(const walker &walk) : walk_(walk), others_(walk.others().sorted()), classes_(walk.class_sizes()) {}
 
     void begin_block(const found_block &block) {
         block_ = block;
@@ -40,11 +40,26 @@ public:
             if (one->at && (!best.at || one->at > best.at))
                 best = *one;
         if (!best.at)
-            return {content_, place_kind::bytes, bounded(static_cast<uint64_t>(word - block_.address))};
+            return in_bytes(static_cast<uint64_t>(word - block_.address));
         return in_object(best, word);
     }
 
 private:
+    place in_bytes(uint64_t offset) const {
+        return {content_, is_spare(block_.address + offset) ? place_kind::spare : place_kind::bytes, bounded(offset)};
+    }
+    // The first word never is: somebody asked for a byte of it.
+    bool is_spare(const char *word) const {
+        return static_cast<size_t>(word - block_.address) >= std::max(smaller_block(), word_bytes);
+    }
+    // The largest block that is smaller than this one.
+    size_t smaller_block() const {
+        auto next = std::lower_bound(classes_.begin(), classes_.end(), block_.bytes);
+        bool is_run = next == classes_.end();
+        if (is_run && block_.bytes > classes_.back() + page_bytes)
+            return block_.bytes - page_bytes;
+        return next == classes_.begin() ? 0 : next[-1];
+    }
     static uint64_t bounded(uint64_t offset) { return std::min(offset, offset_max); }
 
     // Takes note of the objects that start at the word, or before it.
@@ -60,12 +75,12 @@ private:
         }
     }
     // In the innermost object there, which may be one of an array that goes on behind the object it stands in.
-    static place in_object(view in, const char *word) {
+    place in_object(view in, const char *word) {
         while (descend(in, word)) {
         }
         auto offset = static_cast<uint64_t>(word - in.at);
         if (offset >= in.as->size)
-            return {in.as->id, place_kind::behind, bounded(offset)};
+            return {in.as->id, is_spare(word) ? place_kind::spare : place_kind::behind, bounded(offset)};
         const auto &reserves = in.as->reserves;
         auto behind = std::upper_bound(reserves.begin(), reserves.end(), std::pair<size_t, size_t>{offset, SIZE_MAX});
         bool spare = behind != reserves.begin() && offset < (behind - 1)->second;
@@ -97,8 +112,11 @@ private:
     }
 
     const walker &walk_;
+    static constexpr size_t page_bytes = 4096;
+
     std::vector<uint64_t> others_;
-    size_t next_ = 0; // in others_
+    const std::vector<size_t> &classes_; // block sizes, rising
+    size_t next_ = 0;                    // in others_
     found_block block_{};
     uint32_t content_ = 0;
     const plan *holds_ = nullptr;
@@ -127,26 +145,30 @@ void each_word(const walker &walk, const std::vector<bool> *wanted, const functi
     });
 }
 
-void count(word_tally &tally, const char *word, uint64_t value, bool start) {
+void count(word_tally &tally, const char *word, uint64_t value) {
     if (++tally.count == 1) {
         tally.example = word;
         tally.value = value;
     }
-    tally.starts += start;
 }
 
 // SH9: in a live block, or just behind one, where an end leads.
-bool leads_to_block(const walker &walk, uint64_t value, bool &start) {
+struct hidden_address {
+    bool is = false;
+    bool start = false; // of a block
+    bool lost = false;  // nothing else leads to that
+};
+hidden_address follow(const walker &walk, uint64_t value) {
     found_block to;
-    const void *place = walk.new_place_of(value);
-    if (walk.index().find(place, to)) {
-        start = to.address == place;
-        return true;
-    }
-    start = false;
+    auto *place = static_cast<const char *>(walk.new_place_of(value));
+    if (walk.index().find(place, to))
+        return {true, to.address == place, walk.types()[to.ordinal] == 0};
     if (value == reinterpret_cast<uint64_t>(walk.old_base())) // as allocators have it: wrong after a move, too
-        return true;
-    return walk.index().find(walk.new_place_of(value - 1), to);
+        return {true, false, true};
+    place = static_cast<const char *>(walk.new_place_of(value - 1));
+    if (!walk.index().find(place, to))
+        return {};
+    return {true, false, walk.types()[to.ordinal] == 0};
 }
 
 } // namespace
@@ -156,13 +178,14 @@ uncovered_words find_uncovered(const walker &walk, const program_ranges &program
     std::vector<bool> wanted(walk.index().size());
     std::vector<bool> contents(walk.known().content_count());
     each_word(walk, nullptr, [&](const found_block &block, char *word, uint64_t value, locator &where) {
-        bool start = false;
-        if (leads_to_block(walk, value, start)) {
-            place at = where.locate(word);
-            count(words.hidden[at], word, value, start);
+        if (hidden_address leads = follow(walk, value); leads.is) {
+            word_tally &tally = words.hidden[where.locate(word)];
+            count(tally, word, value);
+            tally.starts += leads.start;
+            tally.lost += leads.lost;
             contents[walk.types()[block.ordinal]] = true;
         } else if (programs.find(value)) {
-            count(words.code[where.locate(word)], word, value, false);
+            count(words.code[where.locate(word)], word, value);
             contents[walk.types()[block.ordinal]] = true;
         }
     });

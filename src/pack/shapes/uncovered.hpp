@@ -14,6 +14,7 @@ enum class place_kind : uint8_t {
     inside,  // in an object
     reserve, // in an object's array, behind what its count says
     behind,  // behind an object's end
+    spare,   // behind an object or in bytes, where a smaller block would have no room: maybe nobody asked for it
     bytes    // in bytes without shape, or before the first object
 };
 
@@ -27,6 +28,7 @@ struct place {
 struct word_tally {
     uint64_t count = 0;  // addresses
     uint64_t starts = 0; // of those, of a block's first byte
+    uint64_t lost = 0;   // of those, of blocks that nothing else leads to
     uint64_t of = 0;     // words that are not 0
     const void *example = nullptr;
     uint64_t value = 0;

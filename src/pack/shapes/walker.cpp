@@ -33,11 +33,26 @@ ty_status walker::run() {
         return status;
     drain();
     check_references();
+    settle_tails();
     return status_;
+}
+
+ty_status walker::learn_class_sizes() {
+    size_t count = 0;
+    if (ty_status status = ty_heap_size_classes(heap_, nullptr, 0, &count))
+        return status;
+    std::vector<ty_size_class> classes(count);
+    if (ty_status status = ty_heap_size_classes(heap_, classes.data(), count, &count))
+        return status;
+    for (const ty_size_class &one : classes)
+        class_sizes_.push_back(one.block_bytes);
+    return TY_OK;
 }
 
 ty_status walker::prepare() {
     if (ty_status status = index_.build(heap_))
+        return status;
+    if (ty_status status = learn_class_sizes())
         return status;
     types_.assign(index_.size(), 0);
     words_.cover(index_.base(), index_.end());
@@ -181,8 +196,11 @@ void walker::visit_nested(step &s, const object &in, char *first, size_t count, 
 void walker::visit_pointer(step &s, const object &in, char *word) {
     char *target;
     found_block to;
-    if (meet(s, word, s.mask, target, to))
-        reach(s, word, target, to, count_there(s, in, word, target, to));
+    if (!meet(s, word, s.mask, target, to))
+        return;
+    size_t count = count_there(s, in, word, target, to);
+    reach(s, word, target, to, count);
+    note_tail(s, target, count, to);
 }
 
 void walker::visit_reference(step &s, char *word) {

@@ -47,6 +47,8 @@ public:
         return moved_ != nullptr ? moved_(old, moved_context_) : old;
     }
     const void *old_base() const { return old_base_ != nullptr ? old_base_ : index_.base(); }
+    // Block sizes of the heap's classes, rising.
+    const std::vector<size_t> &class_sizes() const { return class_sizes_; }
     // The library's own blocks, and the text behind TY_SHAPES_ROOT.
     bool is_own(size_t ordinal) const { return types_[ordinal] == own_; }
     bool is_own_text(size_t ordinal) const { return types_[ordinal] == text_; }
@@ -82,6 +84,7 @@ private:
     };
 
     ty_status prepare();
+    ty_status learn_class_sizes();
     ty_status start_roots();
     void start_root(const char *name, void *address);
     void drain();
@@ -106,6 +109,13 @@ private:
     void tell_dead(step &s, dead_kind kind, const void *word, uint64_t value, uint64_t wanted = 0, uint64_t room = 0);
     size_t count_there(step &s, const object &in, const char *word, const char *target, const found_block &to);
 
+    // tails.cpp. SH11: addresses of reached blocks in elements behind an array's count are kept in step, too: mostly
+    // nobody reads them, but who does finds them right.
+    void note_tail(const step &s, char *target, size_t count, const found_block &to);
+    void settle_tails();
+    void settle_spare(const plan &as, char *at);
+    void settle_word(const step &s, char *word);
+
     // reach.cpp
     void reach(step &s, const void *word, char *target, const found_block &to, size_t count);
     void reach_bytes(step &s, const found_block &to);
@@ -120,12 +130,19 @@ private:
     const void *old_base_;
     plans known_;
     block_index index_;
+    std::vector<size_t> class_sizes_;
     std::vector<uint32_t> types_; // by ordinal
     word_bits words_;             // met as an address
     word_bits starts_;            // an object of the block's type starts here
     object_set others_;           // objects of other types than their block's
     object_set hooked_;           // objects whose hooks have been called
     std::vector<std::pair<plan *, char *>> moved_hooks_;
+    struct spare_room {
+        char *at;
+        char *end;
+        const plan *as;
+    };
+    std::vector<spare_room> tails_;
     std::vector<item> list_;
     std::vector<pending> references_;             // into blocks that were not reached yet
     std::unordered_set<const void *> dead_words_; // of a fix: they hold old addresses for good

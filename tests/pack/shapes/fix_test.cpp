@@ -204,3 +204,37 @@ TEST(fixes, refuse_what_cannot_be) {
     EXPECT_EQ(ty_fix_pointers(heap.get(), shapes.get(), nullptr, nullptr, nullptr), TY_E_ARGUMENT);
     EXPECT_EQ(ty_fix_pointers(nullptr, shapes.get(), move_map::moved, nullptr, nullptr), TY_E_ARGUMENT);
 }
+
+// An array has room for eight, and a count of three: what stands behind is kept in step, if somebody else leads there,
+// too. Blocks that nothing else leads to are told of by the census.
+TEST(fixes, elements_behind_a_count_are_kept_in_step) {
+    struct top {
+        ring **list;
+        uint64_t count;
+    };
+    TY_SHAPE_POINTER_TO(ring_pointer, &ring_shape)
+    TY_SHAPE(top, TY_POINTER_COUNTED(top, list, count, &ring_pointer_shape))
+    heap_owner_ptr heap = new_heap();
+    shapes_owner shapes = new_shapes();
+    auto *all = make<top>(heap.get());
+    all->list = static_cast<ring **>(ty_alloc_zeroed(heap.get(), 8 * sizeof(ring *)));
+    all->count = 3;
+    for (uint64_t n = 0; n < 3; ++n) {
+        all->list[n] = make<ring>(heap.get());
+        all->list[n]->number = n;
+        all->list[5 + n] = all->list[n];
+    }
+    ASSERT_EQ(ty_root_set(heap.get(), "top", all), TY_OK);
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "top", &top_shape, nullptr), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_take_census(heap.get(), shapes.get(), nullptr, nullptr, nullptr), TY_OK) << ty_error_text();
+    std::mt19937 dice(7);
+    move_map moved = move_within(heap.get(), dice);
+    fix(heap.get(), shapes.get(), moved);
+    all = static_cast<top *>(ty_root(heap.get(), "top"));
+    for (uint64_t n = 0; n < 3; ++n) {
+        EXPECT_EQ(all->list[n]->number, n);
+        EXPECT_EQ(all->list[n], all->list[5 + n]);
+    }
+    all->list[4] = make<ring>(heap.get());
+    EXPECT_EQ(ty_take_census(heap.get(), shapes.get(), nullptr, nullptr, nullptr), TY_E_MISMATCH);
+}
