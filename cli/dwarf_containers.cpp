@@ -233,6 +233,10 @@ bool add_standard_pointer(shape_maker &maker, shape &to, const type &, const spo
     return true;
 }
 
+bool is_known_plain(const std::string &name) {
+    return name.starts_with("std::allocator<") || name.starts_with("std::__new_allocator<");
+}
+
 bool add_standard(shape_maker &maker, shape &to, const type &one, const spot &at) {
     const std::string &name = one.name;
     if (name.ends_with("::_Vector_impl_data"))

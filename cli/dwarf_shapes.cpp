@@ -132,8 +132,9 @@ content shape_maker::content_of(const type *given, unsigned depth) {
     case type_kind::code:
     case type_kind::function:
         return content::none;
-    case type_kind::address:
     case type_kind::unknown:
+        return is_known_plain(given->name) ? content::none : content::addresses;
+    case type_kind::address:
         return content::addresses;
     case type_kind::array:
         return depth > depth_max ? content::none : content_of(types_.fill(given).to, depth + 1);
@@ -222,7 +223,9 @@ void shape_maker::add_type(shape &to, const type *one, const spot &at) {
     case type_kind::function:
         return;
     case type_kind::unknown:
-        return add_note(to, at.offset, at.name + ": its type is only declared in the program");
+        if (!is_known_plain(one->name))
+            add_note(to, at.offset, at.name + ": its type " + one->name + " is only declared in the program");
+        return;
     case type_kind::address:
         return add_address(to, one, at, "", 1);
     case type_kind::array:

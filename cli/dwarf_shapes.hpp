@@ -114,6 +114,8 @@ private:
 bool add_standard(shape_maker &maker, shape &to, const type &one, const spot &at);
 // A pointer within a container, which does not lead where its type says. True: it is done.
 bool add_standard_pointer(shape_maker &maker, shape &to, const type &one, const spot &at);
+// Whether a type without addresses has that name: compilers leave out what they take for the library's own.
+bool is_known_plain(const std::string &name);
 // Parts of the standard library that are laid out in what contains them, as nobody knows them by name.
 bool is_inner(const std::string &name);
 

@@ -9,12 +9,27 @@ namespace {
 
 constexpr unsigned name_depth_max = 32;
 
+// dwarf_decl_file ends the program for split debug information without a line table, and takes the first file of DWARF
+// 5, number 0, for none.
+const char *file_of(Dwarf_Die die) {
+    uint64_t number = 0;
+    Dwarf_Half version = 0;
+    Dwarf_Die unit;
+    Dwarf_Files *files = nullptr;
+    size_t count = 0;
+    if (!number_of(die, DW_AT_decl_file, &number) ||
+        dwarf_cu_info(die.cu, &version, nullptr, &unit, nullptr, nullptr, nullptr, nullptr) != 0 ||
+        (number == 0 && version < 5) || dwarf_getsrcfiles(&unit, &files, &count) != 0 || !files || number >= count)
+        return nullptr;
+    return dwarf_filesrc(files, number, nullptr, nullptr);
+}
+
 std::string source_of(Dwarf_Die die) {
-    const char *path = dwarf_decl_file(&die);
-    int line = 0;
-    if (!path || dwarf_decl_line(&die, &line) != 0)
+    const char *path = file_of(die);
+    uint64_t line = 0;
+    if (!number_of(die, DW_AT_decl_line, &line))
         return "";
-    const std::string name = path;
+    const std::string name = path ? path : "line";
     return name.substr(name.rfind('/') + 1) + ":" + std::to_string(line);
 }
 

@@ -5,7 +5,13 @@
 #include "text.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace cli {
 
@@ -99,9 +105,7 @@ int print(const dwarf::shape_maker &made, const std::vector<std::string> &lines,
     return exit_problems;
 }
 
-} // namespace
-
-int shapes(const request &given) {
+int describe(const request &given) {
     const std::string &path = given.paths[0];
     std::vector<root> roots;
     dwarf::hints hints;
@@ -123,6 +127,47 @@ int shapes(const request &given) {
     if (!maker.run())
         return refuse_with(text::printable(path) + ": " + text::printable(maker.failure()));
     return print(maker, lines, path);
+}
+
+constexpr rlim_t seconds_max = 1800;
+
+[[noreturn]] void run_child(const request &given) {
+    const rlimit no_core{0, 0};
+    const rlimit time{seconds_max, seconds_max};
+    setrlimit(RLIMIT_CORE, &no_core);
+    setrlimit(RLIMIT_CPU, &time);
+    const int code = describe(given);
+    std::fflush(nullptr);
+    _exit(code);
+}
+
+// What ended the child is this program's end, too, if it was not the reader's own fault.
+int tell_end(const std::string &path, int signal) {
+    for (const int mine : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+        if (signal == mine) {
+            std::signal(mine, SIG_DFL);
+            std::raise(mine);
+        }
+    return refuse_with(text::printable(path) +
+                       ": its debug information cannot be read, and is perhaps damaged: libdw " +
+                       "ended with the signal " + std::to_string(signal) + " (" + strsignal(signal) + ")");
+}
+
+} // namespace
+
+// In a process of its own: libdw asserts what damaged files do not keep.
+int shapes(const request &given) {
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0)
+        run_child(given);
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return refuse_with(std::string("the reader was lost: ") + std::strerror(errno));
+    if (child < 0)
+        return refuse_with(std::string("there is no process for the reader: ") + std::strerror(errno));
+    return WIFSIGNALED(status) ? tell_end(given.paths[0], WTERMSIG(status)) : WEXITSTATUS(status);
 }
 
 } // namespace cli
