@@ -16,6 +16,7 @@ constexpr const char *hash_bucket = "std::_Hashtable bucket";
 constexpr const char *list = "std::__cxx11::_List_base<";
 constexpr const char *list_node = "std::_List_node<";
 constexpr const char *forward_list = "std::_Fwd_list_base<";
+constexpr const char *weak_pointer = "std::__weak_ptr<";
 constexpr const char *forward_node = "std::_Fwd_list_node<";
 
 bool begins(const type *one, const char *with) {
@@ -80,16 +81,19 @@ const type *node_of(types &all, const char *prefix, const type *value, uint64_t 
 
 // The node of the container that a type is a part of. NULL: it is not known what it holds.
 const type *node_in(shape_maker &maker, const type &container) {
-    types &all = maker.all();
-    if (const type *value = argument(container, "_Val"); value && begins(&container, tree))
-        return node_of(all, tree_node, value, 32, false);
-    if (const type *value = argument(container, "_Value"); value && begins(&container, hash_table))
-        return node_of(all, hash_node, value, 8, container.name.find("_Hashtable_traits<true") != std::string::npos);
-    if (const type *value = argument(container, "_Tp"); value && begins(&container, forward_list))
-        return node_of(all, forward_node, value, 8, false);
-    if (const type *value = argument(container, "_Tp"); value && begins(&container, list))
-        return node_of(all, list_node, value, 16, false);
-    return nullptr;
+    const type *value = nullptr;
+    for (const char *name : {"_Val", "_Value", "_Tp"}) // of trees, hash tables, lists
+        if (!value)
+            value = argument(container, name);
+    if (!value || value->kind == type_kind::unknown)
+        return nullptr;
+    if (begins(&container, tree))
+        return node_of(maker.all(), tree_node, value, 32, false);
+    if (begins(&container, hash_table))
+        return node_of(maker.all(), hash_node, value, 8,
+                       container.name.find("_Hashtable_traits<true") != std::string::npos);
+    return begins(&container, forward_list) ? node_of(maker.all(), forward_node, value, 8, false)
+                                            : node_of(maker.all(), list_node, value, 16, false);
 }
 
 std::string node_shape(shape_maker &maker, shape &to, const spot &at) {
@@ -137,9 +141,13 @@ bool add_optional(shape_maker &maker, shape &to, const type &one, const spot &at
     if (!value || !payload || !engaged)
         return false;
     const size_t before = to.fields.size();
-    const size_t notes_before = to.notes.size();
-    maker.add_type(to, value, moved_by(at, payload->offset, "value"));
-    if (to.fields.size() == before && to.notes.size() == notes_before)
+    const spot place = moved_by(at, payload->offset, "value");
+    if (value->kind == type_kind::address && maker.content_of(value) == content::addresses)
+        maker.add_field(to, place, field_kind::nested,
+                        maker.shape_of(value)); // what counts an address is no part of it
+    else
+        maker.add_type(to, value, place);
+    if (to.fields.size() == before)
         return true;
     if (to.fields.size() != before + 1 || !to.fields.back().here.empty()) {
         to.fields.resize(before);
@@ -216,7 +224,11 @@ bool is_inner(const std::string &name) {
     return name.compare(begin, 1, "_") == 0;
 }
 
-bool add_standard_pointer(shape_maker &maker, shape &to, const type &, const spot &at) {
+bool add_standard_pointer(shape_maker &maker, shape &to, const spot &at) {
+    if (begins(at.container, weak_pointer) && at.name.ends_with("_M_ptr")) {
+        maker.add_field(to, at, field_kind::reference, "");
+        return true;
+    }
     if (!begins(at.container, hash_table))
         return false;
     if (at.name.ends_with("_M_single_bucket")) {
@@ -263,7 +275,7 @@ bool add_standard(shape_maker &maker, shape &to, const type &one, const spot &at
     }
     if (add_part(maker, to, one, at))
         return true;
-    for (const char *container : {tree, hash_table, list, forward_list})
+    for (const char *container : {tree, hash_table, list, forward_list, weak_pointer})
         if (is_instance(name, container)) {
             spot inner = at;
             inner.container = &one;

@@ -30,6 +30,10 @@ bool is_library(const std::string &name) {
     return name.starts_with("std::") || name.starts_with("__gnu_cxx::");
 }
 
+std::string declared_text(const type &one) {
+    return one.several ? "defined several times in the program" : "only declared in the program";
+}
+
 // The elements of an array of arrays, and how many there are. 0: as many as there is room for.
 const type *elements_of(types &all, const type *one, uint64_t *count) {
     *count = 1;
@@ -224,7 +228,7 @@ void shape_maker::add_type(shape &to, const type *one, const spot &at) {
         return;
     case type_kind::unknown:
         if (!is_known_plain(one->name))
-            add_note(to, at.offset, at.name + ": its type " + one->name + " is only declared in the program");
+            add_note(to, at.offset, at.name + " is a " + one->name + ", which is " + declared_text(*one));
         return;
     case type_kind::address:
         return add_address(to, one, at, "", 1);
@@ -286,7 +290,7 @@ void shape_maker::apply_here(shape &in, field &to, const std::string &name) {
 
 void shape_maker::add_address(shape &to, const type *given, const spot &at, const std::string &here, uint64_t words) {
     const type &one = types_.fill(given);
-    if (at.container && add_standard_pointer(*this, to, one, at))
+    if (at.container && add_standard_pointer(*this, to, at))
         return;
     if (at.offset % word_bytes != 0)
         return need_trace(to, at.offset, at.name + " is an address that is not aligned to 8 bytes");
@@ -318,8 +322,8 @@ void shape_maker::lead_to(shape &in, field &from, const type *given) {
         return add_note(in, from.offset, from.name + " is a void *: nothing is known of what it leads to", false);
     case type_kind::unknown:
         return add_note(in, from.offset,
-                        from.name + " leads to " + to->name + ", which is only declared in the program, or several " +
-                            "times: say bytes or to TYPE in a hint");
+                        from.name + " leads to " + to->name + ", which is " + declared_text(*to) +
+                            ": say bytes or to TYPE in a hint");
     case type_kind::address:
         from.to = shape_of(to);
         return;
@@ -459,6 +463,11 @@ void shape_maker::finish(shape &one) {
             need_trace(one, each.offset, each.name + " has addresses and is not aligned to 8 bytes");
             fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(n--));
         }
+    }
+    if (one.size % word_bytes != 0 && (one.trace || one.moved || !fields.empty())) {
+        fields.clear();
+        one.trace = one.moved = false;
+        add_note(one, 0, "it holds addresses, and its size is no multiple of 8: no shape can say that");
     }
     for (const field &each : fields)
         if (each.kind == field_kind::place && std::none_of(fields.begin(), fields.end(), [&](const field &base) {

@@ -113,7 +113,7 @@ private:
 // Rules for what the standard library does with addresses. True: the type is done.
 bool add_standard(shape_maker &maker, shape &to, const type &one, const spot &at);
 // A pointer within a container, which does not lead where its type says. True: it is done.
-bool add_standard_pointer(shape_maker &maker, shape &to, const type &one, const spot &at);
+bool add_standard_pointer(shape_maker &maker, shape &to, const spot &at);
 // Whether a type without addresses has that name: compilers leave out what they take for the library's own.
 bool is_known_plain(const std::string &name);
 // Parts of the standard library that are laid out in what contains them, as nobody knows them by name.

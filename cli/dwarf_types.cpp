@@ -187,7 +187,9 @@ const type *types::declared(Dwarf_Die die) {
     const std::map<std::string, Dwarf_Die> &definitions = identities_of(name);
     if (definitions.size() == 1)
         return of(definitions.begin()->second);
-    return make(type_kind::unknown, name.empty() ? "(no name)" : name);
+    type *one = make(type_kind::unknown, name.empty() ? "(no name)" : name);
+    one->several = !definitions.empty();
+    return one;
 }
 
 const type *types::record_of(Dwarf_Die die, int tag) {

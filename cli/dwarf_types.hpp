@@ -40,6 +40,7 @@ struct type {
     const type *to = nullptr;  // address, array
     uint64_t count = 0;        // array
     bool open = false;         // array without a length
+    bool several = false;      // unknown: there are several definitions of that name
     bool polymorphic = false;  // it has virtual functions itself
     bool has_variants = false; // virtual bases, variant parts: their places are not known
     std::vector<member> members;
