@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <dwarf.h>
+#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <string_view>
@@ -132,14 +133,25 @@ bool program::open(const std::string &path) {
     if (!dwarf)
         return refuse(std::string("it has no debug information (") + dwfl_errmsg(-1) +
                       "): compile it with -g, or put its separate debug file where debuggers find it");
-    Dwarf *shared = dwarf_getalt(dwarf);
-    if ((shared && !read_units(shared)) || !read_units(dwarf))
+    if (!read_shared(dwarf) || !read_units(dwarf))
         return false;
     if (found_.empty())
         return refuse("it has no debug information of types: compile it with -g");
     name_by_typedefs();
     resolve_bases();
     return true;
+}
+
+// What several programs share, in a file that .gnu_debugaltlink names.
+bool program::read_shared(Dwarf *dwarf) {
+    const char *name = nullptr;
+    const void *identity = nullptr;
+    if (dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &identity) <= 0)
+        return true;
+    Dwarf *shared = dwarf_getalt(dwarf);
+    return shared ? read_units(shared)
+                  : refuse("a part of its debug information is missing: " + text::printable(name) +
+                           ", which it shares with others (.gnu_debugaltlink): put it there");
 }
 
 bool program::check_machine(Dwfl_Module *module) {

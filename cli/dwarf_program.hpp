@@ -43,6 +43,7 @@ private:
     bool refuse(const std::string &why);
     bool damaged(const std::string &what);
     bool check_machine(Dwfl_Module *module);
+    bool read_shared(Dwarf *dwarf);
     bool read_units(Dwarf *from);
     bool read_unit(Dwarf_Die unit);
     bool missing_dwo(Dwarf_Die unit);

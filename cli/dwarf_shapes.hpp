@@ -12,6 +12,9 @@
 
 namespace cli::dwarf {
 
+inline constexpr uint64_t word_bytes = 8;
+inline constexpr unsigned depth_max = 2 * nesting_max; // of types in types, with what is laid out in its parent
+
 enum class field_kind { pointer, reference, place, nested };
 
 struct field {
