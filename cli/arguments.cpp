@@ -169,7 +169,8 @@ const std::vector<command> commands{
      "  place FIELD     into what FIELD leads to\n"
      "  used FIELD      of an array, so many are in use\n"
      "  tag MASK        these bits are no part of the address\n"
-     "or 'TYPE: trace', 'TYPE: moved': the program has this hook. Commas part several.\n"
+     "or of a type: 'TYPE: bytes', it holds no addresses; 'TYPE: trace' and\n"
+     "'TYPE: moved', the program has this hook. Commas part several.\n"
      "Exit code 1: the text is not complete; what is left to do stands in it.",
      {&root, &hints, &hint},
      cli::shapes},

@@ -78,8 +78,10 @@ void shape_maker::apply(shape &in, field &to, const hint &told) {
         if (!found)
             refuse(told.place + ": the program has " + (several.empty() ? "no type '" : "several types '") + told.to +
                    "'" + (near.empty() ? "" : "; the nearest is '" + (several.empty() ? near : several.front()) + "'"));
-        else
-            to.to = shape_of(found);
+        else if (uint64_t count = 1; !shape_of_named(found, &to.to, &count))
+            refuse(told.place + ": the type '" + told.to + "' is only declared in the program");
+        else if (count != 1)
+            to.there = count == 0 ? "block" : std::to_string(count);
     }
     uint64_t factor = told.times ? told.times : 1;
     if (!to.there.empty() && to.there != "block")

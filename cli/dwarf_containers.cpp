@@ -14,6 +14,7 @@ constexpr const char *hash_table = "std::_Hashtable<";
 constexpr const char *hash_node = "std::__detail::_Hash_node<";
 constexpr const char *hash_bucket = "std::_Hashtable bucket";
 constexpr const char *list = "std::__cxx11::_List_base<";
+constexpr const char *old_list = "std::_List_base<";
 constexpr const char *list_node = "std::_List_node<";
 constexpr const char *forward_list = "std::_Fwd_list_base<";
 constexpr const char *weak_pointer = "std::__weak_ptr<";
@@ -41,6 +42,11 @@ const type *argument(const type &of, const char *name) {
         if (each == name)
             return one;
     return nullptr;
+}
+
+// Of either ABI.
+bool is_list(const type *one) {
+    return begins(one, list) || begins(one, old_list);
 }
 
 const member *find(const type &in, const char *name) {
@@ -166,13 +172,13 @@ void add_tree_header(shape_maker &maker, shape &to, const spot &at) {
 
 void add_tree_node(shape_maker &maker, shape &to, const type &node, const spot &at) {
     maker.add_field(to, moved_by(at, 8, "_M_parent"), field_kind::reference, "");
-    maker.add_field(to, moved_by(at, 16, "_M_left"), field_kind::pointer, node.name);
-    maker.add_field(to, moved_by(at, 24, "_M_right"), field_kind::pointer, node.name);
+    maker.add_field(to, moved_by(at, 16, "_M_left"), field_kind::pointer, to.name);
+    maker.add_field(to, moved_by(at, 24, "_M_right"), field_kind::pointer, to.name);
     maker.add_members(to, &node, at);
 }
 
 void add_chain_node(shape_maker &maker, shape &to, const type &node, const spot &at) {
-    maker.add_field(to, moved_by(at, 0, "_M_next"), field_kind::pointer, node.name);
+    maker.add_field(to, moved_by(at, 0, "_M_next"), field_kind::pointer, to.name);
     maker.add_members(to, &node, at);
 }
 
@@ -203,8 +209,7 @@ bool add_part(shape_maker &maker, shape &to, const type &one, const spot &at) {
                        (one.name == "std::_Fwd_list_node_base" && begins(at.container, forward_list));
     if (chain)
         maker.add_field(to, moved_by(at, 0, "_M_next"), field_kind::pointer, node_shape(maker, to, at));
-    return chain ||
-           (one.name == "std::__detail::_List_node_base" && begins(at.container, list) && add_list(maker, to, at));
+    return chain || (one.name == "std::__detail::_List_node_base" && is_list(at.container) && add_list(maker, to, at));
 }
 
 } // namespace
@@ -275,7 +280,7 @@ bool add_standard(shape_maker &maker, shape &to, const type &one, const spot &at
     }
     if (add_part(maker, to, one, at))
         return true;
-    for (const char *container : {tree, hash_table, list, forward_list, weak_pointer})
+    for (const char *container : {tree, hash_table, list, old_list, forward_list, weak_pointer})
         if (is_instance(name, container)) {
             spot inner = at;
             inner.container = &one;

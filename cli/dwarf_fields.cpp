@@ -29,7 +29,12 @@ std::string declared_text(const type &one) {
     return one.several ? "defined several times in the program" : "only declared in the program";
 }
 
-// The elements of an array of arrays, and how many there are. 0: as many as there is room for.
+std::string here_of(uint64_t count) {
+    return count == 0 ? "block" : count == 1 ? "" : std::to_string(count);
+}
+
+} // namespace
+
 const type *elements_of(types &all, const type *one, uint64_t *count) {
     *count = 1;
     bool open = false;
@@ -46,12 +51,6 @@ const type *elements_of(types &all, const type *one, uint64_t *count) {
         *count = 0;
     return one;
 }
-
-std::string here_of(uint64_t count) {
-    return count == 0 ? "block" : count == 1 ? "" : std::to_string(count);
-}
-
-} // namespace
 
 void shape_maker::add_members(shape &to, const type *given, const spot &at) {
     const type &one = types_.fill(given);
@@ -86,7 +85,7 @@ void shape_maker::add_type(shape &to, const type *one, const spot &at) {
     case type_kind::function:
         return;
     case type_kind::unknown:
-        if (!is_known_plain(one->name))
+        if (!is_known_plain(one->name) && !is_bytes(one))
             add_note(to, at.offset, at.name + " is a " + one->name + ", which is " + declared_text(*one));
         return;
     case type_kind::address:
@@ -118,7 +117,7 @@ void shape_maker::add_record(shape &to, const type *one, const spot &at) {
     add_field(to, at, field_kind::nested, shape_of(one));
     to.fields.back().bytes = one->size;
     if (to.fields.back().name.empty())
-        to.fields.back().name = one->name;
+        to.fields.back().name = types_.name_of(one);
 }
 
 void shape_maker::add_array(shape &to, const type *given, const spot &at) {
@@ -174,6 +173,8 @@ void shape_maker::lead_to(shape &in, field &from, const type *given) {
     case type_kind::nothing:
         return add_note(in, from.offset, from.name + " is a void *: nothing is known of what it leads to", false);
     case type_kind::unknown:
+        if (is_bytes(to))
+            return;
         return add_note(in, from.offset,
                         from.name + " leads to " + to->name + ", which is " + declared_text(*to) +
                             ": say bytes or to TYPE in a hint");

@@ -1,7 +1,7 @@
 // What debug information does not know, as a person tells it: a line for a field, or for a type.
 //
 //     TYPE.FIELD: CLAUSE, CLAUSE...          # a comment
-//     TYPE: trace, moved
+//     TYPE: bytes, trace, moved
 #pragma once
 
 #include <cstdint>

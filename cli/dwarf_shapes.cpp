@@ -9,6 +9,11 @@ namespace {
 constexpr uint64_t steps_max = 20'000'000;
 constexpr size_t shapes_max = 65'536;
 
+// clang's own C++ library, libc++.
+bool is_other_library(const std::string &name) {
+    return name.starts_with("std::__1::");
+}
+
 } // namespace
 
 bool shape_maker::refuse(const std::string &why) {
@@ -26,7 +31,7 @@ bool shape_maker::spend() {
 std::string shape_maker::shape_of(const type *one) {
     if (one->kind != type_kind::address && one->kind != type_kind::record && one->kind != type_kind::either)
         return "";
-    if (one->size == 0)
+    if (one->size == 0 || is_bytes(one))
         return "";
     const std::string name = types_.name_of(one);
     if (described_.try_emplace(name, one).second)
@@ -34,6 +39,19 @@ std::string shape_maker::shape_of(const type *one) {
     if (described_.size() > shapes_max)
         refuse("there are more than 65,536 shapes");
     return name;
+}
+
+bool shape_maker::shape_of_named(const type *one, std::string *name, uint64_t *count) {
+    one = elements_of(types_, one, count);
+    *name = shape_of(one);
+    return one->kind != type_kind::unknown || is_bytes(one);
+}
+
+bool shape_maker::is_bytes(const type *one) {
+    if (one->name.empty() || one->kind == type_kind::plain)
+        return false;
+    const hint *told = hints_.find(one->name);
+    return told && told->bytes;
 }
 
 bool shape_maker::run() {
@@ -68,6 +86,8 @@ void shape_maker::describe(const type *given) {
             need_trace(made, 0, "it is a union with addresses: which of its members counts, only the program knows");
         else if (content_of(given) == content::code)
             add_note(made, 0, "a union with addresses of code", false);
+    } else if (is_other_library(made.name) && content_of(given) == content::addresses) {
+        need_trace(made, 0, "it is of libc++, whose insides are not known here");
     } else if (!add_standard(*this, made, one, at)) {
         add_members(made, given, at);
     }
@@ -90,7 +110,7 @@ content shape_maker::content_of(const type *given, unsigned depth) {
     case type_kind::function:
         return content::none;
     case type_kind::unknown:
-        return is_known_plain(given->name) ? content::none : content::addresses;
+        return is_known_plain(given->name) || is_bytes(given) ? content::none : content::addresses;
     case type_kind::address:
         return content::addresses;
     case type_kind::array:
@@ -106,6 +126,8 @@ content shape_maker::content_of(const type *given, unsigned depth) {
                " is nested too deep, or in itself");
         return content::none;
     }
+    if (is_bytes(given))
+        return contents_[given] = content::none;
     const type &one = types_.fill(given);
     content most = one.has_variants ? content::addresses : content::none;
     for (const member &each : one.members)

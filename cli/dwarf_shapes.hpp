@@ -63,6 +63,9 @@ public:
 
     // Its name as what a pointer leads to; empty: bytes. It is described, and all that it leads to, by run().
     std::string shape_of(const type *one);
+    // Of the type that a root leads to, or a hint names; of an array its elements, and how many they are (0: as many as
+    // there is room for). False: it is only declared.
+    bool shape_of_named(const type *one, std::string *name, uint64_t *count);
     // False: the failure tells why.
     bool run();
     const std::string &failure() const { return failure_; }
@@ -80,6 +83,7 @@ public:
     void need_trace(shape &to, uint64_t offset, const std::string &why);
     void need_moved(shape &to, uint64_t offset, const std::string &why);
     content content_of(const type *one, unsigned depth = 0);
+    bool is_bytes(const type *one); // by a hint
     types &all() { return types_; }
     bool refuse(const std::string &why);
 
@@ -124,6 +128,8 @@ bool is_inner(const std::string &name);
 
 // The text. `from`: the program's name.
 std::string text_of(const shape_maker &made, const std::vector<std::string> &roots, const std::string &from);
+// The elements of an array of arrays, and how many there are. 0: as many as there is room for.
+const type *elements_of(types &all, const type *one, uint64_t *count);
 std::string quoted_name(const std::string &name);
 
 } // namespace cli::dwarf

@@ -8,6 +8,17 @@ namespace cli::dwarf {
 namespace {
 
 constexpr unsigned name_depth_max = 32;
+constexpr size_t name_bytes_max = 4000; // a text has names of at most 4,096
+
+// A name that is too long is cut, and told apart by a number of all of it (FNV-1a).
+std::string fitting(const std::string &name) {
+    if (name.size() <= name_bytes_max)
+        return name;
+    uint64_t number = 0xcbf29ce484222325;
+    for (const char c : name)
+        number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return name.substr(0, name_bytes_max) + "... " + std::to_string(number);
+}
 
 } // namespace
 
@@ -73,7 +84,7 @@ std::string types::name_of(const type *given, unsigned depth) {
         break;
     }
     if (!one.name.empty())
-        return one.name;
+        return fitting(one.name);
     const char *what = one.kind == type_kind::either ? "union" : one.kind == type_kind::record ? "struct" : "type";
     return std::string("(") + what + " at " + one.source + ")";
 }

@@ -82,15 +82,20 @@ std::string unknown_type(const std::string &name, const std::vector<std::string>
 // The line of a root in the text. False: the failure tells why.
 bool describe_root(const root &one, dwarf::shape_maker &maker, std::string *line) {
     std::string shape;
+    std::string count = one.count;
     if (one.type != "-") {
         std::vector<std::string> several;
         const dwarf::type *type = maker.all().find(one.type, &several);
         if (!type)
             return maker.refuse(text::printable(unknown_type(one.type, several, maker.all())));
-        shape = maker.shape_of(type);
+        uint64_t number = 1;
+        if (!maker.shape_of_named(type, &shape, &number))
+            return maker.refuse("the type " + text::printable(one.type) + " is only declared in the program");
+        if (count.empty() && number != 1)
+            count = number == 0 ? "block" : std::to_string(number);
     }
     *line = "root " + dwarf::quoted_name(one.name) + " " + (shape.empty() ? "-" : dwarf::quoted_name(shape)) +
-            (one.count.empty() ? "" : " there " + one.count) + "\n";
+            (count.empty() ? "" : " there " + count) + "\n";
     return true;
 }
 

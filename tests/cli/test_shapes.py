@@ -258,6 +258,30 @@ class C(ShapesTest):
         self.write("hints", "a.first: block\n\na.second: lot\n")
         self.refuses(program, "--root", "a=a", "--hints", hints, says=("hints:3: 'lot'",))
 
+    def test_types_of_bytes_and_of_arrays(self):
+        program = self.compile({"a.c": """
+            #include <pthread.h>
+            struct opaque; typedef struct opaque hidden; typedef struct item { struct item *next; } items[4][2];
+            struct a { pthread_mutex_t lock; struct opaque *opaque; struct item *item; void *any; } a;
+            items i; hidden *h; pthread_mutex_t m;
+            int main(void) { return 0; }"""})
+        self.text_of(program, "--root", "a=a", code=1)
+        hints = [f"--hint={one}" for one in ("pthread_mutex_t: bytes", "opaque: bytes", "a.any: to items")]
+        shapes = self.shapes_of(self.text_of(program, "--root", "a=a", "--root", "i=items", "--root", "m=pthread_mutex_t", *hints))
+        self.assertEqual(shapes["a"], [
+            64, 'field 40 "opaque" pointer -', 'field 48 "item" pointer "item"', 'field 56 "any" pointer "item" there 8'])
+        self.assertEqual(shapes["roots"], ['"a" "a"', '"i" "item" there 8', '"m" -'])
+        self.refuses(program, "--root", "h=hidden", says=("only declared",))
+        self.refuses(program, "--root", "a=a", "--hint", "a.any: to hidden", says=("only declared",))
+
+    def test_long_names(self):
+        long = "x" * 5000
+        program = self.compile({"a.c": f"struct {long} {{ struct {long} *p; struct {long}y *q; }} a; "
+                                       f"struct {long}y {{ int *p; }} b; int main(void) {{ return 0; }}"})
+        shapes = self.shapes_of(self.text_of(program, "--root", f"a={long}"))
+        self.assertEqual(len(shapes), 3)
+        self.assertLess(max(map(len, shapes)), 4096)
+
     def test_several_units(self):
         sources = {
             "a.c": "struct far; struct near { struct far *far; } a; int main(void) { return 0; }",
@@ -295,6 +319,17 @@ class C(ShapesTest):
         self.assertEqual(self.shapes_of(self.text_of(program, "--root", "all=node")), NODE_SHAPES)
         os.remove(self.path("program.debug"))
         self.refuses(program, "--root", "a=node", says=("no debug information",))
+
+
+    def test_shared_debug_file(self):
+        if not shutil.which("dwz"):
+            self.skipTest("there is no dwz")
+        self.compile({"node.c": NODE}, "-shared", "-fPIC", output="library")
+        program = self.compile({"node.c": NODE})
+        subprocess.run(["dwz", "-m", "common", "program", "library"], cwd=self.folder, check=True)
+        self.assertEqual(self.shapes_of(self.text_of(program, "--root", "all=node")), NODE_SHAPES)
+        os.remove(self.path("common"))
+        self.refuses(program, "--root", "a=node", says=("common", ".gnu_debugaltlink"))
 
 
 CLASSES = """
