@@ -24,7 +24,7 @@ void shape_maker::finish(shape &one) {
             const std::string why = each.name + " and " + next + " share a place, or one has no end";
             need_trace(one, each.offset, why);
             fields.clear();
-            return;
+            break;
         }
         if (each.kind == field_kind::nested && each.offset % word_bytes != 0) {
             need_trace(one, each.offset, each.name + " has addresses and is not aligned to 8 bytes");

@@ -102,7 +102,7 @@ void shape_maker::add_record(shape &to, const type *one, const spot &at) {
     const content holds = content_of(one);
     if (holds == content::none)
         return;
-    const bool own = !one->name.empty() && !is_inner(one->name);
+    const bool own = !one->name.empty() && !is_inner(one->name) && one->size != 0;
     if (!own && one->kind == type_kind::record) {
         if (!add_standard(*this, to, types_.fill(one), at))
             add_members(to, one, at);
@@ -130,7 +130,7 @@ void shape_maker::add_array(shape &to, const type *given, const spot &at) {
         return add_note(to, at.offset, at.name + ": addresses of code", false);
     if (one->kind == type_kind::address)
         return add_address(to, one, at, here_of(count), count);
-    if (one->kind == type_kind::unknown)
+    if (one->kind == type_kind::unknown || one->size == 0)
         return add_type(to, one, at);
     add_field(to, at, field_kind::nested, shape_of(one));
     field &made = to.fields.back();
