@@ -7,8 +7,8 @@ namespace cli::dwarf {
 
 namespace {
 
-// dwarf_decl_file ends the program for split debug information without a line table, and takes the first file of DWARF
-// 5, number 0, for none.
+// libdw's own call for this ends the program where split debug information has no line table, and takes the first file
+// of DWARF 5, number 0, for none.
 const char *file_of(Dwarf_Die die) {
     uint64_t number = 0;
     Dwarf_Half version = 0;
@@ -70,7 +70,7 @@ bool offset_of(Dwarf_Die die, uint64_t *offset) {
     return true;
 }
 
-// Calls a function for each entry in an entry; entries lie one behind the other (D1).
+// Calls a function for each entry in an entry; entries lie one behind the other (DW1).
 template <class F>
 bool each_child(Dwarf_Die parent, F call) {
     Dwarf_Die die;
