@@ -2,7 +2,9 @@
 """Goal: `taiyen shapes` tells where a program's types hold pointers, says what it does not know, and damaged files do no
 harm. Method: compile small programs and compare the text; then truncate one of them and flip its bits.
 
-    tests/cli/test_shapes.py TAIYEN ATLAS_DEMO [unittest arguments]
+    tests/cli/test_shapes.py TAIYEN ATLAS_DEMO [CENSUS] [unittest arguments]
+
+CENSUS is the program of shapes_census.cpp.
 """
 
 import os
@@ -16,6 +18,7 @@ import unittest
 
 TAIYEN = ""
 ATLAS_DEMO = ""
+CENSUS = ""
 COMPILERS = [pair for pair in (("gcc", "g++"), ("clang", "clang++")) if shutil.which(pair[0]) and shutil.which(pair[1])]
 
 
@@ -460,6 +463,14 @@ class Cpp(ShapesTest):
         self.assertEqual(of("std::shared_ptr<")[1], 'field 0 "_M_ptr" pointer "item"')
         self.assertEqual(of("std::weak_ptr<")[1], 'field 0 "_M_ptr" reference')
 
+    def test_containers_by_census(self):
+        if not CENSUS:
+            self.skipTest("no program that takes a census was named")
+        text = self.write("text", self.text_of(CENSUS, "--root", "all=everything"))
+        result = subprocess.run([CENSUS, text], capture_output=True, text=True, check=False, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertNotIn("open: ", result.stdout)
+
     def test_atlas(self):
         text = self.text_of(ATLAS_DEMO, "--root", "atlas=demo::atlas", "--hint", "demo::atlas.buckets: count bucket_count",
                             "--hint", "demo::country.cities: count count", "--hint", "demo::kd_node.cities: count count")
@@ -585,4 +596,7 @@ class Hostile(ShapesTest):
 
 if __name__ == "__main__":
     TAIYEN, ATLAS_DEMO = (os.path.abspath(path) for path in sys.argv[1:3])
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    given = sys.argv[3:]
+    if given and os.path.isfile(given[0]):
+        CENSUS = os.path.abspath(given.pop(0))
+    unittest.main(argv=[sys.argv[0], *given])
