@@ -41,6 +41,10 @@ const option shapes{
     "shapes", 0, "FILE", nullptr, &request::shapes_path, "what is a pointer; or else what the heap keeps of it"};
 const option pointers{"pointers", 0, nullptr, &request::pointers, nullptr, "check what leads where in a heap"};
 const option force{"force", 0, nullptr, &request::force, nullptr, "go on although addresses will be wrong, or may be"};
+const option root{"root",         0, "NAME=TYPE", nullptr, nullptr, "what a root leads to; TYPE[] and TYPE[N]: many",
+                  &request::roots};
+const option hints{"hints", 0, "FILE", nullptr, &request::hints_path, "hints, one a line; from # on, a comment"};
+const option hint{"hint", 0, "HINT", nullptr, nullptr, "one hint: 'TYPE.FIELD: count FIELD'", &request::hints};
 const option help{"help", 'h', nullptr, &request::help, nullptr, "this text"};
 
 int run_version(const request &given) {
@@ -164,6 +168,27 @@ const std::vector<command> commands{
      "named, blocks that nothing leads to, words that lead into a program.",
      {&pointers, &shapes, &as_json_once, &journal, &log_file},
      check},
+    {"shapes",
+     "PROGRAM",
+     1,
+     1,
+     "describe where a program's types hold pointers",
+     "Prints the shapes of the types that the roots lead to, from the debug\n"
+     "information of a program or library: what --shapes and ty_shapes_read take.\n"
+     "What debug information does not tell, a hint does, 'TYPE.FIELD: ' and\n"
+     "  count N, count FIELD, count FIELD times N   it leads to so many\n"
+     "  block           to as many as the block has room for\n"
+     "  end FIELD       up to where FIELD leads\n"
+     "  to TYPE, bytes  to this, or to what holds no addresses\n"
+     "  reference       into what is reached by another way\n"
+     "  place FIELD     into what FIELD leads to\n"
+     "  used FIELD      of an array, so many are in use\n"
+     "  tag MASK        these bits are no part of the address\n"
+     "or of a type: 'TYPE: bytes', it holds no addresses; 'TYPE: trace' and\n"
+     "'TYPE: moved', the program has this hook. Commas part several.\n"
+     "Exit code 1: the text is not complete; what is left to do stands in it.",
+     {&root, &hints, &hint},
+     cli::shapes},
     {"version", "", 0, 0, "the version of taiyen", "Prints the version of taiyen.", {&as_json_once}, run_version},
     {"help",
      "[COMMAND]",
@@ -326,7 +351,7 @@ private:
         }
         if (equals == word.size() && i + 1 == words.size())
             return "the option " + quoted(name) + " needs a " + one->value;
-        std::string &value = given_.*one->text;
+        std::string &value = one->texts ? (given_.*one->texts).emplace_back() : given_.*one->text;
         value = equals == word.size() ? words[++i] : word.substr(equals + 1);
         if (value.empty())
             return "the " + std::string(one->value) + " of the option " + quoted(name) + " is empty";
@@ -344,18 +369,23 @@ private:
         return found == command_.options.end() ? nullptr : *found;
     }
 
+    std::string first_operand() const {
+        const std::string_view operands = command_.operands;
+        return std::string(operands.substr(0, operands.find_first_of(" .")));
+    }
+
     std::optional<std::string> check() const {
         const std::string name = quoted(command_.name);
         const std::vector<std::string> &paths = given_.paths;
         if (paths.size() < command_.operands_min)
-            return name + " needs " + (command_.operands_min == 1 ? std::string("a FILE") : command_.operands);
+            return name + " needs " + (command_.operands_min == 1 ? "a " + first_operand() : command_.operands);
         if (paths.size() > command_.operands_max && command_.operands_max == 0)
             return name + " takes no operand, and was given " + quoted(paths[0]);
         if (paths.size() > command_.operands_max)
             return name + " takes " + command_.operands + " alone, and was given " +
                    quoted(paths[command_.operands_max]) + " too";
         if (std::find(paths.begin(), paths.end(), "") != paths.end())
-            return "a FILE of " + name + " is empty";
+            return "a " + first_operand() + " of " + name + " is empty";
         if (paths.size() > 1 && !(given_.journal_path + given_.log_path).empty())
             return "--journal and --log name files of one heap: give " + name + " one FILE with them";
         return {};

@@ -21,6 +21,9 @@ struct request {
     std::string base;
     std::string class_table;
     std::string shapes_path;
+    std::string hints_path;
+    std::vector<std::string> roots;
+    std::vector<std::string> hints;
     bool json = false;
     bool classes = false;
     bool quick = false;
@@ -38,6 +41,7 @@ struct option {
     bool request::*flag;        // where it has no value
     std::string request::*text; // where it has one
     const char *help;
+    std::vector<std::string> request::*texts = nullptr; // where it may be given several times
 };
 
 struct command {

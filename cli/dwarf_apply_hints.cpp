@@ -1,0 +1,113 @@
+// What hints say, on fields of shapes.
+#include "dwarf_shapes.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace cli::dwarf {
+
+namespace {
+
+constexpr uint64_t address_bits = 0x00007fffffffffc0; // that no tag may take
+
+} // namespace
+
+void shape_maker::apply_here(shape &in, field &to, const std::string &name) {
+    hintable_.push_back(name);
+    if (const hint *told = hints_.find(name); told && !told->used_field.empty())
+        to.here = count_of(in, told->used_field, *told, 1);
+}
+
+bool shape_maker::find_member(const type *in, const std::string &path, uint64_t *offset, const type **of,
+                              unsigned depth) {
+    if (depth > depth_max || (in->kind != type_kind::record && in->kind != type_kind::either) || !spend())
+        return false;
+    for (const member &each : types_.fill(in).members) {
+        std::string rest;
+        if (each.is_base || each.name.empty())
+            rest = path;
+        else if (path.starts_with(each.name + "."))
+            rest = path.substr(each.name.size() + 1);
+        else if (path != each.name)
+            continue;
+        uint64_t further = 0;
+        *of = each.of;
+        if (!rest.empty() && !find_member(each.of, rest, &further, of, depth + 1))
+            continue;
+        *offset = each.offset + further;
+        return true;
+    }
+    return false;
+}
+
+bool shape_maker::member_of(shape &in, const std::string &path, const hint &told, uint64_t *offset, const type **of) {
+    if (find_member(current_, path, offset, of))
+        return true;
+    std::vector<std::string> names;
+    for (const member &each : types_.fill(current_).members)
+        names.push_back(each.name);
+    const std::string near = nearest(path, names);
+    return refuse(told.place + ": the type " + in.name + " has no member '" + path + "'" +
+                  (near.empty() ? "" : "; the nearest is '" + near + "'"));
+}
+
+std::string shape_maker::count_of(shape &in, const std::string &name, const hint &told, uint64_t times) {
+    uint64_t offset = 0;
+    const type *of = nullptr;
+    if (!member_of(in, name, told, &offset, &of))
+        return "";
+    if (of->kind != type_kind::plain || (of->size != 1 && of->size != 2 && of->size != 4 && of->size != 8)) {
+        refuse(told.place + ": the member '" + name + "' of " + in.name + " is no integer that counts");
+        return "";
+    }
+    return "field " + std::to_string(offset) + " " + std::to_string(of->size) +
+           (times > 1 ? " times " + std::to_string(times) : "");
+}
+
+void shape_maker::apply(shape &in, field &to, const hint &told) {
+    uint64_t offset = 0;
+    const type *of = nullptr;
+    if (told.reference)
+        to.kind = field_kind::reference;
+    if (!told.place_field.empty() && member_of(in, told.place_field, told, &to.base, &of))
+        to.kind = field_kind::place;
+    if (!told.to.empty()) {
+        std::vector<std::string> several;
+        const type *found = types_.find(told.to, &several);
+        const std::string near = found ? "" : nearest(told.to, types_.from().names());
+        if (!found)
+            refuse(told.place + ": the program has " + (several.empty() ? "no type '" : "several types '") + told.to +
+                   "'" + (near.empty() ? "" : "; the nearest is '" + (several.empty() ? near : several.front()) + "'"));
+        else if (uint64_t count = 1; !shape_of_named(found, &to.to, &count))
+            refuse(told.place + ": the type '" + told.to + "' is only declared in the program");
+        else if (count != 1)
+            to.there = count == 0 ? "block" : std::to_string(count);
+    }
+    uint64_t factor = told.times ? told.times : 1;
+    if (!to.there.empty() && to.there != "block")
+        factor *= std::strtoull(to.there.c_str(), nullptr, 10); // of a pointer to an array
+    if (told.block)
+        to.there = "block";
+    if (told.count != 0)
+        to.there = std::to_string(told.count);
+    if (!told.count_field.empty())
+        to.there = count_of(in, told.count_field, told, factor);
+    if (!told.end_field.empty() && member_of(in, told.end_field, told, &offset, &of))
+        to.there = "end " + std::to_string(offset);
+    if (!told.used_field.empty())
+        to.here = count_of(in, told.used_field, told, 1);
+    to.tag = told.tag;
+    if ((to.tag & address_bits) != 0)
+        refuse(told.place + ": the tag takes bits of the address: it may have the lowest 6 and the highest 17");
+}
+
+bool shape_maker::check_hints() {
+    const hint *one = hints_.unused();
+    if (!one)
+        return true;
+    const std::string near = nearest(one->target, hintable_);
+    return refuse(one->place + ": there is no address '" + one->target + "' in what the roots lead to" +
+                  (near.empty() ? "" : "; the nearest is '" + near + "'"));
+}
+
+} // namespace cli::dwarf

@@ -1,0 +1,109 @@
+// Shapes as a text that ty_shapes_read reads (docs/reference.md, "Shapes in a text").
+#include "dwarf_shapes.hpp"
+#include "text.hpp"
+
+#include <cstdio>
+
+namespace cli::dwarf {
+
+namespace {
+
+// The bytes of one character from there on; 0: it is none of UTF-8.
+size_t character_bytes(const std::string &text, size_t at) {
+    const auto first = static_cast<unsigned char>(text[at]);
+    const size_t bytes = first < 0x80   ? 1
+                         : first < 0xc2 ? 0
+                         : first < 0xe0 ? 2
+                         : first < 0xf0 ? 3
+                         : first < 0xf5 ? 4
+                                        : 0;
+    for (size_t n = 1; n < bytes; ++n)
+        if (at + n >= text.size() || (static_cast<unsigned char>(text[at + n]) & 0xc0) != 0x80)
+            return 0;
+    return bytes;
+}
+
+std::string escaped(const std::string &text, bool quotes) {
+    std::string line;
+    for (size_t at = 0; at < text.size();) {
+        const size_t bytes = character_bytes(text, at);
+        const auto code = static_cast<unsigned char>(text[at]);
+        char number[5];
+        std::snprintf(number, sizeof number, "\\x%02x", code);
+        if (bytes == 0 || code < 0x20 || code == 0x7f)
+            line += number;
+        else if (quotes && (code == '"' || code == '\\'))
+            line += std::string("\\") + text[at];
+        else
+            line += text.substr(at, bytes);
+        at += bytes == 0 ? 1 : bytes;
+    }
+    return line;
+}
+
+std::string to_text(const std::string &shape) {
+    return shape.empty() ? "-" : quoted_name(shape);
+}
+
+std::string line_of(const field &one) {
+    std::string line = "  field " + std::to_string(one.offset) + " " + quoted_name(one.name);
+    switch (one.kind) {
+    case field_kind::pointer:
+        line += " pointer " + to_text(one.to);
+        break;
+    case field_kind::reference:
+        line += " reference";
+        break;
+    case field_kind::place:
+        return line + " place " + std::to_string(one.base) + "\n";
+    case field_kind::nested:
+        line += " nested " + quoted_name(one.to);
+        break;
+    }
+    if (!one.here.empty())
+        line += " here " + one.here;
+    if (one.kind == field_kind::pointer && !one.there.empty())
+        line += " there " + one.there;
+    if (one.tag != 0)
+        line += " tag " + text::hex(one.tag);
+    return line + "\n";
+}
+
+std::string line_of(const note &one) {
+    return std::string("  # ") + (one.open ? "! " : "") + escaped(one.text, false) + "\n";
+}
+
+// Notes stand before the fields that they are about.
+std::string text_of(const shape &one) {
+    std::string text = "\nshape " + quoted_name(one.name) + " " + std::to_string(one.size);
+    text += one.source.empty() ? "\n" : " # " + escaped(one.source, false) + "\n";
+    auto told = one.notes.begin();
+    for (const field &each : one.fields) {
+        for (; told != one.notes.end() && told->offset <= each.offset; ++told)
+            text += line_of(*told);
+        text += line_of(each);
+    }
+    for (; told != one.notes.end(); ++told)
+        text += line_of(*told);
+    return text + (one.trace ? "  trace\n" : "") + (one.moved ? "  moved\n" : "");
+}
+
+} // namespace
+
+std::string quoted_name(const std::string &name) {
+    return '"' + escaped(name, true) + '"';
+}
+
+std::string text_of(const shape_maker &made, const std::vector<std::string> &roots, const std::string &from) {
+    std::string text = "taiyen shapes 1\n# Written by taiyen shapes, of " + escaped(from, false) + ".\n";
+    if (made.open_notes() != 0)
+        text += "# Not complete: what is left to do stands behind '# !'.\n";
+    for (const auto &[name, one] : made.shapes())
+        text += text_of(one);
+    text += "\n";
+    for (const std::string &root : roots)
+        text += root;
+    return text;
+}
+
+} // namespace cli::dwarf
