@@ -8,6 +8,13 @@
 
 namespace bench {
 
+// It measures the heaps of the examples.
+#ifdef TAIYEN_BENCH_WITHOUT_EXAMPLES
+#define TAIYEN_BENCH_PACK(SUITE)
+#else
+#define TAIYEN_BENCH_PACK(SUITE) SUITE(pack)
+#endif
+
 #define TAIYEN_BENCH_SUITES(SUITE)                                                                                     \
     SUITE(churn)                                                                                                       \
     SUITE(malloc)                                                                                                      \
@@ -18,7 +25,8 @@ namespace bench {
     SUITE(commit)                                                                                                      \
     SUITE(oltp)                                                                                                        \
     SUITE(transactional)                                                                                               \
-    SUITE(undo)
+    SUITE(undo)                                                                                                        \
+    TAIYEN_BENCH_PACK(SUITE)
 
 class session;
 
