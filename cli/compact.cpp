@@ -36,12 +36,45 @@ void print_result(const request &given, const ty_compact_report &report) {
                 text::counted(report.fixed_pointers, "pointer").c_str());
 }
 
+// A transactional heap's log, to be made again as it was.
+struct log_size {
+    size_t bytes = 0;
+    uint32_t partitions = 0;
+};
+
+log_size log_of(const heap_files &files) {
+    log_size found;
+    ty_log_info info{};
+    info.struct_size = sizeof info;
+    const ty_open_options open = files.options();
+    if (ty_log_read_with(files.path.c_str(), &open, &info, nullptr, nullptr) == TY_OK)
+        found = {info.size_bytes, info.partitions};
+    return found;
+}
+
 // Opens the files for writing, as what they are or as this kind.
-ty_status open_to_write(const heap_files &files, ty_kind kind, ty_heap **heap) {
+ty_status open_to_write(const heap_files &files, ty_kind kind, log_size log, ty_heap **heap) {
     ty_open_options open = files.options();
+    open.log_bytes = log.bytes;
+    open.log_partitions = log.partitions;
     open.mode = TY_OPEN_EXISTING;
     open.kind = kind;
     return ty_open(files.path.c_str(), &open, heap, nullptr);
+}
+
+// Whether the heap can be compacted, before anything of it is changed.
+ty_status look_first(const heap_files &files, const request &given, const ty_shapes *shapes) {
+    const ty_open_options open = files.options();
+    ty_heap *heap = nullptr;
+    if (ty_status status = ty_open(files.path.c_str(), &open, &heap, nullptr))
+        return status;
+    described_shapes kept;
+    ty_status status = shapes != nullptr || given.force ? TY_OK : kept.load(heap);
+    if (status == TY_OK && !given.force)
+        status = ty_take_census(heap, shapes != nullptr ? shapes : kept.get(), nullptr, nullptr, nullptr);
+    const kept_failure first;
+    const ty_status closed = ty_close(heap);
+    return status != TY_OK ? status : closed;
 }
 
 // A transactional heap is a snapshot heap while it is compacted, without a log.
@@ -49,14 +82,17 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
     described_shapes shapes;
     if (ty_status status = shapes.read(given.shapes_path))
         return status;
+    if (ty_status status = look_first(files, given, shapes.get()))
+        return status;
+    const log_size log = log_of(files);
     ty_heap *heap = nullptr;
-    if (ty_status status = open_to_write(files, TY_KIND_DEFAULT, &heap))
+    if (ty_status status = open_to_write(files, TY_KIND_DEFAULT, {}, &heap))
         return status;
     const bool transactional = ty_heap_kind(heap) == TY_TRANSACTIONAL;
     if (transactional) {
         if (ty_status status = ty_close(heap))
             return status;
-        if (ty_status status = open_to_write(files, TY_SNAPSHOT, &heap))
+        if (ty_status status = open_to_write(files, TY_SNAPSHOT, {}, &heap))
             return status;
     }
     progress shown("compacting");
@@ -71,14 +107,14 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
         const kept_failure first;
         static_cast<void>(ty_discard(heap)); // the files hold all that they held
         heap = nullptr;
-        if (transactional && open_to_write(files, TY_TRANSACTIONAL, &heap) == TY_OK && ty_close(heap) != TY_OK)
+        if (transactional && open_to_write(files, TY_TRANSACTIONAL, log, &heap) == TY_OK && ty_close(heap) != TY_OK)
             static_cast<void>(ty_discard(heap));
         return status;
     }
     status = ty_close(heap);
     if (status != TY_OK || !transactional)
         return status;
-    if (status = open_to_write(files, TY_TRANSACTIONAL, &heap); status != TY_OK)
+    if (status = open_to_write(files, TY_TRANSACTIONAL, log, &heap); status != TY_OK)
         return status;
     return ty_close(heap);
 }

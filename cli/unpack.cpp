@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <taiyen/pack.h>
 #include <unistd.h>
@@ -106,6 +107,13 @@ struct copy_result {
     char error[1024];
 };
 
+// A copy is for nobody who could not read the heap.
+void keep_rights_of(const std::string &path) {
+    struct stat heap;
+    if (stat(path.c_str(), &heap) == 0)
+        umask(static_cast<mode_t>(~heap.st_mode & 0777));
+}
+
 [[noreturn]] void make_copy(int stream, int results, const request &given, const ty_unpack_options &options) {
     copy_result result{};
     result.status = unpack_from(stream, "", given, options, &result.report);
@@ -178,6 +186,7 @@ int copy(const request &given) {
     if (maker == 0) {
         close(stream[1]);
         close(results[0]);
+        keep_rights_of(given.paths[0]);
         make_copy(stream[0], results[1], given, options);
     }
     close(stream[0]);

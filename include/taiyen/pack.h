@@ -16,6 +16,7 @@
  *    heap is left. Each frame has a checksum.
  *  - A heap in files gets its name when it is whole and durable: until then it lies beside it, as NAME-unpacking. So
  *    does a packed file, as NAME-packing. A file that is there is never replaced.
+ *    Packed files are for their owner alone.
  *  - A heap that is moved without anybody who fixes its addresses (shapes, a callback, or moves that the caller takes)
  *    is refused: never a silently wrong address.
  *
@@ -116,7 +117,8 @@ typedef enum ty_place {
 
 typedef enum ty_layout {
     TY_LAYOUT_SAME = 0,       /* each block keeps its distance from the base, and its size */
-    TY_LAYOUT_DEFRAGMENT = 1, /* blocks are laid out anew, with the class table that the heap had */
+    TY_LAYOUT_DEFRAGMENT = 1, /* blocks are laid out anew, with the class table that the heap had. Of the alignment that
+                                 ty_alloc_aligned gave, as much is kept as the new block's class has, or a page */
     TY_LAYOUT_LINE = 2,       /* and with TY_CLASSES_LINE */
     TY_LAYOUT_PACKED = 3      /* and with TY_CLASSES_PACKED */
 } ty_layout;
@@ -191,7 +193,7 @@ TY_API TY_CHECKED ty_status ty_unpack_memory(const void *bytes, size_t size, con
 typedef struct ty_compact_options {
     size_t struct_size;      /* sizeof(ty_compact_options), set by the _INIT macro */
     const ty_shapes *shapes; /* as in ty_unpack_options, as are the next three */
-    ty_fix_callback *fix;
+    ty_fix_callback *fix;    /* a failure, or what it throws, leaves a heap that is to be discarded */
     void *fix_context;
     bool force;
     uint32_t threads;               /* 0: one for each processor that the process may use */

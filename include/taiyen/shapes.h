@@ -246,7 +246,8 @@ typedef struct ty_census_finding {
     bool open; /* relocation is refused because of it. A leak is not, nor code; nor hidden words behind the end of
                   objects or in bytes without a shape, if most others at that offset are no addresses: remains of what a
                   block was before. Where a smaller block would have no room, remains are common: there, most must
-                  lead to blocks that nothing else leads to */
+                  lead to blocks that nothing else leads to. Nor is it one in an object that looks like an address by
+                  its padding: few there lead to the first byte of a block */
     const char *shape; /* the type; of bytes without a shape "TYPE.FIELD"; of a leak the call site, where it is known */
     const char *field; /* NULL: no field names it */
     size_t offset;     /* in the type */

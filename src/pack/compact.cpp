@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 
 namespace taiyen::pack {
 namespace {
@@ -34,6 +35,7 @@ private:
     void free_all();
     ty_status lay_out();
     ty_status make_durable();
+    ty_status tell_of_loss(ty_status status) const;
 
     static bool count_own(const ty_block *, void *self) {
         static_cast<compaction *>(self)->own_blocks_++;
@@ -47,10 +49,16 @@ private:
         const ty_compact_options &options = static_cast<compaction *>(self)->options_;
         return options.progress == nullptr || options.progress(done, 2 * total, options.progress_context);
     }
+    // What it throws now waits until the heap is whole again.
     static bool second_half(uint64_t done, uint64_t total, void *self) {
-        const ty_compact_options &options = static_cast<compaction *>(self)->options_;
-        if (options.progress != nullptr)
-            options.progress(total + done, 2 * total, options.progress_context);
+        auto &own = *static_cast<compaction *>(self);
+        if (own.options_.progress == nullptr || own.thrown_)
+            return true;
+        try {
+            own.options_.progress(total + done, 2 * total, own.options_.progress_context);
+        } catch (...) {
+            own.thrown_ = std::current_exception();
+        }
         return true;
     }
 
@@ -64,8 +72,10 @@ private:
     layout places_;
     std::unique_ptr<ty_moves> moves_;
     char *tables_ = nullptr; // the heap's last area: no block lies behind its start
+    std::exception_ptr thrown_;
     uint64_t own_blocks_ = 0;
     uint64_t fixed_ = 0;
+    bool fix_failed_ = false;
 };
 
 ty_status compaction::check_heap() {
@@ -77,19 +87,24 @@ ty_status compaction::check_heap() {
         return status;
     if (own_blocks_ != 0)
         return refuse(TY_E_BUSY, "compact a heap that has undo in it", "detach undo (ty_undo_detach), without history");
-    // What can be asked for without a change: whether the heap may be written to.
-    if (ty_status status = ty_root_set(heap_, "taiyen.compact", nullptr))
+    void *probe = ty_alloc(heap_, 1); // whether the heap may be written to
+    if (probe == nullptr) {
+        ty_error error;
+        ty_error_detail(&error);
+        return error.status;
+    }
+    if (ty_status status = ty_free(probe))
         return status;
     return ty_each_area(heap_, take_area, this);
 }
 
 // PK7.
 ty_status compaction::check_addresses() const {
-    if (options_.force)
-        return TY_OK;
-    if (options_.shapes == nullptr && options_.fix != nullptr)
-        return TY_OK;
-    return check_shapes(heap_, options_.shapes);
+    bool has_shapes = options_.shapes != nullptr || ty_root(heap_, TY_SHAPES_ROOT) != nullptr;
+    if (!has_shapes || (options_.shapes == nullptr && options_.fix != nullptr))
+        return options_.fix != nullptr || options_.force ? TY_OK : check_shapes(heap_, nullptr);
+    ty_status status = check_shapes(heap_, options_.shapes);
+    return status == TY_E_MISMATCH && options_.force ? TY_OK : status;
 }
 
 ty_status compaction::pack() {
@@ -161,7 +176,9 @@ ty_status compaction::lay_out() {
     if (options_.shapes != nullptr || options_.fix == nullptr)
         if (ty_status status = fix_by_shapes(heap_, *moves_, options_.shapes, options_.fix != nullptr, true, &fixed_))
             return status;
-    return options_.fix != nullptr ? options_.fix(heap_, moves_.get(), options_.fix_context) : TY_OK;
+    ty_status status = options_.fix != nullptr ? options_.fix(heap_, moves_.get(), options_.fix_context) : TY_OK;
+    fix_failed_ = status != TY_OK;
+    return status;
 }
 
 ty_status compaction::make_durable() {
@@ -169,6 +186,16 @@ ty_status compaction::make_durable() {
         if (ty_status status = ty_snapshot(heap_))
             return status;
     return ty_heap_purge(heap_, nullptr);
+}
+
+// Half moved: it cannot be used any more.
+ty_status compaction::tell_of_loss(ty_status status) const {
+    const char *remedy = "the heap is lost: it has no files, or its file was changed in place";
+    if (ty_heap_kind(heap_) == TY_SNAPSHOT)
+        remedy = "discard the heap (ty_discard, not ty_close): its files hold what it was before";
+    return ty_error_set(status, 0,
+                        fix_failed_ ? "compact a heap: the fix callback failed" : "compact a heap: it was half moved",
+                        nullptr, UINT64_MAX, remedy);
 }
 
 // PK9: the heap of before is durable before its blocks are freed, and the next snapshot is of the compacted heap.
@@ -185,13 +212,12 @@ ty_status compaction::run() {
         if (ty_status status = ty_snapshot(heap_))
             return status;
     free_all();
-    if (ty_status status = lay_out()) {
-        ty_error error;
-        ty_error_detail(&error);
-        return ty_error_set(status, error.system_error, error.operation, nullptr, UINT64_MAX,
-                            "discard the heap (ty_discard, not ty_close): its files hold what it was before");
-    }
-    return make_durable();
+    if (ty_status status = lay_out())
+        return tell_of_loss(status);
+    ty_status status = make_durable();
+    if (thrown_)
+        std::rethrow_exception(thrown_);
+    return status;
 }
 
 void compaction::tell(ty_compact_report *report) const {

@@ -1,6 +1,9 @@
 #include "file_ends.hpp"
 
+#include "../format/format.hpp"
+
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -27,10 +30,10 @@ ty_status fail(const char *operation, const char *path) {
     } else if (error == EACCES || error == EPERM || error == EROFS) {
         status = TY_E_PERMISSION;
         remedy = "run as a user who may, or change the permissions";
-    } else if (error == EEXIST || error == EISDIR) {
+    } else if (error == EEXIST) {
         status = TY_E_EXISTS;
         remedy = "give another path, or remove the file first";
-    } else if (error == EBADF || error == EINVAL || error == ELOOP || error == ENAMETOOLONG) {
+    } else if (error == EBADF || error == EISDIR || error == EINVAL || error == ELOOP || error == ENAMETOOLONG) {
         status = TY_E_ARGUMENT;
         remedy = "give an open descriptor, or a path that leads to a file";
     }
@@ -60,18 +63,14 @@ std::string folder_of(const std::string &path) {
     return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-ty_status flush_folder(const std::string &path) {
-    int folder = open_high(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY, 0);
-    if (folder < 0)
-        return fail("open the folder of a packed heap", path.c_str());
-    int result = fsync(folder);
-    int error = errno;
-    close(folder);
-    errno = error;
-    return result == 0 ? TY_OK : fail("make the name of a packed heap durable", path.c_str());
-}
-
 } // namespace
+
+// Where the file system has no such rename, a second name and the end of the first: a crash in between leaves both.
+bool rename_new(const char *from, const char *to) {
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return true;
+    return (errno == EINVAL || errno == ENOSYS) && link(from, to) == 0 && unlink(from) == 0;
+}
 
 ty_status write_descriptor(const void *bytes, size_t size, void *context) {
     const auto *end = static_cast<const descriptor_end *>(context);
@@ -153,37 +152,91 @@ file_sink::~file_sink() {
             unlink(unfinished_.c_str());
         close(end.descriptor);
     }
+    if (folder_ >= 0)
+        close(folder_);
 }
 
-// A file that a packing left which was killed is used again; one that is under way has it locked.
+namespace {
+
+bool leads_to(const char *path, int descriptor) {
+    struct stat named, opened;
+    return lstat(path, &named) == 0 && fstat(descriptor, &opened) == 0 && named.st_dev == opened.st_dev &&
+           named.st_ino == opened.st_ino;
+}
+
+// What a packing leaves that is killed: nothing, or the beginning of a stream. Others' files are not touched.
+bool is_remains(int descriptor) {
+    uint64_t magic = 0;
+    struct stat file;
+    if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink > 1)
+        return false;
+    ssize_t bytes = pread(descriptor, &magic, sizeof magic, 0);
+    return bytes == 0 || (bytes == sizeof magic && magic == stream_magic_1);
+}
+
+} // namespace
+
+// A packing that is under way has its file locked, from when it was made to when it has its name.
+ty_status file_sink::remove_remains(const char *made) {
+    int found = open_high(made, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (found < 0)
+        return errno == ENOENT ? TY_OK : fail("look at what an earlier packing left", made);
+    bool locked = flock(found, LOCK_EX | LOCK_NB) == 0;
+    bool remains = locked && leads_to(made, found) && is_remains(found);
+    bool gone = locked && !leads_to(made, found);
+    ty_status status = TY_OK;
+    if (!locked)
+        status = ty_error_set(TY_E_BUSY, EWOULDBLOCK, "make a packed heap", made, UINT64_MAX,
+                              "wait until the other packing of that name is over");
+    else if (!remains && !gone)
+        status = ty_error_set(TY_E_EXISTS, EEXIST, "make a packed heap: it is made under this name", made, UINT64_MAX,
+                              "move the file away that has it");
+    else if (remains && unlink(made) != 0)
+        status = fail("remove what an earlier packing left", made);
+    close(found);
+    return status;
+}
+
+// For its owner alone: a heap's file may be.
 ty_status file_sink::create(const char *path) {
+    constexpr int tries = 100;
     path_ = path;
-    std::string made = path_ + suffix;
+    const std::string made = path_ + suffix;
     struct stat there;
     if (lstat(path, &there) == 0) {
         errno = EEXIST;
         return fail("make a packed heap", path);
     }
-    end = {open_high(made.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW, 0666), path_.c_str()};
-    if (end.descriptor < 0)
-        return fail("make a packed heap", made.c_str());
-    if (flock(end.descriptor, LOCK_EX | LOCK_NB) != 0)
-        return ty_error_set(TY_E_BUSY, errno, "make a packed heap", made.c_str(), UINT64_MAX,
-                            "wait until the other packing of that name is over");
-    unfinished_ = made;
-    return ftruncate(end.descriptor, 0) == 0 ? TY_OK : fail("make a packed heap", made.c_str());
+    folder_ = open_high(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY, 0);
+    if (folder_ < 0)
+        return fail("open the folder of a packed heap", path);
+    for (int i = 0; i < tries; i++) {
+        if (ty_status status = remove_remains(made.c_str()))
+            return status;
+        end = {open_high(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600), path_.c_str()};
+        if (end.descriptor < 0 && errno != EEXIST)
+            return fail("make a packed heap", made.c_str());
+        if (end.descriptor < 0)
+            continue; // somebody else was faster
+        if (flock(end.descriptor, LOCK_EX | LOCK_NB) == 0 && leads_to(made.c_str(), end.descriptor)) {
+            unfinished_ = made;
+            return TY_OK;
+        }
+        close(end.descriptor); // somebody else took it for remains
+        end.descriptor = -1;
+    }
+    return ty_error_set(TY_E_BUSY, EEXIST, "make a packed heap", made.c_str(), UINT64_MAX,
+                        "wait until the other packings of that name are over");
 }
 
 // PK6.
 ty_status file_sink::finish() {
     if (fsync(end.descriptor) != 0)
         return fail("make a packed heap durable", end.path);
-    if (link(unfinished_.c_str(), path_.c_str()) != 0)
-        return fail("name a packed heap", end.path);
-    if (unlink(unfinished_.c_str()) != 0)
+    if (!rename_new(unfinished_.c_str(), path_.c_str()))
         return fail("name a packed heap", end.path);
     unfinished_.clear();
-    return flush_folder(path_);
+    return fsync(folder_) == 0 ? TY_OK : fail("make the name of a packed heap durable", end.path);
 }
 
 } // namespace taiyen::pack

@@ -31,6 +31,9 @@ struct memory_sink {
 };
 ty_status write_memory(const void *bytes, size_t size, void *sink);
 
+// Renames a file, if there is none of that name; else errno is EEXIST.
+bool rename_new(const char *from, const char *to);
+
 // A file to be read, from its start on.
 class file_source {
 public:
@@ -48,7 +51,10 @@ public:
     descriptor_end end{-1, nullptr};
 
 private:
+    ty_status remove_remains(const char *made);
+
     std::string path_, unfinished_;
+    int folder_ = -1;
 };
 
 } // namespace taiyen::pack

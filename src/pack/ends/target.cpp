@@ -1,5 +1,9 @@
 #include "target.hpp"
 
+#include "file_ends.hpp"
+
+#include <cerrno>
+
 namespace taiyen::pack {
 
 namespace {
@@ -30,6 +34,19 @@ target::~target() {
     else if (heap_ != nullptr)
         ty_discard(heap_);
     remove_parts();
+    if (lock_ == nullptr)
+        return;
+    const ty_storage &disk = storage();
+    static_cast<void>(disk.remove(disk.context, lock_path().c_str())); // its lock was held until now
+    disk.close(disk.context, lock_);
+}
+
+std::string target::lock_path() const {
+    return name_ + suffix + "-lock";
+}
+
+bool target::is_default_storage() const {
+    return &storage() == ty_storage_default();
 }
 
 const ty_storage &target::storage() const {
@@ -41,7 +58,7 @@ void target::remove_parts() {
     if (unfinished_.empty())
         return;
     const ty_storage &disk = storage();
-    for (const char *part : {"", "-journal", "-log"})
+    for (const char *part : {"", "-journal", "-log", "-creating", "-journal-creating", "-log-creating"})
         static_cast<void>(disk.remove(disk.context, (unfinished_ + part).c_str())); // it may not be there
     unfinished_.clear();
 }
@@ -63,53 +80,101 @@ ty_status target::create(uint64_t limit_bytes, void *base, ty_class_table classe
 ty_status target::create_file(uint64_t limit_bytes, void *base, ty_class_table classes) {
     const ty_storage &disk = storage();
     char path[TY_STORAGE_PATH_MAX];
-    ty_file *there;
     if (disk.resolve != nullptr) {
         if (ty_status status = disk.resolve(disk.context, options_.path, path, sizeof path))
             return status;
     }
-    const char *name = disk.resolve != nullptr ? path : options_.path;
-    ty_status status = disk.open(disk.context, name, 0, &there);
-    if (status == TY_OK)
-        disk.close(disk.context, there);
-    if (status != TY_E_NOT_FOUND)
-        return status != TY_OK && status != TY_E_PERMISSION
-                   ? status
-                   : ty_error_set(TY_E_EXISTS, 0, "unpack a heap: there is a file of that name", name, UINT64_MAX,
-                                  "give another path, or remove the file first");
-    name_ = name;
-    unfinished_.clear();
-    std::string made = name_ + suffix;
-    if (status = clear_remains(made); status != TY_OK)
+    name_ = disk.resolve != nullptr ? path : options_.path;
+    if (ty_status status = check_names())
         return status;
+    if (ty_status status = take_lock())
+        return status;
+    if (ty_status status = clear_remains())
+        return status;
+    const std::string made = name_ + suffix;
     ty_open_options wanted = open_options();
     wanted.mode = TY_CREATE_NEW;
     wanted.kind = TY_ARCHIVE;
     wanted.limit_bytes = limit_bytes;
     wanted.base = base;
     wanted.classes = classes;
-    status = ty_open(made.c_str(), &wanted, &heap_, nullptr);
+    wanted.concurrent = wanted.check_stores = wanted.automatic = false; // an archive heap has no transactions
+    wanted.log_partitions = 0;
+    ty_status status = ty_open(made.c_str(), &wanted, &heap_, nullptr);
     if (status == TY_OK)
         unfinished_ = made;
     return status;
 }
 
-// What an unpacking left that was killed. One that is under way has the file locked.
-ty_status target::clear_remains(const std::string &path) {
+// No file may be there of a name that the heap will have.
+ty_status target::check_names() const {
     const ty_storage &disk = storage();
-    ty_file *file;
-    ty_status status = disk.open(disk.context, path.c_str(), TY_OPEN_WRITE, &file);
-    if (status == TY_E_NOT_FOUND)
-        return TY_OK;
-    if (status != TY_OK)
-        return status;
-    status = disk.lock(disk.context, file, true);
-    if (status == TY_OK) {
-        unfinished_ = path;
-        remove_parts();
+    const char *journal = options_.open != nullptr ? options_.open->journal_path : nullptr;
+    const char *log = options_.open != nullptr ? options_.open->log_path : nullptr;
+    for (const std::string &name : {name_, journal != nullptr ? std::string(journal) : name_ + "-journal",
+                                    log != nullptr ? std::string(log) : name_ + "-log"}) {
+        ty_file *there;
+        ty_status status = disk.open(disk.context, name.c_str(), 0, &there);
+        if (status == TY_OK)
+            disk.close(disk.context, there);
+        if (status == TY_OK || status == TY_E_PERMISSION)
+            return ty_error_set(TY_E_EXISTS, EEXIST, "unpack a heap: there is a file of that name", name.c_str(),
+                                UINT64_MAX, "give another path, or move the file away first");
+        if (status != TY_E_NOT_FOUND)
+            return status;
     }
-    disk.close(disk.context, file);
-    return status;
+    return TY_OK;
+}
+
+// One unpacking at a time has it. The file of one that was killed is nobody's, and is taken over.
+ty_status target::take_lock() {
+    constexpr int tries = 100;
+    const ty_storage &disk = storage();
+    const std::string path = lock_path();
+    for (int i = 0; i < tries; i++) {
+        ty_file *file;
+        ty_status status = disk.open(disk.context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file);
+        if (status == TY_E_EXISTS)
+            status = disk.open(disk.context, path.c_str(), TY_OPEN_WRITE, &file);
+        if (status == TY_E_NOT_FOUND)
+            continue; // it was just removed
+        if (status != TY_OK)
+            return status;
+        status = disk.lock(disk.context, file, true);
+        if (status == TY_OK && (disk.check == nullptr || disk.check(disk.context, file) == TY_OK)) {
+            lock_ = file;
+            return TY_OK;
+        }
+        disk.close(disk.context, file);
+        if (status == TY_E_BUSY)
+            return ty_error_set(TY_E_BUSY, EWOULDBLOCK, "unpack a heap", name_.c_str(), UINT64_MAX,
+                                "wait until the other unpacking of that name is over");
+        if (status != TY_OK)
+            return status;
+    }
+    return ty_error_set(TY_E_BUSY, EEXIST, "unpack a heap", name_.c_str(), UINT64_MAX,
+                        "wait until the other unpackings of that name are over");
+}
+
+// What an unpacking left that was killed, with the lock held. Others' files are not touched.
+ty_status target::clear_remains() {
+    const ty_storage &disk = storage();
+    const std::string path = name_ + suffix;
+    ty_file *file;
+    ty_status status = disk.open(disk.context, path.c_str(), 0, &file);
+    if (status == TY_OK) {
+        disk.close(disk.context, file);
+        ty_info info{};
+        info.struct_size = sizeof info;
+        if (ty_read_info(path.c_str(), &disk, &info) == TY_E_FORMAT)
+            return ty_error_set(TY_E_EXISTS, EEXIST, "unpack a heap: it is made under this name", path.c_str(),
+                                UINT64_MAX, "move the file away that has it");
+    } else if (status != TY_E_NOT_FOUND) {
+        return status;
+    }
+    unfinished_ = path;
+    remove_parts();
+    return TY_OK;
 }
 
 // For the files under their passing name: what belongs to the heap's own name is left out.
@@ -150,17 +215,17 @@ ty_status target::name_it() {
         if (status != TY_OK && status != TY_E_NOT_FOUND)
             return status;
     }
-    ty_file *there;
-    ty_status status = disk.open(disk.context, name_.c_str(), 0, &there);
-    if (status == TY_OK)
-        disk.close(disk.context, there);
-    if (status == TY_OK || status == TY_E_PERMISSION)
-        return ty_error_set(TY_E_EXISTS, 0, "unpack a heap: a file of that name was made meanwhile", name_.c_str(),
-                            UINT64_MAX, "give another path, or remove the file first");
-    if (status = disk.flush_directory(disk.context, name_.c_str()); status != TY_OK)
+    if (ty_status status = check_names())
         return status;
-    if (status = disk.rename(disk.context, unfinished_.c_str(), name_.c_str()); status != TY_OK)
+    if (ty_status status = disk.flush_directory(disk.context, name_.c_str()))
         return status;
+    if (is_default_storage()) {
+        if (!rename_new(unfinished_.c_str(), name_.c_str()))
+            return ty_error_set(errno == EEXIST ? TY_E_EXISTS : TY_E_IO, errno, "name the heap that was unpacked",
+                                name_.c_str(), UINT64_MAX, "give another path, or move the file away first");
+    } else if (ty_status status = disk.rename(disk.context, unfinished_.c_str(), name_.c_str())) {
+        return status;
+    }
     unfinished_.clear();
     return disk.flush_directory(disk.context, name_.c_str());
 }
@@ -177,7 +242,7 @@ ty_status target::finish(ty_heap **heap) {
                 wanted = *options_.open;
             wanted.struct_size = sizeof wanted;
             wanted.mode = TY_OPEN_EXISTING;
-            wanted.kind = TY_KIND_DEFAULT;
+            wanted.kind = kind_;
             wanted.limit_bytes = 0;
             wanted.base = nullptr;
             return ty_open(name_.c_str(), &wanted, heap, nullptr);

@@ -22,18 +22,24 @@ public:
 
 private:
     ty_status create_file(uint64_t limit_bytes, void *base, ty_class_table classes);
-    ty_status clear_remains(const std::string &path);
+    ty_status check_names() const;
+    ty_status take_lock();
+    ty_status clear_remains();
     ty_status become_kind();
     ty_status name_it();
     ty_open_options open_options() const;
     const ty_storage &storage() const;
     void remove_parts();
+    std::string lock_path() const;
 
     const ty_unpack_options &options_;
     ty_heap *heap_ = nullptr;
     ty_kind kind_ = TY_VOLATILE;
+    bool is_default_storage() const;
+
     std::string name_;
-    std::string unfinished_; // the path of the files that have no name yet; empty: there are none
+    ty_file *lock_ = nullptr; // of NAME-unpacking-lock, held from the start to the end
+    std::string unfinished_;  // the path of the files that have no name yet; empty: there are none
 };
 
 } // namespace taiyen::pack

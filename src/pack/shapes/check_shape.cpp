@@ -8,7 +8,6 @@ namespace taiyen::pack {
 namespace {
 
 // Bits of an address that no tag may take: all but those below a line, and the high ones that user space does not use.
-constexpr uint64_t address_bits = 0x00007fffffffffc0;
 
 size_t element_bytes(const ty_field &field) {
     return field.kind == TY_FIELD_NESTED ? field.shape->size_bytes : word_bytes;

@@ -67,13 +67,20 @@ const char *place_text(place_kind kind) {
     }
 }
 
-// SH10: inside of objects there are no remains of anything: a word that looks like an address is one. Elsewhere it is
-// taken for one if at least half of the words at its offset look so; of far offsets that count as one, an array's
-// element may have 32 words. Where nobody may have asked for the room, remains are as common as can be (nearly all
-// words behind the cities of the demo's atlas are), so there only addresses count of blocks that nothing else leads to.
+// In an object. A word that is padding in part may be half a number and half of what was there before, and so look like
+// an address: but seldom like that of a block's first byte, nor all words like the heap's base.
+bool is_open_inside(const word_tally &tally) {
+    uint64_t others = tally.count - tally.bases;
+    return tally.starts * 2 >= others ? others != 0 || tally.bases * 16 >= tally.of * 15 : others * 2 >= tally.of;
+}
+
+// SH10: a word in an object that looks like an address is one, but for padding. Elsewhere it is taken for one if at
+// least half of the words at its offset look so; of far offsets that count as one, an array's element may have 32
+// words. Where nobody may have asked for the room, remains are as common as can be (nearly all words behind the cities
+// of the demo's atlas are), so there only addresses count of blocks that nothing else leads to.
 bool is_open(const place &at, const word_tally &tally) {
     if (at.kind == place_kind::inside)
-        return true;
+        return is_open_inside(tally);
     if (at.kind == place_kind::spare)
         return tally.lost * 2 >= tally.of;
     uint64_t weight = at.offset >= offset_max ? 32 : 2;

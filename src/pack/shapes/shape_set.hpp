@@ -15,6 +15,9 @@
 
 namespace taiyen::pack {
 
+// Bits that an address has and a tag cannot take.
+inline constexpr uint64_t address_bits = 0x00007fffffffffc0;
+
 inline constexpr size_t shape_count_max = 65536;
 inline constexpr size_t field_count_max = 65536;
 inline constexpr size_t shape_bytes_max = size_t{1} << 30;

@@ -39,6 +39,8 @@ void walker::hooked_pointer(plan &by, const object &in, void *word, const ty_sha
         status_ = unknown_shape;
         return;
     }
+    if (!check_mask(by, mask))
+        return;
     if (!is_word_of(in, word))
         return tell_dead(s, dead_kind::foreign_word, word, 0);
     char *target;
@@ -52,8 +54,18 @@ void walker::hooked_pointer(plan &by, const object &in, void *word, const ty_sha
     reach(s, word, target, to, number);
 }
 
+bool walker::check_mask(const plan &by, uint64_t mask) {
+    if ((mask & address_bits) == 0)
+        return true;
+    status_ = ty_error_set(TY_E_ARGUMENT, 0, ("trace " + std::string(by.shape->name)).c_str(), nullptr, UINT64_MAX,
+                           "its hook has a tag that takes bits of the address");
+    return false;
+}
+
 void walker::hooked_reference(plan &by, const object &in, void *word, uint64_t mask) {
     step &s = by.by_hook;
+    if (!check_mask(by, mask))
+        return;
     if (!is_word_of(in, word))
         return tell_dead(s, dead_kind::foreign_word, word, 0);
     uint64_t value = word_at(word);

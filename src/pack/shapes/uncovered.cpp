@@ -156,19 +156,20 @@ void count(word_tally &tally, const char *word, uint64_t value) {
 struct hidden_address {
     bool is = false;
     bool start = false; // of a block
+    bool base = false;  // of the heap
     bool lost = false;  // nothing else leads to that
 };
 hidden_address follow(const walker &walk, uint64_t value) {
     found_block to;
     auto *place = static_cast<const char *>(walk.new_place_of(value));
     if (walk.index().find(place, to))
-        return {true, to.address == place, walk.types()[to.ordinal] == 0};
+        return {true, to.address == place, false, walk.types()[to.ordinal] == 0};
     if (value == reinterpret_cast<uint64_t>(walk.old_base())) // as allocators have it: wrong after a move, too
-        return {true, false, true};
+        return {true, false, true, true};
     place = static_cast<const char *>(walk.new_place_of(value - 1));
     if (!walk.index().find(place, to))
         return {};
-    return {true, false, walk.types()[to.ordinal] == 0};
+    return {true, false, false, walk.types()[to.ordinal] == 0};
 }
 
 } // namespace
@@ -182,6 +183,7 @@ uncovered_words find_uncovered(const walker &walk, const program_ranges &program
             word_tally &tally = words.hidden[where.locate(word)];
             count(tally, word, value);
             tally.starts += leads.start;
+            tally.bases += leads.base;
             tally.lost += leads.lost;
             contents[walk.types()[block.ordinal]] = true;
         } else if (programs.find(value)) {

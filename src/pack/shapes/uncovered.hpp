@@ -28,6 +28,7 @@ struct place {
 struct word_tally {
     uint64_t count = 0;  // addresses
     uint64_t starts = 0; // of those, of a block's first byte
+    uint64_t bases = 0;  // of those, the heap's base
     uint64_t lost = 0;   // of those, of blocks that nothing else leads to
     uint64_t of = 0;     // words that are not 0
     const void *example = nullptr;

@@ -65,6 +65,7 @@ public:
         unsigned depth;
     };
     void hooked_pointer(plan &by, const object &in, void *word, const ty_shape *shape, size_t count, uint64_t mask);
+    bool check_mask(const plan &by, uint64_t mask);
     void hooked_reference(plan &by, const object &in, void *word, uint64_t mask);
     void hooked_nested(plan &by, const object &in, void *objects, const ty_shape *shape, size_t count);
     void *hooked_address(plan &by, const void *address, const ty_shape *shape, size_t count);

@@ -199,6 +199,52 @@ TEST(census, remains_are_open_if_most_look_so) {
     EXPECT_TRUE(most.find(TY_CENSUS_HIDDEN, "holder.bytes", 8)->open);
 }
 
+// Half a number, half of what was there before: it may look like an address, of some byte in some block.
+TEST(census, padding_is_no_address) {
+    struct numbered {
+        thing *next;
+        uint32_t number;
+    };
+    TY_SHAPE(numbered, TY_POINTER(numbered, next, &thing_shape))
+    static const ty_count all_of_block = {TY_COUNT_BLOCK, 0, 0, 0};
+    heap_owner_ptr heap = new_heap();
+    shapes_owner shapes = new_shapes();
+    auto *list = static_cast<numbered *>(ty_alloc_zeroed(heap.get(), 64 * sizeof(numbered)));
+    auto *target = static_cast<char *>(ty_alloc_zeroed(heap.get(), 1024));
+    ASSERT_EQ(ty_root_set(heap.get(), "list", list), TY_OK);
+    ASSERT_EQ(ty_root_set(heap.get(), "target", target), TY_OK);
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "list", &numbered_shape, &all_of_block), TY_OK) << ty_error_text();
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "target", nullptr, nullptr), TY_OK);
+    auto look_alike = reinterpret_cast<uint64_t>(target) + 24;
+    uint64_t number = 5;
+    for (size_t n = 0; n < 64; ++n)
+        memcpy(reinterpret_cast<char *>(&list[n]) + 8, n % 8 == 0 ? &look_alike : &number, sizeof number);
+    EXPECT_EQ(ty_take_census(heap.get(), shapes.get(), nullptr, nullptr, nullptr), TY_OK) << ty_error_text();
+    look_alike -= 24; // of a first byte: that is no chance
+    for (size_t n = 0; n < 64; n += 8)
+        memcpy(reinterpret_cast<char *>(&list[n]) + 8, &look_alike, sizeof look_alike);
+    EXPECT_EQ(ty_take_census(heap.get(), shapes.get(), nullptr, nullptr, nullptr), TY_E_MISMATCH);
+}
+
+TEST(census, a_hook_whose_tag_takes_bits_of_the_address) {
+    struct hooked {
+        void *tagged;
+    };
+    static const ty_shape hooked_shape = {"hooked",
+                                          sizeof(hooked),
+                                          nullptr,
+                                          0,
+                                          [](ty_tracer *tracer, void *object, void *) {
+                                              ty_trace_pointer(tracer, &static_cast<hooked *>(object)->tagged, nullptr,
+                                                               1, 0xffff);
+                                          },
+                                          nullptr,
+                                          nullptr};
+    rooted all;
+    all.root<hooked>(&hooked_shape)->tagged = ty_alloc(all.heap.get(), 100);
+    EXPECT_EQ(all.census().status, TY_E_ARGUMENT);
+}
+
 TEST(census, looks_behind_objects) {
     rooted all;
     auto *top = all.root<thing>(&thing_shape, 128);

@@ -205,6 +205,44 @@ TEST(pack_compact, by_kept_shapes_or_a_callback) {
     }
 }
 
+// Also with force: shapes that cannot be used are found out before a block is freed.
+TEST(pack_compact, shapes_that_cannot_be_used) {
+    volatile_heap heap;
+    fill_table(heap, 500);
+    auto *text = static_cast<char *>(ty_alloc_zeroed(heap, 64));
+    strcpy(text, "this is no description");
+    ASSERT_OK(ty_root_set(heap, TY_SHAPES_ROOT, text));
+    content before = content_of(heap);
+    ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
+    options.force = true;
+    EXPECT_EQ(TY_E_FORMAT, ty_compact(heap, &options, nullptr)) << ty_error_text();
+    EXPECT_EQ(before, content_of(heap));
+}
+
+// What a progress callback throws when blocks have moved comes out when the heap is whole.
+TEST(pack_compact, progress_that_throws) {
+    for (uint64_t calls : {1u, 2u, 3u, 4u}) {
+        volatile_heap heap;
+        fill_table(heap, 60000);
+        std::string before = read_table(heap);
+        table_shapes shapes;
+        ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
+        options.shapes = shapes.set;
+        uint64_t left = calls;
+        options.progress = [](uint64_t, uint64_t, void *context) -> bool {
+            if (--*static_cast<uint64_t *>(context) == 0)
+                throw 7;
+            return true;
+        };
+        options.progress_context = &left;
+        ty_status status = TY_OK;
+        EXPECT_THROW(status = ty_compact(heap, &options, nullptr), int);
+        EXPECT_EQ(TY_OK, status);
+        EXPECT_EQ(before, read_table(heap));
+        EXPECT_OK(ty_heap_verify(heap, nullptr, nullptr));
+    }
+}
+
 TEST(pack_compact, refusals_leave_the_heap_as_it_was) {
     volatile_heap heap;
     fill_table(heap, 2000);

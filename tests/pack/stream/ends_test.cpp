@@ -59,7 +59,7 @@ TEST(pack_ends, remains_of_a_packing) {
     folder where;
     filled_heap heap(200);
     std::string path = where.path("heap.typ"), part = path + "-packing";
-    std::ofstream(part) << std::string(1 << 20, 'x');
+    std::ofstream(part) << "TTYPACK1" << std::string(1 << 20, 'x');
     int held = open(part.c_str(), O_RDWR);
     ASSERT_EQ(0, flock(held, LOCK_EX));
     EXPECT_EQ(TY_E_BUSY, ty_pack_file(heap, path.c_str(), nullptr, nullptr));
@@ -70,6 +70,109 @@ TEST(pack_ends, remains_of_a_packing) {
     ty_heap *copy;
     ASSERT_OK(ty_unpack_file(path.c_str(), &options, &copy, nullptr, nullptr));
     heap.expect_copy(copy);
+}
+
+// Of the names that are used until a file is whole, none is taken from somebody else.
+TEST(pack_ends, others_files_stay) {
+    folder where;
+    filled_heap heap(100);
+    packed stream(heap);
+    auto text_of = [](const std::string &path) {
+        std::ifstream file(path);
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    std::string path = where.path("heap");
+    std::ofstream(path + "-packing") << "my diary";
+    std::ofstream(path + "-unpacking") << "my other diary";
+    EXPECT_EQ(TY_E_EXISTS, ty_pack_file(heap, path.c_str(), nullptr, nullptr)) << ty_error_text();
+    ty_unpack_options options = elsewhere();
+    options.path = path.c_str();
+    options.kind = TY_SNAPSHOT;
+    EXPECT_EQ(TY_E_EXISTS, unpack(stream.text(), options, nullptr)) << ty_error_text();
+    EXPECT_EQ("my diary", text_of(path + "-packing"));
+    EXPECT_EQ("my other diary", text_of(path + "-unpacking"));
+    unlink((path + "-unpacking").c_str());
+    for (const char *part : {"-journal", "-log"}) { // of a heap whose image was lost
+        std::ofstream(path + part) << "old";
+        EXPECT_EQ(TY_E_EXISTS, unpack(stream.text(), options, nullptr)) << ty_error_text();
+        EXPECT_NE(nullptr, strstr(ty_error_text(), part));
+        unlink((path + part).c_str());
+    }
+    // The same file by a second name is not remains.
+    std::string whole = where.path("whole");
+    ASSERT_OK(ty_pack_file(heap, whole.c_str(), nullptr, nullptr));
+    std::string before = text_of(whole);
+    ASSERT_EQ(0, link(whole.c_str(), where.path("next-packing").c_str()));
+    EXPECT_EQ(TY_E_EXISTS, ty_pack_file(heap, where.path("next").c_str(), nullptr, nullptr));
+    EXPECT_EQ(before, text_of(whole));
+}
+
+// One unpacking of a name at a time: whoever comes later is refused, whatever step the first one is at.
+TEST(pack_ends, one_unpacking_of_a_name_at_a_time) {
+    folder where;
+    filled_heap heap(100);
+    packed stream(heap);
+    std::string path = where.path("heap.ty");
+    struct nested {
+        const packed &stream;
+        ty_unpack_options options;
+        int refused = 0;
+    } inner{stream, elsewhere()};
+    inner.options.path = path.c_str();
+    inner.options.kind = TY_TRANSACTIONAL;
+    ty_unpack_options outer = inner.options;
+    outer.progress = [](uint64_t, uint64_t, void *context) {
+        auto *n = static_cast<nested *>(context);
+        n->refused += unpack(n->stream.text(), n->options, nullptr) == TY_E_BUSY;
+        return true;
+    };
+    outer.progress_context = &inner;
+    ty_open_options open = TY_OPEN_OPTIONS_INIT;
+    open.concurrent = true;
+    outer.open = &open;
+    ty_heap *copy;
+    ASSERT_OK(unpack(stream.text(), outer, &copy));
+    EXPECT_GT(inner.refused, 0);
+    EXPECT_EQ(heap.before, content_of(copy));
+    EXPECT_OK(ty_close(copy));
+    EXPECT_NE(0, access((path + "-unpacking-lock").c_str(), F_OK));
+}
+
+// Many at once, of which one is first: the heap is whole, and the others are told why they are not.
+TEST(pack_ends, a_race_for_one_name) {
+    folder where;
+    filled_heap heap(60);
+    packed stream(heap);
+    for (int round = 0; round < 20; round++) {
+        std::string path = where.path("race.ty"), file = where.path("race.typ");
+        std::vector<pid_t> children;
+        for (int i = 0; i < 4; i++) {
+            pid_t child = fork();
+            if (child == 0) {
+                ty_unpack_options options = elsewhere();
+                options.path = path.c_str();
+                options.kind = TY_ARCHIVE;
+                options.threads = 1;
+                ty_status status = unpack(stream.text(), options, nullptr);
+                _exit(status == TY_OK ? 0 : status == TY_E_BUSY || status == TY_E_EXISTS ? 1 : 2);
+            }
+            children.push_back(child);
+        }
+        int made = 0;
+        for (pid_t child : children) {
+            int status;
+            ASSERT_EQ(child, waitpid(child, &status, 0));
+            ASSERT_TRUE(WIFEXITED(status));
+            EXPECT_LT(WEXITSTATUS(status), 2);
+            made += WEXITSTATUS(status) == 0;
+        }
+        EXPECT_EQ(1, made);
+        ty_heap *copy;
+        ASSERT_OK(ty_open(path.c_str(), nullptr, &copy, nullptr));
+        EXPECT_EQ(heap.before, content_of(copy));
+        EXPECT_OK(ty_close(copy));
+        unlink(path.c_str());
+    }
 }
 
 TEST(pack_ends, pipe) {
