@@ -48,11 +48,15 @@ void arrival::unpack(const ty_moves *moves) {
 }
 
 void arrival::scatter(const ty_moves &moves) {
+    const bool is_offset = moves.is_offset();
+    const ptrdiff_t by = moves.offset();
     for (uint64_t done = 0; done < header.raw_bytes;) {
         content_cursor::stretch part = to->next(header.raw_bytes - done);
-        uint64_t step = moves.is_offset() || block_bytes == 0 ? part.bytes : block_bytes;
-        for (uint64_t at = 0; at < part.bytes; at += step)
-            memcpy(moves.moved(part.address + at), raw.data() + done + at, step);
+        uint64_t step = is_offset || block_bytes == 0 ? part.bytes : block_bytes;
+        for (uint64_t at = 0; at < part.bytes; at += step) {
+            void *place = is_offset ? part.address + by : moves.moved(part.address + at);
+            memcpy(place, raw.data() + done + at, step);
+        }
         done += part.bytes;
     }
 }
