@@ -94,13 +94,19 @@ constexpr bool takes_nested(std::index_sequence<first...>, std::index_sequence<n
         T{any_value_at<first>()..., {any_value_at<nested>()...}, any_value_at<rest>()...};
     };
 }
-// Values that braces of a T may have; those of an array count each.
-template <class T, std::size_t n = 0>
-constexpr std::size_t value_count() {
-    if constexpr (n < 256 && takes<T>(std::make_index_sequence<n + 1>()))
-        return value_count<T, n + 1>();
-    else
+// Values that braces of a T may have; those of an array count each. From above: with fewer values than there are,
+// members would have to be made without one, which not all can be (containers whose allocator needs a heap).
+template <class T, std::size_t n>
+constexpr std::size_t value_count_from() {
+    if constexpr (n == 0 || takes<T>(std::make_index_sequence<n>()))
         return n;
+    else
+        return value_count_from<T, n - 1>();
+}
+inline constexpr std::size_t values_most = 256; // a longer array counts as so many
+template <class T>
+constexpr std::size_t value_count() { // more values than bytes: members of some bits
+    return value_count_from<T, (sizeof(T) < values_most / 8 ? sizeof(T) * 8 : values_most)>();
 }
 // How many values the member takes that begins with value at: more than one is an array.
 template <class T, std::size_t all, std::size_t at, std::size_t size>
@@ -108,11 +114,14 @@ constexpr std::size_t array_length() {
     if constexpr (size <= 1) {
         return 1;
     } else {
-        constexpr bool fits = takes_nested<T>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
-                                              std::make_index_sequence<all - at - size>());
-        constexpr bool is_one = takes_nested<T>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
-                                                std::make_index_sequence<all - at - size + 1>());
-        if constexpr (fits && !is_one)
+        // With as many values behind as if it were one member; then with as many as if it were an array of so many.
+        constexpr bool is_one =
+            takes_nested<T>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
+                            std::make_index_sequence<all - at - (all < values_most ? 1 : size - 1)>());
+        if constexpr (is_one)
+            return array_length<T, all, at, size - 1>();
+        else if constexpr (takes_nested<T>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
+                                           std::make_index_sequence<all - at - size>()))
             return size;
         else
             return array_length<T, all, at, size - 1>();

@@ -93,6 +93,31 @@ TEST(shapes_face, members_of_aggregates) {
     EXPECT_EQ(taiyen::shape_of<long>()->field_count, 0u);
 }
 
+// Members that cannot be made without a value, at any place; and a long array.
+TEST(shapes_face, aggregates_of_containers) {
+    struct person {
+        uint32_t age;
+        string name;
+        string names[2];
+        vector<node *> parts;
+        map<long, string> numbers;
+    };
+    const ty_shape *shape = taiyen::shape_of<person>();
+    std::vector<const ty_shape *> shapes;
+    for (size_t n = 0; n < shape->field_count; ++n)
+        shapes.push_back(shape->fields[n].shape);
+    EXPECT_EQ(shapes, (std::vector<const ty_shape *>{taiyen::shape_of<string>(), taiyen::shape_of<string>(),
+                                                     taiyen::shape_of<vector<node *>>(),
+                                                     taiyen::shape_of<map<long, string>>()}));
+    EXPECT_EQ(shape->fields[1].here.number, 2u);
+    struct long_text {
+        char text[300];
+        node *next;
+    };
+    ASSERT_EQ(taiyen::shape_of<long_text>()->field_count, 1u);
+    EXPECT_EQ(taiyen::shape_of<long_text>()->fields[0].offset, offsetof(long_text, next));
+}
+
 TEST(shapes_face, containers_move) {
     heap_owner_ptr heap = new_heap();
     taiyen::heap_view view(heap.get());
