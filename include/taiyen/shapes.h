@@ -52,7 +52,9 @@ typedef enum ty_field_kind {
     TY_FIELD_PLACE = 3,     /* an address in, or just behind, what the pointer at `base_offset` of the same object leads
                                to (an end, a cursor): it keeps its distance from that; or is NULL */
     TY_FIELD_NESTED = 4,    /* no address but an object of `shape` */
-    TY_FIELD_HEAP = 5       /* the heap's base (ty_heap_base), as taiyen::allocator has it; or is NULL */
+    TY_FIELD_HEAP = 5,      /* the heap's base (ty_heap_base), as taiyen::allocator has it; or is NULL */
+    TY_FIELD_PLAIN = 6      /* words of 8 bytes that hold no addresses, whatever they look like: a buffer in which parts
+                               of what was there before may stand. The census passes them over */
 } ty_field_kind;
 
 typedef struct ty_field {
@@ -151,6 +153,12 @@ TY_API void *ty_trace_address(ty_tracer *tracer, const void *address, const ty_s
 /* The base of the heap that the object is in. */
 #define TY_HEAP_BASE(type, field)                                                                                      \
     { TY_NAME_(field), TY_FIELD_HEAP, offsetof(struct type, field), NULL, TY_COUNT_ONE_, TY_COUNT_ONE_, 0, 0 }
+/* So many words of 8 bytes from a field on that hold no addresses, whatever they look like. */
+#define TY_PLAIN(type, field, words)                                                                                   \
+    {                                                                                                                  \
+        TY_NAME_(field), TY_FIELD_PLAIN, offsetof(struct type, field), NULL, {TY_COUNT_FIXED, words, 0, 0},            \
+            TY_COUNT_ONE_, 0, 0                                                                                        \
+    }
 /* An address with bits of the program's own in it. */
 #define TY_POINTER_TAGGED(type, field, mask, shape)                                                                    \
     { TY_NAME_(field), TY_FIELD_POINTER, offsetof(struct type, field), shape, TY_COUNT_ONE_, TY_COUNT_ONE_, mask, 0 }

@@ -487,6 +487,7 @@ struct layout_of<std::basic_string<Char, Traits, allocator<Char>>> {
     static void fill(ty_shape &, shape_fields &fields) {
         fields.add_at<allocator<Char>>(0);
         fields.put(TY_FIELD_POINTER, 8, nullptr);
+        fields.put(TY_FIELD_PLAIN, 24, nullptr, 2); // short texts, and what is left of them
     }
 };
 

@@ -80,7 +80,7 @@ const char *check_field(const ty_shape *shape, const ty_field &field) {
         return "it has no name";
     if (std::string_view(field.name).size() > name_bytes_max)
         return "its name is too long";
-    if (field.kind < TY_FIELD_POINTER || field.kind > TY_FIELD_HEAP)
+    if (field.kind < TY_FIELD_POINTER || field.kind > TY_FIELD_PLAIN)
         return "it is of no kind that there is";
     if (field.kind == TY_FIELD_NESTED && !field.shape)
         return "what is nested has no shape";
@@ -88,8 +88,8 @@ const char *check_field(const ty_shape *shape, const ty_field &field) {
         return "what is nested has no size that there is";
     if (is_address(field) && field.offset % word_bytes != 0)
         return "an address that is not aligned to 8 bytes";
-    if (field.kind == TY_FIELD_HEAP && field.tag_mask != 0)
-        return "a heap's base has no tag";
+    if ((field.kind == TY_FIELD_HEAP || field.kind == TY_FIELD_PLAIN) && field.tag_mask != 0)
+        return "a heap's base, or what holds no address, has no tag";
     if ((field.tag_mask & address_bits) != 0)
         return "its tag takes bits of the address";
     if (const char *wrong = check_here(field, shape->size_bytes))

@@ -155,6 +155,10 @@ bool reader::read_kind(text_line &line, ty_field &field) {
         field.kind = TY_FIELD_HEAP;
         return true;
     }
+    if (line.take("plain")) {
+        field.kind = TY_FIELD_PLAIN;
+        return true;
+    }
     if (line.take("place")) {
         uint64_t base = 0;
         field.kind = TY_FIELD_PLACE;
@@ -164,7 +168,7 @@ bool reader::read_kind(text_line &line, ty_field &field) {
         return true;
     }
     if (!line.take("nested"))
-        return refuse("a field is a pointer, a reference, a place, a heap, or nested");
+        return refuse("a field is a pointer, a reference, a place, a heap, plain, or nested");
     field.kind = TY_FIELD_NESTED;
     return line.take_name(to_) && !to_.empty() ? true : refuse("what is nested has a shape's name in quotes");
 }

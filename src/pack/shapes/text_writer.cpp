@@ -56,8 +56,8 @@ void put_field(std::string &text, const ty_field &field) {
         text += " place " + std::to_string(field.base_offset) + '\n';
         return;
     }
-    if (field.kind == TY_FIELD_HEAP) {
-        text += " heap";
+    if (field.kind == TY_FIELD_HEAP || field.kind == TY_FIELD_PLAIN) {
+        text += field.kind == TY_FIELD_HEAP ? " heap" : " plain";
         put_count(text, " here ", field.here);
         text += '\n';
         return;

@@ -167,6 +167,8 @@ void walker::visit_step(step &s, const object &in, char *tail) {
             visit_reference(s, word);
         else if (s.kind == TY_FIELD_HEAP)
             visit_heap(s, word);
+        else if (s.kind == TY_FIELD_PLAIN)
+            words_.set(word);
         else
             visit_place(s, in, word);
     }

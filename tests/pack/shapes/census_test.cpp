@@ -226,6 +226,21 @@ TEST(census, padding_is_no_address) {
     EXPECT_EQ(ty_take_census(heap.get(), shapes.get(), nullptr, nullptr, nullptr), TY_E_MISMATCH);
 }
 
+// A buffer holds what it likes.
+TEST(census, plain_words_are_passed_over) {
+    struct buffered {
+        thing *next;
+        char buffer[16];
+    };
+    TY_SHAPE(buffered, TY_POINTER(buffered, next, &thing_shape), TY_PLAIN(buffered, buffer, 2))
+    rooted all;
+    auto *top = all.root<buffered>(&buffered_shape);
+    memcpy(top->buffer, &top, sizeof top);
+    memcpy(top->buffer + 8, &top, sizeof top);
+    EXPECT_EQ(all.census().status, TY_OK) << all.census().text();
+    EXPECT_EQ(all.census().findings.size(), 0u);
+}
+
 TEST(census, a_hook_whose_tag_takes_bits_of_the_address) {
     struct hooked {
         void *tagged;
