@@ -275,7 +275,7 @@ TEST_P(bench_test, json_has_every_case_and_subject) {
 
 INSTANTIATE_TEST_SUITE_P(suites, bench_test,
                          testing::Values("churn", "dirty", "snapshot", "open", "commit", "oltp", "transactional",
-                                         "undo"),
+                                         "undo", "pack"),
                          [](const auto &each) { return std::string(each.param); });
 
 TEST_F(bench_program, a_row_is_chosen_by_its_name_with_those_measured_together) {
