@@ -48,7 +48,13 @@ void release(void *block) {
 void *operator new(size_t bytes) {
     return allocate(bytes);
 }
+void *operator new(size_t bytes, const std::nothrow_t &) noexcept {
+    return allocate(bytes);
+}
 void operator delete(void *block) noexcept {
+    release(block);
+}
+void operator delete(void *block, const std::nothrow_t &) noexcept {
     release(block);
 }
 void operator delete(void *block, size_t) noexcept {
