@@ -2,8 +2,7 @@
 #include "arguments.hpp"
 #include "ends/ends.hpp"
 #include "pack.hpp"
-
-#include <new>
+#include "shapes/boundary.hpp"
 
 using namespace taiyen::pack;
 
@@ -11,20 +10,6 @@ namespace {
 
 constexpr const char *pack_call = "pack a heap";
 constexpr const char *unpack_call = "unpack a heap";
-
-// What this library asks for and does not get is TY_E_MEMORY; what a program's callbacks throw goes on to the program.
-template <class Work>
-ty_status with_memory(const char *call, Work work) {
-    try {
-        return work();
-    } catch (const std::bad_alloc &) {
-        return ty_error_set(TY_E_MEMORY, 0, call, nullptr, UINT64_MAX, "free memory, or give fewer threads");
-    }
-}
-
-codec_id codec_of(ty_codec codec) {
-    return codec == TY_CODEC_LZ4 ? codec_id::lz4 : codec == TY_CODEC_ZSTD ? codec_id::zstd : codec_id::none;
-}
 
 ty_status check_pack(ty_heap *heap, const ty_pack_options *options, ty_pack_options *known,
                      const ty_pack_report *report) {
@@ -82,7 +67,7 @@ ty_status ty_pack(ty_heap *heap, const ty_pack_options *options, ty_pack_writer 
         return status;
     if (writer == nullptr)
         return refuse_null("pack a heap: the writer is NULL", "pass a function");
-    return with_memory(pack_call, [&] {
+    return at_boundary(pack_call, [&] {
         ty_pack_report told{};
         ty_status status = pack_heap(heap, known, writer, context, &told);
         if (status == TY_OK)
@@ -94,7 +79,7 @@ ty_status ty_pack(ty_heap *heap, const ty_pack_options *options, ty_pack_writer 
 ty_status ty_pack_file(ty_heap *heap, const char *path, const ty_pack_options *options, ty_pack_report *report) {
     if (no_path(path))
         return refuse_null("pack a heap: the path is NULL, empty or too long", "give the path of a file");
-    return with_memory(pack_call, [&] {
+    return at_boundary(pack_call, [&] {
         ty_pack_options known = TY_PACK_OPTIONS_INIT;
         if (ty_status status = check_pack(heap, options, &known, report))
             return status;
@@ -132,7 +117,7 @@ ty_status ty_unpack(ty_pack_reader *reader, void *context, const ty_unpack_optio
         return status;
     if (reader == nullptr)
         return refuse_null("unpack a heap: the reader is NULL", "pass a function");
-    return with_memory(unpack_call, [&] {
+    return at_boundary(unpack_call, [&] {
         ty_unpack_report told{};
         std::unique_ptr<ty_moves> made;
         ty_status status = unpack_heap(reader, context, known, heap, moves != nullptr ? &made : nullptr, &told);
@@ -178,7 +163,7 @@ ty_status ty_compact(ty_heap *heap, const ty_compact_options *options, ty_compac
         return status;
     if (ty_status status = check_output(report, call))
         return status;
-    return with_memory(call, [&] {
+    return at_boundary(call, [&] {
         ty_compact_report told{};
         ty_status status = compact_heap(heap, known, &told);
         if (status == TY_OK)
@@ -235,7 +220,7 @@ ty_status ty_verify_pack(ty_pack_reader *reader, void *context, ty_progress_call
         return refuse_null(call, "pass a reader");
     if (ty_status status = check_output(info, call))
         return status;
-    return with_memory(call, [&] {
+    return at_boundary(call, [&] {
         stream_header header;
         ty_status status = verify_stream(reader, context, progress, progress_context, &header);
         if (status == TY_OK)

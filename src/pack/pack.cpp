@@ -45,18 +45,12 @@ private:
 class packing {
 public:
     packing(ty_heap *heap, const ty_pack_options &options, ty_pack_writer *writer, void *context)
-        : heap_(heap), options_(options), codec_(static_cast<codec_id>(codec_of(options.codec))),
-          out_(writer, context) {}
+        : heap_(heap), options_(options), codec_(codec_of(options.codec)), out_(writer, context) {}
 
     ty_status run();
     void tell(ty_pack_report *report) const;
 
 private:
-    static uint16_t codec_of(ty_codec codec) {
-        return static_cast<uint16_t>(codec == TY_CODEC_LZ4    ? codec_id::lz4
-                                     : codec == TY_CODEC_ZSTD ? codec_id::zstd
-                                                              : codec_id::none);
-    }
     static bool take_own(const ty_block *block, void *self) {
         static_cast<packing *>(self)->own_.push_back(block->address);
         return true;
@@ -211,6 +205,10 @@ void packing::tell(ty_pack_report *report) const {
 }
 
 } // namespace
+
+codec_id codec_of(ty_codec codec) {
+    return codec == TY_CODEC_LZ4 ? codec_id::lz4 : codec == TY_CODEC_ZSTD ? codec_id::zstd : codec_id::none;
+}
 
 ty_status pack_heap(ty_heap *heap, const ty_pack_options &options, ty_pack_writer *writer, void *context,
                     ty_pack_report *report) {

@@ -7,6 +7,8 @@
 
 namespace taiyen::pack {
 
+codec_id codec_of(ty_codec codec);
+
 ty_status pack_heap(ty_heap *heap, const ty_pack_options &options, ty_pack_writer *writer, void *context,
                     ty_pack_report *report);
 

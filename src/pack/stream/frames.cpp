@@ -12,10 +12,6 @@ ty_status refuse_stream(ty_status status, const char *what, uint64_t offset) {
                                               : "take another copy of it, or pack the heap again");
 }
 
-ty_status refuse_argument(const char *call, const char *remedy) {
-    return ty_error_set(TY_E_ARGUMENT, 0, call, nullptr, UINT64_MAX, remedy);
-}
-
 ty_status frame_writer::put(const void *bytes, size_t size) {
     ty_status status = writer_(bytes, size, context_);
     if (status == TY_OK)

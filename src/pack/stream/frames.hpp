@@ -10,7 +10,6 @@ namespace taiyen::pack {
 
 // A failed check of a stream, as the thread's error.
 ty_status refuse_stream(ty_status status, const char *what, uint64_t offset);
-ty_status refuse_argument(const char *call, const char *remedy);
 
 class frame_writer {
 public:
