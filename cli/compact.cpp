@@ -13,11 +13,6 @@ namespace cli {
 
 namespace {
 
-bool on_progress(uint64_t done_bytes, uint64_t total_bytes, void *context) {
-    static_cast<progress *>(context)->show(done_bytes, total_bytes);
-    return true;
-}
-
 void print_result(const request &given, const ty_compact_report &report) {
     if (given.json) {
         json::print({{"path", given.paths[0]},
@@ -99,7 +94,7 @@ ty_status compact_file(const heap_files &files, const request &given, ty_compact
     ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
     options.shapes = shapes.get();
     options.force = given.force;
-    options.progress = on_progress;
+    options.progress = progress::tell;
     options.progress_context = &shown;
     ty_status status = ty_compact(heap, &options, report);
     shown.clear();
@@ -226,7 +221,7 @@ int check_packed(const request &given) {
                                                : ty_error_set(TY_E_IO, errno, "read a packed heap", nullptr, UINT64_MAX,
                                                               "see to the file or the device");
     };
-    const ty_status status = ty_verify_pack(read, file, on_progress, &shown, &info);
+    const ty_status status = ty_verify_pack(read, file, progress::tell, &shown, &info);
     shown.clear();
     std::fclose(file);
     if (status != TY_OK)

@@ -13,11 +13,6 @@ namespace cli {
 
 namespace {
 
-bool on_progress(uint64_t done_bytes, uint64_t total_bytes, void *context) {
-    static_cast<progress *>(context)->show(done_bytes, total_bytes);
-    return true;
-}
-
 bool read_options(const request &given, ty_pack_options *options) {
     if (given.codec == "zstd")
         options->codec = TY_CODEC_ZSTD;
@@ -64,7 +59,7 @@ int pack(const request &given) {
         return exit_cannot;
     }
     progress shown("packing");
-    options.progress = on_progress;
+    options.progress = progress::tell;
     options.progress_context = &shown;
     ty_pack_report report{};
     report.struct_size = sizeof report;

@@ -14,6 +14,8 @@ public:
 
     void show(uint64_t done_bytes, uint64_t total_bytes);
     void clear(); // before other output
+    // As a callback of the library, with a progress as context; goes on.
+    static bool tell(uint64_t done_bytes, uint64_t total_bytes, void *self);
 
 private:
     const char *what_;

@@ -57,11 +57,6 @@ bool read_options(const request &given, ty_unpack_options *options) {
     return read_kind(given, options) && read_layout(given, options);
 }
 
-bool on_progress(uint64_t done_bytes, uint64_t total_bytes, void *context) {
-    static_cast<progress *>(context)->show(done_bytes, total_bytes);
-    return true;
-}
-
 void print_result(const request &given, const ty_unpack_report &report) {
     if (!given.json) {
         std::printf("%s: %s\n", text::printable(given.paths[1]).c_str(), report.text);
@@ -89,7 +84,7 @@ ty_status unpack_from(int descriptor, const std::string &packed, const request &
     if (ty_status status = shapes.read(given.shapes_path))
         return status;
     progress shown("unpacking");
-    options.progress = on_progress;
+    options.progress = progress::tell;
     options.progress_context = &shown;
     options.shapes = shapes.get();
     options.path = given.paths[1].c_str();
