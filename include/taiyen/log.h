@@ -6,7 +6,8 @@
  *
  * Contract of a sink: a write is durable when it returns TY_OK. Writes and reads are whole or an error, aligned to the
  * sink's block_bytes, and may be under way at the same time from several threads, on different blocks. A block that is
- * being written when the power fails may hold anything afterwards; other blocks are not touched.
+ * being written when the power fails may hold anything afterwards; other blocks are not touched. Who reads the log
+ * while its heap is open may read blocks that are being written: that read gives anything for these, and is no failure.
  */
 #ifndef TAIYEN_LOG_H
 #define TAIYEN_LOG_H
@@ -127,12 +128,14 @@ typedef bool ty_log_entry_callback(const ty_log_entry *entry, void *context);
 /* Reads the log of the heap at heap_path from its last durable snapshot to the end of what is there, calls back for
  * each entry until the callback returns false (callback may be NULL), and fills info (may be NULL). log_path NULL: the
  * heap's path + "-log". heap_path NULL: only the header of the log is read. Changes nothing; needs read permission;
- * works while the heap is open elsewhere (what is there then is of different moments).
+ * works while the heap is open elsewhere: all that was acknowledged before the call is told, and what of the rest is
+ * there already, which may not be durable yet.
  * Image and journal together tell where the snapshot stands: without the journal, where it is needed, the log is not
  * read.
  * Errors: TY_E_NOT_FOUND, TY_E_FORMAT, TY_E_UNSUPPORTED (the heap has no log), TY_E_MISMATCH (not this heap's log, or
  * its journal is missing or not its own), TY_E_DAMAGED (acknowledged transactions are unreadable; the text says where),
- * TY_E_IO. Thread-safe. */
+ * TY_E_BUSY (entries were told, and the heap's writer overwrote the rest meanwhile: read again), TY_E_IO. Thread-safe.
+ */
 TY_API TY_CHECKED ty_status ty_log_read(const char *heap_path, const char *log_path, const struct ty_storage *storage,
                                         ty_log_info *info, ty_log_entry_callback *callback, void *context);
 

@@ -121,6 +121,7 @@ struct log_reader {
 };
 struct log_contents {
     log_marks end;    // behind the last valid frames; stamp: of the last record before any gap
+    log_marks next;   // where a later reading goes on: behind all records up to end.stamp, before all others
     log_marks tail;   // records behind these sequences are not known to be durable; reading from here gives them (L4)
     uint64_t highest; // sequence of any record that is there
     uint64_t frames;
@@ -129,6 +130,14 @@ struct log_contents {
     uint64_t behind_gap; // of those handed on: marked ones behind a gap
     uint64_t left_out;   // unmarked ones there
 };
+// Of a log in use: all is told that was stable when the call began, and what of the rest is there already. That may not
+// be durable yet: who needs it flushes the file. A copy of each ring from its mark in `from` to its mark in `end`, with
+// no frames behind, gives the same to log_scan. A reading from `next` goes on; records behind a gap it tells again.
+// A reading ends when it has come up with the writer, or when a function of the reader fails.
+// TY_E_BUSY: what stood there was overwritten, or a snapshot alone holds it, so a newer one than that of `from` is
+// durable. A ring tells that by itself as far as it can. So on any other result than TY_OK, and where nothing was
+// found, the caller looks whether the newest snapshot's marks are behind `next`, and then goes on from these. Where
+// they are not, TY_E_BUSY and TY_E_DAMAGED are damage. What was told is right in any case.
 ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
                    const log_reader &reader, log_contents *contents);
 

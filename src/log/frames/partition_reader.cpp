@@ -57,6 +57,13 @@ ty_status partition_reader::look_at(uint64_t place, uint64_t session, found_fram
     return TY_OK;
 }
 
+ty_status partition_reader::overwritten() const {
+    return failure(TY_E_BUSY, "read the log at position %llu: it was overwritten meanwhile",
+                   (unsigned long long)position_)
+        .at(name_, ring_.offset + position_ % ring_.bytes)
+        .remedy("a newer snapshot of the heap holds what was there: read on from that one");
+}
+
 // The frame that follows what was read: right there, or a session start at the ring's front.
 ty_status partition_reader::next_frame(found_frame *frame, bool *found) {
     for (uint64_t place : {position_ % ring_.bytes, uint64_t{0}}) {
@@ -73,7 +80,7 @@ ty_status partition_reader::next_frame(found_frame *frame, bool *found) {
 ty_status partition_reader::take_session_start(const found_frame &frame) {
     const session_start_1 start = start_in(frame);
     if (start.sequence > reached_)
-        return damaged("what follows continues transactions that are missing", position_);
+        return in_use_ ? overwritten() : damaged("what follows continues transactions that are missing", position_);
     if (!is_session(log_, start.session))
         return damaged("a session has no number", position_);
     session_ = start.session;
@@ -156,7 +163,9 @@ ty_status partition_reader::check_turn(const found_frame &frame, uint64_t reach)
     bool later =
         frame.plausible && frame.from >= position_ && frame.position >= reach &&
         (frame.session_start ? is_session(log_, start_in(frame).session) : frame.from - position_ <= 2 * ring_.bytes);
-    return later ? damaged("it was overwritten after a snapshot that is missing", position_) : TY_OK;
+    if (!later)
+        return TY_OK;
+    return in_use_ ? overwritten() : damaged("it was overwritten after a snapshot that is missing", position_);
 }
 
 // L6. Goes through what lies behind the place where no frame follows, as far as frames can lie that were in flight with
@@ -215,12 +224,49 @@ ty_status partition_reader::end_or_damage(found_frame *frame, bool *found) {
     return check_turn(*frame, reach_of(position_));
 }
 
+// L14. Of the ring's front: in a later turn than the reading stands in, the writer may be past this place again.
+ty_status partition_reader::missing_while_in_use(ty_status damage) {
+    if (damage != TY_E_DAMAGED)
+        return damage;
+    found_frame front;
+    if (ty_status status = look_at(0, session_, &front))
+        return status;
+    const bool later = front.plausible && front.session_start && is_session(log_, start_in(front).session) &&
+                       front.position > position_;
+    return later ? overwritten() : damaged("frames that were written are not there, and later ones are", position_);
+}
+
+// L12. What lies behind this place may have been written since it was looked at, and then shows that a frame had been
+// here. So the place is looked at once more after that.
+ty_status partition_reader::find_while_in_use(found_frame *frame, bool *found) {
+    view_.forget();
+    if (ty_status status = next_frame(frame, found); status || *found)
+        return status;
+    if (known_end_)
+        return overwritten(); // it was there
+    const ty_status behind = end_or_damage(frame, found);
+    if (!behind && !*found)
+        return TY_OK;
+    const found_frame later = *frame; // a session's start, if anything
+    const bool goes_on = *found;
+    view_.forget();
+    if (ty_status status = next_frame(frame, found); status || *found)
+        return status;
+    if (!goes_on)
+        return missing_while_in_use(behind);
+    if (ty_status status = look_at(later.position % ring_.bytes, session_, frame))
+        return status;
+    *found = frame->plausible && frame->session_start && frame->from == later.from;
+    return *found ? TY_OK : overwritten();
+}
+
 ty_status partition_reader::find_frame(found_frame *frame, bool *found) {
     *found = false;
     if (is_known_end())
         return TY_OK;
-    ty_status status = next_frame(frame, found);
-    return status || *found ? status : end_or_damage(frame, found);
+    if (ty_status status = next_frame(frame, found); status || *found)
+        return status;
+    return in_use_ ? find_while_in_use(frame, found) : end_or_damage(frame, found);
 }
 
 ty_status partition_reader::begin(const log_mark &from, uint64_t stamp) {

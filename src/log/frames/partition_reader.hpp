@@ -19,11 +19,12 @@ struct found_frame {
 
 class partition_reader {
 public:
-    // known_end: where an earlier reading ended, or NULL.
+    // known_end: where an earlier reading ended, or NULL. in_use: the ring is being written to.
     partition_reader(const ty_log_sink &sink, const char *name, uint64_t log, const log_header_2 &header,
-                     uint32_t partition, const log_mark *known_end, bool read_ahead)
+                     uint32_t partition, const log_mark *known_end, bool read_ahead, bool in_use = false)
         : name_(name), log_(ring_identity(log, partition)), partition_(partition),
-          ring_(geometry_of(header, partition)), known_end_(known_end), view_(sink, ring_, read_ahead) {}
+          ring_(geometry_of(header, partition)), known_end_(known_end), in_use_(in_use),
+          view_(sink, ring_, read_ahead) {}
     partition_reader(const partition_reader &) = delete;
     partition_reader &operator=(const partition_reader &) = delete;
 
@@ -32,7 +33,7 @@ public:
 
     enum class event : uint8_t { record, frame_end, end };
     // record: the next one, which no session told before. It lies in memory until the next call. frame_end: of a frame,
-    // all of whose records were told.
+    // all of whose records were told. end: behind which, while the ring is in use, more may be found later.
     ty_status next(event *what);
     const log_record &record() const { return record_; }
 
@@ -51,6 +52,9 @@ private:
     ty_status look_at(uint64_t place, uint64_t session, found_frame *frame);
     ty_status next_frame(found_frame *frame, bool *found);
     ty_status find_frame(found_frame *frame, bool *found);
+    ty_status find_while_in_use(found_frame *frame, bool *found);
+    ty_status missing_while_in_use(ty_status damage);
+    ty_status overwritten() const;
     ty_status take(const found_frame &frame);
     ty_status take_session_start(const found_frame &frame);
     void take_claim(const found_frame &frame);
@@ -72,6 +76,7 @@ private:
     const uint32_t partition_;
     const ring_geometry ring_;
     const log_mark *const known_end_;
+    const bool in_use_;
     ring_view view_;
 
     // Where the reading stands: behind the frame whose records are being told. counted_: the sequence by this session's

@@ -99,6 +99,13 @@ ty_status ring_view::load(uint64_t place, uint64_t bytes) {
     return TY_OK;
 }
 
+void ring_view::forget() {
+    if (ahead_.is_under_way())
+        ahead_.end();
+    held_ = 0;
+    next_read_ = first_read_bytes;
+}
+
 void ring_view::begin_ahead() {
     ahead_place_ = place_ + held_;
     ahead_bytes_ = std::min(next_read_, ring_.bytes - ahead_place_);

@@ -52,6 +52,8 @@ public:
         *found = data_ + (place - place_);
         return TY_OK;
     }
+    // What is wanted next is read anew.
+    void forget();
 
 private:
     ty_status load(uint64_t place, uint64_t bytes);

@@ -18,7 +18,9 @@ public:
             at(p).~partition_reader();
     }
 
-    ty_status run(const ty_log_sink &sink, const log_identity &identity, const log_header_2 &header);
+    ty_status begin(const ty_log_sink &sink, const log_identity &identity, const log_header_2 &header);
+    ty_status find_ends(log_marks *ends);
+    ty_status run();
 
 private:
     partition_reader &at(uint32_t p) { return *std::launder(reinterpret_cast<partition_reader *>(memory_[p])); }
@@ -26,6 +28,9 @@ private:
     ty_status end_frame();
     ty_status take(const log_record &record);
     ty_status merge();
+    ty_status read_to(uint32_t p, uint64_t limit, log_mark *end);
+    void note_next();
+    uint64_t claimed();
     ty_status check_claims();
 
     const char *name_;
@@ -67,6 +72,8 @@ ty_status scanner::advance(uint32_t p) {
 // L11.
 ty_status scanner::take(const log_record &record) {
     contents_.highest = record.sequence;
+    if (!gap_ && record.sequence != contents_.end.stamp + 1)
+        note_next();
     gap_ = gap_ || record.sequence != contents_.end.stamp + 1;
     if (gap_ && !record.marked) {
         contents_.left_out += 1;
@@ -106,12 +113,52 @@ ty_status scanner::merge() {
     }
 }
 
+// L15.
+void scanner::note_next() {
+    contents_.next = {contents_.end.stamp, count_};
+    for (uint32_t p = 0; p < count_; ++p)
+        contents_.next.at[p] = at(p).here();
+}
+
+// Of a ring in use: behind the last frame, or before the first one that begins with a later record than the limit.
+ty_status scanner::read_to(uint32_t p, uint64_t limit, log_mark *end) {
+    for (bool first = true;;) {
+        partition_reader::event what;
+        if (ty_status status = at(p).next(&what))
+            return status;
+        const bool beyond = first && what == partition_reader::event::record && at(p).record().sequence > limit;
+        if (beyond || what == partition_reader::event::end) {
+            *end = at(p).here();
+            return TY_OK;
+        }
+        first = what == partition_reader::event::frame_end;
+    }
+}
+
+// L13. The rings are read one after the other, so a frame may claim what a ring that was read before it did not show
+// yet. All of that was written before the claim was, and can be read now. It claims no more than that.
+ty_status scanner::find_ends(log_marks *ends) {
+    *ends = {from_.stamp, count_};
+    for (uint32_t p = 0; p < count_; ++p)
+        if (ty_status status = read_to(p, UINT64_MAX, &ends->at[p]))
+            return status;
+    const uint64_t limit = claimed();
+    for (uint32_t p = 0; p < count_; ++p)
+        if (ty_status status = read_to(p, limit, &ends->at[p]))
+            return status;
+    return TY_OK;
+}
+
+uint64_t scanner::claimed() {
+    uint64_t highest = 0;
+    for (uint32_t p = 0; p < count_; ++p)
+        highest = std::max(highest, at(p).claimed());
+    return highest;
+}
+
 // L9: what is missing, a frame says, had been stable.
 ty_status scanner::check_claims() {
-    uint64_t claimed = 0;
-    for (uint32_t p = 0; p < count_; ++p)
-        claimed = std::max(claimed, at(p).claimed());
-    if (claimed <= contents_.end.stamp || reader_.in_use)
+    if (claimed() <= contents_.end.stamp)
         return TY_OK;
     return failure(TY_E_DAMAGED, "read the log: transaction %llu was written and is not there",
                    (unsigned long long)contents_.end.stamp + 1)
@@ -119,18 +166,25 @@ ty_status scanner::check_claims() {
         .remedy("transactions from here on are unreadable: restore the heap's files from a backup");
 }
 
-ty_status scanner::run(const ty_log_sink &sink, const log_identity &identity, const log_header_2 &header) {
+ty_status scanner::begin(const ty_log_sink &sink, const log_identity &identity, const log_header_2 &header) {
     contents_ = {};
-    contents_.end = contents_.tail = from_;
+    contents_.end = contents_.tail = contents_.next = from_;
     contents_.highest = from_.stamp;
     for (; count_ < from_.count; ++count_) {
         const log_mark *end = reader_.end ? &reader_.end->at[count_] : nullptr;
-        new (memory_[count_]) partition_reader(sink, name_, identity.log, header, count_, end, reader_.read_ahead);
+        new (memory_[count_])
+            partition_reader(sink, name_, identity.log, header, count_, end, reader_.read_ahead, reader_.in_use);
     }
     for (uint32_t p = 0; p < count_; ++p)
         if (ty_status status = at(p).begin(from_.at[p], from_.stamp))
             return status;
+    return TY_OK;
+}
+
+ty_status scanner::run() {
     ty_status status = merge();
+    if (!gap_)
+        note_next();
     for (uint32_t p = 0; p < count_; ++p) {
         contents_.end.at[p] = at(p).end();
         contents_.tail.at[p] = at(p).tail();
@@ -151,7 +205,19 @@ ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity
                        plural(partitions_of(header)), from.count)
             .at(name)
             .remedy("restore the heap's files from copies made together");
-    return scanner(name, from, reader, *contents).run(sink, identity, header);
+    log_marks ends;
+    log_reader bounded = reader;
+    if (reader.in_use && from.count > 1 && !reader.end) {
+        scanner first(name, from, reader, *contents);
+        if (ty_status status = first.begin(sink, identity, header))
+            return status;
+        if (ty_status status = first.find_ends(&ends))
+            return status;
+        bounded.end = &ends;
+    }
+    scanner second(name, from, bounded, *contents);
+    ty_status status = second.begin(sink, identity, header);
+    return status ? status : second.run();
 }
 
 ty_status log_scan_partition(const ty_log_sink &sink, const char *name, const log_identity &identity,

@@ -127,7 +127,7 @@ void take_contents(const log_contents &contents, ty_log_info *info) {
     info->left_out = contents.left_out;
 }
 
-// What an open would replay. in_use: the heap, by a writer, so that what is read is of different moments.
+// What an open would replay.
 ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
                                ty_log_entry_callback *callback, void *context) {
     log_identity identity = identity_of(known);
@@ -158,6 +158,10 @@ ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, cons
     return teller.stopped ? TY_OK : status;
 }
 
+ty_status tell_again(const ty_error &error) {
+    return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+
 // Where the last snapshot stands in the log, only image and journal together tell.
 ty_status read_heap(const char *path, const ty_open_options &options, ty_info *heap, image_log *known) {
     ty_error refusal{};
@@ -167,9 +171,37 @@ ty_status read_heap(const char *path, const ty_open_options &options, ty_info *h
         return failure(TY_E_UNSUPPORTED, "read the log of a heap that has none")
             .at(path)
             .remedy("only transactional heaps have one");
-    return refusal.status ? ty_error_set(refusal.status, refusal.system_error, refusal.operation, refusal.path,
-                                         refusal.offset, refusal.remedy)
-                          : TY_OK;
+    return refusal.status ? tell_again(refusal) : TY_OK;
+}
+
+bool has_told(const ty_log_info &info) {
+    uint64_t records = 0;
+    for (const ty_log_partition &one : info.in_partition)
+        records += one.transactions;
+    return records > 0;
+}
+
+// A writer may overwrite what a newer snapshot holds while it is read here. Then that one's place is read from.
+ty_status read_heap_s_log(const char *path, const log_place &place, ty_info &heap, image_log &known, ty_log_info *info,
+                          ty_log_entry_callback *callback, void *context) {
+    const ty_log_info empty = *info;
+    for (;;) {
+        const ty_status status = read_behind_snapshot(place, heap, known, info, callback, context);
+        if (!heap.in_use || (status != TY_E_BUSY && status != TY_E_DAMAGED))
+            return status;
+        ty_error why;
+        ty_error_detail(&why);
+        const uint64_t epoch = heap.epoch;
+        if (ty_status again = read_heap(path, *place.options, &heap, &known))
+            return again;
+        if (heap.epoch == epoch)
+            return tell_again(why);
+        if (callback && has_told(*info))
+            return failure(TY_E_BUSY, "read the log: its writer overwrote what was not read yet")
+                .at(place.path)
+                .remedy("read it again, from the newest snapshot");
+        *info = empty;
+    }
 }
 
 void add_to_text(ty_info *info, const char *text) {
@@ -264,7 +296,7 @@ ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty
     if (!status && !(status = log_check(*place.sink, place.path, nullptr, &header))) {
         take_header(header, info);
         if (heap_path)
-            status = read_behind_snapshot(place, heap, known, info, callback, context);
+            status = read_heap_s_log(heap_path, place, heap, known, info, callback, context);
     }
     place_destroy(place);
     return status;

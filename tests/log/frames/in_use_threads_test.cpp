@@ -1,0 +1,210 @@
+// Goal: readers of a log that threads write, wait for and release find all that was acknowledged, whole and in order,
+// and nothing damaged; what they read is in a copy of what they say (L12 to L15). Method: a small ring, or several,
+// that the writers go round many times; readers that go on where they ended, or at the newest snapshot where they are
+// told to; and one that copies.
+#include "in_use.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+constexpr unsigned writers = 3;
+
+class busy_log {
+public:
+    busy_log(uint32_t partitions, bool thread)
+        : memory_(partitions * (uint64_t{1} << 20), partitions),
+          log_(start_log_beside(memory_, thread)), newest_{0, partitions} {}
+
+    void run(uint64_t each) {
+        std::vector<std::thread> all;
+        for (unsigned t = 0; t < writers; ++t)
+            all.emplace_back([this, t, each] { write(t, each); });
+        std::thread snapshots([this] {
+            for (uint64_t seen = 0; !ended_; seen = log_last(log_.get())) {
+                while (!ended_ && log_last(log_.get()) < seen + 300)
+                    std::this_thread::yield();
+                snapshot_beside();
+            }
+        });
+        std::thread readers[] = {std::thread([this] { follow(); }), std::thread([this] { follow(); }),
+                                 std::thread([this] { copy(); })};
+        for (std::thread &one : all)
+            one.join();
+        ended_ = true;
+        snapshots.join();
+        for (std::thread &one : readers)
+            one.join();
+    }
+
+private:
+    static std::string text_of(uint64_t sequence) {
+        return record_of(sequence, sequence % 50 ? 20 + sequence % 7 * 90 : 30000);
+    }
+
+    // Who commits a marked record waits for its own ring alone.
+    void write(unsigned self, uint64_t count) {
+        std::mt19937_64 random(self);
+        for (uint64_t i = 0; i < count; ++i) {
+            const auto partition = static_cast<uint32_t>(random() % memory_.partitions());
+            const bool marked = memory_.partitions() > 1 && random() % 8 == 0;
+            uint64_t sequence = 0;
+            for (ty_status status; (status = append(partition, marked, &sequence));) {
+                ASSERT_EQ(TY_E_SPACE, status);
+                random() % 2 ? snapshot_beside() : snapshot_in_place();
+            }
+            if (random() % 3 == 0) {
+                ASSERT_OK(log_wait(log_.get(), sequence, partition));
+                uint64_t known = acknowledged_;
+                while (known < sequence && !acknowledged_.compare_exchange_weak(known, sequence))
+                    ;
+            } else if (marked) {
+                ASSERT_OK(log_wait_partition(log_.get(), partition, sequence));
+                marked_[self] = sequence;
+            }
+        }
+    }
+    ty_status append(uint32_t partition, bool marked, uint64_t *sequence) {
+        std::shared_lock gate(gate_);
+        uint8_t *place = nullptr;
+        if (ty_status status = log_append_begin(log_.get(), partition, 30000, &place))
+            return status;
+        *sequence = ++counter_;
+        const std::string text = text_of(*sequence);
+        memcpy(place, text.data(), text.size());
+        log_append_end(log_.get(), partition, text.size(), *sequence, marked);
+        return TY_OK;
+    }
+
+    // Durable before the log is told; and before that the log is durable up to it (I19).
+    void snapshot_beside() {
+        std::lock_guard one_at_a_time(snapshots_);
+        log_marks marks = log_marks_now(log_.get());
+        ASSERT_OK(log_wait(log_.get(), marks.stamp));
+        publish(marks);
+        log_release(log_.get(), marks);
+    }
+    void snapshot_in_place() {
+        std::lock_guard one_at_a_time(snapshots_);
+        std::unique_lock gate(gate_);
+        const log_marks marks = log_marks_now(log_.get());
+        publish(marks);
+        log_continue(log_.get(), marks);
+    }
+    void publish(const log_marks &marks) {
+        std::lock_guard guard(newest_lock_);
+        newest_ = marks;
+    }
+    log_marks newest() {
+        std::lock_guard guard(newest_lock_);
+        return newest_;
+    }
+    static bool is_behind(const log_marks &marks, const log_marks &place) {
+        bool behind = marks.stamp > place.stamp;
+        for (uint32_t p = 0; p < marks.count; ++p)
+            behind |= marks.at[p].position > place.at[p].position;
+        return behind;
+    }
+
+    // What was acknowledged before a reading began is told.
+    struct promise {
+        uint64_t all;
+        uint64_t marked[writers];
+    };
+    promise promised() const {
+        promise now{acknowledged_, {}};
+        for (unsigned t = 0; t < writers; ++t)
+            now.marked[t] = marked_[t];
+        return now;
+    }
+    static bool keeps(const live_reading &read, const promise &made) {
+        bool kept = read.contents.end.stamp >= made.all;
+        for (uint64_t sequence : made.marked)
+            kept &= sequence <= read.contents.end.stamp ||
+                    std::any_of(read.records.begin(), read.records.end(),
+                                [&](const told_record &one) { return one.sequence == sequence; });
+        return kept;
+    }
+    static void expect_in_order(const live_reading &read, uint64_t told) {
+        for (const told_record &one : read.records) {
+            ASSERT_EQ(text_of(one.sequence), one.bytes);
+            ASSERT_TRUE(one.sequence == told + 1 || (one.marked && one.sequence > told));
+            told = one.sequence == told + 1 && told < read.contents.end.stamp ? one.sequence : told;
+        }
+        ASSERT_EQ(read.contents.end.stamp, told);
+    }
+
+    void follow() {
+        log_marks place = newest();
+        for (bool last = false; !last;) {
+            last = ended_;
+            const promise made = promised();
+            const live_reading read = read_beside(memory_.sink(), place);
+            ASSERT_NO_FATAL_FAILURE(expect_in_order(read, place.stamp));
+            if (read.status == TY_OK)
+                place = read.contents.next;
+            if (read.status == TY_OK && keeps(read, made))
+                continue;
+            ASSERT_TRUE(read.status == TY_OK || read.status == TY_E_BUSY || read.status == TY_E_DAMAGED);
+            const log_marks begin = newest();
+            ASSERT_TRUE(is_behind(begin, place)) << (read.status ? ty_error_text() : "an acknowledged one is missing");
+            place = begin;
+            last = false;
+        }
+    }
+    void copy() {
+        while (!ended_) {
+            std::lock_guard nothing_is_released(snapshots_);
+            const log_marks from = newest();
+            const promise made = promised();
+            const live_reading read = read_beside(memory_.sink(), from);
+            ASSERT_OK(read.status);
+            ASSERT_TRUE(keeps(read, made));
+            expect_in_copy(memory_, from, read);
+        }
+    }
+
+    shared_memory memory_;
+    log_owner log_;
+    std::shared_mutex gate_;
+    std::mutex snapshots_;
+    std::mutex newest_lock_;
+    log_marks newest_;
+    std::atomic<uint64_t> counter_{0};
+    std::atomic<uint64_t> acknowledged_{0};
+    std::atomic<uint64_t> marked_[writers] = {};
+    std::atomic<bool> ended_{false};
+};
+
+void run(uint32_t partitions, bool thread) {
+    busy_log log(partitions, thread);
+    log.run(4000);
+}
+
+TEST(in_use_threads_test, one_ring) {
+    run(1, true);
+}
+
+TEST(in_use_threads_test, one_ring_without_the_library_s_thread) {
+    run(1, false);
+}
+
+TEST(in_use_threads_test, two_rings) {
+    run(2, true);
+}
+
+TEST(in_use_threads_test, four_rings) {
+    run(4, true);
+}
+
+TEST(in_use_threads_test, four_rings_without_the_library_s_threads) {
+    run(4, false);
+}
+
+} // namespace
