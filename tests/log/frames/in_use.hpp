@@ -19,7 +19,7 @@ public:
     const ty_log_sink *sink() const { return &table_; }
     uint32_t partitions() const { return partitions_of(header_); }
     ring_geometry ring(uint32_t partition) const { return geometry_of(header_, partition); }
-    // Runs before each read, by its number.
+    // Runs before each piece of a read, by its number.
     std::function<void(unsigned)> at_read;
 
     // Of each ring what lies between the marks, and nothing else.
@@ -40,11 +40,13 @@ public:
     }
 
 private:
+    static constexpr size_t piece_bytes = 65536;
+
     static ty_status read(void *context, uint64_t offset, void *buffer, size_t bytes) {
         auto &self = *static_cast<shared_memory *>(context);
-        if (self.at_read)
-            self.at_read(self.reads_++);
         for (size_t i = 0; i < bytes; i += 8) {
+            if (i % piece_bytes == 0 && self.at_read)
+                self.at_read(self.pieces_++);
             const uint64_t word = self.words_[(offset + i) / 8].load(std::memory_order_relaxed);
             memcpy(static_cast<char *>(buffer) + i, &word, 8);
         }
@@ -61,7 +63,7 @@ private:
     }
 
     std::vector<std::atomic<uint64_t>> words_;
-    unsigned reads_ = 0;
+    unsigned pieces_ = 0;
     ty_log_sink table_;
     log_header_2 header_{};
 };
