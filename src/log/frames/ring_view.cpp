@@ -99,6 +99,7 @@ ty_status ring_view::load(uint64_t place, uint64_t bytes) {
     return TY_OK;
 }
 
+// L12.
 void ring_view::forget() {
     if (ahead_.is_under_way())
         ahead_.end();
