@@ -94,7 +94,7 @@ const std::vector<command> commands{
      "draw what a heap's pages are used for",
      "Draws a picture of what the heap's pages are used for, and of its memory by\n"
      "size of block. Opens the heap for reading. With --json, prints the figures; the\n"
-     "picture may then be left out.",
+     "picture may then be left out. Of a heap that is open elsewhere it draws a copy.",
      {&output, &width, &as_json, &journal, &log_file},
      map},
     {"log stat",
@@ -123,7 +123,8 @@ const std::vector<command> commands{
      "write a heap as one compressed file",
      "Packs the live blocks of a heap, and its roots, into one compressed file, which\n"
      "'taiyen unpack' makes a heap of again. A PACKED of '-' is the standard output.\n"
-     "A file that is there is not replaced.",
+     "A file that is there is not replaced. The heap may be open elsewhere: then it\n"
+     "is packed as it was durable when the command began.",
      {&codec, &level, &threads, &as_json_once, &journal, &log_file},
      pack},
     {"unpack",
@@ -144,7 +145,8 @@ const std::vector<command> commands{
      "a heap of its own with the same content",
      "Makes a copy of a heap, with an identity of its own. It lies at the same\n"
      "address, unless it is told to lie elsewhere. The copy gets its name when it is\n"
-     "whole; a file that is there is not replaced.",
+     "whole; a file that is there is not replaced. The heap may be open elsewhere:\n"
+     "then it is copied as it was durable when the command began.",
      {&kind, &elsewhere, &base, &defragment, &shapes, &force, &journal, &log_file},
      copy},
     {"compact",

@@ -59,7 +59,8 @@ ty_status open_to_write(const heap_files &files, ty_kind kind, log_size log, ty_
 
 // Whether the heap can be compacted, before anything of it is changed.
 ty_status look_first(const heap_files &files, const request &given, const ty_shapes *shapes) {
-    const ty_open_options open = files.options();
+    ty_open_options open = files.options();
+    open.mode = TY_OPEN_READ_ONLY;
     ty_heap *heap = nullptr;
     if (ty_status status = ty_open(files.path.c_str(), &open, &heap, nullptr))
         return status;

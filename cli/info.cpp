@@ -25,13 +25,13 @@ const char *found_name(ty_found found) {
         return "died_writing";
     case TY_FOUND_DIED_APPLYING:
         return "died_applying";
+    case TY_FOUND_IN_USE:
+        return "in_use";
     }
     return "unknown";
 }
 
 const char *found_words(const ty_info &info) {
-    if (info.in_use)
-        return "it is open for writing now";
     switch (info.found) {
     case TY_FOUND_CLOSED:
         return "in order";
@@ -43,6 +43,8 @@ const char *found_words(const ty_info &info) {
         return "not: its process died, or the power failed, while a batch was being written";
     case TY_FOUND_DIED_APPLYING:
         return "not: its process died, or the power failed, with batches left to apply";
+    case TY_FOUND_IN_USE:
+        return "it is open for writing now";
     case TY_FOUND_NOTHING:
         break;
     }

@@ -58,8 +58,15 @@ typedef enum ty_open_mode {
     TY_OPEN_OR_CREATE = 0,
     TY_OPEN_EXISTING = 1, /* TY_E_NOT_FOUND if there is none */
     TY_CREATE_NEW = 2,    /* TY_E_EXISTS if there is one */
-    TY_OPEN_READ_ONLY = 3 /* needs no write permission and changes no file; the heap's pages are read-only; other
+    TY_OPEN_READ_ONLY = 3, /* needs no write permission and changes no file; the heap's pages are read-only; other
                              read-only opens may be at the same time, a writing one not */
+    TY_OPEN_COPY = 4       /* the same; but where a writer has the heap open, in another process, what is opened is a copy of
+                             its files, taken now: it holds all that was acknowledged before the call, and belongs
+                             together. The copy has no names. It lies in the image's folder, or in memory where no
+                             file can be made there or the storage is the program's own, and takes as much space as
+                             the files. The writer goes on; batches wait for the copy up to its journal_limit_bytes.
+                             TY_E_BUSY: of an archive heap that is open; or the writer's snapshots follow each other
+                             so fast that no copy comes about */
 } ty_open_mode;
 
 /* How dirty pages are found. */
@@ -145,7 +152,8 @@ typedef enum ty_found {
     TY_FOUND_CLOSED_BATCHES = 2, /* closed in order, with batches to apply */
     TY_FOUND_DIED = 3,           /* its process died, or the power failed, between snapshots */
     TY_FOUND_DIED_WRITING = 4,   /* the same, while a batch was being written: that batch is not part of the heap */
-    TY_FOUND_DIED_APPLYING = 5   /* the same, with batches unapplied or half applied */
+    TY_FOUND_DIED_APPLYING = 5,  /* the same, with batches unapplied or half applied */
+    TY_FOUND_IN_USE = 6          /* open elsewhere; what was opened is a copy (TY_OPEN_COPY) */
 } ty_found;
 
 typedef struct ty_report {

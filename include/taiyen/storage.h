@@ -106,6 +106,9 @@ typedef struct ty_storage {
      * links, whether there is one or not, with its 0, into the bytes of resolved: TY_STORAGE_PATH_MAX. The other files
      * of a heap lie beside that one. */
     ty_status (*resolve)(void *context, const char *path, char *resolved, size_t bytes);
+    /* May be NULL: then nobody is asked. ask: until file is closed, asks whoever has the same file open for writing to
+     * leave what it holds as it is, as long as that can wait. Else, for the writer: TY_E_BUSY if somebody asks. */
+    ty_status (*hold)(void *context, ty_file *file, bool ask);
 } ty_storage;
 
 /* The built-in storage: direct I/O on files (buffered where the file system refuses it), OFD locks. Its descriptors

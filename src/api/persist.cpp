@@ -83,7 +83,7 @@ ty_status check_log_options(const ty_open_options &options, const char *call) {
 }
 
 ty_status check_open_options(const ty_open_options &options, const char *call) {
-    if (ty_status status = check_choice(number_of(options.mode), TY_OPEN_READ_ONLY, call, "mode"))
+    if (ty_status status = check_choice(number_of(options.mode), TY_OPEN_COPY, call, "mode"))
         return status;
     if (ty_status status = check_choice(number_of(options.kind), TY_TRANSACTIONAL, call, "kind"))
         return status;
@@ -140,7 +140,7 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
         return status;
     if (ty_status status = take_open_options(options, call, &known))
         return status;
-    if (known.concurrent && known.kind != TY_TRANSACTIONAL && known.mode != TY_OPEN_READ_ONLY)
+    if (known.concurrent && known.kind != TY_TRANSACTIONAL && !opens_for_reading(known.mode))
         return failure(TY_E_ARGUMENT, "%s with the option concurrent, and not as a transactional one", call)
             .remedy("give the option kind TY_TRANSACTIONAL, too");
     return txn_open(path, known, heap, report);

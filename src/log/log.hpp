@@ -141,6 +141,12 @@ struct log_contents {
 ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
                    const log_reader &reader, log_contents *contents);
 
+// Copies the header, and the frames behind `from`, of a log that others may be writing to, to a file of its own, which
+// holds nothing else then. What a scan of the copy gives had all been written, and nothing is missing that was stable
+// before. The copy is of blocks of TY_STORAGE_BLOCK.
+ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
+                   const storage_file &to);
+
 // ---- Writing
 
 struct log;

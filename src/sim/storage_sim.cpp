@@ -457,6 +457,7 @@ sim_disk *sim_create() {
                    sim_write_durable,
                    sim_check,
                    nullptr,
+                   nullptr,
                    nullptr};
     return disk;
 }

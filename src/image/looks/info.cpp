@@ -37,7 +37,7 @@ void foretell(const journal_contents &contents, ty_info *info) {
     const journal_scan &scan = contents.scan;
     const char *text = "opens at once";
     if (info->in_use) {
-        text = "is open now; another open would be refused";
+        text = "is open now; another open would be refused, but for one of a copy";
     } else if (scan.batches.count) {
         info->found = info->closed     ? TY_FOUND_CLOSED_BATCHES
                       : scan.discarded ? TY_FOUND_DIED_WRITING
@@ -85,7 +85,7 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     take_header(header, info);
     info->image_bytes = allocated_bytes(image);
     info->in_use = image.lock(false) == TY_E_BUSY;
-    info->found = info->closed ? TY_FOUND_CLOSED : TY_FOUND_DIED;
+    info->found = info->in_use ? TY_FOUND_IN_USE : info->closed ? TY_FOUND_CLOSED : TY_FOUND_DIED;
     journal_contents contents;
     const journal_scan &scan = contents.scan;
     char *journal_path = nullptr;

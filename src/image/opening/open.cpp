@@ -26,7 +26,7 @@ ty_status image_create(const char *path, const ty_open_options &options, image *
         status = resolve_journal(*options.storage, path, options.journal_path, &im->journal_path);
     im->backing = {options.storage, nullptr, im->image_path};
     im->journal = {options.storage, nullptr, im->journal_path};
-    im->read_only = options.mode == TY_OPEN_READ_ONLY;
+    im->read_only = opens_for_reading(options.mode);
     im->own_journal_name = !options.journal_path;
     im->background = options.background;
     im->journal_limit_bytes = options.journal_limit_bytes;
@@ -54,9 +54,11 @@ ty_open_options with_defaults(const ty_open_options &given) {
     return options;
 }
 
-ty_found judge_files(const image_header_2 &header, const journal_scan &scan) {
+ty_found judge_files(const image_header_2 &header, const journal_scan &scan, bool copied) {
     if (header.state == uint32_t(image_state::closed))
         return scan.batches.count ? TY_FOUND_CLOSED_BATCHES : TY_FOUND_CLOSED;
+    if (copied)
+        return TY_FOUND_IN_USE;
     if (scan.discarded)
         return TY_FOUND_DIED_WRITING;
     return scan.batches.count ? TY_FOUND_DIED_APPLYING : TY_FOUND_DIED;
@@ -99,7 +101,7 @@ ty_status open_files(image &im, opening &state) {
         return status;
     im.head = state.journal.head;
     im.sums_in_doubt = !closed;
-    state.report.found = judge_files(header, state.journal.scan);
+    state.report.found = judge_files(header, state.journal.scan, state.options.mode == TY_OPEN_COPY);
     state.report.image_epoch = header.epoch;
     return TY_OK;
 }
@@ -319,6 +321,8 @@ const char *found_text(ty_found found) {
         return "its process died while a snapshot was being written; that one never counted";
     case TY_FOUND_DIED_APPLYING:
         return "its process died with snapshots still to apply to the image";
+    case TY_FOUND_IN_USE:
+        return "is open elsewhere: a copy";
     }
     return "";
 }

@@ -207,7 +207,7 @@ ty_status image_work(ty_heap *heap) {
     while (im.applying) // what began before may fail of what is over
         im.changed.wait(im.work);
     im.apply_error.status = TY_OK;
-    im.apply_wanted = true;
+    im.apply_wanted = im.apply_waited_for = true;
     im.changed.notify_all();
     while (im.unapplied.first && !im.apply_error.status)
         im.changed.wait(im.work);

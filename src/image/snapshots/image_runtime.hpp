@@ -81,6 +81,7 @@ struct image : heap_image {
     uint64_t journal_end; // of the newest complete batch
     bool applying;        // or naming the open: the image's header is that thread's
     bool apply_wanted;
+    bool apply_waited_for; // by somebody, so that it does not wait for who copies the files
     ty_error apply_error; // status TY_OK: none
     ty_snapshot_stats stats;
 

@@ -17,8 +17,11 @@ void *worker_main(void *argument) {
             im.work.lock();
         } else if (im.apply_wanted && !im.applying) {
             im.apply_wanted = false;
+            const bool may_wait = !im.apply_waited_for;
+            im.apply_waited_for = false;
             im.work.unlock();
-            (void)apply_batches(im); // a failure is kept in apply_error, for whoever asks
+            if (!may_wait || im.backing.hold(false) != TY_E_BUSY) // who copies the files is left alone
+                (void)apply_batches(im); // a failure is kept in apply_error, for whoever asks
             im.work.lock();
         } else {
             im.changed.wait(im.work);

@@ -71,6 +71,7 @@ enum class call : uint8_t {
     thread_create,
     membarrier,
     getrandom,
+    memfd_create,
     sysinfo,
     affinity,
     set_affinity,
@@ -258,6 +259,9 @@ inline void futex_wake(const uint32_t *word, int threads) {
 }
 inline ssize_t getrandom(void *bytes, size_t count) {
     return refused(call::getrandom) ? -1 : direct::call(SYS_getrandom, bytes, count, 0);
+}
+inline int memfd_create(const char *name, unsigned flags) {
+    return refused(call::memfd_create) ? -1 : static_cast<int>(direct::call(SYS_memfd_create, name, flags));
 }
 inline int sysinfo(struct sysinfo *info) {
     return refused(call::sysinfo) ? -1 : static_cast<int>(direct::call(SYS_sysinfo, info));

@@ -2,6 +2,7 @@
 // the file system can; where it cannot, also when it says so only at the first transfer, the file is buffered.
 #include "../calls/calls.hpp"
 #include "../memory/memory.hpp"
+#include "direct_file.hpp"
 #include "file_access.hpp"
 #include "file_failure.hpp"
 #include "file_name.hpp"
@@ -15,23 +16,6 @@
 #include <new>
 #include <taiyen/storage.h>
 
-struct ty_file {
-    explicit ty_file(const char *path) : name(path) {}
-
-    taiyen::os::file_name name; // the text as it was opened lies behind this struct
-    int fd = -1;
-    off_t mark = 0; // N2
-    bool writable = false;
-    bool locked = false;
-    pid_t process = 0;          // that locked it
-    bool links_counted = false; // by the file system: some always say 0
-    std::atomic<bool> direct = false;
-    std::atomic<bool> writes_durably = true; // until the kernel refuses it
-    taiyen::os::write_queue queue;
-    taiyen::os::mutex moving{taiyen::os::lock_rank::storage}; // while fd stands elsewhere than at the mark
-    taiyen::os::current_name path() const { return {name, fd}; }
-};
-
 namespace taiyen::os {
 namespace {
 
@@ -42,36 +26,6 @@ ty_status check_aligned(const char *operation, const ty_file *file, uint64_t off
     return failure(TY_E_ARGUMENT, "%s %zu byte%s, buffer %p", operation, bytes, plural(bytes), buffer)
         .at(file->path(), offset)
         .remedy("offset, size and buffer must be multiples of %u", TY_STORAGE_BLOCK);
-}
-
-ty_status not_regular(const char *path, int error) {
-    return failure(TY_E_FORMAT, "open what is not a regular file")
-        .at(path)
-        .cause(error)
-        .remedy("give the path of a file; folders, devices and pipes cannot hold a heap");
-}
-
-ty_status open_failure(const char *path, int error) {
-    if (error == EISDIR || error == ENXIO)
-        return not_regular(path, error);
-    return file_failure("open the file", path, UINT64_MAX, error);
-}
-
-// N2, before anything is done through the descriptor.
-bool is_ours(ty_file *file) {
-    if (is_marked(file->fd, file->mark))
-        return true;
-    lock_guard guard(file->moving);
-    return is_marked(file->fd, file->mark);
-}
-
-ty_status check_ours(const char *operation, ty_file *file, uint64_t offset = UINT64_MAX) {
-    if (is_ours(file))
-        return TY_OK;
-    return failure(TY_E_IO, "%s: the program closed its descriptor, which is not the program's own", operation)
-        .at(file->name.text(), offset)
-        .remedy("nothing was written anywhere else; memory still holds the heap: copy what is not durable, discard it, "
-                "and open heaps after calls such as closefrom");
 }
 
 // Size and number of names; with fstat where the kernel or a sandbox has no statx.
@@ -96,83 +50,6 @@ ty_status check_named(const char *operation, const ty_file *file) {
     return failure(TY_E_IO, "%s: the file was removed while the heap is open", operation)
         .at(file->path())
         .remedy("memory still holds the heap: copy what is needed to another heap, and discard this one");
-}
-
-// Takes over fd. Sets it to direct I/O if it can be.
-ty_status check_opened(int fd, const char *path, ty_file *file) {
-    struct stat status;
-    if (sys::fstat(fd, &status) != 0)
-        return file_failure("open the file", path, UINT64_MAX, errno);
-    if (!S_ISREG(status.st_mode))
-        return not_regular(path, 0);
-    file->fd = fd;
-    file->links_counted = status.st_nlink != 0;
-    if ((file->mark = mark_descriptor(fd)) == 0)
-        return file_failure("open the file", path, UINT64_MAX, errno);
-    if (file->writable) {
-        int flags = sys::fcntl(fd, F_GETFL, 0);
-        file->direct = flags != -1 && sys::fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
-    }
-    return TY_OK;
-}
-
-// open(2), by N1. *made: there is a file, also if there is no number left for it.
-int open_number(const char *path, int flags, mode_t mode, bool *made) {
-    low_descriptors_taken taken;
-    int fd;
-    do
-        fd = sys::open(path, flags, mode);
-    while (fd < 0 && errno == EINTR);
-    *made = fd >= 0;
-    return raise_descriptor(fd);
-}
-
-ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened) {
-    constexpr uint32_t known = TY_OPEN_WRITE | TY_OPEN_CREATE | TY_OPEN_PRIVATE;
-    if (path == nullptr || opened == nullptr || (flags & ~known) != 0)
-        return failure(TY_E_ARGUMENT, "open a file").at(path).remedy("give a path and known flags");
-    size_t path_bytes = strlen(path) + 1;
-    void *memory = sys::memory(sizeof(ty_file) + path_bytes);
-    if (memory == nullptr)
-        return failure(TY_E_MEMORY, "open the file").at(path).cause(ENOMEM).remedy("%s", remedy_for(ENOMEM));
-    char *opened_path = static_cast<char *>(memory) + sizeof(ty_file);
-    memcpy(opened_path, path, path_bytes);
-    auto *file = new (memory) ty_file(opened_path);
-    bool create = (flags & TY_OPEN_CREATE) != 0;
-    file->writable = (flags & (TY_OPEN_WRITE | TY_OPEN_CREATE)) != 0;
-    // Not blocking: opening a pipe must not wait for its other end.
-    int mode = (file->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    bool made = false;
-    int fd = open_number(path, mode | (create ? O_CREAT | O_EXCL : 0), flags & TY_OPEN_PRIVATE ? 0600 : 0666, &made);
-    ty_status status = fd < 0 ? open_failure(path, errno) : check_opened(fd, path, file);
-    if (status == TY_OK) {
-        if (create)
-            file->name.expect_rename();
-        *opened = file;
-        return TY_OK;
-    }
-    if (fd >= 0)
-        sys::close(fd);
-    if (made && create)
-        sys::unlink(path);
-    free(file);
-    return status;
-}
-
-void direct_close(void *, ty_file *file) {
-    if (file == nullptr)
-        return;
-    file->queue.stop();
-    if (is_ours(file)) {
-        // A lock lives as long as a child has the file open, too. A child's close leaves its parent's alone.
-        struct flock range {};
-        range.l_type = F_UNLCK;
-        if (file->locked && file->process == ::getpid())
-            static_cast<void>(sys::fcntl(file->fd, F_OFD_SETLK, &range));
-        sys::close(file->fd);
-    }
-    file->name.close();
-    free(file);
 }
 
 // A transfer that direct I/O refuses (an odd block size, the rest of a partial transfer) is tried again buffered.
@@ -422,10 +299,20 @@ ty_status direct_write_back(void *, ty_file *file, void *address, size_t bytes) 
     return result == 0 ? TY_OK : file_failure("write back mapped pages", file->path(), UINT64_MAX, error);
 }
 
-ty_status direct_lock(void *, ty_file *file, bool exclusive) {
+// A lock is of all bytes before this one, and a hold of this one: no file is so long.
+constexpr off_t hold_offset = off_t{1} << 62;
+
+struct flock lock_of(short type, off_t start, off_t bytes) {
     struct flock range {};
-    range.l_type = exclusive ? F_WRLCK : F_RDLCK;
+    range.l_type = type;
     range.l_whence = SEEK_SET;
+    range.l_start = start;
+    range.l_len = bytes;
+    return range;
+}
+
+ty_status direct_lock(void *, ty_file *file, bool exclusive) {
+    struct flock range = lock_of(exclusive ? F_WRLCK : F_RDLCK, 0, hold_offset);
     if (exclusive && !file->writable)
         return failure(TY_E_PERMISSION, "lock a file opened for reading exclusively").at(file->path());
     if (ty_status status = check_ours("lock the file", file))
@@ -443,6 +330,23 @@ ty_status direct_lock(void *, ty_file *file, bool exclusive) {
             .remedy("the heap is open elsewhere, perhaps in this very process: close it there (lslocks shows where)");
     return error == EINVAL || error == ENOLCK ? unsupported("lock the file", file->path(), UINT64_MAX, error)
                                               : file_failure("lock the file", file->path(), UINT64_MAX, error);
+}
+
+ty_status direct_hold(void *, ty_file *file, bool ask) {
+    constexpr const char *operation = "ask that the file stays as it is";
+    if (ty_status status = check_ours(operation, file))
+        return status;
+    struct flock range = lock_of(ask ? F_RDLCK : F_WRLCK, hold_offset, 1);
+    if (sys::fcntl(file->fd, ask ? F_OFD_SETLK : F_OFD_GETLK, &range) != 0)
+        return errno == EINVAL || errno == ENOLCK ? unsupported(operation, file->path(), UINT64_MAX, errno)
+                                                  : file_failure(operation, file->path(), UINT64_MAX, errno);
+    if (ask) {
+        file->locked = true;
+        file->process = ::getpid();
+    }
+    if (ask || range.l_type == F_UNLCK)
+        return TY_OK;
+    return failure(TY_E_BUSY, "write over what the file holds: somebody copies it").at(file->path());
 }
 
 ty_status direct_rename(void *, const char *from, const char *to) {
@@ -513,7 +417,7 @@ constexpr ty_storage direct_storage = {
     direct_write,         direct_flush,     direct_get_size, direct_set_size,        direct_allocate,
     direct_punch,         direct_next_data, direct_map,      direct_unmap,           direct_write_back,
     direct_lock,          direct_rename,    direct_remove,   direct_flush_directory, direct_write_many,
-    direct_write_durable, direct_check,     direct_protect,  direct_resolve,
+    direct_write_durable, direct_check,     direct_protect,  direct_resolve,         direct_hold,
 };
 
 } // namespace

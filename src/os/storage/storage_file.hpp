@@ -97,6 +97,9 @@ struct storage_file {
     ty_status protect(const storage_file &like) const {
         return storage->protect ? os::call_whole(storage->protect, storage->context, file, like.file) : TY_OK;
     }
+    ty_status hold(bool ask) const {
+        return storage->hold ? os::call_whole(storage->hold, storage->context, file, ask) : TY_OK;
+    }
     ty_status lock(bool exclusive) const { return os::call_whole(storage->lock, storage->context, file, exclusive); }
 };
 

@@ -43,7 +43,7 @@ struct opening {
     ty_heap *heap = nullptr; // from start on
     uint64_t replay_ns = 0;
 
-    bool read_only() const { return options.mode == TY_OPEN_READ_ONLY; }
+    bool read_only() const { return opens_for_reading(options.mode); }
     bool threads() const { return options.background == TY_BACKGROUND_THREAD; }
     ~opening() {
         plan.records.destroy();
@@ -492,13 +492,9 @@ ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
     return TY_OK;
 }
 
-} // namespace
-
-ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report) {
+ty_status open_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report) {
     opening state{};
     state.options = options;
-    if (!state.options.storage)
-        state.options.storage = ty_storage_default();
     char *resolved = nullptr;
     if (ty_status status = resolve_path(*state.options.storage, path, &resolved))
         return status;
@@ -506,6 +502,35 @@ ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **h
     ty_status status = open_resolved(state, heap, report);
     free(resolved);
     return status;
+}
+
+// As they are, or, where somebody writes to them, copies.
+ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report) {
+    ty_open_options options = given;
+    options.mode = TY_OPEN_READ_ONLY;
+    ty_status status = open_files(path, options, heap, report);
+    if (status != TY_E_BUSY)
+        return status;
+    copied_files *copies = nullptr;
+    if ((status = copied_files::create(*given.storage, &copies)))
+        return status;
+    if (!(status = copy_files(path, given, *copies))) {
+        options.mode = TY_OPEN_COPY;
+        options.storage = copies->storage();
+        status = open_files(path, options, heap, report);
+    }
+    copies->release(); // the heap has its files open
+    return status;
+}
+
+} // namespace
+
+ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report) {
+    ty_open_options options = given;
+    if (!options.storage)
+        options.storage = ty_storage_default();
+    return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report)
+                                        : open_files(path, options, heap, report);
 }
 
 } // namespace taiyen

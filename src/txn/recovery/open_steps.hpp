@@ -61,6 +61,12 @@ ty_status place_settle(const log_place &place, const log_header_2 &header);
 // Of a heap that says it has no log: none of a later open of it may lie there. What cannot be read is none.
 ty_status place_check_not_newer(const log_place &place, const image_log &told);
 
+// ---- copy_files.cpp
+
+// Copies of all files of a heap that another process may be writing to, which belong together (I21). TY_E_BUSY: of an
+// archive heap; or the writer is faster than the copying.
+ty_status copy_files(const char *path, const ty_open_options &options, copied_files &copies);
+
 // ---- replay.cpp
 
 // What a scan of the whole log finds, before anything is changed.

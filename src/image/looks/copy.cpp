@@ -1,0 +1,234 @@
+// Copies of image and journal, taken while another process may write to them. docs/design/image.md, "Copies of files in
+// use", tells why they belong together.
+#include "../files/files.hpp"
+#include "../image.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t piece_pages = 256;
+constexpr uint64_t slots_bytes = 2 * page_bytes; // of the image's headers
+
+} // namespace
+
+struct image_copy {
+    storage_file image, image_to;
+    char *journal_path = nullptr;
+    storage_file journal, journal_to;
+    bool journal_copied = false; // or to be: the copies have a file for it
+
+    image_header_2 header{};
+    io_buffer slots; // of the headers, as they were copied, and room to compare
+    io_buffer buffer;
+    journal_position newest{}; // batch, that was copied
+};
+
+namespace {
+
+// Brings the pages that the image holds, and did not hold when they were read last, to the copy. The copy's table of
+// page checksums tells what it holds (I21).
+class page_copier {
+public:
+    explicit page_copier(image_copy &copy) : copy_(copy) {}
+
+    ty_status run() {
+        if (ty_status status = begin())
+            return status;
+        const uint64_t end_of_pages = image_pages_offset_1 + copy_.header.limit_bytes;
+        for (uint64_t at = image_pages_offset_1; at < end_of_pages;) {
+            uint64_t start = 0, end = 0;
+            ty_status status = copy_.image.next_data(at, &start, &end);
+            if (status == TY_E_NOT_FOUND)
+                break;
+            if (status)
+                return status;
+            at = std::max(at, start / page_bytes * page_bytes);
+            end = std::min((end + page_bytes - 1) / page_bytes * page_bytes, end_of_pages);
+            for (uint64_t bytes; at < end; at += bytes) {
+                bytes = std::min(end - at, piece_pages * page_bytes);
+                if ((status = bring(at, bytes / page_bytes)))
+                    return status;
+            }
+        }
+        return held_.write();
+    }
+
+private:
+    // A copy of the same layout; what it holds stays.
+    ty_status begin() {
+        const uint64_t bytes = image_file_bytes(copy_.header.limit_bytes);
+        uint64_t size = 0;
+        if (ty_status status = copy_.image_to.get_size(&size))
+            return status;
+        if (size != bytes && size) // of a limit that is raised: the table lies elsewhere
+            if (ty_status status = copy_.image_to.set_size(0))
+                return status;
+        if (size != bytes)
+            if (ty_status status = copy_.image_to.set_size(bytes))
+                return status;
+        if (ty_status status = live_.start(copy_.image, copy_.header.sums_offset))
+            return status;
+        return held_.start(copy_.image_to, copy_.header.sums_offset);
+    }
+
+    ty_status bring(uint64_t offset, uint64_t count) {
+        const uint64_t first = (offset - image_pages_offset_1) / page_bytes;
+        bool differs = false;
+        for (uint64_t page = first; page < first + count && !differs; ++page) {
+            uint64_t live = 0, held = 0;
+            if (ty_status status = live_.get(page, &live))
+                return status;
+            if (ty_status status = held_.get(page, &held))
+                return status;
+            differs = live == 0 || live != held;
+        }
+        if (!differs)
+            return TY_OK;
+        if (ty_status status = copy_.image.read(offset, copy_.buffer.data(), count * page_bytes))
+            return status;
+        if (ty_status status = copy_.image_to.write(offset, copy_.buffer.data(), count * page_bytes))
+            return status;
+        for (uint64_t i = 0; i < count; ++i)
+            if (ty_status status = held_.set(first + i, checksum(copy_.buffer.data() + i * page_bytes, page_bytes)))
+                return status;
+        return TY_OK;
+    }
+
+    image_copy &copy_;
+    page_sums live_, held_;
+};
+
+// The bytes [start, end) of the journal.
+ty_status copy_journal_range(image_copy &copy, uint64_t start, uint64_t end) {
+    for (uint64_t at = start, bytes; at < end; at += bytes) {
+        bytes = std::min<uint64_t>(end - at, copy.buffer.bytes());
+        if (ty_status status = copy.journal.read(at, copy.buffer.data(), bytes))
+            return status;
+        if (ty_status status = copy.journal_to.write(at, copy.buffer.data(), bytes))
+            return status;
+    }
+    return TY_OK;
+}
+
+// The header's slots and the batches that the image may lack.
+ty_status copy_journal_parts(image_copy &copy, const batch_list &batches) {
+    uint64_t size = 0;
+    if (ty_status status = copy.journal.get_size(&size))
+        return status;
+    if (ty_status status = copy.journal_to.set_size(0))
+        return status;
+    if (ty_status status = copy.journal_to.set_size(size))
+        return status;
+    if (ty_status status = copy_journal_range(copy, 0, journal_front_2))
+        return status;
+    for (const batch *b = batches.first; b; b = b->next)
+        if (ty_status status = copy_journal_range(copy, b->start, b->end))
+            return status;
+    return TY_OK;
+}
+
+ty_status copy_journal(image_copy &copy, copied_files &copies, image_log *log) {
+    journal_contents contents;
+    ty_status status = read_journal(copy.journal, copy.journal_path, journal_use::look, copy.header, &contents);
+    const batch *last = contents.scan.batches.last;
+    if (!status) {
+        copy.newest = last ? journal_position{last->epoch, last->nonce, last->end}
+                           : journal_position{copy.header.epoch, copy.header.nonce, copy.header.journal_next};
+        *log = log_of(copy.header, contents.scan.batches);
+    }
+    if (!status && !contents.missing && !copy.journal_copied && !(status = copies.add(copy.journal_path, &copy.journal_to)))
+        copy.journal_copied = true;
+    if (!status && !contents.missing)
+        status = copy_journal_parts(copy, contents.scan.batches);
+    if (!status && !contents.missing) // what was read may be under way to the disk
+        status = copy.journal.flush();
+    contents.scan.batches.clear();
+    return status;
+}
+
+ty_status refuse_archive(const image_copy &copy) {
+    return failure(TY_E_BUSY, "copy the files of an archive heap that is open: its pages change at any moment")
+        .at(copy.image.path)
+        .remedy("close it there first (process %llu opened it)", (unsigned long long)copy.header.owner_process);
+}
+
+ty_status read_slots(const image_copy &copy, char *to) {
+    return copy.image.read(0, to, slots_bytes);
+}
+
+// Whether a batch follows the newest one that was copied.
+ty_status has_newer_batch(image_copy &copy, bool *newer) {
+    journal_scan scan;
+    ty_status status = scan_journal(copy.journal, copy.header.identity, copy.newest, 0,
+                                    copy.header.limit_bytes / page_bytes, &scan);
+    *newer = scan.batches.count != 0;
+    scan.batches.clear();
+    return status;
+}
+
+} // namespace
+
+ty_status image_copy_begin(const char *path, const ty_open_options &options, copied_files &copies, image_copy **begun) {
+    void *memory = malloc(sizeof(image_copy));
+    if (!memory)
+        return failure(TY_E_MEMORY, "copy the files of a heap").at(path);
+    auto *copy = new (memory) image_copy{};
+    *begun = copy;
+    copy->image.storage = copy->journal.storage = options.storage;
+    if (ty_status status = resolve_journal(*options.storage, path, options.journal_path, &copy->journal_path))
+        return status;
+    if (ty_status status = copy->slots.create(2 * slots_bytes))
+        return status;
+    if (ty_status status = copy->buffer.create(piece_pages * page_bytes))
+        return status;
+    if (ty_status status = copy->image.open(path, 0))
+        return status;
+    (void)copy->image.hold(true); // without it there may be more rounds
+    return copies.add(path, &copy->image_to);
+}
+
+ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log) {
+    copy.journal.close();
+    if (ty_status status = read_slots(copy, copy.slots.data()))
+        return status;
+    bool repaired = false;
+    if (ty_status status = read_header(copy.image, &copy.header, &repaired))
+        return status;
+    if (!has_journal(ty_kind(copy.header.kind)))
+        return refuse_archive(copy);
+    if (ty_status status = page_copier(copy).run())
+        return status;
+    if (ty_status status = copy.image_to.write(0, copy.slots.data(), slots_bytes))
+        return status;
+    return copy_journal(copy, copies, log);
+}
+
+ty_status image_copy_check(image_copy &copy, bool *whole) {
+    *whole = false;
+    bool newer = false;
+    if (copy.journal.is_open() && copy.header.log_identity)
+        if (ty_status status = has_newer_batch(copy, &newer); status || newer)
+            return status;
+    char *now = copy.slots.data() + slots_bytes;
+    if (ty_status status = read_slots(copy, now))
+        return status;
+    *whole = !memcmp(now, copy.slots.data(), slots_bytes);
+    return TY_OK;
+}
+
+void image_copy_end(image_copy *copy) {
+    if (!copy)
+        return;
+    copy->journal.close();
+    copy->image.close();
+    free(copy->journal_path);
+    copy->~image_copy();
+    free(copy);
+}
+
+} // namespace taiyen

@@ -1,0 +1,36 @@
+// Copies of files, as a storage of their own: what opens a heap by path finds the copies under the paths of the files.
+#pragma once
+
+#include "storage_file.hpp"
+
+namespace taiyen {
+
+// The copies have no names, are for reading only, and are gone when the last of them is closed and `release` was
+// called. Those of files of the built-in storage lie in the files' folders, if files can be made there; all others in
+// memory, as a program's storage may be one that keeps secrets. Not thread-safe.
+class copied_files {
+public:
+    static ty_status create(const ty_storage &original, copied_files **made);
+    // Makes the copy of the file that has this path (as resolved), empty. It is written through *copy, which is valid
+    // until `release`, and need not be closed.
+    ty_status add(const char *path, storage_file *copy);
+    const ty_storage *storage() const { return &table_; }
+    void release();
+
+private:
+    static constexpr unsigned file_max = 3; // image, journal and log
+    struct copied_file {
+        copied_files *owner;
+        char *path;
+        ty_file *file;
+    };
+    struct functions; // of the table
+
+    ty_storage table_{};
+    const ty_storage *original_ = nullptr;
+    copied_file files_[file_max] = {};
+    unsigned file_count_ = 0;
+    unsigned users_ = 1; // open files, and who made it
+};
+
+} // namespace taiyen

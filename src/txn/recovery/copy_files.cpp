@@ -1,0 +1,111 @@
+// Copies of a heap's files, taken while another process may write to them. docs/design/image.md, "Copies of files in
+// use", tells why they belong together.
+#include "open_steps.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// Each round reads what has changed since the one before. A writer leaves the image alone meanwhile, unless its journal
+// is full or it ends; so a few rounds do.
+constexpr unsigned rounds_max = 200;
+// What is read while it is written may look damaged. What is damaged looks so again and again.
+constexpr unsigned refusals_max = 20;
+
+class copier {
+public:
+    copier(const ty_open_options &options, copied_files &copies) : options_(options), copies_(copies) {}
+    copier(const copier &) = delete;
+    copier &operator=(const copier &) = delete;
+    ~copier() {
+        image_copy_end(image_);
+        free(resolved_);
+        free(log_path_);
+    }
+
+    ty_status run(const char *path) {
+        if (ty_status status = begin(path))
+            return status;
+        unsigned refusals = 0;
+        for (unsigned round = 0; round < rounds_max; ++round) {
+            bool whole = false;
+            ty_status status = take(&whole);
+            if (!status && whole)
+                return TY_OK;
+            if (status && (!may_pass(status) || ++refusals == refusals_max))
+                return status;
+        }
+        return failure(TY_E_BUSY, "copy the files of a heap that is open: they change faster than they can be read")
+            .at(resolved_)
+            .remedy("try again when fewer snapshots are taken, or take the copy in the process that has it open");
+    }
+
+private:
+    ty_status begin(const char *path) {
+        if (options_.log)
+            return failure(TY_E_UNSUPPORTED, "copy a heap that is open and has its log in a sink of the program")
+                .at(path)
+                .remedy("close it there first");
+        if (ty_status status = resolve_path(*options_.storage, path, &resolved_))
+            return status;
+        if (ty_status status = resolve_beside(*options_.storage, resolved_, log_suffix, options_.log_path, &log_path_))
+            return status;
+        return image_copy_begin(resolved_, options_, copies_, &image_);
+    }
+
+    static bool may_pass(ty_status status) {
+        return status == TY_E_DAMAGED || status == TY_E_MISMATCH || status == TY_E_NOT_FOUND || status == TY_E_FORMAT;
+    }
+
+    ty_status take(bool *whole) {
+        image_log told{};
+        if (ty_status status = image_copy_take(*image_, copies_, &told))
+            return status;
+        if (told.log_identity)
+            if (ty_status status = copy_log(told))
+                return status;
+        return image_copy_check(*image_, whole);
+    }
+
+    ty_status copy_log(const image_log &told) {
+        ty_log_sink *sink = nullptr;
+        ty_status status = file_sink_open(log_path_, false, *options_.storage, &sink);
+        if (status) // a missing one: what that means, the open of the copies tells
+            return status == TY_E_NOT_FOUND ? TY_OK : status;
+        log_identity identity{};
+        memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
+        identity.log = told.log_identity;
+        status = log_to_.is_open() ? TY_OK : copies_.add(log_path_, &log_to_);
+        if (!status)
+            status = log_copy(*sink, log_path_, identity, mark_of(told.mark), log_to_);
+        sink_destroy(sink);
+        return status ? status : flush_log();
+    }
+
+    // What was read may be under way to the disk.
+    ty_status flush_log() {
+        storage_file log{options_.storage};
+        if (ty_status status = log.open(log_path_, 0))
+            return status;
+        ty_status status = log.flush();
+        log.close();
+        return status;
+    }
+
+    const ty_open_options &options_;
+    copied_files &copies_;
+    char *resolved_ = nullptr;
+    char *log_path_ = nullptr;
+    image_copy *image_ = nullptr;
+    storage_file log_to_;
+};
+
+} // namespace
+
+ty_status copy_files(const char *path, const ty_open_options &options, copied_files &copies) {
+    return copier(options, copies).run(path);
+}
+
+} // namespace taiyen
