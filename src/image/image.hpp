@@ -145,8 +145,8 @@ ty_status image_tell_same(const char *path, const ty_open_options &options, cons
 void image_tell_refusal(const ty_error &refusal, ty_info *info);
 ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
                       ty_problem_callback *problem, void *context, const char *journal_path = nullptr);
-// ---- Copies of image and journal, taken while another process may write to them: docs/design/image.md, "Copies of files
-// in use". path: as resolve_path gives it. The copies are files of `copies`, under the paths of the heap's own.
+// ---- Copies of image and journal, taken while another process may write to them: docs/design/image.md, "Copies of
+// files in use". path: as resolve_path gives it. The copies are files of `copies`, under the paths of the heap's own.
 //
 // I21: copies that image_copy_check calls whole are accepted together, and hold an epoch that was durable, or whose
 //      batch was complete, when they were checked; none that was acknowledged before they were begun is missing.
@@ -156,8 +156,8 @@ ty_status image_copy_begin(const char *path, const ty_open_options &options, cop
 // Brings the copies up to date; what they hold already is not read again. Files that change meanwhile may be refused as
 // damaged, or as not belonging together. TY_E_BUSY: of an archive heap, of which there can be no copy.
 ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log);
-// Whether the files have stayed as they were copied, and, where the heap has a log, its newest batch is still the newest:
-// asked once the log is copied as well. Otherwise they are to be taken again.
+// Whether the files have stayed as they were copied, and, where the heap has a log, its newest batch is still the
+// newest: asked once the log is copied as well. Otherwise they are to be taken again.
 ty_status image_copy_check(image_copy &copy, bool *whole);
 void image_copy_end(image_copy *copy);
 // Refuses what a forked child, or a reader, may not do; of a heap without an image, nothing.

@@ -1,7 +1,7 @@
-// Goal: TY_OPEN_COPY of a heap that another process writes to gives a state that was committed, whole, and not older than
-// what was acknowledged before the call.
-// Method: a child writes: each step gives all words of a table, which are spread over pages, the same number. What it
-// begins and what is acknowledged stands in memory that it shares with the test, which opens copies all the while.
+// Goal: TY_OPEN_COPY of a heap that another process writes to gives a state that was committed, whole, and not older
+// than what was acknowledged before the call. Method: a child writes: each step gives all words of a table, which are
+// spread over pages, the same number. What it begins and what is acknowledged stands in memory that it shares with the
+// test, which opens copies all the while.
 #include "fixture.hpp"
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct shared_state {
 class shared_memory {
 public:
     shared_memory()
-        : state_(new(mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+        : state_(new (mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
                      shared_state{}) {}
     ~shared_memory() { munmap(state_, sizeof *state_); }
     shared_memory(const shared_memory &) = delete;
@@ -104,8 +104,7 @@ ty_status step_of_many(ty_heap *heap, row_step step) {
         [](ty_atomic_txn *txn, void *context) {
             const auto &of = *static_cast<row_step *>(context);
             for (size_t i = 0; i < 8 * words_per_page; i += words_per_page)
-                if (ty_status status =
-                        ty_atomic_store(txn, &of.all->rows[of.thread][i], &of.number, sizeof of.number))
+                if (ty_status status = ty_atomic_store(txn, &of.all->rows[of.thread][i], &of.number, sizeof of.number))
                     return status;
             return TY_OK;
         },
@@ -228,14 +227,14 @@ TEST_P(copies, of_a_heap_that_is_written_to) {
                      (GetParam().kind == TY_SNAPSHOT ? 1 : 2)); // the copies have left nothing
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    kinds, copies,
-    testing::Values(writer_kind{"snapshots", TY_SNAPSHOT, false, 0, 0, 0, false, false},
-                    writer_kind{"a_short_journal", TY_SNAPSHOT, false, 4 * mb, 0, 0, false, false},
-                    writer_kind{"commits", TY_TRANSACTIONAL, false, 0, 4 * mb, 1, false, false},
-                    writer_kind{"commits_and_snapshots", TY_TRANSACTIONAL, false, 4 * mb, 4 * mb, 1, false, true},
-                    writer_kind{"a_short_log", TY_TRANSACTIONAL, false, 0, mb, 1, true, false},
-                    writer_kind{"partitions", TY_TRANSACTIONAL, true, 0, 4 * mb, 3, false, false}),
-    [](const auto &tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(kinds, copies,
+                         testing::Values(writer_kind{"snapshots", TY_SNAPSHOT, false, 0, 0, 0, false, false},
+                                         writer_kind{"a_short_journal", TY_SNAPSHOT, false, 4 * mb, 0, 0, false, false},
+                                         writer_kind{"commits", TY_TRANSACTIONAL, false, 0, 4 * mb, 1, false, false},
+                                         writer_kind{"commits_and_snapshots", TY_TRANSACTIONAL, false, 4 * mb, 4 * mb,
+                                                     1, false, true},
+                                         writer_kind{"a_short_log", TY_TRANSACTIONAL, false, 0, mb, 1, true, false},
+                                         writer_kind{"partitions", TY_TRANSACTIONAL, true, 0, 4 * mb, 3, false, false}),
+                         [](const auto &tested) { return std::string(tested.param.name); });
 
 } // namespace

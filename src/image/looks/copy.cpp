@@ -141,7 +141,8 @@ ty_status copy_journal(image_copy &copy, copied_files &copies, image_log *log) {
                            : journal_position{copy.header.epoch, copy.header.nonce, copy.header.journal_next};
         *log = log_of(copy.header, contents.scan.batches);
     }
-    if (!status && !contents.missing && !copy.journal_copied && !(status = copies.add(copy.journal_path, &copy.journal_to)))
+    if (!status && !contents.missing && !copy.journal_copied &&
+        !(status = copies.add(copy.journal_path, &copy.journal_to)))
         copy.journal_copied = true;
     if (!status && !contents.missing)
         status = copy_journal_parts(copy, contents.scan.batches);
@@ -164,8 +165,8 @@ ty_status read_slots(const image_copy &copy, char *to) {
 // Whether a batch follows the newest one that was copied.
 ty_status has_newer_batch(image_copy &copy, bool *newer) {
     journal_scan scan;
-    ty_status status = scan_journal(copy.journal, copy.header.identity, copy.newest, 0,
-                                    copy.header.limit_bytes / page_bytes, &scan);
+    ty_status status =
+        scan_journal(copy.journal, copy.header.identity, copy.newest, 0, copy.header.limit_bytes / page_bytes, &scan);
     *newer = scan.batches.count != 0;
     scan.batches.clear();
     return status;

@@ -82,7 +82,7 @@ struct image : heap_image {
     bool applying;        // or naming the open: the image's header is that thread's
     bool apply_wanted;
     bool apply_waited_for; // by somebody, so that it does not wait for who copies the files
-    ty_error apply_error; // status TY_OK: none
+    ty_error apply_error;  // status TY_OK: none
     ty_snapshot_stats stats;
 
     // While some wait for the disk others compute checksums, and a long apply does not hold a snapshot up: decision 4

@@ -21,7 +21,7 @@ void *worker_main(void *argument) {
             im.apply_waited_for = false;
             im.work.unlock();
             if (!may_wait || im.backing.hold(false) != TY_E_BUSY) // who copies the files is left alone
-                (void)apply_batches(im); // a failure is kept in apply_error, for whoever asks
+                (void)apply_batches(im);                          // a failure is kept in apply_error, for whoever asks
             im.work.lock();
         } else {
             im.changed.wait(im.work);

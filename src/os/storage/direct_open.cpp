@@ -141,8 +141,8 @@ ty_status make_nameless_file(const char *path, bool in_memory, ty_file **made) {
     int fd = in_memory ? -1 : open_nameless(path, true);
     if (fd < 0)
         fd = open_nameless(path, false);
-    ty_status status = fd < 0 ? file_failure("make a file for a copy", path, UINT64_MAX, errno)
-                              : check_opened(fd, path, file);
+    ty_status status =
+        fd < 0 ? file_failure("make a file for a copy", path, UINT64_MAX, errno) : check_opened(fd, path, file);
     if (status == TY_OK) {
         *made = file;
         return TY_OK;

@@ -77,6 +77,26 @@ TEST_F(storage_direct, the_table_is_whole) {
         EXPECT_NE(words[i], nullptr) << i;
 }
 
+// Whoever asks keeps nobody from anything, and is heard until the file is closed.
+TEST_F(storage_direct, a_hold_is_heard_by_the_writer) {
+    const std::string path = folder.file("a.ty");
+    ty_file *writer = make(path, 1, 'x'), *readers[2] = {};
+    ASSERT_EQ(TY_OK, disk.lock(disk.context, writer, true));
+    for (ty_file *&reader : readers) {
+        ASSERT_EQ(TY_OK, open(path, 0, &reader));
+        EXPECT_EQ(TY_E_BUSY, disk.lock(disk.context, reader, false));
+        ASSERT_EQ(TY_OK, disk.hold(disk.context, reader, true)) << ty_error_text();
+    }
+    EXPECT_EQ(TY_E_BUSY, disk.hold(disk.context, writer, false));
+    aligned_buffer buffer(block);
+    EXPECT_EQ(TY_OK, write(writer, 0, buffer.data, block));
+    close(readers[0]);
+    EXPECT_EQ(TY_E_BUSY, disk.hold(disk.context, writer, false));
+    close(readers[1]);
+    EXPECT_EQ(TY_OK, disk.hold(disk.context, writer, false)) << ty_error_text();
+    close(writer);
+}
+
 TEST_F(storage_direct, what_is_written_is_read) {
     std::string path = folder.file("a.ty");
     ty_file *file = make(path, 1, 'x');
