@@ -63,9 +63,9 @@ private:
         image_log told{};
         if (ty_status status = image_copy_take(*image_, copies_, &told))
             return status;
-        if (told.log_identity)
-            if (ty_status status = copy_log(told))
-                return status;
+        ty_status status = told.log_identity ? copy_log(told) : TY_OK;
+        if (status) // TY_E_BUSY: the writer has gone past the snapshot's place
+            return status == TY_E_BUSY ? TY_OK : status;
         return image_copy_check(*image_, whole);
     }
 

@@ -5,6 +5,7 @@
 #include "src/os/calls/syscalls.hpp"
 #include "src/os/os.hpp"
 #include "src/os/process/text_file.hpp"
+#include "src/os/storage/nameless_file.hpp"
 #include "tests/os/storage/access_list.hpp"
 #include "tests/os/temporary_folder.hpp"
 
@@ -212,6 +213,28 @@ ty_status use_guard(char *memory, uint64_t pages) {
     return status;
 }
 
+// Files without names: one on the disk, or in memory where that fails, and one in memory.
+ty_status use_nameless_files(const std::string &path) {
+    const ty_storage &disk = *ty_storage_default();
+    for (bool in_memory : {false, true}) {
+        ty_file *file = nullptr;
+        if (ty_status status = make_nameless_file(path.c_str(), in_memory, &file))
+            return status;
+        memset(buffer, 'x', sizeof buffer);
+        ty_status status = disk.write(disk.context, file, block, buffer, block);
+        if (status == TY_OK)
+            status = disk.read(disk.context, file, 0, buffer, 2 * block);
+        if (status == TY_OK) {
+            EXPECT_EQ(buffer[block - 1], 0);
+            EXPECT_EQ(buffer[block], 'x');
+        }
+        disk.close(disk.context, file);
+        if (status != TY_OK)
+            return status;
+    }
+    return TY_OK;
+}
+
 // A file that is open to all becomes as private as another one: its owner's, without an access list. Whatever fails, it
 // is private, or the call says that it is not.
 ty_status use_protection(const std::string &path, bool with_list) {
@@ -345,6 +368,8 @@ TEST(system_call_fault, storage) {
     temporary_folder folder;
     fail_each_call(
         "storage", [&] { return use_storage(folder.file("a.ty")); }, ENOSPC);
+    fail_each_call(
+        "nameless files", [&] { return use_nameless_files(folder.file("a.ty")); }, ENOSPC);
 }
 
 TEST(system_call_fault, storage_protection) {
