@@ -184,7 +184,6 @@ protected:
 };
 
 TEST_P(copied_files_test, a_turn_before_each_read) {
-    overwrites_ = is_transactional();
     at_each_read(1);
 }
 
@@ -194,6 +193,7 @@ TEST_P(copied_files_test, three_turns_before_each_read) {
 
 TEST_P(copied_files_test, turns_that_apply_nothing) {
     applies_ = false;
+    overwrites_ = is_transactional();
     at_each_read(1);
 }
 
