@@ -88,6 +88,7 @@ int open_nameless(const char *path, bool on_disk) {
 
 } // namespace
 
+// N2.
 bool is_ours(ty_file *file) {
     if (is_marked(file->fd, file->mark))
         return true;

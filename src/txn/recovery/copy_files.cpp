@@ -14,6 +14,7 @@ constexpr unsigned rounds_max = 200;
 // What is read while it is written may look damaged. What is damaged looks so again and again.
 constexpr unsigned refusals_max = 20;
 
+// I21.
 class copier {
 public:
     copier(const ty_open_options &options, copied_files &copies) : options_(options), copies_(copies) {}
