@@ -32,9 +32,9 @@ namespace {
 
 // Brings the pages that the image holds, and did not hold when they were read last, to the copy. The copy's table of
 // page checksums tells what it holds (I21).
-class page_copier {
+class changed_pages {
 public:
-    explicit page_copier(image_copy &copy) : copy_(copy) {}
+    explicit changed_pages(image_copy &copy) : copy_(copy) {}
 
     ty_status run() {
         if (ty_status status = begin())
@@ -202,7 +202,7 @@ ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log
         return status;
     if (!has_journal(ty_kind(copy.header.kind)))
         return refuse_archive(copy);
-    if (ty_status status = page_copier(copy).run())
+    if (ty_status status = changed_pages(copy).run())
         return status;
     if (ty_status status = copy.image_to.write(0, copy.slots.data(), slots_bytes))
         return status;
