@@ -193,7 +193,7 @@ ty_status packing::write_content() {
     };
     job_ring<slot> ring(slots);
     ring.run(
-        threads, feed, [](slot &s) { s.pack(*s.with, s.raw_bytes); }, drain);
+        threads, feed, [](slot &s, unsigned) { s.pack(*s.with, s.raw_bytes); }, drain);
     return status;
 }
 

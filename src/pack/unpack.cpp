@@ -13,49 +13,88 @@ namespace {
 
 constexpr uint64_t size_classes_max = 128;
 
+// What a thread unpacks with.
+struct tools {
+    unpacker with;
+    std::unique_ptr<uint8_t[]> unpacked; // chunk_bytes
+    std::vector<uint8_t> items;
+};
+
 // A frame of content on its way to its blocks.
 struct arrival {
     frame_header header{};
     uint64_t offset = 0;
     std::optional<content_cursor> to; // in the packed heap's layout
     uint64_t block_bytes = 0;
-    std::vector<uint8_t> packed, raw, planes;
-    unpacker with;
+    std::vector<uint8_t> packed;
     bool good = true;
 
     // To where the moves say; NULL: nowhere.
-    void unpack(const ty_moves *moves);
+    void unpack(const ty_moves *moves, tools &own);
 
 private:
-    void scatter(const ty_moves &moves);
+    bool unpack_to(uint8_t *bytes, tools &own);
+    bool unpack_in_place(const ty_moves &moves, tools &own);
+    void from_planes_to(const ty_moves &moves, tools &own);
+    void scatter(const uint8_t *bytes, uint64_t size, const ty_moves &moves);
 };
 
-void arrival::unpack(const ty_moves *moves) {
-    planes.resize(chunk_bytes);
-    raw.resize(chunk_bytes);
-    uint16_t width = header.plane_width;
-    std::vector<uint8_t> &unpacked = width != 0 ? planes : raw;
-    good = with.unpack(codec_id{header.codec}, packed.data(), packed.size(), unpacked.data(), header.raw_bytes);
-    if (!good)
-        return;
-    if (width != 0) {
-        size_t whole = header.raw_bytes / width * width;
-        from_planes(planes.data(), header.raw_bytes / width, width, raw.data());
-        memcpy(raw.data() + whole, planes.data() + whole, header.raw_bytes - whole);
-    }
-    if (moves != nullptr)
-        scatter(*moves);
+bool arrival::unpack_to(uint8_t *bytes, tools &own) {
+    good = own.with.unpack(codec_id{header.codec}, packed.data(), packed.size(), bytes, header.raw_bytes);
+    return good;
 }
 
-void arrival::scatter(const ty_moves &moves) {
+void arrival::unpack(const ty_moves *moves, tools &own) {
+    if (moves != nullptr && header.plane_width == 0 && unpack_in_place(*moves, own))
+        return;
+    if (!own.unpacked)
+        own.unpacked = std::make_unique_for_overwrite<uint8_t[]>(chunk_bytes);
+    if (!unpack_to(own.unpacked.get(), own) || moves == nullptr)
+        return;
+    if (header.plane_width != 0)
+        from_planes_to(*moves, own);
+    else
+        scatter(own.unpacked.get(), header.raw_bytes, *moves);
+}
+
+// False: it is for more than one place.
+bool arrival::unpack_in_place(const ty_moves &moves, tools &own) {
+    if (!moves.is_offset() && block_bytes != 0)
+        return false;
+    content_cursor ahead = *to;
+    content_cursor::stretch part = ahead.next(header.raw_bytes);
+    if (part.bytes != header.raw_bytes)
+        return false;
+    void *place = moves.is_offset() ? part.address + moves.offset() : moves.moved(part.address);
+    unpack_to(static_cast<uint8_t *>(place), own);
+    return true;
+}
+
+// A few items at a time, which then are in the nearest cache when they are copied to their blocks.
+void arrival::from_planes_to(const ty_moves &moves, tools &own) {
+    constexpr uint64_t piece_bytes = 16 << 10;
+    const uint64_t width = header.plane_width, count = header.raw_bytes / width;
+    const uint64_t whole_items = items_at_once * std::max(width, block_bytes); // and whole blocks
+    const uint64_t piece = std::max(piece_bytes / whole_items, uint64_t{1}) * whole_items;
+    own.items.resize(std::max(own.items.size(), piece));
+    for (uint64_t done = 0; done < header.raw_bytes; done += piece) {
+        uint64_t bytes = std::min(piece, header.raw_bytes - done);
+        uint64_t whole = bytes / width * width; // a run's end may be shorter
+        from_planes(own.unpacked.get(), count, width, done / width, whole / width, own.items.data());
+        memcpy(own.items.data() + whole, own.unpacked.get() + done + whole, bytes - whole);
+        scatter(own.items.data(), bytes, moves);
+    }
+}
+
+void arrival::scatter(const uint8_t *bytes, uint64_t size, const ty_moves &moves) {
     const bool is_offset = moves.is_offset();
     const ptrdiff_t by = moves.offset();
-    for (uint64_t done = 0; done < header.raw_bytes;) {
-        content_cursor::stretch part = to->next(header.raw_bytes - done);
+    for (uint64_t done = 0; done < size;) {
+        content_cursor::stretch part = to->next(size - done);
         uint64_t step = is_offset || block_bytes == 0 ? part.bytes : block_bytes;
         for (uint64_t at = 0; at < part.bytes; at += step) {
             void *place = is_offset ? part.address + by : moves.moved(part.address + at);
-            memcpy(place, raw.data() + done + at, step);
+            memcpy(place, bytes + done + at, step);
         }
         done += part.bytes;
     }
@@ -79,9 +118,11 @@ public:
             return status_ == TY_OK;
         };
         std::vector<arrival> slots(threads + (threads > 1 ? 2 : 0));
+        std::vector<tools> all_tools(std::max(threads, 1u));
         job_ring<arrival> ring(slots);
         ring.run(
-            threads, [this](arrival &a) { return feed(a); }, [this](arrival &a) { a.unpack(moves_); }, drain);
+            threads, [this](arrival &a) { return feed(a); },
+            [&](arrival &a, unsigned number) { a.unpack(moves_, all_tools[number]); }, drain);
         return status_ == TY_OK ? read_end() : status_;
     }
 

@@ -11,8 +11,9 @@
 
 namespace taiyen::pack {
 
-// feed(slot): makes the next job; false: there is none. work(slot): in any thread. drain(slot): in the order of
-// feeding; false ends all. feed and drain are called by the calling thread alone, so a program's callbacks are called
+// feed(slot): makes the next job; false: there is none. work(slot, number): in any thread; no two at once have the same
+// number, which is below the count of threads (0 where there is one). drain(slot): in the order of feeding; false ends
+// all. feed and drain are called by the calling thread alone, so a program's callbacks are called
 // there. What work throws, the calling thread throws. PK2: a job is drained after its work, and before its slot is fed
 // again; all that were fed are drained in order, but those behind a drain that ended all.
 template <class Slot>
@@ -38,7 +39,7 @@ public:
             if (more && (more = feed(slots_[next]))) {
                 under_way++;
                 if (workers_.empty())
-                    work(slots_[next]);
+                    work(slots_[next], 0u);
                 set(next, workers_.empty() ? state::done : state::ready);
             }
         }
@@ -60,14 +61,14 @@ private:
         pthread_sigmask(SIG_SETMASK, &all, &before);
         try {
             for (unsigned i = 0; threads > 1 && i < threads; i++)
-                workers_.emplace_back([this, &work] { serve(work); });
+                workers_.emplace_back([this, &work, i] { serve(work, i); });
         } catch (const std::system_error &) { // with those that there are
         }
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
 
     template <class Work>
-    void serve(Work &work) {
+    void serve(Work &work, unsigned number) {
         std::unique_lock guard(lock_);
         for (;;) {
             changed_.wait(guard, [&] { return stopped_ || states_[next_] == state::ready; });
@@ -80,7 +81,7 @@ private:
             guard.unlock();
             std::exception_ptr thrown;
             try {
-                work(slots_[own]);
+                work(slots_[own], number);
             } catch (...) {
                 thrown = std::current_exception();
             }

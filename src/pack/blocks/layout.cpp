@@ -94,6 +94,19 @@ void content_cursor::find() {
     }
 }
 
+// How many blocks from here on are live, of most.
+uint64_t content_cursor::live_run(const area &a, uint64_t most) const {
+    uint64_t end = std::min<uint64_t>(a.blocks, index_ + most);
+    for (uint64_t i = index_; i < end;) {
+        uint64_t rest = 64 - i % 64;
+        uint64_t ones = static_cast<unsigned>(std::countr_one(places_->bits[a.bits + i / 64] >> (i % 64)));
+        if (ones < rest)
+            return std::min(i + ones, end) - index_;
+        i += rest;
+    }
+    return end - index_;
+}
+
 content_cursor::stretch content_cursor::next(uint64_t most_bytes) {
     const area &a = places_->areas[sequence_->areas[at_]];
     stretch found{places_->address(a), 0};
@@ -103,10 +116,9 @@ content_cursor::stretch content_cursor::next(uint64_t most_bytes) {
         index_ += found.bytes;
     } else {
         found.address += index_ * a.block_bytes;
-        do {
-            found.bytes += a.block_bytes;
-            index_++;
-        } while (found.bytes + a.block_bytes <= most_bytes && index_ < a.blocks && places_->is_live(a, index_));
+        uint64_t blocks = live_run(a, std::max(most_bytes / a.block_bytes, uint64_t{1}));
+        found.bytes = blocks * a.block_bytes;
+        index_ += blocks;
     }
     find();
     return found;

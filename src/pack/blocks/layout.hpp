@@ -72,6 +72,7 @@ public:
 
 private:
     void find(); // the next live block from here on
+    uint64_t live_run(const area &a, uint64_t most) const;
 
     const layout *places_;
     const sequence *sequence_;

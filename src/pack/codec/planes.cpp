@@ -7,7 +7,7 @@
 namespace taiyen::pack {
 namespace {
 
-constexpr size_t tile = 16;
+constexpr size_t tile = items_at_once;
 typedef uint8_t row __attribute__((vector_size(tile)));
 
 inline row low_halves(row a, row b) {
@@ -63,11 +63,11 @@ void columns_to(const uint8_t *items, size_t count, size_t width, size_t column,
             planes[c * count + i] = items[i * width + c];
 }
 template <size_t Columns>
-void columns_from(const uint8_t *planes, size_t count, size_t width, size_t column, uint8_t *items) {
+void columns_from(const uint8_t *planes, size_t count, size_t width, size_t column, size_t wanted, uint8_t *items) {
     size_t i = 0;
-    for (; i + tile <= count; i += tile)
+    for (; i + tile <= wanted; i += tile)
         flip_from<Columns>(planes + column * count + i, count, items + i * width + column, width);
-    for (; i < count; i++)
+    for (; i < wanted; i++)
         for (size_t c = column; c < column + Columns; c++)
             items[i * width + c] = planes[c * count + i];
 }
@@ -86,16 +86,17 @@ void to_planes(const uint8_t *items, size_t count, size_t width, uint8_t *planes
         columns_to<4>(items, count, width, column, planes);
 }
 
-void from_planes(const uint8_t *planes, size_t count, size_t width, uint8_t *items) {
+void from_planes(const uint8_t *planes, size_t count, size_t width, size_t first, size_t wanted, uint8_t *items) {
+    const uint8_t *from = planes + first;
     size_t column = 0;
     for (; column + 16 <= width; column += 16)
-        columns_from<16>(planes, count, width, column, items);
+        columns_from<16>(from, count, width, column, wanted, items);
     if (column + 8 <= width) {
-        columns_from<8>(planes, count, width, column, items);
+        columns_from<8>(from, count, width, column, wanted, items);
         column += 8;
     }
     if (column + 4 <= width)
-        columns_from<4>(planes, count, width, column, items);
+        columns_from<4>(from, count, width, column, wanted, items);
 }
 
 } // namespace taiyen::pack

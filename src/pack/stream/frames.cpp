@@ -80,6 +80,7 @@ ty_status frame_reader::read_frame(frame_header *header, std::vector<uint8_t> *p
         return refuse_stream(TY_E_DAMAGED, "a frame is missing", at);
     if (header->raw_bytes > chunk_bytes || header->packed_bytes > header->raw_bytes)
         return refuse_stream(TY_E_DAMAGED, "a frame is too long", at);
+    packed->reserve(header->raw_bytes); // once for most frames: a few bytes more are no memory, as nobody writes them
     packed->resize(header->packed_bytes);
     if (ty_status status = get(packed->data(), header->packed_bytes))
         return status;
