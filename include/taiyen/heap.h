@@ -163,11 +163,12 @@ TY_API ty_status ty_each_own_block(ty_heap *heap, ty_block_callback *callback, v
  * address, block_size_bytes, live and live_count, the blocks that live has bits of; of a TY_AREA_RUN, with address and
  * size_bytes, one block of whole pages. A size_bytes or block_count of a span may be 0, else it must be what this
  * heap's spans of that class have. Other kinds are skipped. Nothing there may be in use. What the blocks hold is
- * indeterminate, but zeros in pages that the heap never used. One area after the other; *made (may be NULL) is how many
- * were made, or skipped: on a failure the areas before that one stay, and of it nothing. Other threads' allocations on
- * the heap wait meanwhile. O(areas). Errors: TY_E_ARGUMENT (no such area can be there, in this heap with its class
- * table), TY_E_EXISTS (some of it is in use), TY_E_MEMORY; of a transactional, concurrent or checked heap
- * TY_E_UNSUPPORTED, of one open for reading only TY_E_PERMISSION. Thread-safe. */
+ * indeterminate, but zeros in pages that the heap never used. They are to be written: where they fill huge pages nearly
+ * whole, a volatile heap asks for such. One area after the other; *made (may be NULL) is how many were made, or
+ * skipped: on a failure the areas before that one stay, and of it nothing. Other threads' allocations on the heap wait
+ * meanwhile. O(areas). Errors: TY_E_ARGUMENT (no such area can be there, in this heap with its class table),
+ * TY_E_EXISTS (some of it is in use), TY_E_MEMORY; of a transactional, concurrent or checked heap TY_E_UNSUPPORTED, of
+ * one open for reading only TY_E_PERMISSION. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_make_areas(ty_heap *heap, const ty_area *areas, size_t count, size_t *made);
 
 /* Checks every structure of the heap top-down: header, roots (also one that leads to no live block, since its block was

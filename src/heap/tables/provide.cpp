@@ -42,16 +42,8 @@ bool stays_small(uint64_t end, uint64_t piece) {
     return TY_OK;
 }
 
-// P2. What a huge page brings is resident as a whole, however little of it is touched.
+// P2.
 constexpr uint64_t unproven_pages_max = (uint64_t{32} << 20) / page_bytes;
-
-void wish_huge(ty_heap *heap, uint64_t from, uint64_t end, bool huge) {
-    os::advise_huge(page_address(heap, from), (end - from) * page_bytes, huge);
-    uint64_t places = heap->huge_places.load(std::memory_order_relaxed);
-    for (uint64_t i = from / huge_page_pages; huge && i < end / huge_page_pages && i < 64; i++)
-        places |= uint64_t{1} << i;
-    heap->huge_places.store(places, std::memory_order_relaxed);
-}
 
 // A heap with many live blocks spends more time on missed address translations than on anything else: huge pages halve
 // the time of random allocation there. Small heaps grow in smaller pieces and get none. Nor do tables, which grow in
@@ -108,6 +100,15 @@ void ask_for_huge(ty_heap *heap, uint64_t from, uint64_t end) {
 }
 
 } // namespace
+
+// P2. What a huge page brings is resident as a whole, however little of it is touched.
+void wish_huge(ty_heap *heap, uint64_t from, uint64_t end, bool huge) {
+    os::advise_huge(page_address(heap, from), (end - from) * page_bytes, huge);
+    uint64_t places = heap->huge_places.load(std::memory_order_relaxed);
+    for (uint64_t i = from / huge_page_pages; huge && i < end / huge_page_pages && i < 64; i++)
+        places |= uint64_t{1} << i;
+    heap->huge_places.store(places, std::memory_order_relaxed);
+}
 
 ty_status provide_pages(ty_heap *heap, uint64_t end) {
     if (end <= heap->provided)

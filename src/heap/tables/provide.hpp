@@ -2,6 +2,7 @@
 //
 // P2: memory that a program has not touched is not resident out of proportion. A heap that grows asks for huge pages
 //     for as much more as was found in use, and 32 MiB. What tells is a part of it that stays in small pages till then.
+//     Where areas are made (areas.cpp) it asks for those of which at most a sixteenth is no page of a live block.
 #pragma once
 
 #include "heap_runtime.hpp"
@@ -15,6 +16,9 @@ inline constexpr uint64_t provide_step_max = (uint64_t{16} << 20) / page_bytes;
 
 // Makes pages below end, and the entries that describe them, usable. Under pages_lock.
 ty_status provide_pages(ty_heap *heap, uint64_t end);
+
+// Asks for huge pages in the part of these pages that whole ones fill, or for none there. Under pages_lock, or paused.
+void wish_huge(ty_heap *heap, uint64_t from, uint64_t end, bool huge);
 
 // Makes the tables of another limit usable, as far as those of this one are. Under pages_lock, or paused.
 ty_status provide_tables(const ty_heap *heap, uint64_t limit_bytes, asked_parts *asked);

@@ -2,6 +2,7 @@
 #include "../blocks/blocks.hpp"
 #include "../spans/spans.hpp"
 #include "../threads/threads.hpp"
+#include "walk.hpp"
 
 namespace taiyen {
 namespace {
@@ -74,6 +75,64 @@ ty_status make_run_area(ty_heap *heap, const ty_area &area) {
     return status;
 }
 
+// In how many pages of a span live blocks lie. From page to page, not from block to block.
+uint64_t filled_pages(const ty_heap *heap, page_run span) {
+    const class_info &info = heap->classes[heap->descriptors[span.first].size_class];
+    const std::atomic<uint64_t> *words = bitmap_of(heap, span.first);
+    uint64_t filled = 0;
+    for (uint64_t page = 0; page < span.count;) { // all before it are counted
+        uint64_t index = page * page_bytes / info.block_bytes, live = 0;
+        for (; index < info.blocks; index = (index / 64 + 1) * 64) {
+            live = words[index / 64].load(std::memory_order_relaxed) & ~uint64_t{0} << (index % 64);
+            if (live != 0)
+                break;
+        }
+        if (live == 0)
+            break;
+        index = index / 64 * 64 + static_cast<unsigned>(__builtin_ctzll(live));
+        const uint64_t first = index * info.block_bytes / page_bytes;
+        const uint64_t end = ((index + 1) * info.block_bytes - 1) / page_bytes + 1;
+        filled += end - (first > page ? first : page);
+        page = end;
+    }
+    return filled;
+}
+
+// P2: whoever makes areas writes their blocks, so huge pages are asked for where at most a sixteenth of one is no page
+// of a live block. There are not so many stretches of them that the process runs out of mappings. At the first place
+// the header is in small pages already.
+constexpr uint64_t filled_pages_min = huge_page_pages - huge_page_pages / 16;
+constexpr unsigned filled_stretches_max = 1024;
+
+void ask_for_filled(ty_heap *heap, uint64_t first, uint64_t end) {
+    uint64_t place = first / huge_page_pages, filled = 0;
+    unsigned stretches = 0;
+    bool asked = false;
+    auto go_to = [&](uint64_t next) {
+        const bool before = asked;
+        asked = place != 0 && filled >= filled_pages_min && (before || stretches < filled_stretches_max);
+        stretches += asked && !before;
+        if (asked)
+            wish_huge(heap, place * huge_page_pages, (place + 1) * huge_page_pages, true);
+        place = next;
+        filled = 0;
+    };
+    area_walk walk(heap, first);
+    for (page_run area; walk.page() < end && walk.next(&area);) {
+        const page_kind kind = kind_at(heap, area.first);
+        const uint64_t used = kind == page_run_head ? area.count : kind == page_span ? filled_pages(heap, area) : 0;
+        for (uint64_t page = area.first; page < walk.page();) { // a run may be at several places, a span is at one
+            const uint64_t here = page / huge_page_pages, behind = (here + 1) * huge_page_pages;
+            const uint64_t pages = (walk.page() < behind ? walk.page() : behind) - page;
+            if (here != place)
+                go_to(here);
+            filled += used < pages ? used : pages;
+            page += pages;
+        }
+    }
+    go_to(0);
+}
+
 } // namespace
 
 ty_status heap_make_areas(ty_heap *heap, const ty_area *areas, size_t count, size_t *made) {
@@ -83,6 +142,7 @@ ty_status heap_make_areas(ty_heap *heap, const ty_area *areas, size_t count, siz
     if (checks_all(heap))
         return unsupported_by_checks("make areas", heap);
     pause_guard paused(heap, pause_to::change); // as in heap_alloc_at
+    uint64_t first = UINT64_MAX, end = 0;
     for (; *made < count; ++*made) {
         const ty_area &area = areas[*made];
         ty_status status = TY_OK;
@@ -94,7 +154,14 @@ ty_status heap_make_areas(ty_heap *heap, const ty_area *areas, size_t count, siz
             return in_use(area);
         if (status != TY_OK)
             return status;
+        const uint64_t page = offset_in(heap, area.address) / page_bytes;
+        if (area.kind == TY_AREA_RUN || (area.kind == TY_AREA_SPAN && area.live_count != 0)) {
+            first = page < first ? page : first;
+            end = page >= end ? page + 1 : end;
+        }
     }
+    if (heap->owner.huge && end != 0)
+        ask_for_filled(heap, first, end);
     return TY_OK;
 }
 

@@ -8,7 +8,7 @@ namespace taiyen {
 
 class area_walk {
 public:
-    explicit area_walk(const ty_heap *heap) : heap_(heap), next_(first_user_page) {}
+    explicit area_walk(const ty_heap *heap, uint64_t from = first_user_page) : heap_(heap), next_(from) {}
     // False: the end, or damaged().
     bool next(page_run *area);
     bool damaged() const { return next_ != top_of(heap_); }
