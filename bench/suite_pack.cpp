@@ -2,8 +2,10 @@
 //
 // taiyen: ty_pack_memory and ty_unpack_memory, LZ4, into a volatile heap elsewhere. lz4: the library on the same live
 // bytes, which were copied into one array before, in chunks of a megabyte, with as many threads, into memory; and back
-// into memory that was never touched, as that of a new heap is. tar+zstd: `tar --sparse` of the heap's image through
-// `zstd -1 -T0` into a file of the same folder, and back; it has the image's tables and free blocks to pack, too.
+// into memory that was never touched, as that of a new heap is. So both take page faults. A heap asks for huge pages
+// where it is filled; lz4 has the pages of a program that asks for nothing, and lz4-huge asks for huge ones. tar+zstd:
+// `tar --sparse` of the heap's image through `zstd -1 -T0` into a file of the same folder, and back; it has the image's
+// tables and free blocks to pack, too.
 // All speeds are live bytes over time.
 //
 // fix: the addresses of the atlas after a move, by its shapes. defragment: what the churned heap has of its pages.
@@ -150,7 +152,7 @@ void each_chunk(size_t chunks, Work work) {
         one.join();
 }
 
-void run_lz4(const measure &m, const std::vector<char> &live) {
+void run_lz4(const measure &m, const std::vector<char> &live, bool huge) {
     const size_t chunks = (live.size() + chunk_bytes - 1) / chunk_bytes;
     auto bytes_of = [&](size_t chunk) { return std::min(chunk_bytes, live.size() - chunk * chunk_bytes); };
     std::vector<std::vector<char>> packed(chunks);
@@ -170,6 +172,8 @@ void run_lz4(const measure &m, const std::vector<char> &live) {
     void *memory = mmap(nullptr, live.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         fail_system("map memory");
+    if (huge)
+        madvise(memory, live.size(), MADV_HUGEPAGE); // a wish: a kernel without huge pages refuses it
     auto *back = static_cast<char *>(memory);
     stopwatch unpacking;
     each_chunk(chunks, [&](size_t chunk) {
@@ -230,7 +234,8 @@ void run_case(session &session, const heap_case &one) {
     };
     session.interleave(one.name, session.repetitions(7),
                        {{self, [&] { run_taiyen(of(self), heap.get()); }},
-                        {"lz4", [&] { run_lz4(of("lz4"), live); }},
+                        {"lz4", [&] { run_lz4(of("lz4"), live, false); }},
+                        {"lz4-huge", [&] { run_lz4(of("lz4-huge"), live, true); }},
                         {"tar+zstd", [&] { run_tar(of("tar+zstd"), folder); }}});
     std::filesystem::remove_all(folder);
 }
@@ -238,8 +243,8 @@ void run_case(session &session, const heap_case &one) {
 void run(session &session) {
     for (const heap_case &one : cases)
         run_case(session, one);
-    session.out().note("Speeds are live bytes over time. lz4: the library on the same bytes with as many threads. "
-                       "tar+zstd: of the image in a file, with its tables.");
+    session.out().note("Speeds are live bytes over time. lz4: the library on the same bytes with as many threads; "
+                       "lz4-huge: into huge pages. tar+zstd: of the image in a file, with its tables.");
 }
 
 void judge(session &session) {

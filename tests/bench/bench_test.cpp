@@ -60,7 +60,7 @@ const expectation &expected(const std::string &suite) {
         {"pack",
          {"atlas", "drawing", "churned", "numbers"},
          {"pack_mb_per_s", "unpack_mb_per_s", "ratio", "pointers_per_s", "page_efficiency"},
-         {"taiyen", "lz4"}},
+         {"taiyen", "lz4", "lz4-huge"}},
         {"oltp",
          {"none-1",
           "none-2",
