@@ -5,71 +5,22 @@ stdout, nothing changed on disk. Method: run it on heaps in every state, and on 
     tests/cli/test_cli.py TAIYEN MAKE_HEAP [unittest arguments]
 """
 
-import hashlib
 import json
 import os
 import pty
 import resource
 import shutil
 import subprocess
-import sys
-import tempfile
-import unittest
 import xml.etree.ElementTree
 
-TAIYEN = ""
-MAKE_HEAP = ""
+import support
+from support import CliTest, hashes, run
+
 PAGES_OFFSET = 2 << 20  # where page 0 of the heap is in the image
-
-
-def run(*arguments, **options):
-    return subprocess.run([TAIYEN, *arguments], capture_output=True, text=True, check=False, timeout=120, **options)
-
-
-def hashes(folder):
-    state = {}
-    for name in sorted(os.listdir(folder)):
-        if os.path.isdir(os.path.join(folder, name)):
-            continue
-        with open(os.path.join(folder, name), "rb") as file:
-            state[name] = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else (
-                hashlib.sha256(file.read()).hexdigest()
-            )
-    return state
 
 
 def limit_files_to_8_kib():
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
-
-
-class CliTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="taiyen-cli-")
-        self.addCleanup(shutil.rmtree, self.folder)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def heap(self, how, name="atlas.ty"):
-        subprocess.run([MAKE_HEAP, self.path(name), how], check=True, timeout=60)
-        return self.path(name)
-
-    def fails(self, code, *arguments, says=()):
-        """It fails with this code, says so on stderr as `taiyen: ...`, and nothing on disk changes."""
-        before = hashes(self.folder)
-        result = run(*arguments)
-        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
-        self.assertTrue(result.stderr.startswith("taiyen: "), result.stderr)
-        for word in says:
-            self.assertIn(word, result.stderr)
-        self.assertEqual(hashes(self.folder), before)
-        return result
-
-    def succeeds(self, *arguments):
-        result = run(*arguments)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertEqual(result.stderr, "")
-        return result.stdout
 
 
 class Log(CliTest):
@@ -163,7 +114,7 @@ class FilesElsewhere(CliTest):
         path = self.path(how + ".ty")
         os.makedirs(self.path("other"), exist_ok=True)
         self.options = {"--journal": self.path(f"other/{how}-j"), "--log": self.path(f"other/{how}-l")}
-        subprocess.run([MAKE_HEAP, path, how, *self.options.values()], check=True, timeout=60)
+        subprocess.run([support.MAKE_HEAP, path, how, *self.options.values()], check=True, timeout=60)
         return path
 
     def run_at(self, path, command, **options):
@@ -305,7 +256,7 @@ class Usage(CliTest):
     def test_full_standard_output(self):
         path = self.heap("close")
         with open("/dev/full", "wb") as full:
-            result = subprocess.run([TAIYEN, "info", path], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            result = subprocess.run([support.TAIYEN, "info", path], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(result.returncode, 2)
         self.assertIn("taiyen: cannot write", result.stderr)
 
@@ -314,7 +265,7 @@ class Usage(CliTest):
         with open(self.path("out"), "wb") as out:
             out.write(bytes(8192))
             out.flush()
-            result = subprocess.run([TAIYEN, "log", "dump", path], stdout=out, stderr=subprocess.PIPE, text=True,
+            result = subprocess.run([support.TAIYEN, "log", "dump", path], stdout=out, stderr=subprocess.PIPE, text=True,
                                     check=False, preexec_fn=limit_files_to_8_kib)
         self.assertEqual(result.returncode, 2)
         self.assertIn("taiyen: cannot write the output: File too large", result.stderr)
@@ -505,12 +456,12 @@ class Refusals(CliTest):
             if not shutil.which("setpriv"):
                 self.skipTest("root may read everything, and there is no setpriv")
             as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-            if subprocess.run([*as_nobody, TAIYEN, "--version"], capture_output=True, check=False).returncode:
+            if subprocess.run([*as_nobody, support.TAIYEN, "--version"], capture_output=True, check=False).returncode:
                 self.skipTest("nobody may not run the program in this folder")
         for command in self.COMMANDS:
             with self.subTest(command):
                 result = subprocess.run(
-                    [*as_nobody, TAIYEN, *command, path], capture_output=True, text=True, check=False
+                    [*as_nobody, support.TAIYEN, *command, path], capture_output=True, text=True, check=False
                 )
                 self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
                 self.assertTrue(result.stderr.startswith("taiyen: "), result.stderr)
@@ -518,7 +469,7 @@ class Refusals(CliTest):
 
     def test_heap_in_use(self):
         path = self.path("atlas.ty")
-        with subprocess.Popen([MAKE_HEAP, path, "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        with subprocess.Popen([support.MAKE_HEAP, path, "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
             self.assertEqual(holder.stdout.readline(), b"open\n")
             self.fails(2, "verify", path, says=["atlas.ty"])
             self.succeeds("map", path, "-o", self.path("heap.svg"))
@@ -608,7 +559,7 @@ class Verify(CliTest):
     def test_shows_progress_on_a_terminal_only(self):
         path = self.heap("close")
         master, slave = pty.openpty()
-        with subprocess.Popen([TAIYEN, "verify", path], stdout=subprocess.PIPE, stderr=slave) as program:
+        with subprocess.Popen([support.TAIYEN, "verify", path], stdout=subprocess.PIPE, stderr=slave) as program:
             os.close(slave)
             out, _ = program.communicate(timeout=60)
         shown = b""
@@ -666,135 +617,6 @@ class Verify(CliTest):
         result = run("scrub", path)
         self.assertEqual(result.returncode, 1)
         self.assertIn("--log", result.stdout)
-
-
-class Pack(CliTest):
-    """Content is compared by the log's or the map's figures, and by what `pack --codec none` gives of both heaps."""
-
-    def packed_bytes(self, heap):
-        result = subprocess.run([TAIYEN, "pack", "--codec", "none", heap, "-"], capture_output=True, check=False)
-        self.assertEqual((result.returncode, result.stderr), (0, b""))
-        return result.stdout
-
-    def content(self, heap):
-        """The frames of a stream: header and times left out."""
-        return self.packed_bytes(heap)[128:]
-
-    def test_there_and_back(self):
-        for how, kind in (("close", "snapshot"), ("archive", "archive"), ("commit", "transactional"), ("die", "snapshot")):
-            heap = self.heap(how, how + ".ty")
-            before = hashes(self.folder)
-            said = self.succeeds("pack", heap, self.path(how + ".typ"))
-            self.assertRegex(said, r"packed into")
-            self.assertEqual({name: hash for name, hash in hashes(self.folder).items() if name in before}, before)
-            said = self.succeeds("unpack", self.path(how + ".typ"), self.path("back.ty"))
-            self.assertIn(f"unpacked into a {kind} heap at 0x", said)
-            self.assertEqual(self.content(heap), self.content(self.path("back.ty")))
-            self.succeeds("verify", self.path("back.ty"))
-            os.remove(self.path("back.ty"))
-
-    def test_options(self):
-        heap = self.heap("close")
-        packed = self.path("packed")
-        told = json.loads(self.succeeds("pack", "--json", "--codec", "zstd", "--level=9", "--threads", "1", heap, packed))
-        self.assertEqual((told["path"], told["packed"]), (heap, packed))
-        self.assertEqual(int(told["packed_bytes"]), os.path.getsize(packed))
-        told = json.loads(
-            self.succeeds("unpack", "--json", "--kind", "archive", "--limit", "1G", packed, self.path("large.ty")))
-        self.assertEqual((told["kind"], told["moved"], told["base"]), ("archive", False, told["old_base"]))
-        told = json.loads(self.succeeds("unpack", "--json", "--class-table", "packed", "--force", "--base",
-                                        "0x560000000000", packed, self.path("tight.ty")))
-        self.assertEqual((told["base"], told["moved"]), ("0x560000000000", True))
-        self.assertGreater(int(told["used_bytes"]), int(told["live_bytes"]))
-        self.succeeds("verify", self.path("tight.ty"))
-
-    def test_through_a_pipe(self):
-        heap = self.heap("close")
-        result = subprocess.run(f"'{TAIYEN}' pack '{heap}' - | '{TAIYEN}' unpack - '{self.path('piped.ty')}'", shell=True,
-                                capture_output=True, text=True, check=False)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertEqual(self.content(heap), self.content(self.path("piped.ty")))
-
-    def test_copy(self):
-        for how in ("close", "commit"):
-            heap = self.heap(how, how + ".ty")
-            copy = self.path(how + "-copy.ty")
-            before = hashes(self.folder)
-            self.succeeds("copy", heap, copy)
-            self.assertEqual(hashes(self.folder) | before, hashes(self.folder))
-            self.assertEqual(self.content(heap), self.content(copy))
-            self.assertNotEqual(json.loads(self.succeeds("info", "--json", heap))["identity"],
-                                json.loads(self.succeeds("info", "--json", copy))["identity"])
-
-    def test_what_is_there_stays(self):
-        heap = self.heap("close")
-        self.succeeds("pack", heap, self.path("packed"))
-        self.fails(2, "pack", heap, self.path("packed"), says=("exists",))
-        self.fails(2, "unpack", self.path("packed"), heap, says=("there is a file of that name",))
-        self.fails(2, "copy", heap, heap, says=("there is a file of that name",))
-        self.fails(2, "copy", self.path("none"), self.path("copy"), says=("none",))
-
-    def test_check_of_a_packed_heap(self):
-        heap = self.heap("close")
-        packed = self.path("packed")
-        self.succeeds("pack", heap, packed)
-        self.assertIn("a sound packed heap (snapshot, at 0x", self.succeeds("check", packed))
-        told = json.loads(self.succeeds("check", "--json", packed))
-        self.assertEqual((told["sound"], told["kind"]), (True, "snapshot"))
-        self.fails(2, "check", heap, says=("does not begin as one",))
-        self.fails(2, "check", self.path("none"), says=("none",))
-        with open(packed, "r+b") as file:
-            file.seek(300)
-            byte = file.read(1)
-            file.seek(300)
-            file.write(bytes([byte[0] ^ 1]))
-        self.fails(1, "check", packed, says=("checksum",))
-
-    def test_compact_and_check_of_pointers(self):
-        heap = self.heap("linked")
-        shapes = self.path("shapes")
-        with open(shapes, "w") as file:
-            file.write('taiyen shapes 1\nshape "node" 64\nfield 0 "next" pointer "node"\nroot "list" "node"\n')
-        self.assertRegex(self.succeeds("check", "--pointers", "--shapes", shapes, heap), r"sound; [0-9,]+ blocks reached")
-        self.fails(2, "check", "--pointers", heap, says=("keeps no shapes",))
-        self.fails(2, "compact", heap, says=("keeps no shapes",))
-        told = json.loads(self.succeeds("compact", "--json", "--shapes", shapes, heap))
-        self.assertLess(int(told["used_bytes"]), int(told["old_used_bytes"]) / 2)
-        self.succeeds("verify", heap)
-        self.assertRegex(self.succeeds("check", "--pointers", "--shapes", shapes, heap), r"sound; [0-9,]+ blocks reached")
-        with open(shapes, "w") as file:
-            file.write('taiyen shapes 1\nshape "node" 64\nroot "list" "node"\n')
-        result = run("check", "--pointers", "--shapes", shapes, heap)
-        self.assertEqual((result.returncode, result.stderr), (1, ""))
-        self.assertIn("node", result.stdout)
-        told = json.loads(run("check", "--pointers", "--json", "--shapes", shapes, heap).stdout)
-        self.assertEqual((told["sound"], told["findings"][0]["kind"], told["findings"][0]["offset"]),
-                         (False, "hidden", "0"))
-        result = run("compact", "--shapes", shapes, heap)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("node", result.stderr)
-        self.succeeds("verify", heap)
-
-    def test_refusals(self):
-        heap = self.heap("close")
-        packed = self.path("packed")
-        self.succeeds("pack", heap, packed)
-        new = self.path("new.ty")
-        self.fails(2, "pack", heap, says=("needs FILE PACKED",))
-        self.fails(2, "pack", "--codec", "rar", heap, new, says=("lz4, zstd or none",))
-        self.fails(2, "pack", "--level", "x", heap, new, says=("whole number",))
-        self.fails(2, "pack", "--level", "13", heap, new, says=("no such level",))
-        self.fails(2, "pack", "--threads", "0", heap, new, says=("1 to 256",))
-        self.fails(2, "unpack", "--kind", "volatile", packed, new, says=("archive, snapshot or transactional",))
-        self.fails(2, "unpack", "--limit", "64KB", packed, new, says=("64G",))
-        self.fails(2, "unpack", "--limit", "99999999999T", packed, new, says=("64G",))
-        self.fails(2, "unpack", "--base", "here", packed, new, says=("0x420000000000",))
-        self.fails(2, "unpack", "--class-table", "other", packed, new, says=("line or packed",))
-        self.fails(2, "unpack", "--elsewhere", packed, new, says=("addresses would be wrong", "shapes"))
-        self.fails(2, "unpack", heap, new, says=("does not begin as one",))
-        with open(packed, "r+b") as file:
-            file.truncate(os.path.getsize(packed) - 1)
-        self.fails(1, "unpack", packed, new, says=("cut off",))
 
 
 class Map(CliTest):
@@ -869,7 +691,7 @@ class Map(CliTest):
     def test_a_pipe_is_written_to(self):
         heap = self.heap("close")
         os.mkfifo(self.path("pipe.png"))
-        with subprocess.Popen([TAIYEN, "map", heap, "-o", self.path("pipe.png")]) as program:
+        with subprocess.Popen([support.TAIYEN, "map", heap, "-o", self.path("pipe.png")]) as program:
             with open(self.path("pipe.png"), "rb") as pipe:
                 self.assertEqual(pipe.read()[:8], b"\x89PNG\r\n\x1a\n")
             self.assertEqual(program.wait(60), 0)
@@ -883,5 +705,4 @@ class Map(CliTest):
 
 
 if __name__ == "__main__":
-    TAIYEN, MAKE_HEAP = sys.argv[1:3]
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    support.main()

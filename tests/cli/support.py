@@ -1,0 +1,66 @@
+"""What the tests of the program share: the programs' names, heaps in a folder of the test's own, and what a good refusal
+looks like."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TAIYEN = ""
+MAKE_HEAP = ""
+
+
+def run(*arguments, **options):
+    return subprocess.run([TAIYEN, *arguments], capture_output=True, text=True, check=False, timeout=120, **options)
+
+
+def hashes(folder):
+    state = {}
+    for name in sorted(os.listdir(folder)):
+        if os.path.isdir(os.path.join(folder, name)):
+            continue
+        with open(os.path.join(folder, name), "rb") as file:
+            state[name] = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else (
+                hashlib.sha256(file.read()).hexdigest()
+            )
+    return state
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="taiyen-cli-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def heap(self, how, name="atlas.ty"):
+        subprocess.run([MAKE_HEAP, self.path(name), how], check=True, timeout=60)
+        return self.path(name)
+
+    def fails(self, code, *arguments, says=()):
+        """It fails with this code, says so on stderr as `taiyen: ...`, and nothing on disk changes."""
+        before = hashes(self.folder)
+        result = run(*arguments)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        self.assertTrue(result.stderr.startswith("taiyen: "), result.stderr)
+        for word in says:
+            self.assertIn(word, result.stderr)
+        self.assertEqual(hashes(self.folder), before)
+        return result
+
+    def succeeds(self, *arguments):
+        result = run(*arguments)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(result.stderr, "")
+        return result.stdout
+
+
+def main():
+    """Runs the tests of the file that is the program: FILE TAIYEN MAKE_HEAP [unittest arguments]"""
+    global TAIYEN, MAKE_HEAP
+    TAIYEN, MAKE_HEAP = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Goal: `taiyen pack`, `unpack`, `copy`, `compact` and `check` keep a heap's content, replace nothing, and leave nothing
+half-made. Method: heaps in every state there and back; kills.
+
+    tests/cli/test_pack.py TAIYEN MAKE_HEAP [unittest arguments]
+"""
+
+import json
+import os
+import random
+import subprocess
+import time
+
+import support
+from support import CliTest, hashes, run
+
+
+class Pack(CliTest):
+    """Content is compared by the log's or the map's figures, and by what `pack --codec none` gives of both heaps."""
+
+    def packed_bytes(self, heap):
+        result = subprocess.run([support.TAIYEN, "pack", "--codec", "none", heap, "-"], capture_output=True, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        return result.stdout
+
+    def content(self, heap):
+        """The frames of a stream: header and times left out."""
+        return self.packed_bytes(heap)[128:]
+
+    def test_there_and_back(self):
+        for how, kind in (("close", "snapshot"), ("archive", "archive"), ("commit", "transactional"), ("die", "snapshot")):
+            heap = self.heap(how, how + ".ty")
+            before = hashes(self.folder)
+            said = self.succeeds("pack", heap, self.path(how + ".typ"))
+            self.assertRegex(said, r"packed into")
+            self.assertEqual({name: hash for name, hash in hashes(self.folder).items() if name in before}, before)
+            said = self.succeeds("unpack", self.path(how + ".typ"), self.path("back.ty"))
+            self.assertIn(f"unpacked into a {kind} heap at 0x", said)
+            self.assertEqual(self.content(heap), self.content(self.path("back.ty")))
+            self.succeeds("verify", self.path("back.ty"))
+            os.remove(self.path("back.ty"))
+
+    def test_options(self):
+        heap = self.heap("close")
+        packed = self.path("packed")
+        told = json.loads(self.succeeds("pack", "--json", "--codec", "zstd", "--level=9", "--threads", "1", heap, packed))
+        self.assertEqual((told["path"], told["packed"]), (heap, packed))
+        self.assertEqual(int(told["packed_bytes"]), os.path.getsize(packed))
+        told = json.loads(
+            self.succeeds("unpack", "--json", "--kind", "archive", "--limit", "1G", packed, self.path("large.ty")))
+        self.assertEqual((told["kind"], told["moved"], told["base"]), ("archive", False, told["old_base"]))
+        told = json.loads(self.succeeds("unpack", "--json", "--class-table", "packed", "--force", "--base",
+                                        "0x560000000000", packed, self.path("tight.ty")))
+        self.assertEqual((told["base"], told["moved"]), ("0x560000000000", True))
+        self.assertGreater(int(told["used_bytes"]), int(told["live_bytes"]))
+        self.succeeds("verify", self.path("tight.ty"))
+
+    def test_through_a_pipe(self):
+        heap = self.heap("close")
+        result = subprocess.run(f"'{support.TAIYEN}' pack '{heap}' - | '{support.TAIYEN}' unpack - '{self.path('piped.ty')}'", shell=True,
+                                capture_output=True, text=True, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(self.content(heap), self.content(self.path("piped.ty")))
+
+    def test_copy(self):
+        for how in ("close", "commit"):
+            heap = self.heap(how, how + ".ty")
+            copy = self.path(how + "-copy.ty")
+            before = hashes(self.folder)
+            self.succeeds("copy", heap, copy)
+            self.assertEqual(hashes(self.folder) | before, hashes(self.folder))
+            self.assertEqual(self.content(heap), self.content(copy))
+            self.assertNotEqual(json.loads(self.succeeds("info", "--json", heap))["identity"],
+                                json.loads(self.succeeds("info", "--json", copy))["identity"])
+
+    def test_what_is_there_stays(self):
+        heap = self.heap("close")
+        self.succeeds("pack", heap, self.path("packed"))
+        self.fails(2, "pack", heap, self.path("packed"), says=("exists",))
+        self.fails(2, "unpack", self.path("packed"), heap, says=("there is a file of that name",))
+        self.fails(2, "copy", heap, heap, says=("there is a file of that name",))
+        self.fails(2, "copy", self.path("none"), self.path("copy"), says=("none",))
+
+    def test_check_of_a_packed_heap(self):
+        heap = self.heap("close")
+        packed = self.path("packed")
+        self.succeeds("pack", heap, packed)
+        self.assertIn("a sound packed heap (snapshot, at 0x", self.succeeds("check", packed))
+        told = json.loads(self.succeeds("check", "--json", packed))
+        self.assertEqual((told["sound"], told["kind"]), (True, "snapshot"))
+        self.fails(2, "check", heap, says=("does not begin as one",))
+        self.fails(2, "check", self.path("none"), says=("none",))
+        with open(packed, "r+b") as file:
+            file.seek(300)
+            byte = file.read(1)
+            file.seek(300)
+            file.write(bytes([byte[0] ^ 1]))
+        self.fails(1, "check", packed, says=("checksum",))
+
+    def test_compact_and_check_of_pointers(self):
+        heap = self.heap("linked")
+        shapes = self.path("shapes")
+        with open(shapes, "w") as file:
+            file.write('taiyen shapes 1\nshape "node" 64\nfield 0 "next" pointer "node"\nroot "list" "node"\n')
+        self.assertRegex(self.succeeds("check", "--pointers", "--shapes", shapes, heap), r"sound; [0-9,]+ blocks reached")
+        self.fails(2, "check", "--pointers", heap, says=("keeps no shapes",))
+        self.fails(2, "compact", heap, says=("keeps no shapes",))
+        told = json.loads(self.succeeds("compact", "--json", "--shapes", shapes, heap))
+        self.assertLess(int(told["used_bytes"]), int(told["old_used_bytes"]) / 2)
+        self.succeeds("verify", heap)
+        self.assertRegex(self.succeeds("check", "--pointers", "--shapes", shapes, heap), r"sound; [0-9,]+ blocks reached")
+        with open(shapes, "w") as file:
+            file.write('taiyen shapes 1\nshape "node" 64\nroot "list" "node"\n')
+        result = run("check", "--pointers", "--shapes", shapes, heap)
+        self.assertEqual((result.returncode, result.stderr), (1, ""))
+        self.assertIn("node", result.stdout)
+        told = json.loads(run("check", "--pointers", "--json", "--shapes", shapes, heap).stdout)
+        self.assertEqual((told["sound"], told["findings"][0]["kind"], told["findings"][0]["offset"]),
+                         (False, "hidden", "0"))
+        result = run("compact", "--shapes", shapes, heap)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("node", result.stderr)
+        self.succeeds("verify", heap)
+
+    def test_refusals(self):
+        heap = self.heap("close")
+        packed = self.path("packed")
+        self.succeeds("pack", heap, packed)
+        new = self.path("new.ty")
+        self.fails(2, "pack", heap, says=("needs FILE PACKED",))
+        self.fails(2, "pack", "--codec", "rar", heap, new, says=("lz4, zstd or none",))
+        self.fails(2, "pack", "--level", "x", heap, new, says=("whole number",))
+        self.fails(2, "pack", "--level", "13", heap, new, says=("no such level",))
+        self.fails(2, "pack", "--threads", "0", heap, new, says=("1 to 256",))
+        self.fails(2, "unpack", "--kind", "volatile", packed, new, says=("archive, snapshot or transactional",))
+        self.fails(2, "unpack", "--limit", "64KB", packed, new, says=("64G",))
+        self.fails(2, "unpack", "--limit", "99999999999T", packed, new, says=("64G",))
+        self.fails(2, "unpack", "--base", "here", packed, new, says=("0x420000000000",))
+        self.fails(2, "unpack", "--class-table", "other", packed, new, says=("line or packed",))
+        self.fails(2, "unpack", "--elsewhere", packed, new, says=("addresses would be wrong", "shapes"))
+        self.fails(2, "unpack", heap, new, says=("does not begin as one",))
+        with open(packed, "r+b") as file:
+            file.truncate(os.path.getsize(packed) - 1)
+        self.fails(1, "unpack", packed, new, says=("cut off",))
+
+    def test_killed(self):
+        """Whatever the moment: nothing, or all of it, is under the final name, and another try succeeds."""
+        heap = self.heap("commit")
+        packed = self.path("packed")
+        self.succeeds("pack", heap, packed)
+        content = self.content(heap)
+        dice = random.Random(1)
+        for command, source in (("pack", heap), ("unpack", packed), ("copy", heap)):
+            began = time.monotonic()
+            self.succeeds(command, source, self.path(command + "-first"))
+            lasts = time.monotonic() - began
+            before = hashes(self.folder)
+            made = self.path(command + "-made")
+            for _ in range(20):
+                with subprocess.Popen([support.TAIYEN, command, source, made], stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE) as process:
+                    try:
+                        process.communicate(timeout=dice.uniform(0, lasts))
+                    except subprocess.TimeoutExpired:
+                        process.kill()
+                        process.communicate()  # what it had started has ended as well
+                self.assertEqual(hashes(self.folder) | before, hashes(self.folder))
+                if os.path.exists(made):
+                    self.succeeds(*(("check", made) if command == "pack" else ("verify", made)))
+                    for name in os.listdir(self.folder):
+                        if name.startswith(os.path.basename(made)):
+                            os.remove(self.path(name))
+            self.succeeds(command, source, made)
+            if command != "pack":
+                self.assertEqual(self.content(made), content)
+
+
+if __name__ == "__main__":
+    support.main()
