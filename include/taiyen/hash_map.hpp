@@ -51,6 +51,20 @@ struct byte_equal {
     }
 };
 
+namespace detail {
+
+template <class Key, class Value>
+struct hash_entry {
+    hash_entry *next;
+    std::uint64_t hash;
+    Key key;
+    Value value;
+};
+template <class T>
+struct layout_of; // shapes.hpp
+
+} // namespace detail
+
 // Values by their keys, in no order.
 template <class Key, class Value, class Hash = byte_hash<Key>, class Equal = byte_equal<Key>>
 class hash_map {
@@ -156,16 +170,13 @@ public:
     }
 
 private:
+    template <class T>
+    friend struct detail::layout_of;
     static constexpr unsigned list_max = 8; // entries
     static constexpr unsigned top_bits = 6; // of the hash
     static constexpr unsigned table_bits = 4;
 
-    struct entry {
-        entry *next;
-        std::uint64_t hash;
-        Key key;
-        Value value;
-    };
+    using entry = detail::hash_entry<Key, Value>;
     struct table;
     struct slot { // one of the two is NULL
         entry *entries;
@@ -287,6 +298,34 @@ private:
             txn.free(first);
             txn[of.entries] = next;
             count_.add(txn, -1);
+        }
+    }
+
+    // J1, after a move: keys that hold addresses have other hashes. Nobody uses the map meanwhile, and nothing is
+    // allocated: the tables stay, and a list may be too long until an entry is added to it.
+    void hash_anew() {
+        entry *all = nullptr;
+        for (slot &top : top_)
+            take_entries(top, all);
+        while (all) {
+            entry *own = all;
+            all = own->next;
+            own->hash = Hash()(own->key);
+            slot *at = &top_[own->hash & ((1 << top_bits) - 1)];
+            for (unsigned used = top_bits; at->below; used += table_bits)
+                at = &slot_in(at->below, own->hash, used);
+            own->next = at->entries;
+            at->entries = own;
+        }
+    }
+    static void take_entries(slot &of, entry *&all) {
+        if (of.below)
+            for (slot &each : of.below->slots)
+                take_entries(each, all);
+        while (entry *first = of.entries) {
+            of.entries = first->next;
+            first->next = all;
+            all = first;
         }
     }
 

@@ -26,6 +26,20 @@
 namespace taiyen {
 inline namespace v0 {
 
+namespace detail {
+
+// Behind it are its links to the next entries, a pointer for each level that it is in.
+template <class Key, class Value>
+struct ordered_entry {
+    static constexpr std::size_t lock_bytes = 32;
+    alignas(lock_bytes) Value value;
+    alignas(lock_bytes) Key key;
+};
+template <class T>
+struct layout_of; // shapes.hpp
+
+} // namespace detail
+
 // Values by their keys, in the order of the keys.
 template <class Key, class Value, class Less = std::less<Key>>
 class ordered_map {
@@ -177,14 +191,11 @@ public:
     }
 
 private:
+    template <class T>
+    friend struct detail::layout_of;
     static constexpr unsigned levels = 16;
-    static constexpr std::size_t lock_bytes = 32;
 
-    // Behind it are its links to the next entries, a pointer for each level that it is in.
-    struct entry {
-        alignas(lock_bytes) Value value;
-        alignas(lock_bytes) Key key;
-    };
+    using entry = detail::ordered_entry<Key, Value>;
     // What leads past all that is before a key.
     struct path {
         entry **links[levels];
@@ -223,7 +234,9 @@ private:
         if (is_of(txn, there, key))
             return there;
         const unsigned height = some_height();
-        void *block = txn.alloc(sizeof(entry) + height * sizeof(entry *), alignof(entry));
+        // Zeros up to the alignment: there, too, nothing that was in the block before looks like a link.
+        constexpr std::size_t unit = alignof(entry);
+        void *block = txn.alloc(sizeof(entry) + (height * sizeof(entry *) + unit - 1) / unit * unit, alignof(entry));
         entry *own = ::new (block) entry{first, key};
         for (unsigned level = 0; level < height; level++) {
             links_of(own)[level] = txn[*way.links[level]];
@@ -248,6 +261,38 @@ private:
             if (!goes(key) || !detail::call_on(function, key, txn[at->value].load()))
                 return;
         }
+    }
+
+    // J2, after a move: keys that hold addresses may be in another order. Nobody uses the map meanwhile.
+    void sort_anew() {
+        for (unsigned level = 0; level < levels; level++)
+            first_[level] = sorted(first_[level], level);
+    }
+    static entry *sorted(entry *list, unsigned level) {
+        entry *runs[64] = {}; // NULL, or in order: 1 entry, 2, 4, ...
+        while (list) {
+            entry *run = list;
+            list = links_of(run)[level];
+            links_of(run)[level] = nullptr;
+            unsigned n = 0;
+            for (; runs[n]; runs[n++] = nullptr)
+                run = merged(runs[n], run, level);
+            runs[n] = run;
+        }
+        for (entry *run : runs)
+            list = merged(run, list, level);
+        return list;
+    }
+    static entry *merged(entry *a, entry *b, unsigned level) {
+        entry *all = nullptr, **end = &all;
+        while (a && b) {
+            entry *&lower = Less()(b->key, a->key) ? b : a;
+            *end = lower;
+            end = &links_of(lower)[level];
+            lower = *end;
+        }
+        *end = a ? a : b;
+        return all;
     }
 
     entry *first_[levels] = {};

@@ -19,6 +19,18 @@
 namespace taiyen {
 inline namespace v0 {
 
+namespace detail {
+
+template <class T>
+struct queue_item {
+    T value;
+    queue_item *next;
+};
+template <class T>
+struct layout_of; // shapes.hpp
+
+} // namespace detail
+
 // First in, first out.
 template <class T>
 class queue {
@@ -101,10 +113,9 @@ public:
     }
 
 private:
-    struct item {
-        T value;
-        item *next;
-    };
+    template <class U>
+    friend struct detail::layout_of;
+    using item = detail::queue_item<T>;
     // J3. Apart, as different threads change them.
     struct alignas(64) front_end {
         item *first = nullptr;

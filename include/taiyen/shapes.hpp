@@ -5,22 +5,22 @@
 // Vocabulary: as in shapes.h. An *aggregate* is a struct without constructors, private members and bases.
 //
 // Guarantees: deduced without any line: aggregates of up to 32 members; in them numbers, enumerations, addresses of one
-// object (of void and numbers: of bytes), C arrays and std::array, nested aggregates; and what is known here by its
-// layout in libstdc++ (GCC 5 to 15): std::vector but of bool, std::basic_string, std::list, std::map, std::set and
-// their multi- kinds, std::unordered_map and std::unordered_set and theirs, with taiyen::allocator; std::unique_ptr
-// with an empty deleter. Addresses of functions count as numbers: the census tells of them as code. A type that holds
-// others is named in one line:
+// object (of void and numbers: of bytes), C arrays and std::array, nested aggregates; taiyen::hash_map, ordered_map,
+// queue, counter and var; and what is known here by its layout in libstdc++ (GCC 5 to 15): std::vector but of bool,
+// std::basic_string, std::list, std::map, std::set and their multi- kinds, std::unordered_map and std::unordered_set
+// and theirs, with taiyen::allocator; std::unique_ptr with an empty deleter. Addresses of functions count as numbers:
+// the census tells of them as code. A type that holds others is named in one line:
 //
 //     template <> struct taiyen::describe<account> : taiyen::members<&account::owner, &account::next> {};
 //
 // What a member's type cannot say (how many an address leads to, tags, unions) is for a ty_shape by hand: a describe
-// with `static const ty_shape *shape()`. A hash table whose keys are addresses is to be rehashed after a move.
+// with `static const ty_shape *shape()`. After a move, a taiyen::hash_map or ordered_map whose keys hold addresses is
+// put in order by a hook of its shape; a container of libstdc++ whose keys do is to be made anew by the program.
 //
 // Cost: shapes are made at the first call, once for a type; a call is a look at a flag then. Thread-safe.
 #ifndef TAIYEN_SHAPES_HPP
 #define TAIYEN_SHAPES_HPP
 
-#include "queue.hpp"
 #include "shapes.h"
 #include "taiyen.hpp"
 #include "var.hpp"
@@ -29,16 +29,11 @@
 
 #include <array>
 #include <atomic>
-#include <list>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -267,8 +262,12 @@ class shape_fields {
 public:
     template <class T>
     void add(const void *object, const T &member) {
-        add_at<T>(static_cast<std::size_t>(reinterpret_cast<const char *>(std::addressof(member)) -
-                                           static_cast<const char *>(object)));
+        add_at<T>(offset_of(object, member));
+    }
+    template <class T>
+    static std::size_t offset_of(const void *object, const T &member) {
+        return static_cast<std::size_t>(reinterpret_cast<const char *>(std::addressof(member)) -
+                                        static_cast<const char *>(object));
     }
     // A T, or an array of them.
     template <class T>
@@ -335,6 +334,9 @@ void fill_shape(ty_shape &shape, shape_fields &fields) {
     }
 }
 
+// Until its fields are known, a shape has this one: what is asked for meanwhile leads to itself, so it has an address.
+inline constexpr ty_field unknown_field{"", TY_FIELD_POINTER, 0, nullptr, {}, {}, 0, 0};
+
 // Under the lock.
 template <class T>
 const ty_shape *begin_shape() {
@@ -345,6 +347,8 @@ const ty_shape *begin_shape() {
     store::name = std::string(type_name<T>());
     store::shape.name = store::name.c_str();
     store::shape.size_bytes = sizeof(T);
+    store::shape.fields = &unknown_field;
+    store::shape.field_count = 1;
     fill_shape<T>(store::shape, store::collected);
     for (const ty_field &field : store::collected.fields)
         store::names.push_back("+" + std::to_string(field.offset));
@@ -361,6 +365,24 @@ const ty_shape *inner_shape() {
         return describe<T>::shape();
     else
         return begin_shape<T>();
+}
+
+// NULL of numbers: what leads to them leads to bytes.
+template <class T>
+const ty_shape *target_shape() {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+        return nullptr;
+    else
+        return inner_shape<T>();
+}
+
+inline bool holds_addresses(const ty_shape *shape) {
+    bool holds = shape && shape->trace;
+    for (std::size_t n = 0; shape && n < shape->field_count; ++n) {
+        const ty_field &field = shape->fields[n];
+        holds |= field.kind == TY_FIELD_NESTED ? holds_addresses(field.shape) : field.kind != TY_FIELD_PLAIN;
+    }
+    return holds;
 }
 
 template <class T>
@@ -420,21 +442,6 @@ struct layout_of<var<T>> {
     static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T>(0); }
 };
 
-// The first item, which leads to the next, and on another cache line the last.
-template <class T>
-struct queue_item {
-    T value;
-    queue_item *next;
-};
-template <class T>
-struct layout_of<queue<T>> {
-    static_assert(sizeof(queue<T>) == 128);
-    static void fill(ty_shape &, shape_fields &fields) {
-        fields.add_at<queue_item<T> *>(0);
-        fields.put(TY_FIELD_REFERENCE, 64, nullptr);
-    }
-};
-
 template <class T, std::size_t n>
 struct layout_of<std::array<T, n>> {
     static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T>(0, n); }
@@ -455,123 +462,6 @@ requires(std::is_empty_v<Deleter> && !std::is_array_v<T>) struct layout_of<std::
     static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T *>(0); }
 };
 
-#if defined(__GLIBCXX__)
-
-template <class T>
-const ty_shape *target_shape() {
-    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
-        return nullptr;
-    else
-        return inner_shape<T>();
-}
-
-// Allocator, begin, end, end of the room.
-template <class T>
-requires(!std::is_same_v<T, bool>) struct layout_of<std::vector<T, allocator<T>>> {
-    static_assert(sizeof(std::vector<T, allocator<T>>) == 32);
-    static void fill(ty_shape &, shape_fields &fields) {
-        fields.add_at<allocator<T>>(0);
-        fields.put(TY_FIELD_POINTER, 8, target_shape<T>());
-        fields.last().there = {TY_COUNT_END, 0, 16, 0};
-        for (std::size_t place : {16, 24}) {
-            fields.put(TY_FIELD_PLACE, place, nullptr);
-            fields.last().base_offset = 8;
-        }
-    }
-};
-
-// Allocator, address of the characters (in the string itself if they are few), length, room.
-template <class Char, class Traits>
-struct layout_of<std::basic_string<Char, Traits, allocator<Char>>> {
-    static_assert(sizeof(std::basic_string<Char, Traits, allocator<Char>>) == 40);
-    static void fill(ty_shape &, shape_fields &fields) {
-        fields.add_at<allocator<Char>>(0);
-        fields.put(TY_FIELD_POINTER, 8, nullptr);
-        fields.put(TY_FIELD_PLAIN, 24, nullptr, 2); // short texts, and what is left of them
-    }
-};
-
-// Links lead to nodes, and to the container itself, where the first and the last node lead. A node is a block, and has
-// its value behind its links; a container never has its links at the start of a block, where its allocator is.
-template <class T, std::size_t words, std::size_t first>
-struct links {
-    std::uint64_t word[words];
-};
-template <class T, std::size_t words, std::size_t first>
-struct layout_of<links<T, words, first>> {
-    static constexpr std::size_t value = (words * 8 + alignof(T) - 1) / alignof(T) * alignof(T);
-    static void fill(ty_shape &shape, shape_fields &fields) {
-        fields.put(TY_FIELD_POINTER, first * 8, &shape, words - first);
-        shape.context = const_cast<ty_shape *>(target_shape<T>());
-        if (shape.context)
-            shape.trace = trace;
-    }
-    static void trace(ty_tracer *tracer, void *object, void *context) {
-        ty_block block;
-        if (ty_block_of(object, &block) == TY_OK && block.address == object)
-            ty_trace_nested(tracer, static_cast<char *>(object) + value, static_cast<const ty_shape *>(context), 1);
-    }
-};
-
-// Allocator, links to the first and the last, number.
-template <class T>
-struct layout_of<std::list<T, allocator<T>>> {
-    static_assert(sizeof(std::list<T, allocator<T>>) == 32);
-    static void fill(ty_shape &, shape_fields &fields) {
-        fields.add_at<allocator<T>>(0);
-        fields.add_at<links<T, 2, 0>>(8);
-    }
-};
-
-// Allocator, comparison, links (colour, parent, left, right), number.
-template <class Tree, class T, class Compare>
-struct tree_layout {
-    static_assert(std::is_empty_v<Compare> && sizeof(Tree) == 56);
-    static void fill(ty_shape &, shape_fields &fields) {
-        fields.add_at<allocator<T>>(0);
-        fields.add_at<links<T, 4, 1>>(16);
-    }
-};
-template <class K, class V, class C>
-struct layout_of<std::map<K, V, C, allocator<std::pair<const K, V>>>>
-    : tree_layout<std::map<K, V, C, allocator<std::pair<const K, V>>>, std::pair<const K, V>, C> {};
-template <class K, class V, class C>
-struct layout_of<std::multimap<K, V, C, allocator<std::pair<const K, V>>>>
-    : tree_layout<std::multimap<K, V, C, allocator<std::pair<const K, V>>>, std::pair<const K, V>, C> {};
-template <class K, class C>
-struct layout_of<std::set<K, C, allocator<K>>> : tree_layout<std::set<K, C, allocator<K>>, K, C> {};
-template <class K, class C>
-struct layout_of<std::multiset<K, C, allocator<K>>> : tree_layout<std::multiset<K, C, allocator<K>>, K, C> {};
-
-// Allocator, address of the slots (the last word here, if there is one), their number, link to the first, number, rules
-// of growth, the one slot.
-template <class Table, class T, class Hash, class Equal>
-struct table_layout {
-    static_assert(std::is_empty_v<Hash> && std::is_empty_v<Equal> && sizeof(Table) == 64);
-    static void fill(ty_shape &, shape_fields &fields) {
-        fields.add_at<allocator<T>>(0);
-        fields.put(TY_FIELD_POINTER, 8, begin_shape<links<T, 1, 0> *>());
-        fields.last().there = {TY_COUNT_FIELD, 1, 16, 8};
-        fields.add_at<links<T, 1, 0>>(24);
-        fields.add_at<links<T, 1, 0> *>(56);
-    }
-};
-template <class K, class V, class H, class E>
-struct layout_of<std::unordered_map<K, V, H, E, allocator<std::pair<const K, V>>>>
-    : table_layout<std::unordered_map<K, V, H, E, allocator<std::pair<const K, V>>>, std::pair<const K, V>, H, E> {};
-template <class K, class V, class H, class E>
-struct layout_of<std::unordered_multimap<K, V, H, E, allocator<std::pair<const K, V>>>>
-    : table_layout<std::unordered_multimap<K, V, H, E, allocator<std::pair<const K, V>>>, std::pair<const K, V>, H, E> {
-};
-template <class K, class H, class E>
-struct layout_of<std::unordered_set<K, H, E, allocator<K>>>
-    : table_layout<std::unordered_set<K, H, E, allocator<K>>, K, H, E> {};
-template <class K, class H, class E>
-struct layout_of<std::unordered_multiset<K, H, E, allocator<K>>>
-    : table_layout<std::unordered_multiset<K, H, E, allocator<K>>, K, H, E> {};
-
-#endif // __GLIBCXX__
-
 } // namespace detail
 
 template <class T>
@@ -589,6 +479,8 @@ const ty_shape *shape_of() {
 
 } // namespace v0
 } // namespace taiyen
+
+#include "container_shapes.hpp"
 
 #endif // C++20
 #endif
