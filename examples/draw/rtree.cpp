@@ -21,6 +21,12 @@ slot slot_of(tree_node *node) {
     return s;
 }
 
+// Those behind the count lead nowhere: so it can be told that no pointer is forgotten (draw/shapes.hpp).
+void clear_slots(tree_node *node) {
+    for (uint32_t i = node->count; i < tree_slots; ++i)
+        node->slots[i].node = nullptr;
+}
+
 // Adds a slot; a full node is halved, along the axis in which its slots' middles are spread wider, and the other half
 // returned.
 tree_node *add_slot(edit &e, tree_node *node, const slot &added) {
@@ -44,6 +50,7 @@ tree_node *add_slot(edit &e, tree_node *node, const slot &added) {
     node->count = half;
     sibling->count = static_cast<uint32_t>(all.size()) - half;
     std::copy(all.begin(), all.begin() + half, node->slots);
+    clear_slots(node);
     std::copy(all.begin() + half, all.end(), sibling->slots);
     return sibling;
 }
@@ -78,6 +85,7 @@ tree_node *insert_below(edit &e, tree_node *node, const slot &added) {
 void remove_slot(edit &e, tree_node *node, uint32_t at) {
     node = e.change(node);
     node->slots[at] = node->slots[--node->count];
+    clear_slots(node);
 }
 
 bool remove_below(edit &e, tree_node *node, const box &bounds, const entity *item) {

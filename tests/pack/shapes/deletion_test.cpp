@@ -1,9 +1,7 @@
 // Goal: whoever forgets a field is told which: the type, and where in it. Method: structures of many kinds with
 // descriptions that are complete, which the census must find nothing in; then each field's line is deleted by itself,
 // and the census must have an open finding for the type at that field's place.
-#include "fixture.hpp"
-
-#include <functional>
+#include "deletions.hpp"
 
 using namespace taiyen::test;
 
@@ -290,36 +288,6 @@ protected:
     shapes_owner complete;
 };
 
-std::vector<std::string> lines_of(const std::string &text) {
-    std::vector<std::string> lines;
-    for (size_t at = 0; at < text.size();) {
-        size_t end = text.find('\n', at);
-        lines.push_back(text.substr(at, end - at + 1));
-        at = end + 1;
-    }
-    return lines;
-}
-
-std::string without(const std::vector<std::string> &lines, size_t line) {
-    std::string text;
-    for (size_t n = 0; n < lines.size(); ++n)
-        text += n == line ? "" : lines[n];
-    return text;
-}
-
-// The bytes that a field takes in its object, as the complete description has it.
-std::pair<size_t, size_t> extent_of(const ty_shape *shape, size_t offset) {
-    for (size_t n = 0; n < shape->field_count; ++n) {
-        const ty_field &field = shape->fields[n];
-        if (field.offset != offset)
-            continue;
-        size_t bytes = field.kind == TY_FIELD_NESTED ? field.shape->size_bytes : sizeof(void *);
-        size_t number = field.here.kind == TY_COUNT_FIXED ? field.here.number + !field.here.number : 1 << 20;
-        return {offset, offset + bytes * number};
-    }
-    return {0, shape->size_bytes};
-}
-
 } // namespace
 
 TEST_P(deletions, nothing_is_found_where_all_is_described) {
@@ -330,35 +298,7 @@ TEST_P(deletions, nothing_is_found_where_all_is_described) {
 }
 
 TEST_P(deletions, each_deleted_line_is_named) {
-    std::vector<std::string> lines = lines_of(text_of(complete.get()));
-    std::string type;
-    size_t deleted = 0;
-    for (size_t n = 0; n < lines.size(); ++n) {
-        if (lines[n].starts_with("shape "))
-            type = lines[n].substr(7, lines[n].rfind('"') - 7);
-        bool field = lines[n].starts_with("  field ");
-        if (!field && !lines[n].starts_with("  trace"))
-            continue;
-        ++deleted;
-        std::string text = without(lines, n);
-        shapes_owner shapes = new_shapes();
-        if (ty_shapes_read(shapes.get(), text.data(), text.size()) != TY_OK) {
-            EXPECT_NE(std::string(ty_error_text()).find("no pointer at its base"), std::string::npos)
-                << ty_error_text();
-            continue;
-        }
-        bind(shapes.get());
-        census_result result = take_census(heap.get(), shapes.get());
-        EXPECT_EQ(result.status, TY_E_MISMATCH) << lines[n];
-        const ty_shape *shape = ty_shapes_find(complete.get(), type.c_str());
-        auto [begin, end] = field ? extent_of(shape, std::stoul(lines[n].substr(8))) : extent_of(shape, SIZE_MAX);
-        bool named = false;
-        for (const told &one : result.findings)
-            named |= one.kind == TY_CENSUS_HIDDEN && one.open && one.shape == type && one.offset >= begin &&
-                     one.offset < end;
-        EXPECT_TRUE(named) << type << ": " << lines[n] << result.text();
-    }
-    EXPECT_GT(deleted, 0u);
+    expect_each_deleted_line_named(heap.get(), complete.get(), bind);
 }
 
 INSTANTIATE_TEST_SUITE_P(of, deletions, testing::ValuesIn(examples),

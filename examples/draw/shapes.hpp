@@ -1,0 +1,14 @@
+// Where the pointers of the drawing are, so that it can be moved.
+#pragma once
+
+#include <taiyen/shapes.h>
+
+namespace draw {
+
+TY_SHAPE_DECLARE(drawing);
+TY_SHAPE_DECLARE(tree_node);
+
+// The shape of tree_node has this hook: what its slots lead to depends on its height.
+void trace_slots(ty_tracer *tracer, void *node, void *unused);
+
+} // namespace draw
