@@ -67,7 +67,8 @@ struct layout_of<hash_map<Key, Value, Hash, Equal>> {
     }
 };
 
-// An entry, as the list of a level leads to it: nothing in it says in how many it is.
+// An entry, as the list of a level leads to it: nothing in it says in how many it is. Behind its links are zeros, as
+// transactions allocate.
 template <class Key, class Value, std::size_t level>
 struct entry_of_level {};
 template <class Key, class Value, std::size_t level>

@@ -234,9 +234,7 @@ private:
         if (is_of(txn, there, key))
             return there;
         const unsigned height = some_height();
-        // Zeros up to the alignment: there, too, nothing that was in the block before looks like a link.
-        constexpr std::size_t unit = alignof(entry);
-        void *block = txn.alloc(sizeof(entry) + (height * sizeof(entry *) + unit - 1) / unit * unit, alignof(entry));
+        void *block = txn.alloc(sizeof(entry) + height * sizeof(entry *), alignof(entry));
         entry *own = ::new (block) entry{first, key};
         for (unsigned level = 0; level < height; level++) {
             links_of(own)[level] = txn[*way.links[level]];
