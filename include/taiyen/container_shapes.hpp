@@ -18,6 +18,40 @@ namespace taiyen {
 inline namespace v0 {
 namespace detail {
 
+// An allocator knows its heap by the base.
+template <class T>
+struct layout_of<allocator<T>> {
+    static_assert(sizeof(allocator<T>) == sizeof(void *));
+    static void fill(ty_shape &, shape_fields &fields) { fields.put(TY_FIELD_HEAP, 0, nullptr); }
+};
+
+// The value alone.
+template <class T>
+struct layout_of<var<T>> {
+    static_assert(sizeof(var<T>) == sizeof(T));
+    static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T>(0); }
+};
+
+template <class T, std::size_t n>
+struct layout_of<std::array<T, n>> {
+    static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T>(0, n); }
+};
+
+template <class A, class B>
+struct layout_of<std::pair<A, B>> {
+    static void fill(ty_shape &, shape_fields &fields) {
+        static shape_sample<std::pair<A, B>> sample;
+        fields.add(&sample.object, sample.object.first);
+        fields.add(&sample.object, sample.object.second);
+    }
+};
+
+template <class T, class Deleter>
+requires(std::is_empty_v<Deleter> && !std::is_array_v<T>) struct layout_of<std::unique_ptr<T, Deleter>> {
+    static_assert(sizeof(std::unique_ptr<T, Deleter>) == sizeof(void *));
+    static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T *>(0); }
+};
+
 // Numbers, each on a cache line of its own: what else is there may be remains.
 template <>
 struct layout_of<counter> {

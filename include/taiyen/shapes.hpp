@@ -81,13 +81,53 @@ constexpr bool takes(std::index_sequence<n...>) {
         T{any_value_at<n>()...};
     };
 }
+// With one of another kind behind the first.
+template <class T, class Value, std::size_t... first, std::size_t... rest>
+constexpr bool takes_one(std::index_sequence<first...>, std::index_sequence<rest...>) {
+    return requires {
+        T{any_value_at<first>()..., Value(), any_value_at<rest>()...};
+    };
+}
 // With nested values in braces of their own behind the first.
-template <class T, std::size_t... first, std::size_t... nested, std::size_t... rest>
+template <class T, class Value, std::size_t... first, std::size_t... nested, std::size_t... rest>
 constexpr bool takes_nested(std::index_sequence<first...>, std::index_sequence<nested...>,
                             std::index_sequence<rest...>) {
     return requires {
-        T{any_value_at<first>()..., {any_value_at<nested>()...}, any_value_at<rest>()...};
+        T{any_value_at<first>()..., {(static_cast<void>(nested), Value())...}, any_value_at<rest>()...};
     };
+}
+
+// How deep containers stand in one another.
+template <class T>
+inline constexpr std::size_t depth_of = 0;
+template <class T>
+requires requires {
+    typename T::allocator_type;
+    typename T::value_type;
+}
+inline constexpr std::size_t depth_of<T> = 1 + depth_of<typename T::value_type>;
+template <std::size_t depth>
+struct any_container {
+    template <class T>
+    requires(depth_of<T> == depth) operator T() const noexcept;
+};
+struct any_aggregate {
+    template <class T>
+    requires(std::is_class_v<T> &&std::is_aggregate_v<T>) operator T() const noexcept;
+};
+// What is tried in nested braces, for the member at a place. In those of a container any value would be taken for an
+// element, and to make a container of elements without an allocator is an error, to clang, which does not only mean
+// that it cannot be made so.
+template <class T, std::size_t all, std::size_t at, std::size_t depth = 8>
+constexpr auto value_in_braces() {
+    using first = std::make_index_sequence<at>;
+    using rest = std::make_index_sequence<all - at - 1>;
+    if constexpr (depth == 0 || takes_one<T, any_aggregate>(first(), rest()))
+        return any_value();
+    else if constexpr (takes_one<T, any_container<depth>>(first(), rest()))
+        return any_container<depth>();
+    else
+        return value_in_braces<T, all, at, depth - 1>();
 }
 // Values that braces of a T may have; those of an array count each. From above: with fewer values than there are,
 // members would have to be made without one, which not all can be (containers whose allocator needs a heap).
@@ -110,13 +150,14 @@ constexpr std::size_t array_length() {
         return 1;
     } else {
         // With as many values behind as if it were one member; then with as many as if it were an array of so many.
+        using value = decltype(value_in_braces<T, all, at>());
         constexpr bool is_one =
-            takes_nested<T>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
-                            std::make_index_sequence<all - at - (all < values_most ? 1 : size - 1)>());
+            takes_nested<T, value>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
+                                   std::make_index_sequence<all - at - (all < values_most ? 1 : size - 1)>());
         if constexpr (is_one)
             return array_length<T, all, at, size - 1>();
-        else if constexpr (takes_nested<T>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
-                                           std::make_index_sequence<all - at - size>()))
+        else if constexpr (takes_nested<T, value>(std::make_index_sequence<at>(), std::make_index_sequence<size>(),
+                                                  std::make_index_sequence<all - at - size>()))
             return size;
         else
             return array_length<T, all, at, size - 1>();
@@ -425,44 +466,6 @@ struct members {
         (detail::member_of<listed>::add(sample, fields), ...);
     }
 };
-
-namespace detail {
-
-// An allocator knows its heap by the base.
-template <class T>
-struct layout_of<allocator<T>> {
-    static_assert(sizeof(allocator<T>) == sizeof(void *));
-    static void fill(ty_shape &, shape_fields &fields) { fields.put(TY_FIELD_HEAP, 0, nullptr); }
-};
-
-// The value alone.
-template <class T>
-struct layout_of<var<T>> {
-    static_assert(sizeof(var<T>) == sizeof(T));
-    static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T>(0); }
-};
-
-template <class T, std::size_t n>
-struct layout_of<std::array<T, n>> {
-    static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T>(0, n); }
-};
-
-template <class A, class B>
-struct layout_of<std::pair<A, B>> {
-    static void fill(ty_shape &, shape_fields &fields) {
-        static shape_sample<std::pair<A, B>> sample;
-        fields.add(&sample.object, sample.object.first);
-        fields.add(&sample.object, sample.object.second);
-    }
-};
-
-template <class T, class Deleter>
-requires(std::is_empty_v<Deleter> && !std::is_array_v<T>) struct layout_of<std::unique_ptr<T, Deleter>> {
-    static_assert(sizeof(std::unique_ptr<T, Deleter>) == sizeof(void *));
-    static void fill(ty_shape &, shape_fields &fields) { fields.add_at<T *>(0); }
-};
-
-} // namespace detail
 
 template <class T>
 const ty_shape *shape_of() {

@@ -93,7 +93,7 @@ TEST(shapes_face, members_of_aggregates) {
     EXPECT_EQ(taiyen::shape_of<long>()->field_count, 0u);
 }
 
-// Members that cannot be made without a value, at any place; and a long array.
+// Members that cannot be made without a value, at any place, and arrays of them; and a long array.
 TEST(shapes_face, aggregates_of_containers) {
     struct person {
         uint32_t age;
@@ -110,6 +110,27 @@ TEST(shapes_face, aggregates_of_containers) {
                                                      taiyen::shape_of<vector<node *>>(),
                                                      taiyen::shape_of<map<long, string>>()}));
     EXPECT_EQ(shape->fields[1].here.number, 2u);
+    struct pair {
+        string text;
+        int number;
+    };
+    struct arrays {
+        pair pairs[3];
+        vector<string> texts[2];
+        vector<vector<string>> nested;
+        map<long, string> maps[2];
+        pair last;
+        node *nodes[4];
+        char bytes[40];
+        std::unique_ptr<string> owned[2];
+    };
+    shape = taiyen::shape_of<arrays>();
+    std::vector<std::pair<size_t, size_t>> places;
+    for (size_t n = 0; n < shape->field_count; ++n)
+        places.emplace_back(shape->fields[n].offset, shape->fields[n].here.number);
+    // 48 bytes each, 32, 32, 56, 48, 8, 1, 8
+    EXPECT_EQ(places, (std::vector<std::pair<size_t, size_t>>{
+                          {0, 3}, {144, 2}, {208, 1}, {240, 2}, {352, 1}, {400, 4}, {472, 2}}));
     struct long_text {
         char text[300];
         node *next;
@@ -171,7 +192,7 @@ TEST(shapes_face, containers_move) {
 TEST(shapes_face, the_librarys_own) {
     static_assert(sizeof(taiyen::queue<node *>) == 128);
     const ty_shape *shape = taiyen::shape_of<taiyen::queue<node *>>();
-    ASSERT_EQ(shape->field_count, 2u);
+    ASSERT_EQ(shape->field_count, 4u); // two are words without addresses
     EXPECT_EQ(shape->fields[0].shape->size_bytes, 16u);
     EXPECT_EQ(shape->fields[0].shape->field_count, 2u);
     EXPECT_EQ(taiyen::shape_of<taiyen::var<node *>>()->fields[0].shape, taiyen::shape_of<node>());
