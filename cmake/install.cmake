@@ -13,10 +13,10 @@ if(TARGET taiyen_pack) # exported apart: a package has them that the core does w
   install(TARGETS taiyen_pack EXPORT taiyen_pack_static_targets)
   list(APPEND static_libraries taiyen_pack)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-          FILES_MATCHING PATTERN "pack.h*" PATTERN "shapes.h*")
+          FILES_MATCHING PATTERN "pack.h*" PATTERN "*shapes.h*")
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        PATTERN "pack.h*" EXCLUDE PATTERN "shapes.h*" EXCLUDE)
+        PATTERN "pack.h*" EXCLUDE PATTERN "*shapes.h*" EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/docs/man/libtaiyen.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
