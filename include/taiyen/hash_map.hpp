@@ -9,7 +9,8 @@
 // Guarantees: each call is part of the transaction that it is given; those without one are part of the thread's
 // transaction on the map's heap, or one of their own. Failures throw, as in concurrent.hpp, and leave the map whole.
 // Keys and values are trivially copyable. Hashes are kept: a hash function must give the same in each run and version
-// of the program. An entry does not move as long as it is there. Destroy a map when it is empty: clear().
+// of the program; those of keys that hold addresses are made anew where shapes.hpp moves the heap's blocks. An entry
+// does not move else, as long as it is there. Destroy a map when it is empty: clear().
 //
 // Cost: 2 KB, a block for each entry, and some 60 bytes an entry for tables at most. Transactions conflict where they
 // change the same list, of 8 entries at most (but those whose hashes are all the same), and where one asks for the
