@@ -375,7 +375,8 @@ void fill_shape(ty_shape &shape, shape_fields &fields) {
     }
 }
 
-// Until its fields are known, a shape has this one: what is asked for meanwhile leads to itself, so it has an address.
+// SH12. Until its fields are known, a shape has this one: what is asked for meanwhile leads to itself, so it has an
+// address.
 inline constexpr ty_field unknown_field{"", TY_FIELD_POINTER, 0, nullptr, {}, {}, 0, 0};
 
 // Under the lock.
