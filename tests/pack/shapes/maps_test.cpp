@@ -257,7 +257,7 @@ TEST_P(moved_maps, answer_as_before) {
 INSTANTIATE_TEST_SUITE_P(of, moved_maps,
                          testing::Values(way{"elsewhere", TY_CLASSES_PACKED, TY_LAYOUT_SAME, false},
                                          way{"laid_out_anew", TY_CLASSES_PACKED, TY_LAYOUT_DEFRAGMENT, false},
-                                         way{"other_classes", TY_CLASSES_LINE, TY_LAYOUT_PACKED, false},
+                                         way{"lines_laid_out_anew", TY_CLASSES_LINE, TY_LAYOUT_DEFRAGMENT, false},
                                          way{"compacted", TY_CLASSES_LINE, TY_LAYOUT_DEFRAGMENT, true}),
                          [](const testing::TestParamInfo<way> &one) { return std::string(one.param.name); });
 
