@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that includes go one way: os <- heap <- image, log <- txn <- undo <- api <- malloc, pack, programs; and
+"""Checks that includes go one way: os <- heap <- image, log <- txn <- undo, link <- api <- malloc, pack, programs; and
 likewise among the parts of a layer.
 
     scripts/check_layers.py [TREE]        prints each violation as file:line: what; exit 1 if there is one
@@ -22,7 +22,8 @@ LOWER_LAYERS = {
     "stm": ("os",),
     "txn": ("os", "heap", "image", "log", "stm"),
     "undo": ("os", "heap", "image", "log", "stm", "txn"),
-    "api": ("os", "heap", "image", "log", "stm", "txn", "undo"),
+    "link": ("os", "heap", "image", "log", "stm", "txn"),
+    "api": ("os", "heap", "image", "log", "stm", "txn", "undo", "link"),
     "pack": (),  # the public API alone
     "malloc": ("os", "heap"),  # and the public API
     "sim": ("os",),

@@ -7,6 +7,7 @@
  *   persist.h   heaps that live in files: open, snapshot, close, roots, information
  *   txn.h       transactions on such heaps
  *   undo.h      undo and redo of changes, across sessions
+ *   follow.h    committed transactions, for a second copy
  *   log.h       where a transaction log is kept, and reading one
  */
 #ifndef TAIYEN_TAIYEN_H
@@ -14,6 +15,7 @@
 
 #include "checks.h"
 #include "concurrent.h"
+#include "follow.h"
 #include "heap.h"
 #include "log.h"
 #include "persist.h"

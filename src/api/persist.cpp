@@ -110,17 +110,6 @@ ty_status choose_storage(const ty_storage *given, const char *call, const ty_sto
     return given ? check_storage(given, call) : TY_OK;
 }
 
-// The caller's options, checked; NULL: all defaults.
-ty_status take_open_options(const ty_open_options *options, const char *call, ty_open_options *known) {
-    if (options)
-        if (ty_status status =
-                copy_options(options, known, sizeof *known, call, "ty_open_options", "TY_OPEN_OPTIONS_INIT"))
-            return status;
-    if (ty_status status = check_open_options(*known, call))
-        return status;
-    return choose_storage(known->storage, call, &known->storage);
-}
-
 // Of an open that is asked for nothing else.
 ty_open_options options_of(const ty_storage *storage, const char *log_path) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
@@ -130,6 +119,16 @@ ty_open_options options_of(const ty_storage *storage, const char *log_path) {
 }
 
 } // namespace
+
+ty_status taiyen::take_open_options(const ty_open_options *options, const char *call, ty_open_options *known) {
+    if (options)
+        if (ty_status status =
+                copy_options(options, known, sizeof *known, call, "ty_open_options", "TY_OPEN_OPTIONS_INIT"))
+            return status;
+    if (ty_status status = check_open_options(*known, call))
+        return status;
+    return choose_storage(known->storage, call, &known->storage);
+}
 
 ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **heap, ty_report *report) {
     constexpr const char *call = "open a heap";

@@ -60,6 +60,8 @@ void sink_destroy(ty_log_sink *sink);
 ty_status sink_protect(ty_log_sink *sink, const storage_file &like); // N4. NULL: TY_OK
 // Whether what a sink of the library's own holds is found again (N3). NULL: TY_OK.
 ty_status sink_check(ty_log_sink *sink);
+// What was read of it is durable then, where the sink is a file of the library's; others are left alone.
+ty_status sink_flush(ty_log_sink *sink);
 
 // ---- Making and checking a log
 
@@ -118,10 +120,13 @@ struct log_reader {
     bool in_use = false;
     // Behind a frame: a reading could begin here for which all that was read is in a snapshot. NULL: not wanted.
     ty_status (*frame)(void *context, const log_marks &here) = nullptr;
+    // The reading ends before a record with a higher sequence.
+    uint64_t up_to = UINT64_MAX;
 };
 struct log_contents {
     log_marks end;    // behind the last valid frames; stamp: of the last record before any gap
-    log_marks next;   // where a later reading goes on: behind all records up to end.stamp, before all others
+    log_marks next;   // where a later reading goes on: before all records behind end.stamp, and before the frame of the
+                      // last one up to there, which a reading gives once more if the stamp is one less
     log_marks tail;   // records behind these sequences are not known to be durable; reading from here gives them (L4)
     uint64_t highest; // sequence of any record that is there
     uint64_t frames;
@@ -146,6 +151,9 @@ ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity
 // before. The copy is of blocks of TY_STORAGE_BLOCK.
 ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
                    const storage_file &to);
+
+// A number that is another one once a frame is written behind the marks, which log_scan found to be the end.
+ty_status log_peek(const ty_log_sink &sink, const log_header_2 &header, const log_marks &end, uint64_t *print);
 
 // ---- Writing
 
@@ -203,6 +211,8 @@ ty_status log_wait_partition(log *l, uint32_t partition, uint64_t sequence);
 // A sequence up to which all is stable: with one partition the last one. With several it may lag behind.
 uint64_t log_stable(log *l);
 uint64_t log_last(log *l); // the highest appended one
+// Waits until log_stable() is beyond the sequence, or that long; what log_stable() is then.
+uint64_t log_wait_beyond(log *l, uint64_t sequence, uint64_t timeout_ns);
 bool log_broken(log *l);
 // Breaks the log, as a failed write does: a snapshot in place of a log write failed, and may be found all the same,
 // with the transaction that the log does not hold (X7, txn.md). The status and its detail are of that.

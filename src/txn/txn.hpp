@@ -30,6 +30,29 @@ inline bool any_transactional() {
     return transactional_heaps.load(std::memory_order_relaxed) != 0;
 }
 
+// ---- recovery/log_view.cpp: for who follows the log of a heap
+
+// The newest durable snapshot that a heap's files hold. TY_E_UNSUPPORTED: the heap has no log.
+struct snapshot_place {
+    log_identity identity;
+    log_open_2 open; // of the heap, the last one that its image names
+    uint64_t epoch;
+    log_marks marks;
+};
+ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, snapshot_place *newest);
+// The log, open for reading, whether or not its heap is in use.
+struct log_view {
+    const ty_log_sink *sink;
+    ty_log_sink *own; // the same, where it is a file
+    char *path;
+    log_header_2 header;
+};
+ty_status txn_open_log(const char *path, const ty_open_options &options, log_view *view);
+void txn_close_log(log_view &view);
+// Of a heap that is open in this process: up to where its log is stable, once that is beyond the sequence, or after
+// that time. TY_E_UNSUPPORTED: it has no log, or is open for reading only.
+ty_status txn_wait_beyond(ty_heap *heap, uint64_t sequence, uint64_t timeout_ns, uint64_t *stable);
+
 // ---- For every kind of persistent heap; those without a log go to the image layer at once.
 
 ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report);

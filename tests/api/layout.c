@@ -177,6 +177,32 @@ AT(ty_log_info, partitions, 136);
 AT(ty_log_info, left_out, 144);
 AT(ty_log_info, in_partition, 152);
 
+SIZE(ty_follow_options, 24);
+AT(ty_follow_options, struct_size, 0);
+AT(ty_follow_options, open, 8);
+AT(ty_follow_options, heap, 16);
+
+SIZE(ty_follow_position, 280);
+AT(ty_follow_position, heap_identity, 0);
+AT(ty_follow_position, log_identity, 16);
+AT(ty_follow_position, sequence, 24);
+AT(ty_follow_position, epoch, 32);
+AT(ty_follow_position, hash, 40);
+AT(ty_follow_position, previous, 48);
+AT(ty_follow_position, open_number, 56);
+AT(ty_follow_position, open_random, 64);
+AT(ty_follow_position, has_record, 72);
+AT(ty_follow_position, partitions, 76);
+AT(ty_follow_position, place, 80);
+AT(ty_follow_position, checksum, 272);
+
+SIZE(ty_follow_record, 40);
+AT(ty_follow_record, sequence, 0);
+AT(ty_follow_record, previous, 8);
+AT(ty_follow_record, hash, 16);
+AT(ty_follow_record, bytes, 24);
+AT(ty_follow_record, size_bytes, 32);
+
 SIZE(ty_log_entry, 56);
 AT(ty_log_entry, kind, 0);
 AT(ty_log_entry, partition, 4);

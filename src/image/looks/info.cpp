@@ -65,10 +65,9 @@ ty_status look_at_journal(storage_file &journal, const char *path, const image_h
     return status;
 }
 
-} // namespace
-
-ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
-                          const char *given_journal_path, ty_error *refusal) {
+// *mixed: the files changed while they were read, so that what was read is of no one moment.
+ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
+                    const char *given_journal_path, ty_error *refusal, bool *mixed) {
     size_t struct_size = info->struct_size;
     *info = {};
     info->struct_size = struct_size;
@@ -92,8 +91,12 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     status = resolve_journal(storage, path, given_journal_path, &journal_path);
     if (!status)
         status = look_at_journal(journal, journal_path, header, &contents, info);
-    if (info->in_use && journal.is_open())
-        status = TY_OK; // what is being written may read as a mixture
+    if (info->in_use && journal.is_open()) {
+        image_header_2 now;
+        bool unused;
+        *mixed = status || read_header(image, &now, &unused) || memcmp(&now, &header, sizeof now);
+        status = TY_OK;
+    }
     ty_error refused = status ? keep_error() : ty_error{};
     foretell(contents, info);
     if (status && !info->in_use)
@@ -114,6 +117,20 @@ ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *
     journal.close();
     image.close();
     return TY_OK;
+}
+
+} // namespace
+
+// A heap in use is read once more where it changed meanwhile. What does not become whole so is told as it was read.
+ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
+                          const char *journal_path, ty_error *refusal) {
+    constexpr int readings_max = 50;
+    for (int n = 1;; ++n) {
+        bool mixed = false;
+        ty_status status = read_info(path, storage, info, log, journal_path, refusal, &mixed);
+        if (status || !mixed || n == readings_max)
+            return status;
+    }
 }
 
 void image_tell_refusal(const ty_error &refusal, ty_info *info) {

@@ -76,10 +76,12 @@ ty_status partition_reader::next_frame(found_frame *frame, bool *found) {
     return TY_OK;
 }
 
-// L5: what a session continues must have been read, or be in the snapshot that the reading started from.
+// L5: what a session continues must have been read, or be in the snapshot that the reading started from. Where one of
+// several rings begins anew, that may be in others, and the frames that follow claim it (L9).
 ty_status partition_reader::take_session_start(const found_frame &frame) {
     const session_start_1 start = start_in(frame);
-    if (start.sequence > reached_)
+    const bool in_all = ring_.claim_bytes && !start.turn;
+    if (start.sequence > reached_ && !in_all)
         return in_use_ ? overwritten() : damaged("what follows continues transactions that are missing", position_);
     if (!is_session(log_, start.session))
         return damaged("a session has no number", position_);

@@ -38,6 +38,9 @@ private:
     const log_reader &reader_;
     log_contents &contents_;
     bool gap_ = false; // behind it only marked records count
+    bool bounded_ = false;
+    uint32_t last_partition_ = log_partitions_max; // of the record told last before any gap, and before its frame
+    log_mark last_place_{};
 
     uint32_t count_ = 0;
     bool has_record_[log_partitions_max] = {};
@@ -79,10 +82,13 @@ ty_status scanner::take(const log_record &record) {
         contents_.left_out += 1;
         return TY_OK;
     }
-    if (gap_)
+    if (gap_) {
         contents_.behind_gap += 1;
-    else
+    } else {
         contents_.end.stamp = record.sequence;
+        last_partition_ = record.partition;
+        last_place_ = at(record.partition).here();
+    }
     contents_.records += 1;
     contents_.record_bytes += record.size;
     return reader_.record ? reader_.record(reader_.context, record) : TY_OK;
@@ -100,6 +106,9 @@ ty_status scanner::merge() {
         if (first == count_)
             return TY_OK;
         const log_record record = at(first).record();
+        bounded_ = record.sequence > reader_.up_to;
+        if (bounded_)
+            return TY_OK;
         // L8.
         if (record.sequence <= contents_.highest)
             return failure(TY_E_DAMAGED, "read the log: transaction %llu is in it twice",
@@ -117,7 +126,7 @@ ty_status scanner::merge() {
 void scanner::note_next() {
     contents_.next = {contents_.end.stamp, count_};
     for (uint32_t p = 0; p < count_; ++p)
-        contents_.next.at[p] = at(p).here();
+        contents_.next.at[p] = p == last_partition_ ? last_place_ : at(p).here();
 }
 
 // Of a ring in use: behind the last frame, or before the first one that begins with a later record than the limit.
@@ -158,7 +167,7 @@ uint64_t scanner::claimed() {
 
 // L9: what is missing, a frame says, had been stable.
 ty_status scanner::check_claims() {
-    if (claimed() <= contents_.end.stamp)
+    if (claimed() <= contents_.end.stamp || bounded_)
         return TY_OK;
     return failure(TY_E_DAMAGED, "read the log: transaction %llu was written and is not there",
                    (unsigned long long)contents_.end.stamp + 1)
@@ -239,6 +248,24 @@ ty_status log_scan_partition(const ty_log_sink &sink, const char *name, const lo
             if (ty_status status = record(context, reader.record()))
                 return status;
     }
+}
+
+// A frame lies right behind the one before it, or at the ring's front.
+ty_status log_peek(const ty_log_sink &sink, const log_header_2 &header, const log_marks &end, uint64_t *print) {
+    io_buffer block;
+    if (ty_status status = block.create(header.block_bytes))
+        return status;
+    *print = 0;
+    for (uint32_t p = 0; p < end.count; ++p) {
+        const ring_geometry ring = geometry_of(header, p);
+        for (uint64_t place : {end.at[p].position % ring.bytes, uint64_t{0}}) {
+            if (ty_status status =
+                    os::call_whole(sink.read, sink.context, ring.offset + place, block.data(), header.block_bytes))
+                return status;
+            *print = checksum(block.data(), header.block_bytes, *print);
+        }
+    }
+    return TY_OK;
 }
 
 } // namespace taiyen

@@ -119,6 +119,9 @@ struct log {
     ty_error error; // why it is broken; guarded by error_lock
     std::atomic<bool> broken{false};
     std::atomic<uint64_t> stable_seen{0}; // by log_stable(), of several rings
+    // log_wait_beyond(): who waits makes itself known before it looks at the second one, and that before log_stable().
+    std::atomic<uint32_t> followers{0};
+    std::atomic<uint32_t> stable_changes{0};
 };
 
 inline slot &slot_of(log_ring *r, uint64_t frame) {
@@ -180,6 +183,8 @@ bool can_write(log_ring *r);
 ty_status broken_failure(log *l);
 void break_log(log *l, ty_status status, uint64_t offset);
 void wake_everybody(log *l);
+// More is stable, or may be. Without a lock.
+void tell_followers(log *l);
 // One of many: what `stable` says follows from its frames. Under the lock.
 void renew_stable(log_ring *r);
 // Who waits for the frame: a caller, or nobody, as the thread writes it.

@@ -179,7 +179,9 @@ void write_next(log_ring *r, waiting_for_it who) {
     const bool good = end_write(r, s, bytes, status, w);
     r->lock.unlock();
     w.wake();
-    if (!good)
+    if (good)
+        tell_followers(&l);
+    else
         wake_everybody(&l);
 }
 

@@ -129,6 +129,28 @@ uint64_t log_stable(log *l) {
     return l->count == 1 ? l->rings->stable.load(std::memory_order_acquire) : stable_of_all(l);
 }
 
+void tell_followers(log *l) {
+    l->stable_changes.fetch_add(1, std::memory_order_seq_cst);
+    if (l->followers.load(std::memory_order_seq_cst))
+        os::wake_all(l->stable_changes);
+}
+
+uint64_t log_wait_beyond(log *l, uint64_t sequence, uint64_t timeout_ns) {
+    const uint64_t begun = os::now_ns();
+    l->followers.fetch_add(1, std::memory_order_seq_cst);
+    uint64_t stable;
+    for (;;) {
+        const uint32_t seen = l->stable_changes.load(std::memory_order_seq_cst);
+        stable = log_stable(l);
+        const uint64_t waited = os::now_ns() - begun;
+        if (stable > sequence || waited >= timeout_ns)
+            break;
+        os::wait_on(l->stable_changes, seen, timeout_ns - waited);
+    }
+    l->followers.fetch_sub(1, std::memory_order_relaxed);
+    return stable;
+}
+
 uint64_t log_last(log *l) {
     uint64_t last = l->rings->last.load(std::memory_order_acquire);
     for (uint32_t p = 1; p < l->count; ++p)
@@ -188,6 +210,7 @@ log_marks log_marks_now(log *l) {
 void log_release(log *l, const log_marks &marks) {
     for (uint32_t p = 0; p < l->count; ++p)
         ring_release(l->rings + p, marks.at[p], marks.stamp);
+    tell_followers(l);
 }
 
 void log_continue(log *l, const log_marks &marks) {
@@ -198,6 +221,7 @@ void log_continue(log *l, const log_marks &marks) {
         l->broken.store(false, std::memory_order_release);
     }
     wake_everybody(l);
+    tell_followers(l);
 }
 
 log_figures log_partition_figures(log *l, uint32_t partition) {

@@ -36,6 +36,10 @@ ty_status protect_file(own_sink *own, const storage_file &like) {
     return reinterpret_cast<file_sink *>(own)->file.protect(like);
 }
 
+ty_status flush_file(own_sink *own) {
+    return reinterpret_cast<file_sink *>(own)->file.flush();
+}
+
 ty_status check_file(own_sink *own) {
     return reinterpret_cast<file_sink *>(own)->file.check();
 }
@@ -47,6 +51,7 @@ ty_status make(const char *path, const ty_storage &storage, file_sink **made) {
     self->own.table = {sizeof(ty_log_sink), self, TY_STORAGE_BLOCK, 0, read_file, write_file, nullptr};
     self->own.destroy = destroy_file;
     self->own.protect = protect_file;
+    self->own.flush = flush_file;
     self->own.check = check_file;
     self->file.storage = &storage;
     *made = self;

@@ -107,6 +107,11 @@ ty_status sink_protect(ty_log_sink *sink, const storage_file &like) {
     return own && own->protect ? own->protect(own, like) : TY_OK;
 }
 
+ty_status sink_flush(ty_log_sink *sink) {
+    own_sink *own = reinterpret_cast<own_sink *>(sink);
+    return own && own->flush ? own->flush(own) : TY_OK;
+}
+
 ty_status sink_check(ty_log_sink *sink) {
     own_sink *own = reinterpret_cast<own_sink *>(sink);
     return own && own->check ? own->check(own) : TY_OK;

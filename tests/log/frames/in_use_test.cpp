@@ -197,6 +197,27 @@ TEST(in_use_test, what_only_a_snapshot_holds_is_not_passed_over) {
     EXPECT_EQ(std::vector<uint64_t>{3}, sequences(second));
 }
 
+// The same of several rings: one that holds nothing begins anew behind what another one holds.
+TEST(in_use_test, a_ring_that_begins_anew_continues_records_of_others) {
+    for (bool lost : {false, true}) {
+        shared_memory memory(two_rings, 2);
+        log_owner l(start_log_beside(memory, false));
+        append_at(l.get(), 0, 1, 100);
+        append_at(l.get(), 0, 2, 100);
+        if (!lost) {
+            ASSERT_OK(log_wait(l.get(), 2, 0));
+        }
+        log_continue(l.get(), log_marks_now(l.get()));
+        append_at(l.get(), 1, 3, 100);
+        ASSERT_OK(log_wait(l.get(), 3, 1));
+        for (bool in_use : {true, false}) {
+            const live_reading read = read_beside(memory.sink(), log_marks{0, 2}, in_use);
+            EXPECT_EQ(lost ? TY_E_DAMAGED : TY_OK, read.status);
+            EXPECT_EQ(lost ? std::vector<uint64_t>{} : up_to(3), sequences(read));
+        }
+    }
+}
+
 // L15.
 TEST(in_use_test, what_is_behind_a_gap_is_told_again_when_it_is_closed) {
     shared_memory memory(two_rings, 2);
@@ -219,9 +240,12 @@ TEST(in_use_test, what_is_behind_a_gap_is_told_again_when_it_is_closed) {
     ASSERT_OK(second.status);
     EXPECT_EQ((std::vector<uint64_t>{2, 3, 4, 5}), sequences(second));
     expect_in_copy(memory, first.contents.next, second);
-    const live_reading third = read_beside(memory.sink(), second.contents.next);
+    log_marks next = second.contents.next;
+    const live_reading third = read_beside(memory.sink(), next);
     ASSERT_OK(third.status);
     EXPECT_TRUE(third.records.empty());
+    next.stamp -= 1;
+    EXPECT_EQ(std::vector<uint64_t>{5}, sequences(read_beside(memory.sink(), next)));
 }
 
 } // namespace

@@ -1,0 +1,317 @@
+// A follower: reads a log beside its writer, from a position on.
+#include "position.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+using namespace taiyen;
+
+namespace {
+
+constexpr uint64_t poll_ns = 5'000'000;
+// What is closed, or goes on in a snapshot alone, shows in no new frame: where nothing is found, the heap's files are
+// looked at once in that time. That locks the image for a moment, as every look does.
+constexpr uint64_t look_at_files_ns = 1'000'000'000;
+
+} // namespace
+
+struct ty_follower {
+    const char *path; // behind it
+    ty_open_options options;
+    ty_heap *heap;
+    uint64_t looked_ns; // at the files; 0: not yet
+};
+
+namespace taiyen {
+namespace {
+
+ty_status other_history(const ty_follower &f, const ty_follow_position &position) {
+    return failure(TY_E_MISMATCH, "follow a heap behind transaction %llu: the position is of another history of it",
+                   (unsigned long long)position.sequence)
+        .at(f.path)
+        .remedy("the files are not those that were followed, or were restored from older ones: begin with a base");
+}
+
+// LK3.
+ty_status gone(const ty_follower &f, const ty_follow_position &position, const snapshot_place &newest,
+               ty_follow_position *base) {
+    if (base)
+        *base = position_of(newest);
+    return failure(TY_E_NOT_FOUND, "follow a heap behind transaction %llu: the next one is not in the log any more",
+                   (unsigned long long)position.sequence)
+        .at(f.path)
+        .remedy("begin again with a base; a larger log (log_bytes) holds more");
+}
+
+// Hands the records of one reading on. LK1, LK2.
+struct teller {
+    uint64_t log;
+    uint64_t last;     // sequence; behind which the next one is expected
+    uint64_t previous; // hashes
+    uint64_t hash;
+    bool again; // the position's last record is read first, once more
+    bool tells;
+    ty_follow_callback *callback;
+    void *context;
+    uint64_t told = 0;
+    bool other = false; // that is another one
+    bool stopped = false;
+
+    ty_status stop() {
+        stopped = true;
+        return TY_E_BUSY;
+    }
+    static ty_status record(void *context, const log_record &record) {
+        auto &self = *static_cast<teller *>(context);
+        if (record.sequence != self.last + 1) // a marked one, behind a gap
+            return self.stop();
+        const uint64_t previous = self.again ? self.previous : self.hash;
+        const uint64_t hash = record_hash(self.log, previous, record.sequence, record.bytes, record.size);
+        self.last = record.sequence;
+        if (self.again) {
+            self.other = hash != self.hash;
+            self.again = false;
+            return self.other ? self.stop() : TY_OK;
+        }
+        if (!self.tells)
+            return TY_OK;
+        const ty_follow_record one{record.sequence, previous, hash, record.bytes, record.size};
+        self.told += 1;
+        self.previous = previous;
+        self.hash = hash;
+        return self.callback(&one, self.context) ? TY_OK : self.stop();
+    }
+};
+
+teller teller_at(const ty_follow_position &position, ty_follow_callback *callback, void *context) {
+    return {position.log_identity,
+            position.sequence - position.has_record,
+            position.previous,
+            position.hash,
+            position.has_record != 0,
+            callback != nullptr,
+            callback,
+            context};
+}
+
+// One reading of the log behind a position.
+struct reading {
+    log_contents contents{};
+    bool found = false; // the position's last record is there, or it has none
+    bool other = false; // there is another one
+    bool more = false;  // there are records behind it
+    uint64_t told = 0;
+};
+
+ty_status scan(const log_view &view, const log_marks &from, log_reader &reader, teller &t, const reading &before,
+               reading *read) {
+    log_identity identity{};
+    memcpy(identity.heap, view.header.heap_identity, sizeof identity.heap);
+    identity.log = view.header.log_identity;
+    reader.context = &t;
+    reader.record = teller::record;
+    reader.in_use = true;
+    const ty_status status = log_scan(*view.sink, view.path, identity, from, reader, &read->contents);
+    read->found = !t.again && !t.other;
+    read->other = before.other || t.other;
+    read->told = t.told;
+    return t.stopped ? TY_OK : status;
+}
+
+// Nothing is told.
+ty_status look(const log_view &view, const ty_follow_position &position, reading *read) {
+    teller t = teller_at(position, nullptr, nullptr);
+    log_reader reader{};
+    const ty_status status = scan(view, marks_of(position), reader, t, {}, read);
+    read->more = read->found && read->contents.end.stamp > position.sequence;
+    return status;
+}
+
+// LK2: what is told is durable: it is known to be stable, or flushed after it was seen.
+ty_status tell(const ty_follower &f, const log_view &view, ty_follow_position *position, ty_follow_callback *callback,
+               void *context, reading *read) {
+    log_reader reader{};
+    reading seen;
+    if (f.heap) {
+        if (ty_status status = txn_wait_beyond(f.heap, UINT64_MAX, 0, &reader.up_to))
+            return status;
+    } else {
+        const ty_status status = look(view, *position, &seen);
+        *read = seen;
+        // One ring ends where what follows is missing; the next call tells of that.
+        if (!seen.more || (status && position->partitions > 1))
+            return status;
+        if (ty_status flushed = sink_flush(view.own))
+            return flushed;
+        reader.end = &seen.contents.end;
+    }
+    teller t = teller_at(*position, callback, context);
+    const ty_status status = scan(view, marks_of(*position), reader, t, seen, read);
+    if (!t.told)
+        return status;
+    position->sequence = t.last;
+    position->previous = t.previous;
+    position->hash = t.hash;
+    position->has_record = 1;
+    position->open_number = view.header.open.number;
+    position->open_random = view.header.open.random;
+    set_marks(*position, read->contents.next);
+    seal_position(*position);
+    return TY_OK;
+}
+
+// LK4: a copy that went on elsewhere has opens of its own.
+bool is_of_this_line(const log_header_2 &header, const ty_follow_position &position) {
+    const log_open_2 open{position.open_number, position.open_random};
+    if (header.open.number <= open.number)
+        return header.open == open;
+    return header.previous.number != open.number || header.previous == open;
+}
+
+// Nothing was told: there is nothing, or what follows is not there any more, or is damaged.
+ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *position, ty_follow_callback *callback,
+                void *context, ty_follow_position *base, ty_status status, reading read) {
+    ty_error why;
+    ty_error_detail(&why);
+    snapshot_place newest{};
+    if (ty_status failed = txn_newest_snapshot(f.path, f.options, &newest))
+        return failed;
+    f.looked_ns = os::now_ns();
+    if (newest.identity.log != position->log_identity)
+        return gone(f, *position, newest, base);
+    if (!status && read.found && newest.marks.stamp > position->sequence) { // it may have been written meanwhile
+        status = tell(f, view, position, callback, context, &read);
+        if (read.told || read.other)
+            return read.other ? other_history(f, *position) : TY_OK;
+        if (status && status != TY_E_BUSY && status != TY_E_DAMAGED)
+            return status;
+        ty_error_detail(&why);
+    }
+    if (newest.marks.stamp > position->sequence || (!read.found && newest.marks.stamp == position->sequence))
+        return gone(f, *position, newest, base);
+    if (!status)
+        return read.found ? TY_OK : other_history(f, *position);
+    return ty_error_set(TY_E_DAMAGED, why.system_error, why.operation, why.path, why.offset,
+                        "what follows was acknowledged and is unreadable: begin with a base");
+}
+
+ty_status read_log(ty_follower &f, const log_view &view, ty_follow_position *position, ty_follow_callback *callback,
+                   void *context, ty_follow_position *base) {
+    if (memcmp(view.header.heap_identity, position->heap_identity, sizeof position->heap_identity))
+        return failure(TY_E_MISMATCH, "follow a heap from a position in another one").at(f.path);
+    reading read;
+    if (view.header.log_identity != position->log_identity || partitions_of(view.header) != position->partitions)
+        return judge(f, view, position, callback, context, base, TY_E_BUSY, read);
+    if (!is_of_this_line(view.header, *position))
+        return other_history(f, *position);
+    const ty_status status = tell(f, view, position, callback, context, &read);
+    if (read.told)
+        return TY_OK;
+    if (read.other)
+        return other_history(f, *position);
+    if (status && status != TY_E_BUSY && status != TY_E_DAMAGED)
+        return status;
+    if (!status && read.found && f.looked_ns && os::now_ns() - f.looked_ns < look_at_files_ns)
+        return TY_OK;
+    return judge(f, view, position, callback, context, base, status, read);
+}
+
+// Until the log shows a frame behind its end.
+ty_status poll(const log_view &view, const ty_follow_position &position, uint64_t timeout_ns, bool *more) {
+    const uint64_t begun = os::now_ns();
+    const std::atomic<uint32_t> nobody_wakes{0};
+    uint64_t print = 0;
+    reading first, second;
+    *more = look(view, position, &first) != TY_OK || first.more || !first.found;
+    if (*more)
+        return TY_OK;
+    if (ty_status status = log_peek(*view.sink, view.header, first.contents.end, &print))
+        return status;
+    // What was written before the block was looked at is found by this; what is written later changes the block.
+    *more = look(view, position, &second) != TY_OK || second.more ||
+            !(first.contents.end.at[0] == second.contents.end.at[0]);
+    while (!*more) {
+        const uint64_t waited = os::now_ns() - begun;
+        if (waited >= timeout_ns)
+            return TY_OK;
+        os::wait_on(nobody_wakes, 0, timeout_ns - waited < poll_ns ? timeout_ns - waited : poll_ns);
+        uint64_t now = 0;
+        if (ty_status status = log_peek(*view.sink, view.header, first.contents.end, &now))
+            return status;
+        *more = now != print;
+    }
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status follow_open(const char *path, const ty_open_options &options, ty_heap *heap, ty_follower **follower) {
+    char *resolved = nullptr;
+    if (ty_status status = resolve_path(*options.storage, path, &resolved))
+        return status;
+    const bool same = !heap || strcmp(resolved, image_path(heap)) == 0;
+    const size_t length = strlen(resolved) + 1;
+    void *memory = same ? calloc(1, sizeof(ty_follower) + length) : nullptr;
+    if (memory) {
+        char *copy = static_cast<char *>(memory) + sizeof(ty_follower);
+        memcpy(copy, resolved, length);
+        *follower = new (memory) ty_follower{copy, options, heap, 0};
+    }
+    free(resolved);
+    if (!same)
+        return failure(TY_E_ARGUMENT, "follow a heap: the option heap is another one").at(path);
+    return memory ? TY_OK : failure(TY_E_MEMORY, "follow a heap").at(path);
+}
+
+void follow_close(ty_follower *follower) {
+    free(follower);
+}
+
+ty_heap *follow_heap(const ty_follower *follower) {
+    return follower->heap;
+}
+
+ty_status follow_base(ty_follower *follower, ty_follow_position *position) {
+    snapshot_place newest{};
+    if (ty_status status = txn_newest_snapshot(follower->path, follower->options, &newest))
+        return status;
+    *position = position_of(newest);
+    return TY_OK;
+}
+
+ty_status follow_read(ty_follower *follower, ty_follow_position *position, ty_follow_callback *callback, void *context,
+                      ty_follow_position *base) {
+    if (ty_status status = check_position(*position))
+        return status;
+    log_view view;
+    ty_status status = txn_open_log(follower->path, follower->options, &view);
+    if (!status) {
+        status = read_log(*follower, view, position, callback, context, base);
+        txn_close_log(view);
+    }
+    return status;
+}
+
+ty_status follow_wait(ty_follower *follower, const ty_follow_position &position, uint32_t timeout_ms, bool *more) {
+    if (ty_status status = check_position(position))
+        return status;
+    const uint64_t timeout_ns = uint64_t{timeout_ms} * 1'000'000;
+    if (follower->heap) {
+        uint64_t stable = 0;
+        ty_status status = txn_wait_beyond(follower->heap, position.sequence, timeout_ns, &stable);
+        *more = !status && stable > position.sequence;
+        return status;
+    }
+    log_view view;
+    ty_status status = txn_open_log(follower->path, follower->options, &view);
+    if (!status) {
+        *more = true; // a position that is of no use here is told by the next call
+        if (view.header.log_identity == position.log_identity && partitions_of(view.header) == position.partitions)
+            status = poll(view, position, timeout_ns, more);
+        txn_close_log(view);
+    }
+    return status;
+}
+
+} // namespace taiyen

@@ -1,0 +1,19 @@
+// The façade of the link layer: what leaves a heap for other places. docs/design/link.md tells how it works.
+#pragma once
+
+#include "../txn/txn.hpp"
+#include <taiyen/follow.h>
+
+namespace taiyen {
+
+// The functions of follow.h, with arguments checked for NULL by the caller, and structs that are whole.
+ty_status follow_open(const char *path, const ty_open_options &options, ty_heap *heap, ty_follower **follower);
+void follow_close(ty_follower *follower);
+ty_heap *follow_heap(const ty_follower *follower); // NULL: unknown
+ty_status follow_base(ty_follower *follower, ty_follow_position *position);
+ty_status follow_read(ty_follower *follower, ty_follow_position *position, ty_follow_callback *callback, void *context,
+                      ty_follow_position *base);
+ty_status follow_wait(ty_follower *follower, const ty_follow_position &position, uint32_t timeout_ms, bool *more);
+ty_status follow_check(ty_follow_position *position, const ty_follow_record &record);
+
+} // namespace taiyen

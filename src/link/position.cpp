@@ -1,0 +1,86 @@
+#include "position.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t position_seed = 0x736f706f6c6c6f66; // "followpos"
+
+uint64_t sum_of(const ty_follow_position &position) {
+    return checksum(&position, offsetof(ty_follow_position, checksum), position_seed);
+}
+
+} // namespace
+
+uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t sequence, const void *bytes, size_t size) {
+    const uint64_t link[] = {previous, sequence, size, checksum(bytes, size, log)};
+    return checksum(link, sizeof link, log);
+}
+
+void seal_position(ty_follow_position &position) {
+    position.checksum = sum_of(position);
+}
+
+ty_status check_position(const ty_follow_position &position) {
+    bool good = position.checksum == sum_of(position) && position.partitions >= 1 &&
+                position.partitions <= log_partitions_max && position.has_record <= 1 &&
+                position.sequence >= position.has_record && position.sequence <= log_counter_max_2;
+    for (uint32_t p = 0; good && p < position.partitions; ++p)
+        good = position.place[3 * p] <= log_counter_max_2 && position.place[3 * p + 2] <= log_counter_max_2;
+    return good ? TY_OK
+                : failure(TY_E_ARGUMENT, "follow a heap from a position that is damaged, or is none")
+                      .remedy("begin again with a base (ty_follow_base)");
+}
+
+ty_follow_position position_of(const snapshot_place &base) {
+    ty_follow_position position{};
+    memcpy(position.heap_identity, base.identity.heap, sizeof position.heap_identity);
+    position.log_identity = base.identity.log;
+    position.sequence = base.marks.stamp;
+    position.epoch = base.epoch;
+    position.hash = record_hash(base.identity.log, 0, base.marks.stamp, base.identity.heap, sizeof base.identity.heap);
+    position.open_number = base.open.number;
+    position.open_random = base.open.random;
+    set_marks(position, base.marks);
+    seal_position(position);
+    return position;
+}
+
+log_marks marks_of(const ty_follow_position &position) {
+    log_marks marks{position.sequence - position.has_record, position.partitions};
+    for (uint32_t p = 0; p < marks.count; ++p)
+        marks.at[p] = {position.place[3 * p], position.place[3 * p + 1], position.place[3 * p + 2]};
+    return marks;
+}
+
+void set_marks(ty_follow_position &position, const log_marks &marks) {
+    position.partitions = marks.count;
+    for (uint32_t p = 0; p < marks.count; ++p) {
+        position.place[3 * p] = marks.at[p].position;
+        position.place[3 * p + 1] = marks.at[p].session;
+        position.place[3 * p + 2] = marks.at[p].sequence;
+    }
+}
+
+ty_status follow_check(ty_follow_position *position, const ty_follow_record &record) {
+    if (ty_status status = check_position(*position))
+        return status;
+    if (record.sequence != position->sequence + 1 || record.previous != position->hash)
+        return failure(TY_E_MISMATCH, "take transaction %llu behind transaction %llu: another one follows there",
+                       (unsigned long long)record.sequence, (unsigned long long)position->sequence)
+            .remedy("have the records sent again from this position on, or begin with a base");
+    if (record.hash !=
+        record_hash(position->log_identity, record.previous, record.sequence, record.bytes, record.size_bytes))
+        return failure(TY_E_DAMAGED, "take transaction %llu: its bytes are not those that were told",
+                       (unsigned long long)record.sequence)
+            .remedy("have it sent again");
+    position->sequence = record.sequence;
+    position->previous = record.previous;
+    position->hash = record.hash;
+    position->has_record = 1;
+    seal_position(*position);
+    return TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,70 @@
+// The log of a heap, for who follows it: where the newest snapshot stands in it, its sink, and what is stable.
+#include "open_steps.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+ty_status refuse_without_log(const char *path) {
+    return failure(TY_E_UNSUPPORTED, "follow a heap that has no log")
+        .at(path)
+        .remedy("only transactional heaps that are open for writing, or closed, have one");
+}
+
+} // namespace
+
+ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, snapshot_place *newest) {
+    ty_info heap{};
+    image_log told{};
+    ty_error refusal{};
+    if (ty_status status = image_read_info(path, *options.storage, &heap, &told, options.journal_path, &refusal))
+        return status;
+    if (refusal.status)
+        return ty_error_set(refusal.status, refusal.system_error, refusal.operation, refusal.path, refusal.offset,
+                            refusal.remedy);
+    if (!told.log_identity)
+        return refuse_without_log(path);
+    memcpy(newest->identity.heap, told.heap_identity, sizeof newest->identity.heap);
+    newest->identity.log = told.log_identity;
+    newest->open = open_of(told.open);
+    newest->epoch = heap.epoch;
+    newest->marks = mark_of(told.mark);
+    return TY_OK;
+}
+
+ty_status txn_open_log(const char *path, const ty_open_options &options, log_view *view) {
+    *view = {};
+    log_place place{};
+    ty_status status = place_of(place, path, options);
+    if (!status)
+        status = place_open(place, false);
+    if (!status)
+        status = log_check(*place.sink, place.path, nullptr, &view->header);
+    if (status) {
+        place_destroy(place);
+        return status;
+    }
+    view->sink = place.sink;
+    view->own = place.own;
+    view->path = place.path;
+    return TY_OK;
+}
+
+void txn_close_log(log_view &view) {
+    log_place place{nullptr, view.path, view.sink, view.own, nullptr};
+    place_destroy(place);
+    view = {};
+}
+
+ty_status txn_wait_beyond(ty_heap *heap, uint64_t sequence, uint64_t timeout_ns, uint64_t *stable) {
+    txn_runtime *rt = runtime_of(heap);
+    if (!rt || !rt->log)
+        return refuse_without_log(image_path(heap));
+    if (rt->txn_forked())
+        return failure(TY_E_FORKED, "follow a heap in a forked child").at(image_path(heap));
+    *stable = log_wait_beyond(rt->log, sequence, timeout_ns);
+    return TY_OK;
+}
+
+} // namespace taiyen

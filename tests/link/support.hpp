@@ -1,0 +1,145 @@
+// What the tests of followers share: heaps of counters whose changes a mirror takes from records alone.
+#pragma once
+
+#include "src/link/position.hpp"
+#include "src/log/records/record_decode.hpp"
+#include "tests/image/support.hpp"
+
+#include <memory>
+
+namespace taiyen::test {
+
+inline constexpr size_t counters = 4096; // a block
+
+inline ty_open_options transactional(const disk &files, uint32_t partitions = 1) {
+    ty_open_options options = files.options();
+    options.kind = TY_TRANSACTIONAL;
+    options.log_bytes = size_t{1} << 20;
+    options.concurrent = partitions > 1;
+    options.log_partitions = partitions;
+    if (partitions > 1) {
+        options.log_bytes = size_t{4} << 20;
+        options.background = TY_BACKGROUND_THREAD;
+    }
+    return options;
+}
+
+inline ty_heap *open_heap(const ty_open_options &options, const char *path = heap_path) {
+    ty_heap *heap = nullptr;
+    EXPECT_OK(ty_open(path, &options, &heap, nullptr));
+    return heap;
+}
+
+inline uint64_t *block_of(ty_heap *heap) {
+    return static_cast<uint64_t *>(ty_root(heap, "counters"));
+}
+
+// Adds to some counters, and to the first one, which thereby tells how often.
+inline ty_status change(ty_heap *heap, uint64_t seed, bool wait = true) {
+    ty_txn *txn = nullptr;
+    if (ty_status status = ty_begin(heap, nullptr, &txn))
+        return status;
+    uint64_t *block = block_of(heap);
+    if (!block) {
+        block = static_cast<uint64_t *>(ty_txn_alloc(txn, counters * sizeof *block));
+        if (ty_status status = block ? ty_txn_root_set(txn, "counters", block) : TY_E_MEMORY) {
+            ty_rollback(txn);
+            return status;
+        }
+    }
+    for (uint64_t at : {uint64_t{0}, 1 + seed % 4095, 1 + seed * 7 % 4095}) {
+        if (ty_status status = ty_declare(txn, block + at, sizeof *block)) {
+            ty_rollback(txn);
+            return status;
+        }
+        block[at] += 1 + seed % 1000;
+    }
+    return wait ? ty_commit(txn) : ty_commit_async(txn, nullptr);
+}
+
+// Takes records as a receiver does, and keeps what they store.
+class mirror {
+public:
+    explicit mirror(const ty_follow_position &base) : position(base) {}
+
+    static bool take(const ty_follow_record *record, void *context) {
+        return static_cast<mirror *>(context)->take(*record);
+    }
+    bool take(const ty_follow_record &record) {
+        EXPECT_OK(ty_follow_check(&position, &record));
+        EXPECT_EQ(TY_OK, record_decode(static_cast<const uint8_t *>(record.bytes), record.size_bytes,
+                                       record_scope{0, UINT64_MAX}, *this));
+        ++taken;
+        return ++in_call < most;
+    }
+    // All words that records stored hold what is in the heap.
+    void expect_like(ty_heap *heap) const {
+        const auto *base = static_cast<const uint64_t *>(ty_heap_base(heap));
+        const uint64_t *block = block_of(heap);
+        for (auto [word, value] : stored_) {
+            if (base + word >= block && base + word < block + counters) {
+                EXPECT_EQ(value, base[word]);
+            }
+        }
+        EXPECT_FALSE(stored_.empty());
+    }
+
+    ty_follow_position position;
+    uint64_t taken = 0;
+    uint64_t in_call = 0;
+    uint64_t most = UINT64_MAX; // in a call
+
+    // For record_decode.
+    ty_status word(uint64_t place, uint64_t mask, uint64_t value) {
+        uint64_t &now = stored_[place];
+        now = (now & ~mask) | (value & mask);
+        return TY_OK;
+    }
+    ty_status words(uint64_t first, uint64_t count, const uint8_t *bytes) {
+        for (uint64_t i = 0; i < count; ++i)
+            memcpy(&stored_[first + i], bytes + 8 * i, 8);
+        return TY_OK;
+    }
+    ty_status zeros(uint64_t first, uint64_t count) {
+        for (uint64_t i = 0; i < count; ++i)
+            stored_[first + i] = 0;
+        return TY_OK;
+    }
+    ty_status operation(const record_operation &) { return TY_OK; }
+
+private:
+    std::map<uint64_t, uint64_t> stored_;
+};
+
+struct follower_end {
+    void operator()(ty_follower *follower) const { ty_follow_close(follower); }
+};
+using follower_owner = std::unique_ptr<ty_follower, follower_end>;
+
+inline follower_owner follow(const ty_open_options &open, ty_heap *heap = nullptr, const char *path = heap_path) {
+    ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
+    options.open = &open;
+    options.heap = heap;
+    ty_follower *made = nullptr;
+    EXPECT_OK(ty_follow_open(path, &options, &made));
+    return follower_owner(made);
+}
+
+inline ty_follow_position base_of(ty_follower *follower) {
+    ty_follow_position base{};
+    EXPECT_OK(ty_follow_base(follower, &base));
+    return base;
+}
+
+inline ty_status read_into(mirror &to, ty_follower *follower, ty_follow_position *position,
+                           ty_follow_position *base = nullptr) {
+    to.in_call = 0;
+    ty_status status = ty_follow_read(follower, position, mirror::take, &to, base);
+    if (!status) {
+        EXPECT_EQ(position->sequence, to.position.sequence);
+        EXPECT_EQ(position->hash, to.position.hash);
+    }
+    return status;
+}
+
+} // namespace taiyen::test
