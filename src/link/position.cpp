@@ -13,6 +13,7 @@ uint64_t sum_of(const ty_follow_position &position) {
 
 } // namespace
 
+// LK1.
 uint64_t record_hash(uint64_t log, uint64_t previous, uint64_t sequence, const void *bytes, size_t size) {
     const uint64_t link[] = {previous, sequence, size, checksum(bytes, size, log)};
     return checksum(link, sizeof link, log);
@@ -22,6 +23,7 @@ void seal_position(ty_follow_position &position) {
     position.checksum = sum_of(position);
 }
 
+// LK4.
 ty_status check_position(const ty_follow_position &position) {
     bool good = position.checksum == sum_of(position) && position.partitions >= 1 &&
                 position.partitions <= log_partitions_max && position.has_record <= 1 &&
