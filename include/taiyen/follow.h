@@ -18,8 +18,8 @@
  * acknowledged out of order (commit modes that wait for one partition of the log) are told once all before them are
  * durable. A follower holds nothing back: the log is a ring of fixed size, and is written over once a snapshot holds
  * what was there (ty_open_options.log_bytes). A follower that was too slow is told TY_E_NOT_FOUND, and begins again
- * with a base; the same where only a snapshot holds a transaction (one that is too large for the log, or one that was
- * committed while the log was full or broken).
+ * with a base; the same where only a snapshot holds a transaction (one that is too large for the log; one that was
+ * committed while the log was full or broken, or without waiting just before a snapshot or a close).
  *
  * Cost: a call reads what was written since the position, up to twice, and flushes the log's file once if it found
  * something, unless the follower knows the open heap. Waiting costs nothing with the heap of this process, else a read
@@ -100,8 +100,8 @@ TY_API TY_CHECKED ty_status ty_follow_read(ty_follower *follower, ty_follow_posi
 
 /* Waits until there may be something behind the position, or timeout_ms. *more: there may be. With the heap of this
  * process it waits for the next transaction that becomes durable; else it looks at the log every 5 ms.
- * Errors: TY_E_ARGUMENT, TY_E_UNSUPPORTED (the heap has no log), TY_E_NOT_FOUND, TY_E_FORMAT, TY_E_IO, TY_E_MEMORY. One
- * thread at a time. */
+ * Errors: TY_E_ARGUMENT, TY_E_UNSUPPORTED (the heap has no log), TY_E_NOT_FOUND, TY_E_MISMATCH, TY_E_DAMAGED,
+ * TY_E_FORMAT, TY_E_IO, TY_E_MEMORY. One thread at a time. */
 TY_API TY_CHECKED ty_status ty_follow_wait(ty_follower *follower, const ty_follow_position *position,
                                            uint32_t timeout_ms, bool *more);
 

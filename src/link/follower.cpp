@@ -196,6 +196,10 @@ ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *positi
                         "what follows was acknowledged and is unreadable: begin with a base");
 }
 
+bool is_look_due(const ty_follower &f) {
+    return !f.looked_ns || os::now_ns() - f.looked_ns >= look_at_files_ns;
+}
+
 ty_status read_log(ty_follower &f, const log_view &view, ty_follow_position *position, ty_follow_callback *callback,
                    void *context, ty_follow_position *base) {
     if (memcmp(view.header.heap_identity, position->heap_identity, sizeof position->heap_identity))
@@ -212,9 +216,19 @@ ty_status read_log(ty_follower &f, const log_view &view, ty_follow_position *pos
         return other_history(f, *position);
     if (status && status != TY_E_BUSY && status != TY_E_DAMAGED)
         return status;
-    if (!status && read.found && f.looked_ns && os::now_ns() - f.looked_ns < look_at_files_ns)
+    if (!status && read.found && !is_look_due(f))
         return TY_OK;
     return judge(f, view, position, callback, context, base, status, read);
+}
+
+// LK3: what only a snapshot holds shows in no frame.
+ty_status look_at_files(ty_follower &f, const ty_follow_position &position, bool *more) {
+    snapshot_place newest{};
+    if (ty_status status = txn_newest_snapshot(f.path, f.options, &newest))
+        return status;
+    *more = newest.marks.stamp > position.sequence;
+    f.looked_ns = *more ? 0 : os::now_ns(); // the next reading looks for itself
+    return TY_OK;
 }
 
 // Until the log shows a frame behind its end.
@@ -229,8 +243,7 @@ ty_status poll(const log_view &view, const ty_follow_position &position, uint64_
     if (ty_status status = log_peek(*view.sink, view.header, first.contents.end, &print))
         return status;
     // What was written before the block was looked at is found by this; what is written later changes the block.
-    *more = look(view, position, &second) != TY_OK || second.more ||
-            !(first.contents.end.at[0] == second.contents.end.at[0]);
+    *more = look(view, position, &second) != TY_OK || second.more || !(first.contents.end == second.contents.end);
     while (!*more) {
         const uint64_t waited = os::now_ns() - begun;
         if (waited >= timeout_ns)
@@ -303,6 +316,9 @@ ty_status follow_wait(ty_follower *follower, const ty_follow_position &position,
         *more = !status && stable > position.sequence;
         return status;
     }
+    if (is_look_due(*follower))
+        if (ty_status status = look_at_files(*follower, position, more); status || *more)
+            return status;
     log_view view;
     ty_status status = txn_open_log(follower->path, follower->options, &view);
     if (!status) {

@@ -145,6 +145,9 @@ TEST(follow_test, what_only_a_snapshot_holds_is_told_of) {
         } else {
             ASSERT_OK(change(heap, 2));
         }
+        bool more = false;
+        ASSERT_OK(ty_follow_wait(follow(options).get(), &place, 1'000'000'000, &more));
+        EXPECT_TRUE(more);
         ASSERT_EQ(TY_E_NOT_FOUND, read_into(to, follower.get(), &place, &base)) << ty_error_text();
         EXPECT_EQ(place.sequence + 1, base.sequence);
         ASSERT_OK(ty_follow_read(follower.get(), &base, ignore, nullptr, nullptr));
