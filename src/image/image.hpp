@@ -135,9 +135,10 @@ ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
 // log may be NULL. journal_path NULL: beside the image. *refusal (may be NULL): what image and journal would have an
 // open refused for; then the figures that the journal has a part in are those of the image alone. status TY_OK:
-// nothing.
+// nothing. locks: whether somebody has the heap open is asked by a lock, which an open meanwhile fails for; else it is
+// read as one that is in use.
 ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
-                          const char *journal_path = nullptr, ty_error *refusal = nullptr);
+                          const char *journal_path = nullptr, ty_error *refusal = nullptr, bool locks = true);
 // Whether `other`, as resolved, is the path of the heap's image or journal: *same is that word, or NULL.
 // Errors: TY_E_ARGUMENT where these are the same.
 ty_status image_tell_same(const char *path, const ty_open_options &options, const char *other, const char **same);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t poll_ns = 5'000'000;
 // What is closed, or goes on in a snapshot alone, shows in no new frame: where nothing is found, the heap's files are
-// looked at once in that time. That locks the image for a moment, as every look does.
+// looked at once in that time.
 constexpr uint64_t look_at_files_ns = 1'000'000'000;
 
 } // namespace

@@ -67,7 +67,7 @@ ty_status look_at_journal(storage_file &journal, const char *path, const image_h
 
 // *mixed: the files changed while they were read, so that what was read is of no one moment.
 ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
-                    const char *given_journal_path, ty_error *refusal, bool *mixed) {
+                    const char *given_journal_path, ty_error *refusal, bool locks, bool *mixed) {
     size_t struct_size = info->struct_size;
     *info = {};
     info->struct_size = struct_size;
@@ -83,7 +83,7 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
     }
     take_header(header, info);
     info->image_bytes = allocated_bytes(image);
-    info->in_use = image.lock(false) == TY_E_BUSY;
+    info->in_use = !locks || image.lock(false) == TY_E_BUSY;
     info->found = info->in_use ? TY_FOUND_IN_USE : info->closed ? TY_FOUND_CLOSED : TY_FOUND_DIED;
     journal_contents contents;
     const journal_scan &scan = contents.scan;
@@ -123,11 +123,11 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
 
 // A heap in use is read once more where it changed meanwhile. What does not become whole so is told as it was read.
 ty_status image_read_info(const char *path, const ty_storage &storage, ty_info *info, image_log *log,
-                          const char *journal_path, ty_error *refusal) {
+                          const char *journal_path, ty_error *refusal, bool locks) {
     constexpr int readings_max = 50;
     for (int n = 1;; ++n) {
         bool mixed = false;
-        ty_status status = read_info(path, storage, info, log, journal_path, refusal, &mixed);
+        ty_status status = read_info(path, storage, info, log, journal_path, refusal, locks, &mixed);
         if (status || !mixed || n == readings_max)
             return status;
     }

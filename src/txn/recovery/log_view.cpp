@@ -18,7 +18,8 @@ ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, 
     ty_info heap{};
     image_log told{};
     ty_error refusal{};
-    if (ty_status status = image_read_info(path, *options.storage, &heap, &told, options.journal_path, &refusal))
+    constexpr bool locks = false; // nobody's open fails because somebody follows
+    if (ty_status status = image_read_info(path, *options.storage, &heap, &told, options.journal_path, &refusal, locks))
         return status;
     if (refusal.status)
         return ty_error_set(refusal.status, refusal.system_error, refusal.operation, refusal.path, refusal.offset,
