@@ -72,13 +72,13 @@ public:
         ++taken;
         return ++in_call < most;
     }
-    // All words that records stored hold what is in the heap.
+    // All bytes that records stored are what is in the heap; of others it knows nothing, as it has no base.
     void expect_like(ty_heap *heap) const {
         const auto *base = static_cast<const uint64_t *>(ty_heap_base(heap));
         const uint64_t *block = block_of(heap);
-        for (auto [word, value] : stored_) {
-            if (base + word >= block && base + word < block + counters) {
-                EXPECT_EQ(value, base[word]);
+        for (auto [place, known] : stored_) {
+            if (base + place >= block && base + place < block + counters) {
+                EXPECT_EQ(known.value, base[place] & known.mask);
             }
         }
         EXPECT_FALSE(stored_.empty());
@@ -91,24 +91,32 @@ public:
 
     // For record_decode.
     ty_status word(uint64_t place, uint64_t mask, uint64_t value) {
-        uint64_t &now = stored_[place];
-        now = (now & ~mask) | (value & mask);
+        bytes &now = stored_[place];
+        now.value = (now.value & ~mask) | (value & mask);
+        now.mask |= mask;
         return TY_OK;
     }
-    ty_status words(uint64_t first, uint64_t count, const uint8_t *bytes) {
-        for (uint64_t i = 0; i < count; ++i)
-            memcpy(&stored_[first + i], bytes + 8 * i, 8);
+    ty_status words(uint64_t first, uint64_t count, const uint8_t *from) {
+        for (uint64_t i = 0; i < count; ++i) {
+            uint64_t value;
+            memcpy(&value, from + 8 * i, 8);
+            stored_[first + i] = {value, UINT64_MAX};
+        }
         return TY_OK;
     }
     ty_status zeros(uint64_t first, uint64_t count) {
         for (uint64_t i = 0; i < count; ++i)
-            stored_[first + i] = 0;
+            stored_[first + i] = {0, UINT64_MAX};
         return TY_OK;
     }
     ty_status operation(const record_operation &) { return TY_OK; }
 
 private:
-    std::map<uint64_t, uint64_t> stored_;
+    struct bytes {
+        uint64_t value = 0;
+        uint64_t mask = 0;
+    };
+    std::map<uint64_t, bytes> stored_;
 };
 
 struct follower_end {
