@@ -120,7 +120,7 @@ struct log_reader {
     bool in_use = false;
     // Behind a frame: a reading could begin here for which all that was read is in a snapshot. NULL: not wanted.
     ty_status (*frame)(void *context, const log_marks &here) = nullptr;
-    // The reading ends before a record with a higher sequence.
+    // The reading ends behind the record with this sequence. In use: one that was stable before.
     uint64_t up_to = UINT64_MAX;
 };
 struct log_contents {

@@ -117,6 +117,9 @@ ty_status scanner::merge() {
                 .remedy("restore the heap's files from a backup");
         if (ty_status status = take(record))
             return status;
+        bounded_ = contents_.end.stamp >= reader_.up_to; // what follows need not be looked for
+        if (bounded_)
+            return TY_OK;
         if (ty_status status = advance(first))
             return status;
     }
@@ -216,7 +219,7 @@ ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity
             .remedy("restore the heap's files from copies made together");
     log_marks ends;
     log_reader bounded = reader;
-    if (reader.in_use && from.count > 1 && !reader.end) {
+    if (reader.in_use && from.count > 1 && !reader.end && reader.up_to == UINT64_MAX) {
         scanner first(name, from, reader, *contents);
         if (ty_status status = first.begin(sink, identity, header))
             return status;
