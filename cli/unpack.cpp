@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <taiyen/pack.h>
@@ -175,12 +176,16 @@ int copy(const request &given) {
     if (pipe(stream) != 0 || pipe(results) != 0)
         return complain_of_system("make a pipe");
     std::fflush(nullptr);
+    const pid_t parent = getpid();
     const pid_t maker = fork();
     if (maker < 0)
         return complain_of_system("start a process");
     if (maker == 0) {
         close(stream[1]);
         close(results[0]);
+        prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody waits for the copy then
+        if (getppid() != parent)
+            _exit(1);
         keep_rights_of(given.paths[0]);
         make_copy(stream[0], results[1], given, options);
     }

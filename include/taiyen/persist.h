@@ -60,13 +60,14 @@ typedef enum ty_open_mode {
     TY_CREATE_NEW = 2,     /* TY_E_EXISTS if there is one */
     TY_OPEN_READ_ONLY = 3, /* needs no write permission and changes no file; the heap's pages are read-only; other
                              read-only opens may be at the same time, a writing one not */
-    TY_OPEN_COPY = 4 /* the same; but where a writer has the heap open, in another process, what is opened is a copy of
-                       its files, taken now: it holds all that was acknowledged before the call, and belongs
-                       together. The copy has no names. It lies in the image's folder, or in memory where no
-                       file can be made there or the storage is the program's own, and takes as much space as
-                       the files. The writer goes on; batches wait for the copy up to its journal_limit_bytes.
-                       TY_E_BUSY: of an archive heap that is open; or the writer's snapshots follow each other
-                       so fast that no copy comes about */
+    TY_OPEN_COPY = 4 /* the same; but where a writer has the heap open, in another process, what is opened is a copy
+                       of its files, taken now: it holds all that was acknowledged before the call, and belongs
+                       together. The copy has no names. It lies in the files' folders; in memory where no file can
+                       be made there, less than twice its size is free, or the storage is the program's own. The
+                       writer goes on; meanwhile up to 64 MiB of its snapshots wait in its journal.
+                       TY_E_SPACE: there is room neither on the disk nor in memory. TY_E_BUSY: of an archive heap
+                       that is open; or the writer's snapshots follow each other so fast that no copy comes
+                       about */
 } ty_open_mode;
 
 /* How dirty pages are found. */

@@ -157,9 +157,14 @@ ty_status image_copy_begin(const char *path, const ty_open_options &options, cop
 // Brings the copies up to date; what they hold already is not read again. Files that change meanwhile may be refused as
 // damaged, or as not belonging together. TY_E_BUSY: of an archive heap, of which there can be no copy.
 ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log);
-// Whether the files have stayed as they were copied, and, where the heap has a log, its newest batch is still the
-// newest: asked once the log is copied as well. Otherwise they are to be taken again.
-ty_status image_copy_check(image_copy &copy, bool *whole);
+// Whether the files have stayed as they were copied. log_end: where the copy of the log ends, whose frames behind the
+// mark of the newest batch must all have been there; NULL: the heap has no log. Otherwise the copies are to be taken
+// again.
+ty_status image_copy_check(image_copy &copy, const image_mark *log_end, bool *whole);
+// Whether the image's headers are as they were when they were copied last.
+ty_status image_copy_unchanged(image_copy &copy, bool *same);
+// What was read of the journal is durable when it returns: it may have been under way to the disk.
+ty_status image_copy_settle(image_copy &copy);
 void image_copy_end(image_copy *copy);
 // Refuses what a forked child, or a reader, may not do; of a heap without an image, nothing.
 ty_status image_check_writer(ty_heap *heap, const char *operation);

@@ -149,8 +149,9 @@ ty_status log_scan(const ty_log_sink &sink, const char *name, const log_identity
 // Copies the header, and the frames behind `from`, of a log that others may be writing to, to a file of its own, which
 // holds nothing else then. What a scan of the copy gives had all been written, and nothing is missing that was stable
 // before. The copy is of blocks of TY_STORAGE_BLOCK.
+// *end: of the frames. Errors: those of a scan of a log in use.
 ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
-                   const storage_file &to);
+                   const storage_file &to, log_marks *end);
 
 // A number that is another one once a frame is written behind the marks, which log_scan found to be the end.
 ty_status log_peek(const ty_log_sink &sink, const log_header_2 &header, const log_marks &end, uint64_t *print);

@@ -20,12 +20,14 @@ struct image_copy {
     storage_file image, image_to;
     char *journal_path = nullptr;
     storage_file journal, journal_to;
-    bool journal_copied = false; // or to be: the copies have a file for it
+    bool journal_copied = false; // the copies have a file for it
+    bool current = false;        // but for new batches, if the headers are still the same
 
     image_header_2 header{};
     io_buffer slots; // of the headers, as they were copied, and room to compare
     io_buffer buffer;
     journal_position newest{}; // batch, that was copied
+    image_log told{};          // as of that
 };
 
 namespace {
@@ -115,16 +117,14 @@ ty_status copy_journal_range(image_copy &copy, uint64_t start, uint64_t end) {
     return TY_OK;
 }
 
-// The header's slots and the batches that the image may lack.
+// The header's slots and these batches. The file is as long as a header that was read before says (I9).
 ty_status copy_journal_parts(image_copy &copy, const batch_list &batches) {
+    if (ty_status status = copy_journal_range(copy, 0, journal_front_2))
+        return status;
     uint64_t size = 0;
     if (ty_status status = copy.journal.get_size(&size))
         return status;
-    if (ty_status status = copy.journal_to.set_size(0))
-        return status;
     if (ty_status status = copy.journal_to.set_size(size))
-        return status;
-    if (ty_status status = copy_journal_range(copy, 0, journal_front_2))
         return status;
     for (const batch *b = batches.first; b; b = b->next)
         if (ty_status status = copy_journal_range(copy, b->start, b->end))
@@ -132,23 +132,43 @@ ty_status copy_journal_parts(image_copy &copy, const batch_list &batches) {
     return TY_OK;
 }
 
-ty_status copy_journal(image_copy &copy, copied_files &copies, image_log *log) {
+void note_newest(image_copy &copy, const batch_list &batches) {
+    const batch *last = batches.last;
+    copy.newest = last ? journal_position{last->epoch, last->nonce, last->end}
+                       : journal_position{copy.header.epoch, copy.header.nonce, copy.header.journal_next};
+    copy.told = log_of(copy.header, batches);
+}
+
+// The batches that the image may lack.
+ty_status copy_journal(image_copy &copy, copied_files &copies) {
     journal_contents contents;
     ty_status status = read_journal(copy.journal, copy.journal_path, journal_use::look, copy.header, &contents);
-    const batch *last = contents.scan.batches.last;
-    if (!status) {
-        copy.newest = last ? journal_position{last->epoch, last->nonce, last->end}
-                           : journal_position{copy.header.epoch, copy.header.nonce, copy.header.journal_next};
-        *log = log_of(copy.header, contents.scan.batches);
+    if (!status)
+        note_newest(copy, contents.scan.batches);
+    if (!status && !contents.missing && !copy.journal_copied) {
+        status = copies.add(copy.journal_path, copy.journal.allocated_bytes(), &copy.journal_to);
+        copy.journal_copied = !status;
     }
-    if (!status && !contents.missing && !copy.journal_copied &&
-        !(status = copies.add(copy.journal_path, &copy.journal_to)))
-        copy.journal_copied = true;
-    if (!status && !contents.missing)
+    if (!status && !contents.missing && !(status = copy.journal_to.set_size(0)))
         status = copy_journal_parts(copy, contents.scan.batches);
-    if (!status && !contents.missing) // what was read may be under way to the disk
-        status = copy.journal.flush();
     contents.scan.batches.clear();
+    copy.current = !status;
+    return status;
+}
+
+ty_status find_new_batches(const image_copy &copy, journal_scan *scan) {
+    return scan_journal(copy.journal, copy.header.identity, copy.newest, 0, copy.header.limit_bytes / page_bytes, scan);
+}
+
+// While the headers stay as they are, all that can be new are batches behind those that were copied.
+ty_status copy_new_batches(image_copy &copy) {
+    if (!copy.journal.is_open())
+        return TY_OK;
+    journal_scan scan;
+    ty_status status = find_new_batches(copy, &scan);
+    if (!status && scan.batches.last && !(status = copy_journal_parts(copy, scan.batches)))
+        note_newest(copy, scan.batches);
+    scan.batches.clear();
     return status;
 }
 
@@ -162,12 +182,16 @@ ty_status read_slots(const image_copy &copy, char *to) {
     return copy.image.read(0, to, slots_bytes);
 }
 
-// Whether a batch follows the newest one that was copied.
-ty_status has_newer_batch(image_copy &copy, bool *newer) {
+// What was copied of the log ends there. It is written over only before the mark of a durable batch (L1): so if the
+// newest one has its mark behind that end, frames may have been lost to the copy.
+ty_status log_may_be_cut(image_copy &copy, const image_mark &log_end, bool *cut) {
     journal_scan scan;
     ty_status status =
         scan_journal(copy.journal, copy.header.identity, copy.newest, 0, copy.header.limit_bytes / page_bytes, &scan);
-    *newer = scan.batches.count != 0;
+    *cut = false;
+    if (const batch *newest = scan.batches.last)
+        for (uint64_t p = 0; p < newest->mark.count; ++p)
+            *cut = *cut || newest->mark.at[p].position > log_end.at[p].position;
     scan.batches.clear();
     return status;
 }
@@ -190,10 +214,13 @@ ty_status image_copy_begin(const char *path, const ty_open_options &options, cop
     if (ty_status status = copy->image.open(path, 0))
         return status;
     (void)copy->image.hold(true); // without it there may be more rounds
-    return copies.add(path, &copy->image_to);
+    return copies.add(path, copy->image.allocated_bytes(), &copy->image_to);
 }
 
-ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log) {
+namespace {
+
+ty_status take_all(image_copy &copy, copied_files &copies) {
+    copy.current = false;
     copy.journal.close();
     if (ty_status status = read_slots(copy, copy.slots.data()))
         return status;
@@ -206,20 +233,39 @@ ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log
         return status;
     if (ty_status status = copy.image_to.write(0, copy.slots.data(), slots_bytes))
         return status;
-    return copy_journal(copy, copies, log);
+    return copy_journal(copy, copies);
 }
 
-ty_status image_copy_check(image_copy &copy, bool *whole) {
+} // namespace
+
+ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log) {
+    bool same = false;
+    if (ty_status status = copy.current ? image_copy_unchanged(copy, &same) : TY_OK)
+        return status;
+    ty_status status = same ? copy_new_batches(copy) : take_all(copy, copies);
+    *log = copy.told;
+    return status;
+}
+
+ty_status image_copy_check(image_copy &copy, const image_mark *log_end, bool *whole) {
     *whole = false;
-    bool newer = false;
-    if (copy.journal.is_open() && copy.header.log_identity)
-        if (ty_status status = has_newer_batch(copy, &newer); status || newer)
+    bool cut = false;
+    if (copy.journal.is_open() && log_end)
+        if (ty_status status = log_may_be_cut(copy, *log_end, &cut); status || cut)
             return status;
+    return image_copy_unchanged(copy, whole);
+}
+
+ty_status image_copy_unchanged(image_copy &copy, bool *same) {
     char *now = copy.slots.data() + slots_bytes;
     if (ty_status status = read_slots(copy, now))
         return status;
-    *whole = !memcmp(now, copy.slots.data(), slots_bytes);
+    *same = !memcmp(now, copy.slots.data(), slots_bytes);
     return TY_OK;
+}
+
+ty_status image_copy_settle(image_copy &copy) {
+    return copy.journal.is_open() ? copy.journal.flush() : TY_OK;
 }
 
 void image_copy_end(image_copy *copy) {

@@ -11,13 +11,6 @@
 namespace taiyen {
 namespace {
 
-uint64_t allocated_bytes(const storage_file &file) {
-    uint64_t sum = 0, start = 0, end = 0;
-    for (uint64_t offset = 0; file.next_data(offset, &start, &end) == TY_OK && end > offset; offset = end)
-        sum += end - start;
-    return sum;
-}
-
 void take_header(const image_header_2 &header, ty_info *info) {
     info->kind = ty_kind(header.kind);
     info->format_version = header.version;
@@ -82,7 +75,7 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
         return status;
     }
     take_header(header, info);
-    info->image_bytes = allocated_bytes(image);
+    info->image_bytes = image.allocated_bytes();
     info->in_use = !locks || image.lock(false) == TY_E_BUSY;
     info->found = info->in_use ? TY_FOUND_IN_USE : info->closed ? TY_FOUND_CLOSED : TY_FOUND_DIED;
     journal_contents contents;

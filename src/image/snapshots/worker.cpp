@@ -1,8 +1,17 @@
 // The library's threads of a heap: they write chunks, complete batches and apply them.
 #include "image_runtime.hpp"
 
+#include <algorithm>
+
 namespace taiyen {
 namespace {
+
+// So many bytes of batches wait for who copies the files. To apply much more at once takes long, and a snapshot that
+// has no room in the journal waits for it.
+uint64_t held_bytes_max(const image &im) {
+    constexpr uint64_t most = uint64_t{64} << 20;
+    return std::min<uint64_t>(most, im.journal_limit_bytes);
+}
 
 void *worker_main(void *argument) {
     image &im = *static_cast<image *>(argument);
@@ -17,7 +26,7 @@ void *worker_main(void *argument) {
             im.work.lock();
         } else if (im.apply_wanted && !im.applying) {
             im.apply_wanted = false;
-            const bool may_wait = !im.apply_waited_for;
+            const bool may_wait = !im.apply_waited_for && im.unapplied.bytes() < held_bytes_max(im);
             im.apply_waited_for = false;
             im.work.unlock();
             if (!may_wait || im.backing.hold(false) != TY_E_BUSY) // who copies the files is left alone

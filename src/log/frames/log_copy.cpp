@@ -58,7 +58,7 @@ private:
 } // namespace
 
 ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity &identity, const log_marks &from,
-                   const storage_file &to) {
+                   const storage_file &to, log_marks *end) {
     log_header_2 header;
     if (ty_status status = log_check(sink, name, &identity, &header))
         return status;
@@ -67,7 +67,16 @@ ty_status log_copy(const ty_log_sink &sink, const char *name, const log_identity
     reader.in_use = true;
     if (ty_status status = log_scan(sink, name, identity, from, reader, &contents))
         return status;
-    return log_copier(sink, to).run(header, from, contents.end);
+    *end = contents.end;
+    if (ty_status status = log_copier(sink, to).run(header, from, *end))
+        return status;
+    // What is valid still was not written over while it was copied.
+    reader.end = end;
+    if (ty_status status = log_scan(sink, name, identity, from, reader, &contents))
+        return status;
+    return contents.end == *end
+               ? TY_OK
+               : failure(TY_E_BUSY, "copy the log: it was written over meanwhile").at(name).remedy("copy it again");
 }
 
 } // namespace taiyen

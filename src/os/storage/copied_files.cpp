@@ -1,5 +1,7 @@
 #include "copied_files.hpp"
 
+#include "../memory/memory.hpp"
+#include "file_system.hpp"
 #include "nameless_file.hpp"
 
 #include <cstdlib>
@@ -99,18 +101,29 @@ ty_status copied_files::create(const ty_storage &original, copied_files **made) 
     return TY_OK;
 }
 
-ty_status copied_files::add(const char *path, storage_file *copy) {
+ty_status copied_files::add(const char *path, uint64_t bytes, storage_file *copy) {
+    const uint64_t wanted = bytes > UINT64_MAX / 2 ? UINT64_MAX : 2 * bytes; // the heap's program needs room, too
+    const bool on_disk = original_ == ty_storage_default() && os::disk_room(path) >= wanted;
+    if (!on_disk) {
+        os::memory_watch memory;
+        memory.start();
+        if (memory.now().available < wanted)
+            return failure(TY_E_SPACE, "copy a file of %llu bytes: neither the disk nor memory has room for twice that",
+                           (unsigned long long)bytes)
+                .at(path)
+                .remedy("make room, or close the heap where it is open: then nothing is copied");
+    }
     copied_file &added = files_[file_count_];
-    added = {this, path_with(path, ""), nullptr};
-    if (!added.path)
-        return TY_E_MEMORY;
-    const bool in_memory = original_ != ty_storage_default();
-    if (ty_status status = os::make_nameless_file(path, in_memory, &added.file)) {
+    added = {this, path_with(path, ""), path_with(path, " (a copy)"), nullptr};
+    ty_status status =
+        added.path && added.name ? os::make_nameless_file(added.name, !on_disk, &added.file) : TY_E_MEMORY;
+    if (status) {
         free(added.path);
+        free(added.name);
         return status;
     }
     ++file_count_;
-    *copy = {ty_storage_default(), added.file, added.path};
+    *copy = {ty_storage_default(), added.file, added.name};
     return TY_OK;
 }
 
@@ -118,8 +131,9 @@ void copied_files::release() {
     if (--users_)
         return;
     for (unsigned i = 0; i < file_count_; ++i) {
-        storage_file{ty_storage_default(), files_[i].file, files_[i].path}.close();
+        storage_file{ty_storage_default(), files_[i].file, files_[i].name}.close();
         free(files_[i].path);
+        free(files_[i].name);
     }
     free(this);
 }

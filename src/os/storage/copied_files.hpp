@@ -6,14 +6,14 @@
 namespace taiyen {
 
 // The copies have no names, are for reading only, and are gone when the last of them is closed and `release` was
-// called. Those of files of the built-in storage lie in the files' folders, if files can be made there; all others in
-// memory, as a program's storage may be one that keeps secrets. Not thread-safe.
+// called. Those of files of the built-in storage lie in the files' folders, if files can be made there and as much room
+// is left as they take; all others in memory, as a program's storage may be one that keeps secrets. Not thread-safe.
 class copied_files {
 public:
     static ty_status create(const ty_storage &original, copied_files **made);
-    // Makes the copy of the file that has this path (as resolved), empty. It is written through *copy, which is valid
-    // until `release`, and need not be closed.
-    ty_status add(const char *path, storage_file *copy);
+    // Makes the copy of the file that has this path (as resolved), empty, for so many bytes. It is written through
+    // *copy, which is valid until `release`, and need not be closed. TY_E_SPACE: there is no room.
+    ty_status add(const char *path, uint64_t bytes, storage_file *copy);
     const ty_storage *storage() const { return &table_; }
     void release();
 
@@ -22,6 +22,7 @@ private:
     struct copied_file {
         copied_files *owner;
         char *path;
+        char *name; // for error texts
         ty_file *file;
     };
     struct functions; // of the table

@@ -119,4 +119,11 @@ ty_status storage_file::open_for_creation(const char *name, const storage_file *
     return status;
 }
 
+uint64_t storage_file::allocated_bytes() const {
+    uint64_t sum = 0, start = 0, end = 0;
+    for (uint64_t offset = 0; next_data(offset, &start, &end) == TY_OK && end > offset; offset = end)
+        sum += end - start;
+    return sum;
+}
+
 } // namespace taiyen

@@ -80,6 +80,7 @@ struct storage_file {
     ty_status next_data(uint64_t offset, uint64_t *start, uint64_t *end) const {
         return os::call_whole(storage->next_data, storage->context, file, offset, start, end);
     }
+    uint64_t allocated_bytes() const; // that may hold data other than zeros, as far as can be told
     ty_status map(void *address, size_t bytes, uint64_t offset, uint32_t flags) const {
         return os::call_whole(storage->map, storage->context, file, address, bytes, offset, flags);
     }

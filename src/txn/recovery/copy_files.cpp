@@ -2,17 +2,20 @@
 // use", tells why they belong together.
 #include "open_steps.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
 namespace taiyen {
 namespace {
 
-// Each round reads what has changed since the one before. A writer leaves the image alone meanwhile, unless its journal
-// is full or it ends; so a few rounds do.
-constexpr unsigned rounds_max = 200;
-// What is read while it is written may look damaged. What is damaged looks so again and again.
-constexpr unsigned refusals_max = 20;
+// Each round reads what has changed since the one before. A writer leaves the image alone meanwhile, unless much waits
+// in its journal, or it ends; so a few rounds do.
+constexpr uint64_t longest_ns = 30'000'000'000; // then no further round is begun
+// What is read while it is written may look damaged, cut short or gone. If it looks so again and again, though nothing
+// has changed, and for as long as somebody who closes the heap may take, it is so.
+constexpr unsigned refusals_max = 12;
+constexpr uint64_t first_pause_ns = 1'000'000; // then twice as long each time
 
 // I21.
 class copier {
@@ -30,13 +33,23 @@ public:
         if (ty_status status = begin(path))
             return status;
         unsigned refusals = 0;
-        for (unsigned round = 0; round < rounds_max; ++round) {
+        for (const uint64_t begun = os::now_ns(); os::now_ns() - begun < longest_ns;) {
             bool whole = false;
             ty_status status = take(&whole);
             if (!status && whole)
                 return TY_OK;
-            if (status && (!may_pass(status) || ++refusals == refusals_max))
+            if (status && !may_pass(status))
                 return status;
+            ty_error refusal{};
+            ty_error_detail(&refusal);
+            bool same = false;
+            if (!status || image_copy_unchanged(*image_, &same) || !same)
+                refusals = 0;
+            else if (++refusals == refusals_max)
+                return ty_error_set(status, refusal.system_error, refusal.operation, refusal.path, refusal.offset,
+                                    refusal.remedy);
+            else
+                pause(first_pause_ns << refusals);
         }
         return failure(TY_E_BUSY, "copy the files of a heap that is open: they change faster than they can be read")
             .at(resolved_)
@@ -57,20 +70,31 @@ private:
     }
 
     static bool may_pass(ty_status status) {
-        return status == TY_E_DAMAGED || status == TY_E_MISMATCH || status == TY_E_NOT_FOUND || status == TY_E_FORMAT;
+        return status == TY_E_DAMAGED || status == TY_E_MISMATCH || status == TY_E_NOT_FOUND || status == TY_E_FORMAT ||
+               status == TY_E_IO;
+    }
+    static void pause(uint64_t ns) { // the writer does not know whom to wake
+        static const std::atomic<uint32_t> nobody_wakes{0};
+        os::wait_on(nobody_wakes, 0, ns);
     }
 
     ty_status take(bool *whole) {
         image_log told{};
         if (ty_status status = image_copy_take(*image_, copies_, &told))
             return status;
-        ty_status status = told.log_identity ? copy_log(told) : TY_OK;
+        log_marks log_end{};
+        ty_status status = told.log_identity ? copy_log(told, &log_end) : TY_OK;
         if (status) // TY_E_BUSY: the writer has gone past the snapshot's place
             return status == TY_E_BUSY ? TY_OK : status;
-        return image_copy_check(*image_, whole);
+        const image_mark end = mark_of(log_end);
+        status = image_copy_check(*image_, told.log_identity ? &end : nullptr, whole);
+        if (status || !*whole)
+            return status;
+        status = image_copy_settle(*image_);
+        return status || !told.log_identity ? status : flush_log();
     }
 
-    ty_status copy_log(const image_log &told) {
+    ty_status copy_log(const image_log &told, log_marks *end) {
         ty_log_sink *sink = nullptr;
         ty_status status = file_sink_open(log_path_, false, *options_.storage, &sink);
         if (status) // a missing one: what that means, the open of the copies tells
@@ -78,19 +102,20 @@ private:
         log_identity identity{};
         memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
         identity.log = told.log_identity;
-        status = log_to_.is_open() ? TY_OK : copies_.add(log_path_, &log_to_);
+        status = log_to_.is_open() ? TY_OK : copies_.add(log_path_, sink->size_bytes, &log_to_);
         if (!status)
-            status = log_copy(*sink, log_path_, identity, mark_of(told.mark), log_to_);
+            status = log_copy(*sink, log_path_, identity, mark_of(told.mark), log_to_, end);
         sink_destroy(sink);
-        return status ? status : flush_log();
+        return status;
     }
 
     // What was read may be under way to the disk.
     ty_status flush_log() {
         storage_file log{options_.storage};
-        if (ty_status status = log.open(log_path_, 0))
-            return status;
-        ty_status status = log.flush();
+        ty_status status = log.open(log_path_, 0);
+        if (status) // a missing one: as above
+            return status == TY_E_NOT_FOUND ? TY_OK : status;
+        status = log.flush();
         log.close();
         return status;
     }
