@@ -105,9 +105,10 @@ protected:
         if (applies_) {
             ASSERT_OK(ty_work(writer_));
         }
-        step(first_word);
         if (overwrites_) {
             overwrite_log();
+        } else {
+            step(first_word);
         }
     }
 
