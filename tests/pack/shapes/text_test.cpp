@@ -232,6 +232,7 @@ TEST(shapes_text, is_kept_by_a_transaction) {
     std::string path = std::string(folder) + "/heap";
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.kind = TY_TRANSACTIONAL;
+    options.limit_bytes = size_t{256} << 20;
     ty_heap *heap = nullptr;
     ASSERT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
     shapes_owner shapes = new_shapes();

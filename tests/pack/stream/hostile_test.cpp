@@ -78,7 +78,7 @@ std::string with_areas(const std::vector<area_record> &areas, const std::vector<
     stream_header header{};
     header.magic = stream_magic_1;
     header.version = stream_version_1;
-    header.base = uint64_t{0x2000} << 32;
+    header.base = reinterpret_cast<uint64_t>(next_base());
     header.limit_bytes = uint64_t{64} << 20;
     header.kind = TY_VOLATILE;
     header.areas = areas.size();
