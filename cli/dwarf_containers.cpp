@@ -3,6 +3,7 @@
 #include "dwarf_shapes.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 namespace cli::dwarf {
 
@@ -199,6 +200,29 @@ void note_keys(shape_maker &maker, shape &to, const type &one, const spot &at) {
     maker.need_moved(to, at.offset, "its keys are addresses, and their order or place depends on them");
 }
 
+// The name without the library's namespace, and the inline one that says its version; else nothing.
+std::string own_name(const std::string &name) {
+    constexpr std::string_view space = "taiyen::";
+    if (!name.starts_with(space))
+        return "";
+    size_t at = space.size(), digits = at + 1;
+    while (digits < name.size() && name[digits] >= '0' && name[digits] <= '9')
+        ++digits;
+    const bool has_version = name[at] == 'v' && digits > at + 1 && name.compare(digits, 2, "::") == 0;
+    return name.substr(has_version ? digits + 2 : at);
+}
+
+// The library's own maps are described by the types of their members, but for this.
+void note_own_map(shape_maker &maker, shape &to, const type &one, const spot &at) {
+    const type *key = argument(one, "Key");
+    const std::string name = own_name(one.name);
+    if (is_instance(name, "ordered_map<"))
+        maker.need_trace(to, at.offset, "its entries have more links than their type says: use taiyen::shape_of");
+    else if (is_instance(name, "hash_map<") && key && maker.content_of(key) != content::none)
+        maker.need_moved(to, at.offset,
+                         "its keys hold addresses, and their place depends on them: use taiyen::shape_of");
+}
+
 // A part of a container, as the container has it.
 bool add_part(shape_maker &maker, shape &to, const type &one, const spot &at) {
     if (one.name == "std::_Rb_tree_node_base" && begins(at.container, tree)) {
@@ -289,6 +313,7 @@ bool add_standard(shape_maker &maker, shape &to, const type &one, const spot &at
             maker.add_members(to, &one, inner);
             return true;
         }
+    note_own_map(maker, to, one, at);
     return false;
 }
 

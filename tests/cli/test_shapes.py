@@ -463,6 +463,22 @@ class Cpp(ShapesTest):
         self.assertEqual(of("std::shared_ptr<")[1], 'field 0 "_M_ptr" pointer "item"')
         self.assertEqual(of("std::weak_ptr<")[1], 'field 0 "_M_ptr" reference')
 
+    def test_own_maps(self):
+        include = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "include")
+        program = self.compile({"a.cpp": """
+            #include <taiyen/containers.hpp>
+            struct item { item *next; };
+            template class taiyen::hash_map<long, item *>;
+            template class taiyen::hash_map<item *, long>;
+            template class taiyen::ordered_map<long, long>;
+            struct numbers { taiyen::hash_map<long, item *> *table; } n;
+            struct addresses { taiyen::hash_map<item *, long> *table; } a;
+            struct ordered { taiyen::ordered_map<long, long> *tree; } o;
+            int main() {}"""}, "-std=c++20", "-I", include, "-c", compiler="g++")
+        self.text_of(program, "--root", "n=numbers")
+        self.assertIn("moved", str(self.shapes_of(self.text_of(program, "--root", "a=addresses", code=1))))
+        self.assertIn("trace", str(self.shapes_of(self.text_of(program, "--root", "o=ordered", code=1))))
+
     def test_containers_by_census(self):
         if not CENSUS:
             self.skipTest("no program that takes a census was named")

@@ -134,10 +134,11 @@ ty_status target::take_lock() {
     for (int i = 0; i < tries; i++) {
         ty_file *file;
         ty_status status = disk.open(disk.context, path.c_str(), TY_OPEN_WRITE | TY_OPEN_CREATE, &file);
-        if (status == TY_E_EXISTS)
+        if (status == TY_E_EXISTS) {
             status = disk.open(disk.context, path.c_str(), TY_OPEN_WRITE, &file);
-        if (status == TY_E_NOT_FOUND)
-            continue; // it was just removed
+            if (status == TY_E_NOT_FOUND)
+                continue; // it was just removed
+        }
         if (status != TY_OK)
             return status;
         status = disk.lock(disk.context, file, true);

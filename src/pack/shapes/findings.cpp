@@ -78,13 +78,16 @@ bool is_open_inside(const word_tally &tally) {
 // least half of the words at its offset look so; of far offsets that count as one, an array's element may have 32
 // words. Where nobody may have asked for the room, remains are as common as can be (nearly all words behind the cities
 // of the demo's atlas are), so there only addresses count of blocks that nothing else leads to.
-bool is_open(const place &at, const word_tally &tally) {
+// Remains of objects are kept in step by a move (SH11). The heap's base is no more than that there: allocators of
+// elements that are gone have it.
+bool is_open(const walker &walk, const place &at, const word_tally &tally) {
     if (at.kind == place_kind::inside)
         return is_open_inside(tally);
+    const uint64_t bases = walk.known().of(at.content).holds ? tally.bases : 0;
     if (at.kind == place_kind::spare)
-        return tally.lost * 2 >= tally.of;
+        return (tally.lost - bases) * 2 >= tally.of;
     uint64_t weight = at.offset >= offset_max ? 32 : 2;
-    return tally.count * weight >= tally.of;
+    return (tally.count - bases) * weight >= tally.of;
 }
 
 } // namespace
@@ -150,7 +153,7 @@ void findings::add_hidden(const std::map<place, word_tally> &tallies) {
         for (; last != tallies.end() && last->first.content == first->first.content &&
                last->first.kind == first->first.kind;
              ++last) {
-            open += is_open(last->first, last->second);
+            open += is_open(walk_, last->first, last->second);
             ++all;
         }
         if (open != 0)
@@ -164,12 +167,12 @@ void findings::add_hidden(const std::map<place, word_tally> &tallies) {
 void findings::add_group(std::map<place, word_tally>::const_iterator first,
                          std::map<place, word_tally>::const_iterator last, bool open) {
     auto size = static_cast<size_t>(
-        std::count_if(first, last, [&](const auto &one) { return is_open(one.first, one.second) == open; }));
+        std::count_if(first, last, [&](const auto &one) { return is_open(walk_, one.first, one.second) == open; }));
     finding *group = nullptr;
     uint64_t starts = 0;
     for (auto at = first; at != last; ++at) {
         const auto &[where, tally] = *at;
-        if (is_open(where, tally) != open)
+        if (is_open(walk_, where, tally) != open)
             continue;
         if (!group || size <= offsets_told) {
             group = &found_.emplace_back(finding{TY_CENSUS_HIDDEN, open, walk_.known().of(where.content).name, {}});

@@ -33,6 +33,7 @@ ty_status fix(ty_heap *heap, const void *old_base, const ty_shapes *shapes, ty_m
             return status;
         if (ty_status status = check ? check_findings(walk) : TY_OK)
             return status;
+        settle_uncovered(walk);
         walk.call_moved_hooks();
         known.objects = walk.objects;
         known.pointers = walk.pointers - walk.dead_words();

@@ -2,6 +2,7 @@
 #include "uncovered.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace taiyen::pack {
 
@@ -172,7 +173,35 @@ hidden_address follow(const walker &walk, uint64_t value) {
     return {true, false, false, walk.types()[to.ordinal] == 0};
 }
 
+// What an address becomes that leads into a block that is reached, or just behind one, or is the heap's base. NULL: it
+// is none of these.
+const char *settled_value_of(const walker &walk, uint64_t value) {
+    found_block to;
+    auto *place = static_cast<const char *>(walk.new_place_of(value));
+    if (walk.index().find(place, to))
+        return walk.types()[to.ordinal] != 0 ? place : nullptr;
+    if (value == reinterpret_cast<uint64_t>(walk.old_base()))
+        return walk.index().base();
+    place = static_cast<const char *>(walk.new_place_of(value - 1));
+    return walk.index().find(place, to) && walk.types()[to.ordinal] != 0 ? place + 1 : nullptr;
+}
+
 } // namespace
+
+void settle_uncovered(const walker &walk) {
+    each_word(walk, nullptr, [&](const found_block &block, char *word, uint64_t value, locator &where) {
+        if (!walk.known().of(walk.types()[block.ordinal]).holds)
+            return;
+        const char *target = settled_value_of(walk, value);
+        if (!target)
+            return;
+        const place_kind kind = where.locate(word).kind;
+        if (kind == place_kind::inside || kind == place_kind::bytes)
+            return;
+        const auto settled = reinterpret_cast<uint64_t>(target);
+        memcpy(word, &settled, sizeof settled);
+    });
+}
 
 uncovered_words find_uncovered(const walker &walk, const program_ranges &programs) {
     uncovered_words words;

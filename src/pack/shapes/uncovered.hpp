@@ -45,4 +45,9 @@ inline constexpr uint64_t offset_max = 64 << 10;
 
 uncovered_words find_uncovered(const walker &walk, const program_ranges &programs);
 
+// SH11: words behind objects, in their blocks, that are addresses of reached blocks lead where they led, once all
+// fields have their new values: the census takes them for remains, but a shape that says too few elements is nobody's
+// harm then.
+void settle_uncovered(const walker &walk);
+
 } // namespace taiyen::pack

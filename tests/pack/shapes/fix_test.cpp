@@ -205,6 +205,42 @@ TEST(fixes, refuse_what_cannot_be) {
     EXPECT_EQ(ty_fix_pointers(nullptr, shapes.get(), move_map::moved, nullptr, nullptr), TY_E_ARGUMENT);
 }
 
+// A shape that says one element where there are two: the second has its place where a smaller block would have no room,
+// and leads where it led.
+TEST(fixes, elements_that_no_shape_tells_of_are_kept_in_step) {
+    struct top {
+        ring **list;
+        ring *second;
+    };
+    TY_SHAPE_POINTER_TO(one_pointer, &ring_shape)
+    TY_SHAPE(top, TY_POINTER(top, list, &one_pointer_shape), TY_POINTER(top, second, &ring_shape))
+    heap_owner_ptr heap = new_heap();
+    shapes_owner shapes = new_shapes();
+    auto *all = make<top>(heap.get());
+    all->list = static_cast<ring **>(ty_alloc_zeroed(heap.get(), 2 * sizeof(ring *)));
+    all->list[0] = make<ring>(heap.get());
+    all->list[1] = all->second = make<ring>(heap.get());
+    ASSERT_EQ(ty_root_set(heap.get(), "top", all), TY_OK);
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "top", &top_shape, nullptr), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_take_census(heap.get(), shapes.get(), nullptr, nullptr, nullptr), TY_OK) << ty_error_text();
+    std::mt19937 dice(7);
+    move_map moved = move_within(heap.get(), dice);
+    fix(heap.get(), shapes.get(), moved);
+    all = static_cast<top *>(ty_root(heap.get(), "top"));
+    EXPECT_EQ(all->list[1], all->second);
+}
+
+// An element that is gone leaves its allocator behind, with the heap's base.
+TEST(fixes, bases_behind_objects_are_no_reason_to_refuse) {
+    heap_owner_ptr heap = new_heap();
+    shapes_owner shapes = new_shapes();
+    auto **block = static_cast<void **>(ty_alloc_zeroed(heap.get(), 4 * sizeof(ring)));
+    block[sizeof(ring) / sizeof(void *) + 1] = ty_heap_base(heap.get());
+    ASSERT_EQ(ty_root_set(heap.get(), "ring", block), TY_OK);
+    ASSERT_EQ(ty_shapes_root(shapes.get(), "ring", &ring_shape, nullptr), TY_OK) << ty_error_text();
+    EXPECT_EQ(ty_take_census(heap.get(), shapes.get(), nullptr, nullptr, nullptr), TY_OK) << ty_error_text();
+}
+
 // An array has room for eight, and a count of three: what stands behind is kept in step, if somebody else leads there,
 // too. Blocks that nothing else leads to are told of by the census.
 TEST(fixes, elements_behind_a_count_are_kept_in_step) {
