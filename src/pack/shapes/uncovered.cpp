@@ -188,6 +188,7 @@ const char *settled_value_of(const walker &walk, uint64_t value) {
 
 } // namespace
 
+// SH11.
 void settle_uncovered(const walker &walk) {
     each_word(walk, nullptr, [&](const found_block &block, char *word, uint64_t value, locator &where) {
         if (!walk.known().of(walk.types()[block.ordinal]).holds)
