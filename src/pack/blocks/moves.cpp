@@ -99,13 +99,14 @@ uint64_t ty_moves::new_block_bytes(const area &a) const {
     return to.row == no_row ? a.block_bytes : rows_[to.row].block_bytes;
 }
 
-// The row of the smallest class that the blocks fit, or of runs of their own.
-uint32_t ty_moves::row_for(uint64_t block_bytes, const ty_size_class *classes, size_t class_count) {
+// The row of the smallest class that the blocks fit, or of runs of their own. What was a run begins at a page's start,
+// and may have been asked for so: it becomes a block of a class only where all blocks of that begin so, too.
+uint32_t ty_moves::row_for(uint64_t block_bytes, bool run, const ty_size_class *classes, size_t class_count) {
     const ty_size_class *fit = std::find_if(classes, classes + class_count,
                                             [&](const ty_size_class &one) { return one.block_bytes >= block_bytes; });
     row wanted{0, pages_of(block_bytes), 1, true, 0, 0};
     wanted.block_bytes = wanted.span_pages * stream_page_bytes;
-    if (fit != classes + class_count)
+    if (fit != classes + class_count && (!run || fit->block_bytes == wanted.block_bytes))
         wanted = {fit->block_bytes,
                   fit->span_bytes / stream_page_bytes,
                   static_cast<uint32_t>(fit->span_bytes / fit->block_bytes),
@@ -120,14 +121,14 @@ uint32_t ty_moves::row_for(uint64_t block_bytes, const ty_size_class *classes, s
 }
 
 void ty_moves::add_to_row(uint64_t block_bytes, const sequence &of, const ty_size_class *classes, size_t class_count) {
-    uint32_t number = row_for(block_bytes, classes, class_count);
+    uint32_t number = row_for(block_bytes, old_.areas[of.areas.front()].run, classes, class_count);
     for (uint32_t i : of.areas) {
         places_[i] = {rows_[number].count, number};
         rows_[number].count += old_.areas[i].live;
     }
 }
 
-// A run that a class of the new heap has room for becomes a block of it; longer ones stay runs, in their order.
+// Runs that no class of the new heap has room for stay runs, in their order.
 void ty_moves::plan(const ty_size_class *classes, size_t class_count) {
     places_.assign(old_.areas.size(), {0, no_row});
     uint64_t small_max = class_count != 0 ? classes[class_count - 1].block_bytes : 0;

@@ -55,7 +55,7 @@ private:
     void plan(const ty_size_class *classes, size_t class_count);
     void add_to_row(uint64_t block_bytes, const taiyen::pack::sequence &of, const ty_size_class *classes,
                     size_t class_count);
-    uint32_t row_for(uint64_t block_bytes, const ty_size_class *classes, size_t class_count);
+    uint32_t row_for(uint64_t block_bytes, bool run, const ty_size_class *classes, size_t class_count);
     void place_rows();
     uint64_t rank(const taiyen::pack::area &a, uint64_t index) const; // among the live blocks of the area
 

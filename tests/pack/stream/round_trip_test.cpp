@@ -148,6 +148,33 @@ TEST(pack_round_trip, defragmented_is_tight) {
     EXPECT_OK(ty_heap_destroy(copy));
 }
 
+// Blocks that were asked for with an alignment keep it where the class table stays.
+TEST(pack_round_trip, alignment_is_kept) {
+    for (ty_class_table classes : {TY_CLASSES_LINE, TY_CLASSES_PACKED})
+        for (size_t alignment : {32, 64, 128, 4096}) {
+            volatile_heap heap(classes);
+            std::vector<void *> blocks;
+            for (size_t bytes = 40; bytes < 40000; bytes += bytes / 7)
+                for (int i = 0; i < 5; i++)
+                    blocks.push_back(ty_alloc_aligned(heap, bytes, alignment));
+            for (size_t i = 0; i < blocks.size(); i += 2)
+                ASSERT_OK(ty_free(blocks[i]));
+            packed stream(heap);
+            ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
+            options.place = TY_PLACE_OTHER;
+            options.layout = TY_LAYOUT_DEFRAGMENT;
+            ty_heap *copy;
+            ty_moves *moves;
+            ASSERT_OK(unpack(stream.text(), options, &copy, &moves));
+            for (size_t i = 1; i < blocks.size(); i += 2)
+                EXPECT_EQ(0u, reinterpret_cast<uintptr_t>(ty_moved(moves, blocks[i])) % alignment)
+                    << ty_usable_size(blocks[i]) << " bytes, of " << alignment;
+            EXPECT_OK(ty_heap_verify(copy, nullptr, nullptr));
+            ty_moves_destroy(moves);
+            EXPECT_OK(ty_heap_destroy(copy));
+        }
+}
+
 // From each kind to each kind, in files.
 TEST(pack_round_trip, kinds) {
     folder where;
