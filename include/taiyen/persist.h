@@ -67,7 +67,7 @@ typedef enum ty_open_mode {
                        writer goes on; meanwhile up to 64 MiB of its snapshots wait in its journal.
                        TY_E_SPACE: there is room neither on the disk nor in memory. TY_E_BUSY: of an archive heap
                        that is open; or the writer's snapshots follow each other so fast that no copy comes
-                       about */
+                       about in half a minute. TY_E_UNSUPPORTED: the option log is set, and a writer has it open */
 } ty_open_mode;
 
 /* How dirty pages are found. */
@@ -154,7 +154,7 @@ typedef enum ty_found {
     TY_FOUND_DIED = 3,           /* its process died, or the power failed, between snapshots */
     TY_FOUND_DIED_WRITING = 4,   /* the same, while a batch was being written: that batch is not part of the heap */
     TY_FOUND_DIED_APPLYING = 5,  /* the same, with batches unapplied or half applied */
-    TY_FOUND_IN_USE = 6          /* open elsewhere; what was opened is a copy (TY_OPEN_COPY) */
+    TY_FOUND_IN_USE = 6          /* open for writing elsewhere; what TY_OPEN_COPY opened is a copy */
 } ty_found;
 
 typedef struct ty_report {

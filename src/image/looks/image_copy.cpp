@@ -186,8 +186,7 @@ ty_status read_slots(const image_copy &copy, char *to) {
 // newest one has its mark behind that end, frames may have been lost to the copy.
 ty_status log_may_be_cut(image_copy &copy, const image_mark &log_end, bool *cut) {
     journal_scan scan;
-    ty_status status =
-        scan_journal(copy.journal, copy.header.identity, copy.newest, 0, copy.header.limit_bytes / page_bytes, &scan);
+    ty_status status = find_new_batches(copy, &scan);
     *cut = false;
     if (const batch *newest = scan.batches.last)
         for (uint64_t p = 0; p < newest->mark.count; ++p)
