@@ -389,8 +389,9 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
              state.reshaped ? "; the log was made anew with other partitions" : "");
 }
 
-void add_dropped_log(ty_report &report) {
+void add_dropped_log(const opening &state, ty_report &report) {
     report.log_detached = true;
+    report.sequence = state.plan.contents.highest;
     const size_t length = strlen(report.text);
     snprintf(report.text + length, sizeof report.text - length,
              "; the log was missing or old, and not needed: it was detached");
@@ -481,7 +482,7 @@ ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
             add_to_report(state, opened, told);
     }
     if (!status && state.dropped)
-        add_dropped_log(told);
+        add_dropped_log(state, told);
     if (status) {
         give_up(state, opened, told.created);
         return status;

@@ -173,15 +173,21 @@ TEST(other_heaps_files, a_log_that_a_creation_left_is_replaced) {
 TEST(other_heaps_files, a_log_is_not_made_to_be_taken_away) {
     disk files;
     make_closed(files);
-    const ty_storage *s = files.storage();
-    ASSERT_OK(s->remove(s->context, log_path));
-    ty_open_options options = existing(files, TY_SNAPSHOT);
+    ty_open_options options = existing(files, TY_TRANSACTIONAL);
     ty_heap *heap = nullptr;
     ty_report report{};
     report.struct_size = sizeof report;
     ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
+    ASSERT_OK(ty_close(heap));
+    const uint64_t sequence = report.sequence;
+    EXPECT_GT(sequence, 0u);
+    const ty_storage *s = files.storage();
+    ASSERT_OK(s->remove(s->context, log_path));
+    options.kind = TY_SNAPSHOT;
+    ASSERT_OK(ty_open(heap_path, &options, &heap, &report));
     EXPECT_TRUE(report.log_detached);
     EXPECT_FALSE(report.log_recreated);
+    EXPECT_EQ(sequence, report.sequence);
     EXPECT_EQ(TY_SNAPSHOT, report.kind);
     EXPECT_EQ(TY_SNAPSHOT, ty_heap_kind(heap));
     EXPECT_EQ("(none)", files.read_file(log_path));
