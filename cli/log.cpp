@@ -122,6 +122,10 @@ std::string place_of(const ty_log_entry &entry, uint32_t partitions) {
     return " in partition " + std::to_string(entry.partition) + (entry.marked ? ", marked" : "");
 }
 
+const char *outcome_name(const ty_log_entry &entry) {
+    return entry.size_bytes ? "committed" : "rolled back";
+}
+
 bool print_entry(const ty_log_entry *entry, void *context) {
     switch (entry->kind) {
     case TY_LOG_TRANSACTION:
@@ -149,6 +153,12 @@ bool print_entry(const ty_log_entry *entry, void *context) {
         std::printf("  procedure %" PRIu64 " %" PRIu64 " %s\n", entry->procedure, entry->size_bytes,
                     hex_of(*entry, shown_bytes_max).c_str());
         break;
+    case TY_LOG_PREPARED:
+        std::printf("  prepared %" PRIu64 " %s\n", entry->size_bytes, hex_of(*entry, shown_bytes_max).c_str());
+        break;
+    case TY_LOG_OUTCOME:
+        std::printf("  outcome of the one before: %s\n", outcome_name(*entry));
+        break;
     }
     return std::ferror(stdout) == 0; // nobody reads any more: main says so
 }
@@ -169,6 +179,10 @@ const char *kind_name(ty_log_entry_kind kind) {
         return "root";
     case TY_LOG_PROCEDURE:
         return "procedure";
+    case TY_LOG_PREPARED:
+        return "prepared";
+    case TY_LOG_OUTCOME:
+        return "outcome";
     }
     return "unknown";
 }
@@ -184,14 +198,16 @@ bool print_entry_json(const ty_log_entry *entry, void *context) {
         one["marked"] = entry->marked;
     } else if (kind == TY_LOG_PROCEDURE) {
         one["procedure"] = json::wide(entry->procedure);
-    } else {
+    } else if (kind == TY_LOG_OUTCOME) {
+        one["outcome"] = outcome_name(*entry);
+    } else if (kind != TY_LOG_PREPARED) {
         one["address"] = text::hex(entry->address);
     }
     if (kind == TY_LOG_ROOT)
         one["name"] = std::string(static_cast<const char *>(entry->bytes), entry->size_bytes);
-    else if (kind != TY_LOG_FREE)
+    else if (kind != TY_LOG_FREE && kind != TY_LOG_OUTCOME)
         one["size_bytes"] = json::wide(entry->size_bytes);
-    if (kind == TY_LOG_DATA || kind == TY_LOG_PROCEDURE)
+    if (kind == TY_LOG_DATA || kind == TY_LOG_PROCEDURE || kind == TY_LOG_PREPARED)
         one["bytes"] = hex_of(*entry, entry->size_bytes);
     json::print(one);
     return std::ferror(stdout) == 0;

@@ -98,6 +98,7 @@ typedef struct ty_log_info {
     uint64_t left_out;   /* transactions that an open would not replay: one before them is missing, so they were not
                             acknowledged. Only a log of several partitions has such */
     ty_log_partition in_partition[TY_LOG_PARTITIONS_MAX];
+    uint64_t in_doubt; /* the sequence of the last transaction, where it is prepared and has no outcome; else 0 */
 } ty_log_info;
 
 /* One entry of a logged transaction, as ty_log_read tells it. */
@@ -108,7 +109,10 @@ typedef enum ty_log_entry_kind {
     TY_LOG_FREE = 3,        /* address */
     TY_LOG_RESIZE = 4,      /* address, size_bytes: in place */
     TY_LOG_ROOT = 5,        /* address (or NULL), bytes: its name, size_bytes long */
-    TY_LOG_PROCEDURE = 6    /* procedure, bytes: its arguments, size_bytes long */
+    TY_LOG_PROCEDURE = 6,   /* procedure, bytes: its arguments, size_bytes long */
+    TY_LOG_PREPARED = 7,    /* the transaction counts if its outcome says so, which is the next one; bytes: its
+                               description, size_bytes long */
+    TY_LOG_OUTCOME = 8      /* of the transaction before; size_bytes: 1 it was committed, 0 it was rolled back */
 } ty_log_entry_kind;
 
 typedef struct ty_log_entry {

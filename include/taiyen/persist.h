@@ -93,6 +93,26 @@ typedef enum ty_background {
     TY_BACKGROUND_CALLS = 1   /* the program, by calling ty_work; the library starts no thread */
 } ty_background;
 
+/* What becomes of a prepared transaction (ty_prepare). */
+typedef enum ty_outcome {
+    TY_OUTCOME_UNKNOWN = 0, /* it cannot be told now */
+    TY_OUTCOME_COMMIT = 1,
+    TY_OUTCOME_ROLLBACK = 2
+} ty_outcome;
+
+/* A transaction in doubt: it was prepared, and the program ended before it said what becomes of it. */
+typedef struct ty_doubt {
+    size_t struct_size; /* sizeof(ty_doubt) */
+    const char *heap_path;
+    uint8_t heap_identity[16];
+    uint64_t sequence;
+    const void *description; /* what ty_prepare was given */
+    size_t description_bytes;
+} ty_doubt;
+/* Tells the outcome. Called by ty_open in its thread; the heap cannot be used yet, other heaps can. What is in doubt
+ * is durable in this heap when it is called. *doubt is valid during the call. It may not throw. */
+typedef ty_outcome ty_outcome_callback(const ty_doubt *doubt, void *context);
+
 typedef struct ty_open_options {
     size_t struct_size; /* sizeof(ty_open_options), set by the _INIT macro */
     ty_open_mode mode;
@@ -139,11 +159,16 @@ typedef struct ty_open_options {
                                 library from before this option refuses a heap with several: TY_E_FORMAT */
     bool concurrent; /* of a transactional heap: many threads write to it at once, by ty_atomically (concurrent.h). Not
                         together with check_stores (TY_E_UNSUPPORTED) */
+    ty_outcome_callback *outcome; /* asked where the log ends with a transaction in doubt. NULL, or
+                                     TY_OUTCOME_UNKNOWN: the open fails with TY_E_IN_DOUBT. An open for reading does
+                                     not ask, and leaves the transaction out */
+    void *outcome_context;
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
         sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_LINE, NULL, NULL,             \
-            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0, 0, false \
+            TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0, 0,       \
+            false, NULL, NULL                                                                                          \
     }
 
 /* In what state an open found the files. */
@@ -180,7 +205,9 @@ typedef struct ty_report {
     bool log_recreated;             /* the log was missing and, the heap being closed in order, not needed */
     uint64_t replayed_transactions; /* from the log */
     uint64_t replayed_bytes;        /* of their records */
-    uint64_t sequence;              /* of the last transaction that was restored */
+    uint64_t sequence;              /* of the last transaction, or outcome of one, that was restored */
+    uint64_t in_doubt;              /* the sequence of one that was in doubt; 0: none was */
+    ty_outcome outcome;             /* what was told of it. TY_OUTCOME_UNKNOWN: it was left out, for reading only */
 } ty_report;
 
 /* Opens or creates a persistent heap. options and report may be NULL. Symbolic links are followed: journal and log lie

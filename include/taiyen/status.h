@@ -33,7 +33,8 @@ typedef enum ty_status {
     TY_E_DAMAGED = 11,     /* a checksum or a structure is wrong */
     TY_E_MISMATCH = 12,    /* the files are sound but do not belong together */
     TY_E_UNSUPPORTED = 13, /* this kernel, file system or kind of heap cannot do it */
-    TY_E_FORKED = 14       /* the heap belongs to the parent process; a forked child may only read its memory */
+    TY_E_FORKED = 14,      /* the heap belongs to the parent process; a forked child may only read its memory */
+    TY_E_IN_DOUBT = 15     /* a prepared transaction was neither committed nor rolled back, and nobody can tell which */
 } ty_status;
 
 typedef struct ty_error {

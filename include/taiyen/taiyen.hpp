@@ -258,17 +258,19 @@ public:
         return transaction(begun);
     }
     // Takes the transaction over; the other one is then empty.
-    transaction(transaction &&other) noexcept : txn_(std::exchange(other.txn_, nullptr)), heap_(other.heap_) {}
+    transaction(transaction &&other) noexcept
+        : txn_(std::exchange(other.txn_, nullptr)), heap_(other.heap_), prepared_(other.prepared_) {}
     // The same; what was under way here is rolled back before.
     transaction &operator=(transaction &&other) noexcept {
         if (this != &other) {
             end();
             txn_ = std::exchange(other.txn_, nullptr);
             heap_ = other.heap_;
+            prepared_ = other.prepared_;
         }
         return *this;
     }
-    // Rolls back what has not ended.
+    // Rolls back what has not ended, unless it is prepared.
     ~transaction() { end(); }
 
     // Whether it is still under way.
@@ -311,6 +313,13 @@ public:
     // Keeps read sections of this object out until the transaction ends: ty_txn_lock_object.
     result<void> lock_object(const void *object) const { return result<void>::of(ty_txn_lock_object(txn_, object)); }
 
+    // From now on it can only be committed or rolled back, by any thread: ty_prepare. If this object goes before that,
+    // the transaction stays prepared, since its coordinator may have decided.
+    result<void> prepare(const void *description = nullptr, std::size_t bytes = 0) {
+        const ty_status status = ty_prepare(txn_, description, bytes);
+        prepared_ = ty_current_txn(heap_) == nullptr;
+        return result<void>::of(status);
+    }
     // After a failure the transaction may still be under way, to be tried again or rolled back.
     result<void> commit() { return ended(ty_commit(txn_)); }
     // The sequence is for heap_view::stable.
@@ -329,16 +338,17 @@ private:
     explicit transaction(ty_txn *begun) noexcept : txn_(begun), heap_(ty_txn_heap(begun)) {}
     result<void> ended(ty_status status) {
         result<void> outcome = result<void>::of(status);
-        if (ty_current_txn(heap_) == nullptr)
+        if (prepared_ ? status == TY_OK || status == TY_E_ARGUMENT : ty_current_txn(heap_) == nullptr)
             txn_ = nullptr;
         return outcome;
     }
     void end() noexcept {
-        if (txn_)
+        if (txn_ && !prepared_)
             static_cast<void>(rollback());
     }
     ty_txn *txn_;
     ty_heap *heap_;
+    bool prepared_ = false;
 };
 
 // Keeps transactions out while it lives: what was committed is seen whole.

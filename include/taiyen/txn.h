@@ -97,7 +97,8 @@ TY_API ty_heap *ty_txn_heap(const ty_txn *txn);
  * ty_txn_options asked for that; TY_STORES_DEFAULT where they are to be declared since nobody said otherwise. */
 TY_API ty_store_mode ty_txn_stores(const ty_txn *txn);
 
-/* All other functions with a ty_txn are for the thread that began it; in another one they fail with TY_E_ARGUMENT. */
+/* All other functions with a ty_txn are for the thread that began it; in another one they fail with TY_E_ARGUMENT. But
+ * a prepared transaction (ty_prepare) may be ended by any thread. */
 
 /* Says that bytes at address will be written: their content is kept for a rollback, and what differs at the commit is
  * logged. Ranges may overlap, repeat, and be of any size; they must lie in the heap's user blocks.
@@ -165,6 +166,29 @@ TY_API TY_CHECKED ty_status ty_on_rollback_procedure(ty_txn *txn, uint64_t id, c
  * stable.
  * TY_E_FORKED (in a child of the process that began it): it is still under way, and can be rolled back there. */
 TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
+
+/* ---- Two-phase commit: for transactions of several heaps, databases or queues, of which all count or none.
+ *
+ * A prepared transaction is in the log, durable, but counts only once it is committed. It can still be rolled back,
+ * also by the next open of the heap: what becomes of it, who coordinates the transaction tells then, by the description
+ * (ty_open_options.outcome). Until its end nobody else reads or writes: the heap stays the transaction's. */
+
+/* The description of a prepared transaction has at most so many bytes. */
+#define TY_PREPARED_BYTES_MAX 1024
+
+/* Prepares the transaction: on TY_OK its record is durable. From then on ty_commit, ty_commit_async and ty_rollback are
+ * the only calls for it, by any thread; stores to the heap are not part of it any more. It belongs to no thread: one
+ * that ends leaves it prepared. ty_close is refused meanwhile (TY_E_BUSY); ty_discard leaves it in doubt.
+ * A commit finds room in any case; where neither the log nor a snapshot can be written it fails, and may be tried again
+ * (TY_E_ARGUMENT: it is over by now; ty_stable tells whether it is durable). ty_commit returns when the outcome is
+ * durable, ty_commit_async without waiting, and ty_rollback, too, does not wait for that: without an outcome in the log
+ * the next open asks. description: of size bytes, for who tells the outcome later; may be NULL if bytes is 0. Errors:
+ * TY_E_SPACE (more than half a frame of the log, 2 MiB, or the log is too full: roll back, take a snapshot, repeat),
+ * TY_E_ARGUMENT (too long a description; not this thread's transaction), TY_E_UNSUPPORTED (a log of several
+ * partitions), TY_E_MEMORY, TY_E_FORKED: it is as it was. Where a write of the log failed (TY_E_IO, TY_E_SPACE) and
+ * ty_current_txn does not tell it any more, it is prepared, and that may not be durable. To roll it back is right after
+ * any error. */
+TY_API TY_CHECKED ty_status ty_prepare(ty_txn *txn, const void *description, size_t bytes);
 
 /* Commits without waiting; *sequence (may be NULL) is what ty_stable takes. It becomes stable when somebody waits for
  * it or a later one, and else after 4 to 8 ms and a write of the log; without the library's threads, when the log's

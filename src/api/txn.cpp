@@ -179,6 +179,16 @@ ty_status ty_on_rollback_procedure(ty_txn *txn, uint64_t id, const void *argumen
     return txn_on_rollback_procedure(txn, id, arguments, bytes);
 }
 
+ty_status ty_prepare(ty_txn *txn, const void *description, size_t bytes) {
+    constexpr const char *call = "prepare a transaction";
+    static_assert(TY_PREPARED_BYTES_MAX == description_max);
+    if (ty_status status = check_txn(txn, call))
+        return status;
+    if (!description && bytes)
+        return failure(TY_E_ARGUMENT, "%s: its description is NULL", call).remedy("give one, or 0 bytes");
+    return txn_prepare(txn, description, bytes);
+}
+
 ty_status ty_commit(ty_txn *txn) {
     if (ty_status status = check_txn(txn, "commit"))
         return status;

@@ -106,6 +106,9 @@ private:
     os::caught thrown_;
     os::caught *outer_;
 };
+ty_status txn_prepare(ty_txn *txn, const void *description, size_t bytes);
+// The same, without waiting: what it returns TY_OK for is prepared once *sequence is stable.
+ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, uint64_t *sequence);
 ty_status txn_commit(ty_txn *txn);
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence);
 ty_status txn_rollback(ty_txn *txn);

@@ -155,7 +155,7 @@ AT(ty_log_partition, end_position, 8);
 AT(ty_log_partition, transactions, 16);
 AT(ty_log_partition, record_bytes, 24);
 
-SIZE(ty_log_info, 408);
+SIZE(ty_log_info, 416);
 AT(ty_log_info, struct_size, 0);
 AT(ty_log_info, format_version, 8);
 AT(ty_log_info, heap_identity, 12);
@@ -176,6 +176,7 @@ AT(ty_log_info, procedures, 128);
 AT(ty_log_info, partitions, 136);
 AT(ty_log_info, left_out, 144);
 AT(ty_log_info, in_partition, 152);
+AT(ty_log_info, in_doubt, 408);
 
 SIZE(ty_follow_options, 24);
 AT(ty_follow_options, struct_size, 0);
@@ -214,7 +215,7 @@ AT(ty_log_entry, size_bytes, 32);
 AT(ty_log_entry, procedure, 40);
 AT(ty_log_entry, bytes, 48);
 
-SIZE(ty_open_options, 160);
+SIZE(ty_open_options, 176);
 AT(ty_open_options, struct_size, 0);
 AT(ty_open_options, mode, 8);
 AT(ty_open_options, kind, 12);
@@ -239,8 +240,18 @@ AT(ty_open_options, snapshot_interval_ms, 136);
 AT(ty_open_options, memory_bytes, 144);
 AT(ty_open_options, log_partitions, 152);
 AT(ty_open_options, concurrent, 156);
+AT(ty_open_options, outcome, 160);
+AT(ty_open_options, outcome_context, 168);
 
-SIZE(ty_report, 368);
+SIZE(ty_doubt, 56);
+AT(ty_doubt, struct_size, 0);
+AT(ty_doubt, heap_path, 8);
+AT(ty_doubt, heap_identity, 16);
+AT(ty_doubt, sequence, 32);
+AT(ty_doubt, description, 40);
+AT(ty_doubt, description_bytes, 48);
+
+SIZE(ty_report, 384);
 AT(ty_report, struct_size, 0);
 AT(ty_report, kind, 8);
 AT(ty_report, found, 12);
@@ -264,6 +275,8 @@ AT(ty_report, log_recreated, 338);
 AT(ty_report, replayed_transactions, 344);
 AT(ty_report, replayed_bytes, 352);
 AT(ty_report, sequence, 360);
+AT(ty_report, in_doubt, 368);
+AT(ty_report, outcome, 376);
 
 SIZE(ty_info, 408);
 AT(ty_info, struct_size, 0);
@@ -442,6 +455,11 @@ IS(TY_LOG_FREE, 3);
 IS(TY_LOG_RESIZE, 4);
 IS(TY_LOG_ROOT, 5);
 IS(TY_LOG_PROCEDURE, 6);
+IS(TY_LOG_PREPARED, 7);
+IS(TY_LOG_OUTCOME, 8);
+IS(TY_OUTCOME_UNKNOWN, 0);
+IS(TY_OUTCOME_COMMIT, 1);
+IS(TY_OUTCOME_ROLLBACK, 2);
 IS(TY_KIND_DEFAULT, 0);
 IS(TY_VOLATILE, 1);
 IS(TY_ARCHIVE, 2);

@@ -14,6 +14,10 @@ public:
         options_.kind = TY_TRANSACTIONAL;
         options_.classes = classes;
         options_.log_bytes = size_t{1} << 20; // small, so that snapshots are forced
+        options_.outcome = [](const ty_doubt *doubt, void *self) {
+            return static_cast<test_heap *>(self)->outcomes[doubt->sequence];
+        };
+        options_.outcome_context = this;
         ty_report report{};
         open(&report);
     }
@@ -30,13 +34,14 @@ public:
         os::sim_set_fault(files_.get(), fault);
     }
 
-    // The process dies and the heap is opened again; the sequence that was restored.
-    uint64_t crash() {
+    // The process dies and the heap is opened again.
+    ty_report crash() {
         EXPECT_OK(ty_discard(heap_));
         ty_report report{};
         open(&report);
-        return report.sequence;
+        return report;
     }
+    std::map<uint64_t, ty_outcome> outcomes; // of prepared transactions, by their sequences
 
     bool is_run(const void *block) const {
         size_t bytes;
@@ -47,6 +52,7 @@ public:
 
 private:
     void open(ty_report *report) {
+        report->struct_size = sizeof *report;
         heap_ = nullptr;
         EXPECT_OK(ty_open(heap_path, &options_, &heap_, report));
     }

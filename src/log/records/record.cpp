@@ -446,10 +446,14 @@ uint8_t *put_place(uint8_t *at, uint64_t word, uint64_t *last) {
     return put_varint(at, static_cast<uint64_t>(distance) << 1 ^ static_cast<uint64_t>(distance >> 63));
 }
 
+constexpr uint8_t operation_head(unsigned kind) {
+    return static_cast<uint8_t>(static_cast<unsigned>(record_item::operation) << 4 | kind);
+}
+
 uint8_t *put_operation(uint8_t *at, const record_operation &operation, uint64_t *last) {
     bool removed = operation.kind == operation_kind::root && operation.null_address;
     uint8_t kind = removed ? record_root_removed : static_cast<uint8_t>(operation.kind);
-    *at++ = static_cast<uint8_t>(static_cast<unsigned>(record_item::operation) << 4 | kind);
+    *at++ = operation_head(kind);
     switch (operation.kind) {
     case operation_kind::alloc:
     case operation_kind::resize:
@@ -489,7 +493,7 @@ size_t record_encode(const record_part &part, bool first, uint8_t *out) {
     encoder e;
     uint8_t *start = out;
     if (!first)
-        *start++ = static_cast<uint8_t>(static_cast<unsigned>(record_item::operation) << 4 | record_part_starts);
+        *start++ = operation_head(record_part_starts);
     e.at = start;
     uint64_t last = 0;
     for (size_t i = 0; i < part.operation_count; i++)
@@ -501,6 +505,41 @@ size_t record_encode(const record_part &part, bool first, uint8_t *out) {
     }
     flush(e, count);
     return e.at == start ? 0 : static_cast<size_t>(e.at - out);
+}
+
+size_t record_put_prepared(const void *description, size_t bytes, uint8_t *out) {
+    uint8_t *at = out;
+    *at++ = operation_head(record_prepared);
+    return static_cast<size_t>(put_bytes(at, description, static_cast<uint32_t>(bytes)) - out);
+}
+
+void record_put_outcome(record_outcome outcome, uint8_t *out) {
+    out[0] = operation_head(record_outcome_follows);
+    out[1] = static_cast<uint8_t>(outcome);
+}
+
+ty_status record_look(const uint8_t *bytes, size_t size, record_view *view) {
+    *view = {record_role::plain, record_outcome::rolled_back, nullptr, 0, bytes, size};
+    if (size == 0)
+        return TY_OK;
+    if (bytes[0] == operation_head(record_outcome_follows)) {
+        if (size != record_outcome_bytes || bytes[1] > static_cast<uint8_t>(record_outcome::committed))
+            return TY_E_DAMAGED;
+        *view = {record_role::outcome, static_cast<record_outcome>(bytes[1]), nullptr, 0, bytes + size, 0};
+    } else if (bytes[0] == operation_head(record_prepared)) {
+        record_cursor cursor{bytes + 1, bytes + size};
+        uint64_t length = 0;
+        if (!cursor.long_varint(&length) || length > description_max || length > cursor.left())
+            return TY_E_DAMAGED;
+        const uint8_t *parts = cursor.at + length;
+        *view = {record_role::prepared,
+                 record_outcome::rolled_back,
+                 cursor.at,
+                 length,
+                 parts,
+                 static_cast<size_t>(cursor.end - parts)};
+    }
+    return TY_OK;
 }
 
 ty_status record_damaged(uint64_t offset) {

@@ -67,7 +67,34 @@ constexpr size_t record_words_bound(size_t count) {
 }
 size_t record_encode_words(record_words &words, uint8_t *out);
 
+// ---- Prepared transactions
+
+enum class record_outcome : uint8_t { rolled_back = 0, committed = 1 };
+
+// What goes before the first part of a transaction that is prepared: its description, of description_max bytes at most.
+inline constexpr size_t description_max = 1024;
+constexpr size_t record_prepared_bound(size_t description_bytes) {
+    return 3 + description_bytes;
+}
+size_t record_put_prepared(const void *description, size_t bytes, uint8_t *out);
+// A whole record: the outcome of the prepared transactions right before it.
+inline constexpr size_t record_outcome_bytes = 2;
+void record_put_outcome(record_outcome outcome, uint8_t *out);
+
 // ---- Reading
+
+enum class record_role : uint8_t { plain, prepared, outcome };
+// What a record is, and where its parts are: what record_decode takes.
+struct record_view {
+    record_role role;
+    record_outcome outcome;     // where it is one
+    const uint8_t *description; // where it is prepared
+    size_t description_bytes;
+    const uint8_t *parts;
+    size_t size;
+};
+// TY_E_DAMAGED: without a detail.
+ty_status record_look(const uint8_t *bytes, size_t size, record_view *view);
 
 // The words that a record may name: [first, end).
 struct record_scope {

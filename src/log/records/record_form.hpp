@@ -18,6 +18,11 @@ enum class record_item : uint8_t {
 // Lower half where the upper half is `operation`; else an operation_kind.
 inline constexpr uint8_t record_part_starts = 0;
 inline constexpr uint8_t record_root_removed = 6;
+// The first item of a record, and of no other place: a length and as many bytes of the program's. What follows counts
+// if an outcome says so.
+inline constexpr uint8_t record_prepared = 7;
+// A record by itself. Its second byte is a record_outcome.
+inline constexpr uint8_t record_outcome_follows = 8;
 
 // The second byte of items other than tokens and operations.
 inline constexpr uint8_t record_width_bits = 0x3f; // of each distance

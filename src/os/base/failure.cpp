@@ -51,9 +51,10 @@ constexpr status_words words[] = {
     {"TY_E_MISMATCH", "the files do not belong together"},
     {"TY_E_UNSUPPORTED", "it is not supported here"},
     {"TY_E_FORKED", "the heap belongs to the parent process"},
+    {"TY_E_IN_DOUBT", "it is not known whether a prepared transaction counts"},
 };
 constexpr size_t status_count = sizeof words / sizeof words[0];
-static_assert(status_count == TY_E_FORKED + 1);
+static_assert(status_count == TY_E_IN_DOUBT + 1);
 
 // A description that is not translated, so that no locale data is loaded, and that any thread may ask for.
 void describe_errno(int error, char *reason, size_t bytes) {

@@ -57,6 +57,8 @@ ty_status refuse(const concurrent_heap &all) {
     if (txn_current(all.heap) != nullptr)
         return failure(TY_E_ARGUMENT, "%s: this thread has one of ty_begin under way on the heap", call)
             .remedy("commit it or roll it back first; or store directly, as nobody else stores meanwhile");
+    if (ty_status status = refuse_own_prepared(*all.rt, call))
+        return status;
     if (in_section(*all.rt))
         return failure(TY_E_ARGUMENT, "%s: this thread has a read section open on the heap", call)
             .remedy("end it first: no transaction runs meanwhile");

@@ -40,13 +40,15 @@ struct opening {
     bool reshaped = false; // the log is made anew with other partitions
     bool made = false;     // its file: of no use if the open fails
     bool replayed = false;
-    ty_heap *heap = nullptr; // from start on
+    ty_outcome outcome = TY_OUTCOME_UNKNOWN; // of what was in doubt
+    ty_heap *heap = nullptr;                 // from start on
     uint64_t replay_ns = 0;
 
     bool read_only() const { return opens_for_reading(options.mode); }
     bool threads() const { return options.background == TY_BACKGROUND_THREAD; }
     ~opening() {
         plan.records.destroy();
+        plan.copied.destroy();
         place_destroy(place);
     }
 };
@@ -143,6 +145,20 @@ ty_status check_counters(const opening &state) {
         .remedy("open it read-only, check what it holds, and copy that to another heap");
 }
 
+failure in_doubt(const opening &state, const char *call) {
+    return failure(TY_E_IN_DOUBT, "%s: its transaction %llu is prepared, and in doubt", call,
+                   (unsigned long long)state.plan.in_doubt)
+        .at(state.place.path);
+}
+
+ty_status refuse_in_doubt(const opening &state) {
+    if (state.detaches)
+        return in_doubt(state, "take the log from a heap").remedy("open it as a transactional heap first");
+    return in_doubt(state, "open a heap")
+        .remedy("open it with the option outcome, which tells whether it was committed, or settle it by hand: taiyen "
+                "doubt");
+}
+
 // The log of a heap that has one: what stands in it is known, or the open is refused.
 ty_status find_log(opening &state, const image_log &told, image_log_choice *choice) {
     if (told.version_1)
@@ -161,6 +177,8 @@ ty_status find_log(opening &state, const image_log &told, image_log_choice *choi
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
     if ((status = replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan)))
         return status;
+    if (state.plan.in_doubt && !state.read_only() && (state.detaches || !state.options.outcome))
+        return refuse_in_doubt(state);
     return state.read_only() ? replay_check_fits(state.place, state.plan) : check_counters(state);
 }
 
@@ -347,11 +365,37 @@ ty_status start(void *context, ty_heap *heap) {
     return state.read_only() || state.detaches ? TY_OK : start_log(state, *rt);
 }
 
+// X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The
+// snapshots' thread sleeps: none can lie between the two.
+ty_status settle_doubt(opening &state, txn_runtime &rt) {
+    if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
+        return status;
+    const record_view &view = state.plan.prepared.view;
+    ty_doubt doubt{sizeof doubt, state.heap_path, {}, state.plan.in_doubt, view.description, view.description_bytes};
+    memcpy(doubt.heap_identity, state.identity.heap, sizeof doubt.heap_identity);
+    state.outcome = state.options.outcome(&doubt, state.options.outcome_context);
+    if (state.outcome != TY_OUTCOME_COMMIT && state.outcome != TY_OUTCOME_ROLLBACK)
+        return in_doubt(state, "open a heap")
+            .remedy("open it again when the outcome is known, or settle it by hand: taiyen doubt");
+    const bool committed = state.outcome == TY_OUTCOME_COMMIT;
+    uint64_t sequence = 0;
+    if (committed)
+        if (ty_status status = replay_prepared(rt, state.place, state.plan))
+            return status;
+    if (ty_status status =
+            append_outcome(rt, committed ? record_outcome::committed : record_outcome::rolled_back, &sequence))
+        return status;
+    return log_wait(rt.log, sequence);
+}
+
 // From what the image's open left to a heap that can be used.
 ty_status finish_open(opening &state, ty_heap **heap) {
     txn_runtime &rt = *runtime_of(*heap);
     if (!state.replayed)
         if (ty_status status = replay(state, rt))
+            return status;
+    if (state.plan.in_doubt && !state.read_only())
+        if (ty_status status = settle_doubt(state, rt))
             return status;
     if (state.detaches)
         return detach(state, rt);
@@ -373,9 +417,14 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     report.log_recreated = state.recreated;
     report.replayed_transactions = contents.records;
     report.replayed_bytes = contents.record_bytes;
-    report.sequence = contents.highest;
+    report.sequence = contents.highest + (state.outcome != TY_OUTCOME_UNKNOWN); // an outcome has a number, too
+    report.in_doubt = state.plan.in_doubt;
+    report.outcome = state.outcome;
     report.duration_ns = os::now_ns() - state.started_ns;
-    char replayed[64] = "", left_out[80] = "";
+    char replayed[64] = "", left_out[80] = "", doubt[64] = "";
+    static constexpr const char *outcomes[] = {"was left out", "was committed", "was rolled back"};
+    if (state.plan.in_doubt)
+        snprintf(doubt, sizeof doubt, "; a transaction in doubt %s", outcomes[state.outcome]);
     if (contents.records)
         snprintf(replayed, sizeof replayed, "; %llu transaction%s replayed from the log",
                  (unsigned long long)contents.records, plural(contents.records));
@@ -383,7 +432,7 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
         snprintf(left_out, sizeof left_out, "; %llu not acknowledged left out, behind one that is missing",
                  (unsigned long long)contents.left_out);
     size_t length = strlen(report.text);
-    snprintf(report.text + length, sizeof report.text - length, "%s%s%s%s%s%s", replayed, left_out,
+    snprintf(report.text + length, sizeof report.text - length, "%s%s%s%s%s%s%s", replayed, left_out, doubt,
              state.attached ? "; a log was attached" : "", state.detaches ? "; the log was detached" : "",
              state.recreated ? "; the log was missing or old, and not needed" : "",
              state.reshaped ? "; the log was made anew with other partitions" : "");

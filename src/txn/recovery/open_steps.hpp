@@ -69,9 +69,27 @@ ty_status copy_files(const char *path, const ty_open_options &options, copied_fi
 
 // ---- replay.cpp
 
+// A prepared transaction that is read, and its outcome is not. Its bytes lie in the records that are kept, or in a
+// copy.
+struct prepared_record {
+    uint64_t sequence; // 0: there is none
+    uint64_t position;
+    const uint8_t *record;
+    size_t record_bytes;
+    record_view view;
+
+    void hold(const log_record &from, const record_view &seen) {
+        *this = {from.sequence, from.position, from.bytes, from.size, seen};
+    }
+    ty_status copy(area &to);
+};
+
 // What a scan of the whole log finds, before anything is changed.
 struct replay_plan {
     log_contents contents;
+    uint64_t in_doubt;        // the sequence of the last record, where it is a prepared one; else 0
+    prepared_record prepared; // the same, after the replay
+    area copied;              // of it, where records are not kept
     kept_records records;
     page_copier pages;   // that records write to
     uint64_t words;      // that they do
@@ -89,9 +107,12 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, cons
 ty_status replay_check_fits(const log_place &place, const replay_plan &plan);
 // Whether memory has no room for all pages that records write to: then snapshots are taken on the way.
 bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan);
-// Brings the heap's memory to the end of what was scanned. writes: snapshots may be taken.
+// Brings the heap's memory to the end of what was scanned, but for what is in doubt. writes: snapshots may be taken.
 ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_marks &from,
                      bool writes, replay_plan &plan);
+
+// After it: does the transaction that was in doubt.
+ty_status replay_prepared(txn_runtime &rt, const log_place &place, replay_plan &plan);
 
 inline log_open_2 open_of(const open_identity_2 &open) {
     return {open.number, open.random};

@@ -80,6 +80,16 @@ struct entry_teller {
         return TY_E_DAMAGED;
     }
 
+    ty_status parts(uint64_t sequence, const record_view &view) {
+        ty_status status = TY_OK;
+        info->in_doubt = view.role == record_role::prepared ? sequence : 0;
+        if (view.role == record_role::prepared)
+            status = tell(TY_LOG_PREPARED, 0, view.description_bytes, view.description);
+        else if (view.role == record_role::outcome)
+            status = tell(TY_LOG_OUTCOME, 0, view.outcome == record_outcome::committed, nullptr);
+        return status ? status : record_decode(view.parts, view.size, scope, *this);
+    }
+
     static ty_status record(void *context, const log_record &record) {
         auto &self = *static_cast<entry_teller *>(context);
         self.entry.sequence = record.sequence;
@@ -89,8 +99,9 @@ struct entry_teller {
         self.info->in_partition[record.partition].transactions += 1;
         self.info->in_partition[record.partition].record_bytes += record.size;
         ty_status status = self.tell(TY_LOG_TRANSACTION, 0, record.size, nullptr);
-        if (!status)
-            status = record_decode(record.bytes, record.size, self.scope, self);
+        record_view view;
+        if (!status && !(status = record_look(record.bytes, record.size, &view)))
+            status = self.parts(record.sequence, view);
         if (status == TY_E_DAMAGED)
             return failure(TY_E_DAMAGED, "read transaction %llu: its record makes no sense",
                            (unsigned long long)record.sequence)
@@ -235,6 +246,8 @@ ty_status foretell_log(log_place &place, const image_log &told, ty_info *info) {
              plural(log.transactions));
     if (log.transactions)
         add_to_text(info, text);
+    if (log.in_doubt)
+        add_to_text(info, "; one is in doubt");
     return TY_OK;
 }
 

@@ -25,6 +25,7 @@ struct record_check {
     const char *name;
     record_scope scope;
     uint64_t last_page = UINT64_MAX; // words often lie side by side
+    uint64_t prepared = 0;           // the sequence of the last record, where that was a prepared one
 
     ty_status operation(const record_operation &operation) {
         plan->operations += 1;
@@ -53,7 +54,14 @@ struct record_check {
 
     static ty_status record(void *context, const log_record &record) {
         auto &self = *static_cast<record_check *>(context);
-        ty_status status = record_decode_in_place(record.bytes, record.size, self.scope, self);
+        record_view view;
+        ty_status status = record_look(record.bytes, record.size, &view);
+        // X27: an outcome is the next record behind a prepared one, and nothing else is.
+        if (!status && (view.role == record_role::outcome) != (self.prepared != 0))
+            status = TY_E_DAMAGED;
+        self.prepared = view.role == record_role::prepared ? record.sequence : 0;
+        if (!status)
+            status = record_decode_in_place(view.parts, view.size, self.scope, self);
         self.plan->records.add(record);
         return status == TY_E_DAMAGED ? bad_record(self.name, record.sequence, record.position) : status;
     }
@@ -168,20 +176,38 @@ private:
 struct record_reader {
     step_writer writer;
     record_scope scope;
+    replay_plan &plan;
 
     static ty_status record(void *context, const log_record &record) {
         auto &self = *static_cast<record_reader *>(context);
+        record_view view;
+        if (record_look(record.bytes, record.size, &view))
+            return self.writer.damage();
         self.writer.begin_record(record.sequence, record.position);
-        ty_status status = record_decode_in_place(record.bytes, record.size, self.scope, self.writer);
-        return status == TY_E_DAMAGED ? self.writer.damage() : status;
+        if (view.role == record_role::prepared) { // its outcome decides
+            self.plan.prepared.hold(record, view);
+            return TY_OK;
+        }
+        if (view.role == record_role::plain)
+            return self.parts(view);
+        const record_view decided = self.plan.prepared.view;
+        self.plan.prepared = {};
+        return view.outcome == record_outcome::committed ? self.parts(decided) : TY_OK;
     }
     // Of records that are gone when it returns.
     static ty_status passing(void *context, const log_record &one) {
         auto &self = *static_cast<record_reader *>(context);
         ty_status status = record(context, one);
-        return !status && self.writer.has_others() ? self.writer.hand_over() : status;
+        if (!status && self.writer.has_others())
+            status = self.writer.hand_over();
+        prepared_record &prepared = self.plan.prepared;
+        return !status && prepared.sequence == one.sequence ? prepared.copy(self.plan.copied) : status;
     }
-    ty_status kept(const replay_plan &plan) {
+    ty_status parts(const record_view &view) {
+        ty_status status = record_decode_in_place(view.parts, view.size, scope, writer);
+        return status == TY_E_DAMAGED ? writer.damage() : status;
+    }
+    ty_status kept() {
         ty_status status = plan.records.each([&](const log_record &one) { return record(this, one); });
         return status ? status : writer.hand_over(true);
     }
@@ -224,8 +250,8 @@ private:
     // An operation writes to some page, too.
     static ty_status frame(void *context, const log_marks &here) {
         auto &self = *static_cast<stage_reader *>(context);
-        if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_)
-            return TY_OK;
+        if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_ || self.plan_.prepared.sequence)
+            return TY_OK; // X27
         ty_status status = self.reader_.writer.hand_over();
         if (!status)
             self.take_snapshot(here);
@@ -263,26 +289,29 @@ ty_status replay_in_stages(record_reader &reader, const log_source &source, txn_
     return replay_again(reader, source, stages.how(), plan);
 }
 
+// Does each batch at once.
+struct step_doer {
+    replayer &replay;
+    ty_status status;
+    static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
+        auto &self = *static_cast<step_doer *>(context);
+        *next = &full;
+        self.status = self.replay.run(full.row, full.others);
+        return self.status ? TY_E_BUSY : TY_OK;
+    }
+};
+
 ty_status replay_alone(replayer &replay, const log_source &source, txn_runtime &rt, replay_plan &plan, bool in_stages) {
     step_batches batches;
     if (ty_status status = batches.create(1))
         return status;
-    struct doer {
-        replayer &replay;
-        ty_status status;
-        static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
-            auto &self = *static_cast<doer *>(context);
-            *next = &full;
-            self.status = self.replay.run(full.row, full.others);
-            return self.status ? TY_E_BUSY : TY_OK;
-        }
-    } doer{replay, TY_OK};
-    record_reader reader{{{&doer, doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}};
+    step_doer doer{replay, TY_OK};
+    record_reader reader{{{&doer, step_doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}, plan};
     ty_status status = TY_OK;
     if (in_stages)
         status = replay_in_stages(reader, source, rt, plan);
     else if (plan.records.whole())
-        status = reader.kept(plan);
+        status = reader.kept();
     else
         status = replay_again(reader, source, {&reader, record_reader::passing, &plan.contents.end, rt.threads}, plan);
     return doer.status ? doer.status : status;
@@ -291,7 +320,6 @@ ty_status replay_alone(replayer &replay, const log_source &source, txn_runtime &
 struct reading_thread {
     replayer *replay;
     step_queue *queue;
-    const replay_plan *plan;
     record_reader reader;
     os::thread thread;
 
@@ -307,24 +335,24 @@ struct reading_thread {
     }
     static void *run(void *context) {
         auto &self = *static_cast<reading_thread *>(context);
-        static_cast<void>(self.reader.kept(*self.plan)); // what fails is a step, or a failure to do one
+        static_cast<void>(self.reader.kept()); // what fails is a step, or a failure to do one
         return nullptr;
     }
 };
 
 // What steps do is the opener's: procedures may expect its thread. *done: there was a helper.
-ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, const replay_plan &plan, bool *done) {
+ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, replay_plan &plan, bool *done) {
     step_batches batches;
     *done = false;
     if (ty_status status = batches.create(step_batches::most))
         return status;
     step_queue queue(batches);
     batches[0].shared = true;
-    reading_thread helper{&replay,
-                          &queue,
-                          &plan,
-                          {{{&helper, reading_thread::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}},
-                          {}};
+    reading_thread helper{
+        &replay,
+        &queue,
+        {{{&helper, reading_thread::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}, plan},
+        {}};
     if (helper.thread.start(reading_thread::run, &helper) != TY_OK)
         return TY_OK;
     *done = true;
@@ -346,6 +374,18 @@ ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, const repl
 
 } // namespace
 
+// Eight bytes before it can be read, too.
+ty_status prepared_record::copy(area &to) {
+    if (ty_status status = to.room<char>() ? TY_OK : to.create(size_t{8} << 20)) // no record is longer
+        return status;
+    if (ty_status status = to.provide(record_bytes + 8))
+        return status;
+    uint8_t *copied = to.as<uint8_t>() + 8;
+    memcpy(copied, record, record_bytes);
+    record = copied;
+    return record_look(copied, record_bytes, &view);
+}
+
 ty_status replay_scan(const log_place &place, const log_identity &identity, const log_marks &from,
                       const image_log &told, bool threads, replay_plan *plan) {
     uint64_t pages = told.limit_bytes / os::page_bytes;
@@ -359,6 +399,7 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, cons
     ty_status status = log_scan(*place.sink, place.path, identity, from,
                                 {&check, record_check::record, nullptr, threads}, &plan->contents);
     plan->pages.stop(); // the memory goes if the open fails
+    plan->in_doubt = check.prepared;
     return status;
 }
 
@@ -392,6 +433,21 @@ ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity
         status = replay_alone(replay, {place, identity, from}, rt, plan, in_stages);
     heap_restore_end(rt.heap);
     return status;
+}
+
+ty_status replay_prepared(txn_runtime &rt, const log_place &place, replay_plan &plan) {
+    step_batches batches;
+    if (ty_status status = batches.create(1))
+        return status;
+    heap_restore_begin(rt.heap);
+    replayer replay(rt, place.path);
+    step_doer doer{replay, TY_OK};
+    record_reader reader{{{&doer, step_doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}, plan};
+    reader.writer.begin_record(plan.prepared.sequence, plan.prepared.position);
+    ty_status status = reader.parts(plan.prepared.view);
+    status = status ? status : reader.writer.hand_over(true);
+    heap_restore_end(rt.heap);
+    return doer.status ? doer.status : status;
 }
 
 } // namespace taiyen

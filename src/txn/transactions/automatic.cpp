@@ -227,14 +227,19 @@ ty_status automatic_begin(txn_runtime &rt) {
 }
 
 // F5.
+void automatic_leave(txn_runtime &rt) {
+    automatic_stores &a = *rt.automatic;
+    if (a.blocked == this_thread())
+        os::write_guard::leave_thread();
+    a.blocked = 0;
+}
+
 void automatic_end(txn_runtime &rt) {
     automatic_stores &a = *rt.automatic;
     a.twinning.store(false, std::memory_order_release);
     static_cast<void>(protect_writable(a)); // else the next begin does it
     forget_twins(a);
-    if (a.blocked == this_thread())
-        os::write_guard::leave_thread();
-    a.blocked = 0;
+    automatic_leave(rt);
 }
 
 void automatic_destroy(txn_runtime &rt) {

@@ -22,6 +22,8 @@ namespace taiyen {
 ty_status automatic_begin(txn_runtime &rt);
 // No twins are taken any more, and those there are go.
 void automatic_end(txn_runtime &rt);
+// The part of it that is the transaction's thread's alone.
+void automatic_leave(txn_runtime &rt);
 
 bool automatic_has_twins(const txn_runtime &rt);
 // Makes memory writable, as writes would, for system calls: those don't fault.

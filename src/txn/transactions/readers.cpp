@@ -62,6 +62,8 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
     if (rt->txn->owner.load(std::memory_order_relaxed) == this_thread())
         return failure(TY_E_ARGUMENT, "%s: this thread's own transaction is under way", call)
             .remedy("within it just read: nobody else writes");
+    if (ty_status status = refuse_own_prepared(*rt, call))
+        return status;
     if (ty_status status = refuse_forked(*rt, call))
         return status;
     if (ty_status status = refuse_within(*rt, call))

@@ -36,6 +36,11 @@ private:
     bool taken_;
 };
 
+// A transaction of the calling thread, also one that it has prepared.
+bool has_own(const txn_runtime &rt) {
+    return txn_current(rt.heap) != nullptr || has_prepared(rt);
+}
+
 class [[nodiscard]] others_stopped {
 public:
     explicit others_stopped(txn_runtime &rt) : rt_(rt) { stop_others(rt); }
@@ -279,7 +284,7 @@ namespace {
 
 // An open that found the ring full cannot append again what it believed: a snapshot holds it as well.
 ty_status stable_by_snapshot(txn_runtime &rt) {
-    if (txn_current(rt.heap))
+    if (has_own(rt))
         return failure(TY_E_SPACE, "make transactions of the session before stable: the log is full")
             .remedy("end the transaction under way first: then a snapshot does it");
     uint64_t epoch = 0;
@@ -315,7 +320,7 @@ ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
             return TY_OK;
         if (!log_broken(rt.log))
             status = status == TY_E_SPACE ? stable_by_snapshot(rt) : status;
-        else if (!txn_current(rt.heap)) // amid a transaction there can be no snapshot
+        else if (!has_own(rt)) // amid a transaction there can be no snapshot
             status = snapshots_mend(rt);
         if (status)
             return status;
@@ -342,7 +347,7 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
     txn_runtime *rt = runtime_of(heap);
     if (!rt || !rt->log || rt->txn_forked())
         return image_snapshot_start(heap, nullptr, nullptr, epoch);
-    if (txn_current(heap))
+    if (has_own(*rt))
         return refuse_in_transaction("start a snapshot");
     if (ty_status status = refuse_within(*rt, "start a snapshot"))
         return status;
@@ -362,7 +367,7 @@ void txn_ease(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
     if (!rt || !rt->log || rt->txn_forked()) {
         (void)image_ease(heap);
-    } else if (!txn_current(heap) && !refuse_within(*rt, "give memory back")) {
+    } else if (!has_own(*rt) && !refuse_within(*rt, "give memory back")) {
         gate_as_reader gate(*rt);
         ease(*rt);
     }
@@ -373,7 +378,7 @@ ty_status txn_work(ty_heap *heap) {
     if (!rt || !rt->log || rt->txn_forked())
         return image_work(heap);
     snapshot_service &s = *rt->snapshots;
-    bool may_wait = !txn_current(heap) && !in_section(*rt) && !refuse_within(*rt, "take a snapshot");
+    bool may_wait = !has_own(*rt) && !in_section(*rt) && !refuse_within(*rt, "take a snapshot");
     if (may_wait && (s.snapshot_error.tell(image_epoch(heap)) || (!rt->threads && snapshots_due(*rt))))
         (void)snapshots_take(*rt, false); // kept
     {

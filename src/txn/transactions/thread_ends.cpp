@@ -122,12 +122,14 @@ bool runtime_has_work(thread_end_watcher &watcher) {
     if (rt.txn_forked())
         return false;
     const bool own = rt.txn != nullptr && rt.txn->owner.load(std::memory_order_relaxed) == this_thread();
-    return own || in_section(rt);
+    return own || (rt.txn != nullptr && has_prepared(rt)) || in_section(rt);
 }
 
 void runtime_end(thread_end_watcher &watcher) {
     auto &rt = static_cast<txn_runtime &>(watcher);
     sections_end(rt);
+    if (has_prepared(rt)) // somebody else will end it
+        rt.txn->preparer.store(0, std::memory_order_relaxed);
     if (ty_txn *txn = txn_current(rt.heap))
         static_cast<void>(txn_rollback(txn)); // all of it that can be is taken back; nobody is there to be told
 }

@@ -21,8 +21,9 @@ void clear_blocks(ty_txn *txn) {
     clear(txn->blocks);
 }
 
-// The transaction is over: its memory is ready for the next one, and the gate open.
-void finish(ty_txn *txn) {
+} // namespace
+
+void transaction_finish(ty_txn *txn) {
     if (txn->blocks.count != 0)
         clear_blocks(txn);
     if (txn->objects.count != 0)
@@ -33,12 +34,16 @@ void finish(ty_txn *txn) {
     clear(txn->payloads);
     clear(txn->parts);
     txn->has_procedure = false;
+    txn->prepared = 0;
+    txn->preparer.store(0, std::memory_order_relaxed);
     if (txn->twinned)
         automatic_end(*txn->rt);
     txn->owner.store(0, std::memory_order_relaxed);
     others_go_on(*txn->rt);
     txn->rt->gate.unlock();
 }
+
+namespace {
 
 // What can be written to, as far as the heap has been used. Where memory is armed each declaration asks for it, so none
 // is within the bounds.
@@ -68,6 +73,8 @@ ty_status refuse_begin(const txn_runtime &rt) {
     if (rt.txn->owner.load(std::memory_order_relaxed) == this_thread())
         return failure(TY_E_ARGUMENT, "%s: this thread has one under way on the heap", call)
             .remedy("commit it or roll it back first; ty_current_txn returns it");
+    if (ty_status status = refuse_own_prepared(rt, call))
+        return status;
     if (in_section(rt))
         return failure(TY_E_ARGUMENT, "%s: this thread has a read section open on the heap", call)
             .remedy("end it first: the transaction would wait for it for ever");
@@ -79,16 +86,30 @@ ty_status busy() {
         .remedy("try again, or leave no_wait out");
 }
 
+size_t head_bound(const ty_txn *txn) {
+    return txn->description != nullptr ? record_prepared_bound(txn->description_bytes) : 0;
+}
+
+// What goes before a record's parts, where the transaction is being prepared.
+size_t put_head(const ty_txn *txn, uint8_t *place) {
+    return txn->description != nullptr ? record_put_prepared(txn->description, txn->description_bytes, place) : 0;
+}
+
+// The whole record; 0: nothing has changed.
+size_t encode(const ty_txn *txn, const record_part &part, uint8_t *place) {
+    const size_t head = put_head(txn, place), before = txn->parts.count;
+    if (before != 0)
+        memcpy(place + head, txn->parts.begin(), before);
+    return head + before + record_encode(part, before == 0, place + head + before);
+}
+
 // Encodes the part and those before it where the log wants it; *sequence is 0 where nothing has changed.
 ty_status append_in_place(ty_txn *txn, const record_part &part, size_t bound, uint64_t *sequence) {
     taiyen::log *log = txn->rt->log;
     uint8_t *place;
     if (ty_status status = log_append_begin(log, bound, &place))
         return status;
-    size_t before = txn->parts.count;
-    if (before != 0)
-        memcpy(place, txn->parts.begin(), before);
-    size_t bytes = before + record_encode(part, before == 0, place + before);
+    size_t bytes = encode(txn, part, place);
     *sequence = log_append_end(log, bytes);
     if (bytes == 0)
         *sequence = 0;
@@ -102,10 +123,7 @@ ty_status append_encoded(ty_txn *txn, const record_part &part, size_t bound, uin
     if (ty_status status = txn->encoded.provide(bound))
         return status;
     uint8_t *record = txn->encoded.as<uint8_t>();
-    size_t before = txn->parts.count;
-    if (before != 0)
-        memcpy(record, txn->parts.begin(), before);
-    size_t bytes = before + record_encode(part, before == 0, record + before);
+    size_t bytes = encode(txn, part, record);
     *sequence = 0;
     uint8_t *place;
     ty_status status = TY_OK;
@@ -135,11 +153,6 @@ bool nothing_done(const ty_txn *txn) {
            !(txn->automatic && automatic_has_twins(*txn->rt));
 }
 
-struct committed {
-    uint64_t sequence; // 0: nothing had changed, until commit_unstable makes it the last one before
-    bool by_snapshot;
-};
-
 // Most transactions declared a few words and did nothing else: those need no part.
 bool is_few_words(ty_txn *txn, size_t *entries) {
     return txn->blocks.count == 0 && txn->roots.count == 0 && !txn->has_procedure && txn->parts.count == 0 &&
@@ -149,11 +162,14 @@ bool is_few_words(ty_txn *txn, size_t *entries) {
 ty_status append_words(ty_txn *txn, uint64_t *sequence) {
     taiyen::log *log = txn->rt->log;
     uint8_t *place;
-    if (txn->changed.count == 0)
+    *sequence = 0;
+    if (txn->changed.count == 0 && txn->description == nullptr)
         return TY_OK;
-    if (ty_status status = log_append_begin(log, record_words_bound(txn->changed.count), &place))
+    if (ty_status status = log_append_begin(log, head_bound(txn) + record_words_bound(txn->changed.count), &place))
         return status;
-    size_t bytes = record_encode_words(txn->changed, place);
+    size_t bytes = put_head(txn, place);
+    if (txn->changed.count != 0)
+        bytes += record_encode_words(txn->changed, place + bytes);
     *sequence = log_append_end(log, bytes);
     txn->rt->figures.record_bytes.add(bytes);
     return TY_OK;
@@ -164,27 +180,36 @@ ty_status append_part(ty_txn *txn, uint64_t *sequence, size_t *entries) {
     if (ty_status status = part_collect(txn, true, &part))
         return status;
     *entries = part.range_count + part.operation_count;
-    size_t bound = txn->parts.count + record_bound(part);
+    size_t bound = head_bound(txn) + txn->parts.count + record_bound(part);
     bool long_record = bound > log_record_max(txn->rt->log);
     return long_record ? append_encoded(txn, part, bound, sequence) : append_in_place(txn, part, bound, sequence);
 }
 
+} // namespace
+
+ty_status transaction_append(ty_txn *txn, uint64_t *sequence) {
+    size_t entries;
+    ty_status status = is_few_words(txn, &entries) ? append_words(txn, sequence) : append_part(txn, sequence, &entries);
+    if (status == TY_OK && *sequence != 0)
+        txn->rt->figures.entries.add(entries);
+    return status;
+}
+
+namespace {
+
 // Up to where the transaction can't be taken back any more. Fails as X6 says.
 ty_status publish_changes(ty_txn *txn, committed *done) {
     *done = {0, false};
-    if (nothing_done(txn))
+    if (txn->prepared == 0 && nothing_done(txn))
         return TY_OK;
-    size_t entries;
-    ty_status status =
-        is_few_words(txn, &entries) ? append_words(txn, &done->sequence) : append_part(txn, &done->sequence, &entries);
+    ty_status status = txn->prepared != 0 ? append_outcome(*txn->rt, record_outcome::committed, &done->sequence)
+                                          : transaction_append(txn, &done->sequence);
     if (status == TY_E_SPACE || (status != TY_OK && log_broken(txn->rt->log))) {
         done->by_snapshot = true;
         status = commit_by_snapshot(txn, &done->sequence);
     }
-    if (status == TY_OK && done->sequence != 0) {
+    if (status == TY_OK && done->sequence != 0)
         txn->rt->figures.transactions.add(1);
-        txn->rt->figures.entries.add(entries);
-    }
     return status;
 }
 
@@ -192,8 +217,12 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
 ty_status commit_unstable(ty_txn *txn, committed *done) {
     if (ty_status status = refuse_forked(*txn->rt, "commit")) // the log's file is the parent's, too
         return status;
-    if (ty_status status = publish_changes(txn, done))
+    if (ty_status status = take_prepared(txn, "commit"))
         return status;
+    if (ty_status status = publish_changes(txn, done)) {
+        leave_prepared(txn);
+        return status;
+    }
     if (txn->twinned && !txn->automatic)
         stray_stores_in(txn);
     bool sound = txn->blocks.count == 0 || blocks_settle(txn, done->by_snapshot) == TY_OK;
@@ -201,7 +230,7 @@ ty_status commit_unstable(ty_txn *txn, committed *done) {
         snapshots_after_commit(*txn->rt);
     else
         done->sequence = log_last(txn->rt->log);
-    finish(txn);
+    transaction_finish(txn);
     // The detail is that of the heap's refusal.
     return sound ? TY_OK : TY_E_DAMAGED;
 }
@@ -216,6 +245,9 @@ ty_status refuse_within(const txn_runtime &rt, const char *call) {
 }
 
 ty_status not_in_transaction(const ty_txn *txn, const char *call) {
+    if (txn->owner.load(std::memory_order_relaxed) == prepared_owner)
+        return failure(TY_E_ARGUMENT, "%s: the transaction is prepared", call)
+            .remedy("commit it or roll it back: nothing else can be done with it");
     if (txn->owner.load(std::memory_order_relaxed) == 0)
         return failure(TY_E_ARGUMENT, "%s: the transaction has ended", call).remedy("begin another one");
     return failure(TY_E_ARGUMENT, "%s: the transaction is another thread's", call)
@@ -386,8 +418,6 @@ ty_status txn_declare(ty_txn *txn, const void *address, size_t bytes) {
 
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence) {
     committed done;
-    if (ty_status status = check_owner(txn, "commit"))
-        return status;
     if (ty_status status = commit_unstable(txn, &done))
         return status;
     if (sequence != nullptr)
@@ -397,8 +427,6 @@ ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence) {
 
 ty_status txn_commit(ty_txn *txn) {
     committed done;
-    if (ty_status status = check_owner(txn, "commit"))
-        return status;
     txn_runtime &rt = *txn->rt;
     if (ty_status status = commit_unstable(txn, &done))
         return status;
@@ -406,8 +434,10 @@ ty_status txn_commit(ty_txn *txn) {
 }
 
 ty_status txn_rollback(ty_txn *txn) {
-    if (ty_status status = check_owner(txn, "roll back"))
+    if (ty_status status = take_prepared(txn, "roll back"))
         return status;
+    if (txn->prepared != 0)
+        append_rollback(txn);
     if (txn->twinned && !txn->automatic)
         stray_stores_in(txn);
     ty_status memory = memory_rollback(txn);
@@ -415,7 +445,7 @@ ty_status txn_rollback(ty_txn *txn) {
         automatic_rollback(*txn->rt);
     ty_status blocks = blocks_rollback(txn);
     txn->rt->figures.rollbacks.add(1);
-    finish(txn);
+    transaction_finish(txn);
     return memory != TY_OK ? memory : blocks;
 }
 

@@ -65,13 +65,18 @@ inline uintptr_t this_thread() {
 } // namespace taiyen
 
 struct ty_txn {
-    std::atomic<uintptr_t> owner; // the thread that began it; 0: none is under way. Written with the gate held
-    taiyen::range_cache ranges;   // from here: the owner's
+    std::atomic<uintptr_t> owner; // the thread that began it, or prepared_owner; 0: none is under way. Written with the
+                                  // gate held
+    std::atomic<uintptr_t> preparer; // the thread that prepared it: it must not wait for its end. 0: none
+    taiyen::range_cache ranges;      // from here: the owner's
     taiyen::txn_runtime *rt;
     bool free_later;
-    bool automatic;  // it finds its stores by itself
-    bool by_default; // that it does, or does not, was not said at its begin
-    bool twinned;    // twins are taken: it does, or stores are checked
+    bool automatic;          // it finds its stores by itself
+    bool by_default;         // that it does, or does not, was not said at its begin
+    bool twinned;            // twins are taken: it does, or stores are checked
+    uint64_t prepared;       // the sequence of its record, where that is appended already; 0: not prepared
+    const void *description; // while it is being prepared
+    size_t description_bytes;
 
     taiyen::word_table block_numbers; // by word: in blocks
     taiyen::txn_array<taiyen::touched_block> blocks;
@@ -97,6 +102,9 @@ struct ty_txn {
 
 namespace taiyen {
 
+// The owner of a transaction that is prepared: any thread may take it to end it, and then is its owner. No address.
+inline constexpr uintptr_t prepared_owner = 1;
+
 // Refuses who is not in the transaction. call completes "cannot ...".
 [[gnu::cold]] ty_status not_in_transaction(const ty_txn *txn, const char *call);
 inline ty_status check_owner(const ty_txn *txn, const char *call) {
@@ -120,6 +128,31 @@ inline uint64_t word_at(const txn_runtime &rt, const void *address) {
 inline char *address_of(const txn_runtime &rt, uint64_t word) {
     return rt.base + word * 8;
 }
+
+// ---- transaction.cpp
+
+struct committed {
+    uint64_t sequence; // 0: nothing had changed, until the commit makes it the last one before
+    bool by_snapshot;
+};
+// Appends the record, with the head of a prepared one where there is a description. *sequence 0: nothing has changed,
+// and nothing is appended. TY_E_SPACE: the log has no room.
+ty_status transaction_append(ty_txn *txn, uint64_t *sequence);
+// The transaction is over: its memory is ready for the next one, and the gate open.
+void transaction_finish(ty_txn *txn);
+
+// ---- prepared.cpp
+
+// For who ends a transaction: one that is prepared becomes the calling thread's own. Another one must be that.
+ty_status take_prepared(ty_txn *txn, const char *call);
+// It is anybody's again: its end has failed. Nothing for one that is not prepared.
+void leave_prepared(ty_txn *txn);
+ty_status append_outcome(txn_runtime &rt, record_outcome outcome, uint64_t *sequence);
+// X28: where the log cannot take it, it takes nothing more before a snapshot.
+void append_rollback(ty_txn *txn);
+// A thread that has prepared a transaction would wait for itself. call completes "cannot ...".
+bool has_prepared(const txn_runtime &rt);
+ty_status refuse_own_prepared(const txn_runtime &rt, const char *call);
 
 // ---- blocks.cpp
 

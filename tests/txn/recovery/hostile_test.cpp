@@ -231,6 +231,42 @@ TEST(hostile_test, operations_that_cannot_be) {
     expect_damaged(record_of(&root, 1, nullptr, 0));
 }
 
+// What is prepared has an outcome behind it and nothing else; an outcome has what is prepared before it.
+TEST(hostile_test, prepared_records_and_outcomes_that_cannot_be) {
+    for (const std::vector<uint8_t> &record : std::initializer_list<std::vector<uint8_t>>{
+             {0xf8, 1},            // the outcome of nothing
+             {0xf8, 2},            // no outcome
+             {0xf8},               // cut
+             {0xf8, 1, 0},         // something behind it
+             {0xf7, 0},            // prepared, and another transaction follows
+             {0xf7, 3, 'a'},       // a description that is cut
+             {0xf7, 0x80},         // a length that is cut
+             {0xf7, 0x81, 8},      // too long a description
+             {0x11, 0x40, 1, 0xf7} // not at the beginning
+         }) {
+        SCOPED_TRACE(testing::PrintToString(record));
+        expect_damaged(record);
+    }
+    disk files;
+    make_heap(files);
+    std::vector<uint8_t> record{0xf7, 0};
+    record_operation o{};
+    o.kind = operation_kind::free;
+    o.word = limit_words / 2;
+    const std::vector<uint8_t> parts = record_of(&o, 1, nullptr, 0);
+    record.insert(record.end(), parts.begin(), parts.end());
+    append_record(files, record);
+    ty_open_options options = with_log(files, TY_KIND_DEFAULT);
+    ty_heap *heap = nullptr;
+    EXPECT_EQ(TY_E_IN_DOUBT, ty_open(heap_path, &options, &heap, nullptr));
+    options.outcome = [](const ty_doubt *, void *) { return TY_OUTCOME_COMMIT; };
+    EXPECT_EQ(TY_E_DAMAGED, ty_open(heap_path, &options, &heap, nullptr)) << "a block that is none";
+    options.outcome = [](const ty_doubt *, void *) { return TY_OUTCOME_ROLLBACK; };
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr)) << "it does not count, and nothing of it was done";
+    expect_sound(heap);
+    ASSERT_OK(ty_discard(heap));
+}
+
 TEST(hostile_test, a_procedure_that_nobody_registered) {
     record_operation o{};
     o.kind = operation_kind::procedure;

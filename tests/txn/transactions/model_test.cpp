@@ -90,13 +90,21 @@ public:
             ASSERT_OK(ty_begin(heap(), nullptr, &txn_));
             for (uint64_t steps = below(12); steps > 0; steps--)
                 step();
+            if (below(2) == 0 && prepare()) {
+                stable = last = stable_sequence();
+            }
         }
-        uint64_t restored = heap_.crash();
+        const ty_report report = heap_.crash();
+        const uint64_t restored = report.sequence;
         ASSERT_NE(heap(), nullptr);
+        in_doubt += report.in_doubt != 0;
         ASSERT_GE(restored, stable);
-        ASSERT_LE(restored, last);
+        ASSERT_LE(restored, last + (report.in_doubt != 0)); // its outcome has a number, too
         auto at = --history_.upper_bound(restored);
         now_ = at->second;
+        if (report.outcome == TY_OUTCOME_COMMIT) {
+            now_ = prepared_.at(report.in_doubt);
+        }
         reserved_.clear();
         shrunk_.clear();
         check();
@@ -121,6 +129,7 @@ public:
     }
 
     int refused = 0;             // commits
+    int in_doubt = 0;            // at opens
     uint64_t forced_before_ = 0; // snapshots, before the last crash
 
 private:
@@ -186,17 +195,48 @@ private:
         }
     }
 
+    // Until its end is known, a coin tells a recovery what becomes of it.
+    bool prepare() {
+        const ty_status status = ty_prepare(txn_, "model", 5);
+        if (status != TY_OK) {
+            EXPECT_EQ(TY_E_SPACE, status) << ty_error_text();
+            return false;
+        }
+        EXPECT_EQ(nullptr, ty_current_txn(heap()));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_txn_root_set(txn_, "a", nullptr));
+        const uint64_t sequence = last_sequence();
+        EXPECT_EQ(sequence, stable_sequence());
+        prepared_[sequence] = now_;
+        heap_.outcomes[sequence] = below(2) != 0 ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
+        return true;
+    }
+
     void ending() {
-        if (below(5) == 0) {
+        const bool prepared = !full_ && below(4) == 0 && prepare();
+        const bool taken_back = below(5) == 0;
+        if (prepared)
+            heap_.outcomes[last_sequence()] = taken_back ? TY_OUTCOME_ROLLBACK : TY_OUTCOME_COMMIT;
+        if (prepared && below(8) == 0)
+            set_full(true);
+        if (taken_back) {
             ASSERT_OK(ty_rollback(txn_));
             now_ = before_;
             reserved_ = reserved_before_;
             shrunk_.clear();
+            if (prepared)
+                history_[last_sequence()] = now_;
             return;
         }
         uint64_t sequence = 0;
         bool wait = below(full_ ? 2000 : 8) == 0; // while the disk is full, mostly until the log is too
         ty_status status = wait ? ty_commit(txn_) : ty_commit_async(txn_, &sequence);
+        if (prepared && status == TY_E_SPACE) { // prepared as before, or over and not stable
+            set_full(false);
+            status = ty_commit(txn_);
+            sequence = last_sequence();
+            if (status == TY_E_ARGUMENT)
+                status = ty_stable(heap(), 0, true, nullptr);
+        }
         if (status == TY_E_SPACE && ty_current_txn(heap()) == txn_) { // X6: still under way
             refused++;
             step();
@@ -493,11 +533,13 @@ private:
     std::map<char *, size_t> reserved_size_; // that was asked for
     std::map<char *, size_t> shrunk_;        // in the transaction under way: to so many bytes
     char *newest_ = nullptr;
-    bool full_ = false;                 // the disk
-    std::map<uint64_t, state> history_; // by the last sequence that it holds
+    bool full_ = false;                  // the disk
+    std::map<uint64_t, state> history_;  // by the last sequence that it holds
+    std::map<uint64_t, state> prepared_; // what they hold once they are committed, by the sequences of their records
 };
 
 int refused;     // commits, of all runs
+int in_doubt;    // opens, of all runs
 uint64_t forced; // snapshots, of all runs
 
 void run(uint64_t seed, ty_class_table classes, int transactions, int crash_every) {
@@ -514,6 +556,7 @@ void run(uint64_t seed, ty_class_table classes, int transactions, int crash_ever
     }
     m.check();
     refused += m.refused;
+    in_doubt += m.in_doubt;
     forced += m.forced();
     m.end();
 }
@@ -528,6 +571,7 @@ TEST(model, crashes_at_random_points) {
     for (uint64_t seed = 1; seed <= 10 && !HasFatalFailure(); seed++)
         run(100 + seed, seed % 2 != 0 ? TY_CLASSES_LINE : TY_CLASSES_PACKED, 4000, 60);
     EXPECT_GT(forced, 20u);
+    EXPECT_GT(in_doubt, 20);
 }
 
 } // namespace
