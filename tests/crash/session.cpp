@@ -32,6 +32,9 @@ ty_open_options options_for(const open_choice &choice, const ty_storage *storage
     options.memory_bytes = choice.memory_bytes;
     options.log_bytes = TY_LOG_BYTES_MIN; // small, so that the ring turns often
     options.log_partitions = log_partitions;
+    options.outcome = [](const ty_doubt *doubt, void *) {
+        return memcmp(doubt->description, prepared_to_commit, 1) ? TY_OUTCOME_ROLLBACK : TY_OUTCOME_COMMIT;
+    };
     if (log_partitions > 1)
         options.log_bytes += log_partitions * (TY_LOG_BYTES_MIN / 2);
     return options;
@@ -117,6 +120,10 @@ void session::open(const open_choice &choice, const trace &expected, uint64_t ev
     report_ = {};
     report_.struct_size = sizeof report_;
     ty_status status = ty_open(heap_path, &options, &heap_, &report_);
+    if (status == TY_E_IN_DOUBT && options.kind == TY_SNAPSHOT) { // not before it is settled
+        options.kind = TY_KIND_DEFAULT;
+        status = ty_open(heap_path, &options, &heap_, &report_);
+    }
     on_.calls.push_back({choice.what, started, on_.events()});
     if (status != TY_OK) {
         heap_ = nullptr;

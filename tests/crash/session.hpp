@@ -25,6 +25,8 @@ std::string clear_leftovers();
 
 // Of all logs of a run; 0: one partition.
 inline uint32_t log_partitions = 0;
+// Descriptions of prepared transactions: what becomes of one that is in doubt.
+inline constexpr const char *prepared_to_commit = "c", *prepared_to_roll_back = "r";
 
 struct open_choice {
     ty_kind kind = TY_KIND_DEFAULT;

@@ -21,6 +21,9 @@ void live_without_log(txn_session &on, dice &random, open_choice &choice) {
     choice.kind = TY_SNAPSHOT;
     reopen(on, random, choice, phase::detach);
     choice.kind = TY_KIND_DEFAULT;
+    if (on.is_open() && on.kind() == TY_TRANSACTIONAL) { // one was in doubt
+        return;
+    }
     for (uint64_t steps = random.below(3); steps > 0 && on.is_open(); --steps) {
         random_step(on, random, choice);
     }

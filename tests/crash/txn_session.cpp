@@ -39,7 +39,7 @@ void txn_session::read_log() {
         fail(verdict::inconsistent, "reading the log changed the disk");
     }
     log_was_read_ = status == TY_OK && info.transactions > 0;
-    sequence_read_ = info.first_sequence + info.transactions - 1;
+    sequence_read_ = info.first_sequence + info.transactions - 1 + (info.in_doubt != 0); // and its outcome
 }
 
 void txn_session::open(const open_choice &choice, const trace &expected, uint64_t event) {
@@ -130,7 +130,42 @@ void txn_session::rollback(ty_txn *txn) {
     compare();
 }
 
+// What becomes of the transaction is decided before: a recovery that finds it in doubt reads it in the description.
+void txn_session::end_in_two_phases(ty_txn *txn, bool commits, dice &random) {
+    const uint64_t started = on_.events(), last = sequence();
+    const size_t index = add_point(started);
+    on_.points[index].sequence = last + 2; // its own, and its outcome's
+    if (!commits) {
+        on_.points[index].what = before_;
+    }
+    const ty_status status = ty_prepare(txn, commits ? prepared_to_commit : prepared_to_roll_back, 1);
+    note_call(phase::commit, started);
+    if (status == TY_E_SPACE && ty_current_txn(heap_) == txn) { // the log has no room, and nothing of it
+        on_.points.pop_back();
+        rollback(txn);
+        return;
+    }
+    if (status != TY_OK) {
+        fail(verdict::inconsistent, std::string("prepare: ") + ty_error_text());
+        return;
+    }
+    acknowledge(index);
+    unstable_.clear();
+    if (!commits) {
+        rollback(txn);
+    } else if (random.one_in(2) ? ty_commit(txn) : ty_commit_async(txn, nullptr)) {
+        fail(verdict::inconsistent, std::string("commit what is prepared: ") + ty_error_text());
+    }
+    if (!failed() && sequence() != last + 2) {
+        fail(verdict::inconsistent, "a prepared transaction and its outcome have other sequences");
+    }
+}
+
 void txn_session::end(ty_txn *txn, ending how, dice &random) {
+    if (log_partitions <= 1 && !tolerant_ && random.one_in(6)) {
+        end_in_two_phases(txn, how != ending::rollback, random);
+        return;
+    }
     if (how == ending::rollback) {
         rollback(txn);
         return;

@@ -56,6 +56,7 @@ private:
     void end(ty_txn *txn, ending how, dice &random);
     bool commit(ty_txn *txn, bool wait);
     void rollback(ty_txn *txn);
+    void end_in_two_phases(ty_txn *txn, bool commits, dice &random);
     void forget();
 
     content before_; // the transaction under way
