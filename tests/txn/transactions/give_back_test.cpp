@@ -54,7 +54,7 @@ protected:
         return block;
     }
     // One word in each page of the block, 16 pages a transaction.
-    void set_words(char *block, size_t bytes, uint64_t value) {
+    void set_words(char *block, size_t bytes, uint64_t value, bool in_two_phases = false) {
         for (size_t at = 0; at < bytes; at += 16 * 4096) {
             ty_txn *txn = nullptr;
             ASSERT_OK(ty_begin(heap, nullptr, &txn));
@@ -62,6 +62,9 @@ protected:
                 auto *word = reinterpret_cast<uint64_t *>(block + page);
                 ASSERT_OK(ty_declare(txn, word, sizeof *word));
                 *word = value + page;
+            }
+            if (in_two_phases) {
+                ASSERT_OK(ty_prepare(txn, nullptr, 0));
             }
             ASSERT_OK(ty_commit(txn));
         }
@@ -194,6 +197,27 @@ TEST_F(txn_give_back_test, a_log_that_writes_to_more_than_memory_is_replayed_in_
                   *reinterpret_cast<uint64_t *>(block + at));
     ASSERT_OK(ty_close(heap));
     heap = nullptr;
+}
+
+// A snapshot between a prepared transaction and its outcome would leave an outcome of nothing behind it (X27).
+TEST_F(txn_give_back_test, stages_do_not_part_a_prepared_transaction_from_its_outcome) {
+    constexpr size_t bytes = size_t{8} << 20;
+    const size_t bound = options.memory_bytes;
+    options.memory_bytes = 0; // so that no snapshot is taken
+    open();
+    char *block = make(bytes);
+    ASSERT_OK(ty_close(heap));
+    open();
+    set_words(block, bytes, uint64_t{1} << 40, true);
+    ASSERT_OK(ty_discard(heap));
+    options.memory_bytes = bound;
+    for (int round = 0; round < 3; ++round) {
+        open();
+        EXPECT_EQ(round == 0, report.replayed_transactions == 2 * bytes / 16 / 4096);
+        expect_words(block, bytes, uint64_t{1} << 40);
+        ASSERT_OK(ty_discard(heap));
+    }
+    open();
 }
 
 // It cannot take snapshots: what the log writes to stays in memory.

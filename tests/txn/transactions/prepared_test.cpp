@@ -416,6 +416,43 @@ TEST_F(prepared_test, replays_read_the_log_again) {
     kept_records::most_bytes = most;
 }
 
+// Its record was read, and may be gone after a power cut: who is asked must be able to rely on it (X28).
+TEST_F(prepared_test, is_durable_before_anybody_is_asked) {
+    ASSERT_OK(open());
+    for (uint64_t i = 1; i <= 3; ++i)
+        commit(i);
+    const uint64_t begun = os::sim_event_count(files_.get());
+    prepare(4);
+    const uint64_t end = os::sim_event_count(files_.get());
+    die();
+    struct asked {
+        disk *died;
+        int times = 0;
+        static ty_outcome tell(const ty_doubt *, void *context) {
+            auto &self = *static_cast<asked *>(context);
+            self.times += 1;
+            disk cut(self.died->cut(os::sim_cut::drop_all));
+            ty_open_options options = with_log(cut);
+            ty_heap *heap = nullptr;
+            EXPECT_EQ(TY_E_IN_DOUBT, ty_open(heap_path, &options, &heap, nullptr)) << "it was not durable";
+            return TY_OUTCOME_ROLLBACK;
+        }
+    };
+    int times = 0;
+    for (uint64_t event = begun; event <= end; ++event) {
+        disk died(os::sim_power_cut(files_.get(), event, os::sim_cut::process_death, 1));
+        asked context{&died};
+        ty_open_options options = with_log(died);
+        options.outcome = asked::tell;
+        options.outcome_context = &context;
+        ASSERT_OK(ty_open(heap_path, &options, &heap_, nullptr));
+        EXPECT_EQ(3u, number());
+        times += context.times;
+        die();
+    }
+    EXPECT_GT(times, 0);
+}
+
 // At every event: what was prepared before the cut is in doubt or has its outcome; what was committed counts.
 TEST_F(prepared_test, power_cuts_at_every_event) {
     struct moment {
