@@ -104,6 +104,7 @@ typedef enum ty_outcome {
 typedef struct ty_doubt {
     size_t struct_size; /* sizeof(ty_doubt) */
     const char *heap_path;
+    ty_heap *heap; /* its blocks and roots may be read, and are those of the time before the transaction */
     uint8_t heap_identity[16];
     uint64_t sequence;
     const void *description; /* what ty_prepare was given */

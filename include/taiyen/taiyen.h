@@ -8,6 +8,7 @@
  *   txn.h       transactions on such heaps
  *   undo.h      undo and redo of changes, across sessions
  *   follow.h    committed transactions, for a second copy
+ *   joint.h     one transaction over several heaps, databases, queues
  *   log.h       where a transaction log is kept, and reading one
  */
 #ifndef TAIYEN_TAIYEN_H
@@ -16,6 +17,7 @@
 #include "checks.h"
 #include "concurrent.h"
 #include "follow.h"
+#include "joint.h"
 #include "heap.h"
 #include "log.h"
 #include "persist.h"

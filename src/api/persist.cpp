@@ -1,5 +1,5 @@
 // The functions of persist.h, and those of txn.h and log.h that are about files.
-#include "../txn/txn.hpp"
+#include "../link/joint.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
 #include "ending.hpp"
@@ -142,7 +142,7 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
     if (known.concurrent && known.kind != TY_TRANSACTIONAL && !opens_for_reading(known.mode))
         return failure(TY_E_ARGUMENT, "%s with the option concurrent, and not as a transactional one", call)
             .remedy("give the option kind TY_TRANSACTIONAL, too");
-    return txn_open(path, known, heap, report);
+    return txn_open(path, known, heap, report, &joint_resolver);
 }
 
 ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *report) {
@@ -154,7 +154,7 @@ ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *
         return status;
     if (ty_status status = take_open_options(options, call, &known))
         return status;
-    return txn_rebuild(heap, known, report);
+    return txn_rebuild(heap, known, report, &joint_resolver);
 }
 
 ty_status ty_close(ty_heap *heap) {

@@ -209,6 +209,8 @@ size_t log_record_max(const log *l); // half the buffer
 ty_status log_wait(log *l, uint64_t sequence, uint32_t partition = 0);
 // The same for the records of one partition.
 ty_status log_wait_partition(log *l, uint32_t partition, uint64_t sequence);
+// Has the threads write what is not stable up to the sequence, where nobody does. Without threads nothing is done.
+void log_ask(log *l, uint64_t sequence);
 // A sequence up to which all is stable: with one partition the last one. With several it may lag behind.
 uint64_t log_stable(log *l);
 uint64_t log_last(log *l); // the highest appended one

@@ -55,10 +55,18 @@ ty_status txn_wait_beyond(ty_heap *heap, uint64_t sequence, uint64_t timeout_ns,
 
 // ---- For every kind of persistent heap; those without a log go to the image layer at once.
 
-ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report);
+// What is asked about a transaction in doubt where the program gave no callback: a layer above.
+struct doubt_resolver {
+    bool (*takes)(const void *description, size_t bytes); // whether it is one of its own
+    // *why: where the outcome is unknown, what is missing, for the error's text.
+    ty_outcome (*tell)(const ty_doubt &doubt, const ty_open_options &options, char *why, size_t why_bytes);
+};
+ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
+                   const doubt_resolver *resolver = nullptr);
 ty_status txn_close(ty_heap *heap);
 ty_status txn_discard(ty_heap *heap);
-ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report);
+ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report,
+                      const doubt_resolver *resolver = nullptr);
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);
 // After it: where memory is short, copies of pages that the image holds go. Nobody writes to a snapshot heap meanwhile.
@@ -109,6 +117,18 @@ private:
 ty_status txn_prepare(ty_txn *txn, const void *description, size_t bytes);
 // The same, without waiting: what it returns TY_OK for is prepared once *sequence is stable.
 ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, uint64_t *sequence);
+// Has the log's thread write it, if there is one; then waits for it.
+void txn_prepare_ask(ty_heap *heap, uint64_t sequence);
+ty_status txn_prepare_wait(ty_heap *heap, uint64_t sequence);
+// Sees that a transaction that begins now will find room to be prepared.
+ty_status txn_prepare_room(ty_heap *heap);
+// Whether a heap's transactions can be prepared. Expected: TY_E_ARGUMENT, TY_E_UNSUPPORTED, TY_E_FORKED.
+ty_status txn_prepare_check(ty_heap *heap, const char *call);
+bool txn_is_empty(const ty_txn *txn); // it has done nothing so far
+// Lets somebody look at a heap that this process has open for writing, between its transactions: what is there is
+// durable. TY_E_NOT_FOUND: it has none of this identity. TY_E_BUSY: a transaction of this thread, or a prepared one,
+// is under way.
+ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap *heap, void *context), void *context);
 ty_status txn_commit(ty_txn *txn);
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence);
 ty_status txn_rollback(ty_txn *txn);

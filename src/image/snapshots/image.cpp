@@ -103,6 +103,10 @@ const char *image_path(ty_heap *heap) {
     return image_of(heap)->image_path;
 }
 
+const uint8_t *image_identity(ty_heap *heap) {
+    return image_of(heap)->identity;
+}
+
 ty_kind image_kind(ty_heap *heap) {
     const image *im = image_of(heap);
     return im ? im->kind : TY_VOLATILE;

@@ -121,6 +121,11 @@ ty_status log_wait(log *l, uint64_t sequence, uint32_t partition) {
     return status;
 }
 
+void log_ask(log *l, uint64_t sequence) {
+    for (uint32_t p = 0; p < l->count; ++p)
+        ring_ask(l->rings + p, sequence);
+}
+
 ty_status log_wait_partition(log *l, uint32_t partition, uint64_t sequence) {
     return ring_wait(l->rings + partition, sequence, true);
 }

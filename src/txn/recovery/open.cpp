@@ -22,6 +22,7 @@ constexpr plain_calls calls_of_transactions = {is_transactional, txn_current, tx
 // What an open learns on its way.
 struct opening {
     ty_open_options options;
+    const doubt_resolver *resolver;
     const char *heap_path;
     uint64_t started_ns = os::now_ns();
     log_place place{};
@@ -145,6 +146,12 @@ ty_status check_counters(const opening &state) {
         .remedy("open it read-only, check what it holds, and copy that to another heap");
 }
 
+// Whether there is somebody who may know.
+bool can_ask(const opening &state) {
+    const record_view &view = state.plan.prepared.view;
+    return state.options.outcome || (state.resolver && state.resolver->takes(view.description, view.description_bytes));
+}
+
 failure in_doubt(const opening &state, const char *call) {
     return failure(TY_E_IN_DOUBT, "%s: its transaction %llu is prepared, and in doubt", call,
                    (unsigned long long)state.plan.in_doubt)
@@ -177,7 +184,7 @@ ty_status find_log(opening &state, const image_log &told, image_log_choice *choi
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
     if ((status = replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan)))
         return status;
-    if (state.plan.in_doubt && !state.read_only() && (state.detaches || !state.options.outcome))
+    if (state.plan.in_doubt && !state.read_only() && (state.detaches || !can_ask(state)))
         return refuse_in_doubt(state);
     return state.read_only() ? replay_check_fits(state.place, state.plan) : check_counters(state);
 }
@@ -371,12 +378,15 @@ ty_status settle_doubt(opening &state, txn_runtime &rt) {
     if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
         return status;
     const record_view &view = state.plan.prepared.view;
-    ty_doubt doubt{sizeof doubt, state.heap_path, {}, state.plan.in_doubt, view.description, view.description_bytes};
+    char why[200] = "the program does not know";
+    ty_doubt doubt{sizeof doubt, state.heap_path, rt.heap, {}, state.plan.in_doubt, view.description,
+                   view.description_bytes};
     memcpy(doubt.heap_identity, state.identity.heap, sizeof doubt.heap_identity);
-    state.outcome = state.options.outcome(&doubt, state.options.outcome_context);
+    state.outcome = state.options.outcome ? state.options.outcome(&doubt, state.options.outcome_context)
+                                          : state.resolver->tell(doubt, state.options, why, sizeof why);
     if (state.outcome != TY_OUTCOME_COMMIT && state.outcome != TY_OUTCOME_ROLLBACK)
         return in_doubt(state, "open a heap")
-            .remedy("open it again when the outcome is known, or settle it by hand: taiyen doubt");
+            .remedy("open it again when its outcome can be told, or settle it by hand (taiyen doubt); now %s", why);
     const bool committed = state.outcome == TY_OUTCOME_COMMIT;
     uint64_t sequence = 0;
     if (committed)
@@ -536,15 +546,19 @@ ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
         give_up(state, opened, told.created);
         return status;
     }
+    if (txn_runtime *rt = runtime_of(opened); rt && rt->log)
+        rt->opened.store(true, std::memory_order_release);
     if (report)
         *report = told;
     *heap = opened;
     return TY_OK;
 }
 
-ty_status open_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report) {
+ty_status open_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
+                     const doubt_resolver *resolver) {
     opening state{};
     state.options = options;
+    state.resolver = resolver;
     char *resolved = nullptr;
     if (ty_status status = resolve_path(*state.options.storage, path, &resolved))
         return status;
@@ -558,7 +572,7 @@ ty_status open_files(const char *path, const ty_open_options &options, ty_heap *
 ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report) {
     ty_open_options options = given;
     options.mode = TY_OPEN_READ_ONLY;
-    ty_status status = open_files(path, options, heap, report);
+    ty_status status = open_files(path, options, heap, report, nullptr);
     if (status != TY_E_BUSY)
         return status;
     copied_files *copies = nullptr;
@@ -567,7 +581,7 @@ ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **he
     if (!(status = copy_files(path, given, *copies))) {
         options.mode = TY_OPEN_COPY;
         options.storage = copies->storage();
-        status = open_files(path, options, heap, report);
+        status = open_files(path, options, heap, report, nullptr);
     }
     copies->release(); // the heap has its files open
     return status;
@@ -575,12 +589,13 @@ ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **he
 
 } // namespace
 
-ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report) {
+ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
+                   const doubt_resolver *resolver) {
     ty_open_options options = given;
     if (!options.storage)
         options.storage = ty_storage_default();
     return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report)
-                                        : open_files(path, options, heap, report);
+                                        : open_files(path, options, heap, report, resolver);
 }
 
 } // namespace taiyen

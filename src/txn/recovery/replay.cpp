@@ -25,7 +25,7 @@ struct record_check {
     const char *name;
     record_scope scope;
     uint64_t last_page = UINT64_MAX; // words often lie side by side
-    uint64_t prepared = 0;           // the sequence of the last record, where that was a prepared one
+    prepared_record prepared{};      // the last record, where it is one
 
     ty_status operation(const record_operation &operation) {
         plan->operations += 1;
@@ -57,9 +57,13 @@ struct record_check {
         record_view view;
         ty_status status = record_look(record.bytes, record.size, &view);
         // X27: an outcome is the next record behind a prepared one, and nothing else is.
-        if (!status && (view.role == record_role::outcome) != (self.prepared != 0))
+        if (!status && (view.role == record_role::outcome) != (self.prepared.sequence != 0))
             status = TY_E_DAMAGED;
-        self.prepared = view.role == record_role::prepared ? record.sequence : 0;
+        self.prepared = {};
+        if (!status && view.role == record_role::prepared) {
+            self.prepared.hold(record, view);
+            status = self.prepared.copy(self.plan->copied);
+        }
         if (!status)
             status = record_decode_in_place(view.parts, view.size, self.scope, self);
         self.plan->records.add(record);
@@ -238,6 +242,10 @@ public:
           most_pages_(image_copies_allowed(rt.heap) / os::page_bytes / 2), check_{&stage_, source.place.path,
                                                                                   reader.scope} {}
 
+    ~stage_reader() { stage_.copied.destroy(); }
+    stage_reader(const stage_reader &) = delete;
+    stage_reader &operator=(const stage_reader &) = delete;
+
     ty_status create() { return stage_.pages.create(heap_limit(rt_.heap) / os::page_bytes, false, nullptr, 0); }
     log_reader how() { return {this, record, &plan_.contents.end, rt_.threads, false, frame}; }
 
@@ -399,7 +407,8 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, cons
     ty_status status = log_scan(*place.sink, place.path, identity, from,
                                 {&check, record_check::record, nullptr, threads}, &plan->contents);
     plan->pages.stop(); // the memory goes if the open fails
-    plan->in_doubt = check.prepared;
+    plan->prepared = check.prepared;
+    plan->in_doubt = check.prepared.sequence;
     return status;
 }
 

@@ -17,17 +17,10 @@ bool has_room_to_settle(taiyen::log *log) {
 ty_status refuse_prepare(const ty_txn *txn, const char *call, size_t bytes) {
     if (ty_status status = check_owner(txn, call))
         return status;
-    const txn_runtime &rt = *txn->rt;
-    if (rt.txn_forked())
-        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
-            .remedy("roll the transaction back");
     if (bytes > description_max)
         return failure(TY_E_ARGUMENT, "%s: a description of %zu bytes", call, bytes)
             .remedy("%zu bytes are allowed", description_max);
-    if (log_partitions(rt.log) > 1)
-        return failure(TY_E_UNSUPPORTED, "%s: the heap's log has several partitions", call)
-            .remedy("close the heap, and open it with log_partitions = 1");
-    return TY_OK;
+    return txn_prepare_check(txn->rt->heap, call);
 }
 
 ty_status no_room(const char *call) {
@@ -65,6 +58,57 @@ ty_status txn_prepare(ty_txn *txn, const void *description, size_t bytes) {
     if (ty_status status = txn_prepare_begin(txn, description, bytes, &sequence))
         return status;
     return log_wait(log, sequence);
+}
+
+ty_status txn_prepare_check(ty_heap *heap, const char *call) {
+    const txn_runtime *rt = runtime_of(heap);
+    if (rt == nullptr || rt->log == nullptr)
+        return failure(TY_E_ARGUMENT, "%s: the heap is not transactional, or open for reading only", call)
+            .remedy("open it for writing with the kind TY_TRANSACTIONAL");
+    if (rt->txn_forked())
+        return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
+            .remedy("do it there, or roll the transaction back");
+    if (log_partitions(rt->log) > 1)
+        return failure(TY_E_UNSUPPORTED, "%s: the heap's log has several partitions", call)
+            .remedy("close the heap, and open it with log_partitions = 1");
+    return TY_OK;
+}
+
+void txn_prepare_ask(ty_heap *heap, uint64_t sequence) {
+    log_ask(runtime_of(heap)->log, sequence);
+}
+
+ty_status txn_prepare_wait(ty_heap *heap, uint64_t sequence) {
+    return log_wait(runtime_of(heap)->log, sequence);
+}
+
+ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap *heap, void *context), void *context) {
+    txn_runtime *rt = runtime_hold(identity);
+    if (rt == nullptr)
+        return TY_E_NOT_FOUND;
+    constexpr const char *call = "look at a heap that is open";
+    ty_status status = TY_OK;
+    if (txn_current(rt->heap) != nullptr || rt->txn->owner.load(std::memory_order_relaxed) == prepared_owner ||
+        in_section(*rt))
+        status = failure(TY_E_BUSY, "%s: a transaction is under way", call)
+                     .at(image_path(rt->heap))
+                     .remedy("end it first");
+    if (status == TY_OK) {
+        rt->gate.lock_shared();
+        status = look(rt->heap, context);
+        const uint64_t last = log_last(rt->log);
+        rt->gate.unlock_shared();
+        if (status == TY_OK)
+            status = make_stable(*rt, last);
+    }
+    runtime_let_go(*rt);
+    return status;
+}
+
+ty_status txn_prepare_room(ty_heap *heap) {
+    txn_runtime &rt = *runtime_of(heap);
+    const log_figures figures = log_get_figures(rt.log);
+    return figures.used_bytes <= figures.ring_bytes / 2 ? TY_OK : snapshots_make_room(rt);
 }
 
 ty_status take_prepared(ty_txn *txn, const char *call) {

@@ -4,6 +4,8 @@
 // X9: whatever a thread that has ended had under way is over: nobody waits for it, and nothing of it is committed.
 #include "transaction.hpp"
 
+#include <cstring>
+
 namespace taiyen {
 namespace {
 
@@ -103,6 +105,24 @@ bool thread_ends_watches(uint64_t number) {
     while (each != nullptr && each->number != number)
         each = each->watched_next;
     return each != nullptr;
+}
+
+txn_runtime *runtime_hold(const uint8_t identity[16]) {
+    os::lock_guard guard(watchers_lock);
+    for (thread_end_watcher *each = first_watcher; each != nullptr; each = each->watched_next) {
+        if (each->has_work != runtime_has_work)
+            continue;
+        auto *rt = static_cast<txn_runtime *>(each);
+        if (!rt->opened.load(std::memory_order_acquire) || memcmp(image_identity(rt->heap), identity, 16) != 0)
+            continue;
+        rt->enders++;
+        return rt;
+    }
+    return nullptr;
+}
+
+void runtime_let_go(txn_runtime &rt) {
+    give_back(rt);
 }
 
 void thread_ends_remove(thread_end_watcher &watcher) {

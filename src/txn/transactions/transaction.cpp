@@ -416,6 +416,10 @@ ty_status txn_declare(ty_txn *txn, const void *address, size_t bytes) {
     return declare_otherwise(txn, address, bytes);
 }
 
+bool txn_is_empty(const ty_txn *txn) {
+    return nothing_done(txn);
+}
+
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence) {
     committed done;
     if (ty_status status = commit_unstable(txn, &done))

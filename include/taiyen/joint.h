@@ -1,0 +1,133 @@
+/* Taiyen: one transaction over several resources.
+ *
+ * Purpose: several heaps, a heap and a database, or heaps and whatever else can prepare, change together: all of a
+ * joint transaction counts, or nothing of it, whatever dies.
+ *
+ * Vocabulary:
+ *   group        the resources that change together: heaps of this process, and perhaps others.
+ *   joint        one transaction over a group. It has a transaction (ty_txn) on each of the group's heaps.
+ *   agent        a resource outside that commits by itself, in one step: any SQL database. It commits last, when the
+ *                heaps are prepared, and keeps the joint's identifier in a table of its own; so it knows, afterwards,
+ *                whether the joint was committed.
+ *   participant  a resource outside that can be prepared (PREPARE TRANSACTION, XA): one that has promised to commit.
+ *   identifier   of a joint: a short text of letters, digits and hyphens, another one for each.
+ *
+ * How: heaps write their records as prepared ones, all at the same time: one durable write's time for all. Without
+ * agent and participants the joint is committed as soon as each heap has it, without a further write: each keeps the
+ * joint's number with its own data, so that an open that finds a prepared transaction asks the other heaps. With an
+ * agent, the agent's commit decides. With participants, the group's first heap decides: its commit is ordinary, and
+ * comes when all others are prepared.
+ *
+ * After a crash: ty_open settles what is in doubt by itself. It opens the other heaps of the group for a moment (under
+ * the paths that they had, or beside the heap), or asks the agent (ty_register_agent, before the open). Where one
+ * cannot be asked the open fails with TY_E_IN_DOUBT, and nothing is lost: open it again when the other one is there.
+ *
+ * Limits: the heaps' logs have one partition each; a heap's part of a joint fits in half a frame of its log (2 MiB).
+ */
+#ifndef TAIYEN_JOINT_H
+#define TAIYEN_JOINT_H
+
+#include "base.h"
+#include "heap.h"
+#include "persist.h"
+#include "status.h"
+#include "txn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ty_group ty_group; /* opaque; several threads may use it */
+typedef struct ty_joint ty_joint; /* opaque; of the thread that began it */
+
+#define TY_GROUP_HEAPS_MAX 16
+#define TY_GROUP_PARTICIPANTS_MAX 16
+#define TY_JOINT_ID_BYTES 56 /* of an identifier, with the zero at its end */
+/* The root of the block in which a heap keeps what it knows of its groups. A program leaves it alone. */
+#define TY_JOINT_ROOT "taiyen.joint"
+
+/* What decides last, and remembers. Its functions are called by the thread that commits, or opens a heap. */
+typedef struct ty_agent {
+    size_t struct_size; /* sizeof(ty_agent) */
+    const char *name;   /* it is found again by it: the same in each run, and another one for each agent. At most 63
+                           bytes */
+    void *context;
+    /* Commits the agent's transaction of this thread, with the identifier in it. done: an identifier that nobody asks
+     * for any more and that can go in the same transaction, or NULL. TY_OK: it is committed. TY_E_IN_DOUBT: it may be.
+     * Any other status: it is not, and never will be. */
+    ty_status (*commit)(void *context, const char *id, const char *done);
+    /* Takes the agent's transaction of this thread back. It has not committed. */
+    void (*rollback)(void *context);
+    /* Whether the identifier is there: *committed. Where it is not, it never will be afterwards: what may still commit
+     * it is stopped, or waited for. (With SQL: insert the identifier as one that was rolled back; a unique key makes
+     * one of the two fail.) */
+    ty_status (*settle)(void *context, const char *id, bool *committed);
+} ty_agent;
+
+/* What can be prepared. */
+typedef struct ty_participant {
+    size_t struct_size; /* sizeof(ty_participant) */
+    void *context;
+    /* The participant's part of the joint is durable, and may be committed or rolled back, when it returns TY_OK. On
+     * any other status it is rolled back already, or will never be asked for again. */
+    ty_status (*prepare)(void *context, const char *id);
+    /* What is prepared under the identifier, and was not committed or rolled back yet. TY_OK also if there is none any
+     * more. Other statuses: it is tried again. */
+    ty_status (*commit)(void *context, const char *id);
+    ty_status (*rollback)(void *context, const char *id);
+    /* Calls back with each identifier that is prepared and begins with the prefix. */
+    ty_status (*recover)(void *context, const char *prefix, void (*callback)(const char *id, void *callback_context),
+                         void *callback_context);
+} ty_participant;
+
+typedef struct ty_group_options {
+    size_t struct_size;   /* sizeof(ty_group_options), set by the _INIT macro */
+    ty_heap *const *heaps; /* transactional, open for writing, each once; at least one. They stay open as long as the
+                              group. With participants, the first one decides */
+    size_t heap_count;
+    const ty_agent *agent; /* registered (ty_register_agent); NULL: none */
+    const ty_participant *participants;
+    size_t participant_count;
+} ty_group_options;
+#define TY_GROUP_OPTIONS_INIT                                                                                          \
+    { sizeof(ty_group_options), NULL, 0, NULL, NULL, 0 }
+
+/* Makes an agent known to the process, so that opens can ask it. It is copied, but for its name and context, and stays
+ * known until the process ends. Errors: TY_E_ARGUMENT, TY_E_EXISTS (another one has the name), TY_E_MEMORY.
+ * Thread-safe. */
+TY_API TY_CHECKED ty_status ty_register_agent(const ty_agent *agent);
+
+/* Makes a group. Several heaps note in each which heaps they are (one transaction each, the first time). Participants
+ * that have something prepared for this group are told what becomes of it.
+ * Errors: TY_E_ARGUMENT (a heap is not transactional, read-only, or given twice; agent and participants; too many),
+ * TY_E_UNSUPPORTED (a log of several partitions; participants and TY_GROUP_HEAPS_MAX), TY_E_MEMORY, those of ty_commit,
+ * and what a participant says. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_group_open(const ty_group_options *options, ty_group **group);
+/* Frees it; NULL does nothing. No joint is under way. Where a participant still has to be told of a commit, the next
+ * ty_group_open does it. */
+TY_API void ty_group_close(ty_group *group);
+
+/* Begins a joint: a transaction on each heap, in an order that all groups of the process have in common, so that
+ * joints do not wait for each other for ever. (A thread that has begun a transaction on one of the heaps by itself is
+ * refused.) options: as for ty_begin, for each of them; may be NULL.
+ * Errors: as ty_begin, TY_E_SPACE and TY_E_IO (a heap's log is nearly full, and its snapshot fails), TY_E_IN_DOUBT (a
+ * participant cannot be told of the last commit), TY_E_MEMORY. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_joint_begin(ty_group *group, const ty_txn_options *options, ty_joint **joint);
+/* The transaction on the n-th heap of the group's options; NULL: there is none such. */
+TY_API ty_txn *ty_joint_txn(const ty_joint *joint, size_t n);
+/* The joint's identifier: for a program that writes it to a database itself. Valid as long as the joint. */
+TY_API const char *ty_joint_id(const ty_joint *joint);
+
+/* Commits: durable everywhere when it returns TY_OK. The joint is over and freed, but for TY_E_IN_DOUBT.
+ * Where one heap alone has changed and there is neither agent nor participant, this is that heap's ty_commit.
+ * Errors: those of ty_prepare, of the agent and of participants: all is rolled back. TY_E_IN_DOUBT: the agent's answer
+ * is not known: call it again to ask once more, or ty_discard the heaps; until then nobody else enters them. */
+TY_API TY_CHECKED ty_status ty_joint_commit(ty_joint *joint);
+/* Takes all back; the joint is over and freed. The agent's transaction is rolled back, too. After TY_E_IN_DOUBT it is
+ * refused with that, and nothing is done. NULL does nothing. */
+TY_API ty_status ty_joint_rollback(ty_joint *joint);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+// What stands in the record of a prepared transaction that is a part of a joint, and the joint's identifier.
+#include "joint.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr char magic[8] = {'t', 'y', '-', 'j', 'o', 'i', 'n', 't'};
+
+// Of a description of version 1.
+struct description_head_1 {
+    char magic[8];
+    uint8_t version;
+    uint8_t by;
+    uint8_t agent_bytes; // of the name, which follows
+    uint8_t unused[5];
+    uint8_t key[16];
+    uint64_t number;
+};
+static_assert(sizeof(description_head_1) == 40);
+
+} // namespace
+
+size_t joint_describe(const joint_description &one, uint8_t *out) {
+    description_head_1 head{};
+    memcpy(head.magic, magic, sizeof head.magic);
+    head.version = 1;
+    head.by = static_cast<uint8_t>(one.by);
+    head.agent_bytes = static_cast<uint8_t>(strlen(one.agent));
+    memcpy(head.key, one.key.bytes, sizeof head.key);
+    head.number = one.number;
+    memcpy(out, &head, sizeof head);
+    memcpy(out + sizeof head, one.agent, head.agent_bytes);
+    return sizeof head + head.agent_bytes;
+}
+
+bool joint_read(const void *bytes, size_t size, joint_description *one) {
+    description_head_1 head;
+    if (size < sizeof head)
+        return false;
+    memcpy(&head, bytes, sizeof head);
+    if (memcmp(head.magic, magic, sizeof magic) != 0 || head.version != 1 || head.by < 1 || head.by > 3 ||
+        head.agent_bytes >= sizeof one->agent || size != sizeof head + head.agent_bytes)
+        return false;
+    *one = {static_cast<decided_by>(head.by), {}, head.number, {}};
+    memcpy(one->key.bytes, head.key, sizeof one->key.bytes);
+    memcpy(one->agent, static_cast<const char *>(bytes) + sizeof head, head.agent_bytes);
+    return true;
+}
+
+void joint_id_of(const joint_description &one, char id[TY_JOINT_ID_BYTES]) {
+    char *at = id + snprintf(id, TY_JOINT_ID_BYTES, "ty-");
+    for (uint8_t byte : one.key.bytes)
+        at += snprintf(at, 3, "%02x", byte);
+    snprintf(at, TY_JOINT_ID_BYTES - static_cast<size_t>(at - id), "-%016llx", (unsigned long long)one.number);
+}
+
+bool joint_number_of(const char *id, uint64_t *number) {
+    if (strnlen(id, TY_JOINT_ID_BYTES) != joint_prefix_bytes + 16)
+        return false;
+    *number = 0;
+    for (const char *at = id + joint_prefix_bytes; *at; ++at) {
+        const char *digits = "0123456789abcdef", *digit = strchr(digits, *at);
+        if (!digit)
+            return false;
+        *number = *number << 4 | static_cast<uint64_t>(digit - digits);
+    }
+    return true;
+}
+
+} // namespace taiyen
