@@ -1,9 +1,9 @@
 // Groups, and joints from their begin to their end.
 //
-// J2: a joint of several heaps without agent and participants writes its number to the table of each of them, as a part
+// JO2: a joint of several heaps without agent and participants writes its number to the table of each of them, as a part
 //     of itself, and every heap of the group takes part. So who has the number has the joint, and a heap in doubt of it
 //     finds it in all others or in none that counts.
-// J3: nothing is committed before all heaps have their prepared records durably, and nobody who was told to commit is
+// JO3: nothing is committed before all heaps have their prepared records durably, and nobody who was told to commit is
 //     ever told to roll back.
 #include "joint.hpp"
 

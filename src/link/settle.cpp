@@ -1,6 +1,6 @@
 // What becomes of a joint's part that an open finds in doubt: the joint's other heaps, or its agent, know.
 //
-// J1: a heap asks only what cannot change any more. Another heap of the group is opened for writing, so that what it
+// JO1: a heap asks only what cannot change any more. Another heap of the group is opened for writing, so that what it
 //     found of its log is settled; or it is itself being opened by this thread, and what it has in doubt is durable by
 //     then (X28).
 #include "joint.hpp"

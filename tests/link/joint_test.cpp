@@ -146,7 +146,7 @@ TEST(joint_test, changes_all_heaps_or_none) {
 
 class cuts : public testing::TestWithParam<size_t> {};
 
-// J1, J2, J3.
+// JO1, JO2, JO3.
 TEST_P(cuts, leave_all_or_nothing) {
     const size_t count = GetParam();
     disk files;
