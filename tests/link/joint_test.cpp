@@ -584,8 +584,20 @@ TEST(participants, and_power_cuts) {
                 }
             const std::vector<moment> kept = moments;
             heaps after(cut);
+            if (event % 2) {
+                ASSERT_OK(after.open(0)); // it is asked while it is open
+            }
             ASSERT_OK(after.open(1));
-            ASSERT_OK(after.open(0));
+            {
+                disk at_once(cut.cut(os::sim_cut::drop_all));
+                heaps other(at_once);
+                const uint64_t told = after.number(1);
+                after.discard();
+                ASSERT_OK(other.open());
+                EXPECT_EQ(other.number(0), other.number(1)) << "what the first heap said was not durable";
+                EXPECT_GE(other.number(1), told - (told > 0));
+            }
+            ASSERT_OK(after.open());
             ASSERT_OK(after.join(nullptr, &participant, 1));
             moments = kept;
             EXPECT_EQ(0u, noted.prepared.size());
