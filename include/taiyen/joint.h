@@ -81,7 +81,7 @@ typedef struct ty_participant {
 } ty_participant;
 
 typedef struct ty_group_options {
-    size_t struct_size;   /* sizeof(ty_group_options), set by the _INIT macro */
+    size_t struct_size;    /* sizeof(ty_group_options), set by the _INIT macro */
     ty_heap *const *heaps; /* transactional, open for writing, each once; at least one. They stay open as long as the
                               group. With participants, the first one decides */
     size_t heap_count;

@@ -1,5 +1,5 @@
 // The functions of joint.h.
-#include "../link/joint.hpp"
+#include "../link/link.hpp"
 #include "arguments.hpp"
 #include <cstring>
 #include <taiyen/taiyen.h>
@@ -15,10 +15,10 @@ ty_status check_agent(const ty_agent *agent, const char *call) {
         !agent->rollback || !agent->settle)
         return failure(TY_E_ARGUMENT, "%s: the agent is none", call)
             .remedy("set its struct_size to its sizeof, and all of its functions");
-    const size_t length = agent->name ? strnlen(agent->name, sizeof(joint_description::agent)) : 0;
-    if (length == 0 || length == sizeof(joint_description::agent))
+    const size_t length = agent->name ? strnlen(agent->name, agent_name_max + 1) : 0;
+    if (length == 0 || length > agent_name_max)
         return failure(TY_E_ARGUMENT, "%s: the agent has no name, or one that is too long", call)
-            .remedy("give it one of 1 to %zu bytes", sizeof(joint_description::agent) - 1);
+            .remedy("give it one of 1 to %zu bytes", agent_name_max);
     return TY_OK;
 }
 

@@ -1,5 +1,5 @@
 // The functions of persist.h, and those of txn.h and log.h that are about files.
-#include "../link/joint.hpp"
+#include "../link/link.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
 #include "ending.hpp"

@@ -190,7 +190,7 @@ void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);
 const char *image_path(ty_heap *heap);
 const uint8_t *image_identity(ty_heap *heap); // 16 bytes
-ty_kind image_kind(ty_heap *heap); // TY_VOLATILE for a heap without an image
+ty_kind image_kind(ty_heap *heap);            // TY_VOLATILE for a heap without an image
 uint64_t image_epoch(ty_heap *heap);
 
 } // namespace taiyen

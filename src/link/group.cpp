@@ -1,10 +1,13 @@
 // Groups, and joints from their begin to their end.
 //
-// JO2: a joint of several heaps without agent and participants writes its number to the table of each of them, as a part
+// JO2: a joint of several heaps without agent and participants writes its number to the table of each of them, as a
+// part
 //     of itself, and every heap of the group takes part. So who has the number has the joint, and a heap in doubt of it
-//     finds it in all others or in none that counts.
+//      finds it in all others or in none that counts.
 // JO3: nothing is committed before all heaps have their prepared records durably, and nobody who was told to commit is
-//     ever told to roll back.
+//      ever told to roll back.
+// JO4: a participant commits what the first heap has, and nothing else. That keeps the last number alone: so the next
+//      joint waits until all participants know of this one.
 #include "joint.hpp"
 
 #include <algorithm>
@@ -156,8 +159,8 @@ struct recovering {
     }
 };
 
-// What participants have prepared and no process has told the end of: the first heap knows. Nobody else is in a joint of
-// the group: it is not open yet, or its heap is held.
+// What participants have prepared and no process has told the end of: the first heap knows. Nobody else is in a joint
+// of the group: it is not open yet, or its heap is held.
 ty_status recover_participants(const ty_group &group) {
     joint_entry_1 *entry;
     ty_heap *heap = group.heaps[0];
@@ -318,7 +321,8 @@ ty_status prepare_heaps(ty_joint *joint) {
     uint8_t description[description_max];
     const size_t bytes = joint_describe(joint->what, description);
     for (size_t n = 0; n < group.count; ++n) {
-        const bool numbered = joint->what.by == decided_by::heaps || (joint->what.by == decided_by::first_heap && n == 0);
+        const bool numbered =
+            joint->what.by == decided_by::heaps || (joint->what.by == decided_by::first_heap && n == 0);
         if (ty_status status = numbered ? set_number(joint, n) : TY_OK)
             return status;
     }
@@ -350,7 +354,8 @@ ty_status prepare_participants(ty_joint *joint) {
     for (size_t n = 0; n < group.participant_count; ++n) {
         const ty_participant &one = group.participants[n];
         if (ty_status status = one.prepare(one.context, joint->id))
-            return failure(status, "commit a joint: a participant cannot prepare").remedy("look at what it says itself");
+            return failure(status, "commit a joint: a participant cannot prepare")
+                .remedy("look at what it says itself");
         joint->prepared_participants = n + 1;
     }
     return TY_OK;
@@ -370,8 +375,8 @@ ty_status ask_agent(ty_joint *joint) {
         return in_doubt(joint, agent.name, status);
     if (committed)
         return finish(joint);
-    return give_up(joint, failure(TY_E_IO, "commit a joint: %s has not committed its part", agent.name)
-                              .remedy("do it again"));
+    return give_up(joint,
+                   failure(TY_E_IO, "commit a joint: %s has not committed its part", agent.name).remedy("do it again"));
 }
 
 ty_status decide_by_agent(ty_joint *joint) {

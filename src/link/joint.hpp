@@ -39,8 +39,8 @@ enum class decided_by : uint8_t { heaps = 1, first_heap = 2, agent = 3 };
 struct joint_description {
     decided_by by;
     group_key key;
-    uint64_t number;            // random; another one for each joint
-    char agent[64];             // its name
+    uint64_t number; // random; another one for each joint
+    char agent[64];  // its name
 };
 // At `out`, of description_max bytes; how many.
 size_t joint_describe(const joint_description &one, uint8_t *out);
@@ -50,26 +50,5 @@ void joint_id_of(const joint_description &one, char id[TY_JOINT_ID_BYTES]);
 // The part of an identifier that all joints of a group have in common.
 inline constexpr size_t joint_prefix_bytes = 36; // "ty-", 32 digits, "-"
 bool joint_number_of(const char *id, uint64_t *number);
-
-// ---- agents.cpp
-
-// NULL: none of that name is registered.
-const ty_agent *agent_named(const char *name);
-ty_status agent_register(const ty_agent &agent);
-
-// ---- settle.cpp
-
-// What txn_open asks where the program gave no callback of its own.
-extern const doubt_resolver joint_resolver;
-
-// ---- group.cpp
-
-ty_status group_open(const ty_group_options &options, ty_group **group);
-void group_close(ty_group *group);
-ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint **joint);
-ty_txn *joint_txn(const ty_joint *joint, size_t n);
-const char *joint_id(const ty_joint *joint);
-ty_status joint_commit(ty_joint *joint);
-ty_status joint_rollback(ty_joint *joint);
 
 } // namespace taiyen

@@ -1,6 +1,6 @@
-// The block in which a heap keeps what it knows of its groups: for each, which heaps they are, and the last joint that it
-// has committed. It is an ordinary block behind a root, changed by transactions: so a joint's number is in the heap if
-// and only if the joint's other changes are.
+// The block in which a heap keeps what it knows of its groups: for each, which heaps they are, and the last joint that
+// it has committed. It is an ordinary block behind a root, changed by transactions: so a joint's number is in the heap
+// if and only if the joint's other changes are.
 #include "joint.hpp"
 
 #include <cstdlib>

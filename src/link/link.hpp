@@ -3,6 +3,7 @@
 
 #include "../txn/txn.hpp"
 #include <taiyen/follow.h>
+#include <taiyen/joint.h>
 
 namespace taiyen {
 
@@ -15,5 +16,22 @@ ty_status follow_read(ty_follower *follower, ty_follow_position *position, ty_fo
                       ty_follow_position *base);
 ty_status follow_wait(ty_follower *follower, const ty_follow_position &position, uint32_t timeout_ms, bool *more);
 ty_status follow_check(ty_follow_position *position, const ty_follow_record &record);
+
+// ---- Joints: the functions of joint.h, likewise (joint.hpp)
+
+inline constexpr size_t agent_name_max = 63;
+// NULL: none of that name is registered.
+const ty_agent *agent_named(const char *name);
+ty_status agent_register(const ty_agent &agent);
+// What txn_open asks where the program gave no callback of its own.
+extern const doubt_resolver joint_resolver;
+
+ty_status group_open(const ty_group_options &options, ty_group **group);
+void group_close(ty_group *group);
+ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint **joint);
+ty_txn *joint_txn(const ty_joint *joint, size_t n);
+const char *joint_id(const ty_joint *joint);
+ty_status joint_commit(ty_joint *joint);
+ty_status joint_rollback(ty_joint *joint);
 
 } // namespace taiyen

@@ -1,6 +1,6 @@
-// Goal: all of a joint counts, or nothing of it, wherever power fails, whichever heap is opened first, and whoever decides;
-// and nothing that was acknowledged is lost. Method: joints that move amounts between heaps on a simulated disk, with a
-// cut at every event, and agents and participants that are arrays with the disk's events as their times.
+// Goal: all of a joint counts, or nothing of it, wherever power fails, whichever heap is opened first, and whoever
+// decides; and nothing that was acknowledged is lost. Method: joints that move amounts between heaps on a simulated
+// disk, with a cut at every event, and agents and participants that are arrays with the disk's events as their times.
 #include "tests/txn/files.hpp"
 
 #include "src/link/joint.hpp"
@@ -300,9 +300,7 @@ struct database {
     ty_status settles = TY_OK;
     int rollbacks = 0, forgotten = 0;
 
-    ty_agent agent() {
-        return {sizeof(ty_agent), "database", this, commit, rollback, settle};
-    }
+    ty_agent agent() { return {sizeof(ty_agent), "database", this, commit, rollback, settle}; }
     static ty_status commit(void *context, const char *id, const char *done) {
         auto &self = *static_cast<database *>(context);
         if (self.answer == TY_OK || self.commits_all_the_same) {
@@ -447,9 +445,7 @@ TEST_F(agent_test, does_not_know) {
 struct queue {
     std::set<std::string> prepared, committed;
     int prepares_fail = 0, commits_fail = 0; // so many calls
-    ty_participant participant() {
-        return {sizeof(ty_participant), this, prepare, commit, rollback, recover};
-    }
+    ty_participant participant() { return {sizeof(ty_participant), this, prepare, commit, rollback, recover}; }
     static ty_status prepare(void *context, const char *id) {
         auto &self = *static_cast<queue *>(context);
         if (self.prepares_fail > 0 && self.prepares_fail-- > 0)

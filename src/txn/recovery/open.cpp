@@ -379,8 +379,8 @@ ty_status settle_doubt(opening &state, txn_runtime &rt) {
         return status;
     const record_view &view = state.plan.prepared.view;
     char why[200] = "the program does not know";
-    ty_doubt doubt{sizeof doubt, state.heap_path, rt.heap, {}, state.plan.in_doubt, view.description,
-                   view.description_bytes};
+    ty_doubt doubt{sizeof doubt,     state.heap_path,       rt.heap, {}, state.plan.in_doubt,
+                   view.description, view.description_bytes};
     memcpy(doubt.heap_identity, state.identity.heap, sizeof doubt.heap_identity);
     state.outcome = state.options.outcome ? state.options.outcome(&doubt, state.options.outcome_context)
                                           : state.resolver->tell(doubt, state.options, why, sizeof why);

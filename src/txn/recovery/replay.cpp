@@ -188,7 +188,7 @@ struct record_reader {
         if (record_look(record.bytes, record.size, &view))
             return self.writer.damage();
         self.writer.begin_record(record.sequence, record.position);
-        if (view.role == record_role::prepared) { // its outcome decides
+        if (view.role == record_role::prepared) { // its outcome decides (X28)
             self.plan.prepared.hold(record, view);
             return TY_OK;
         }

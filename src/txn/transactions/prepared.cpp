@@ -2,6 +2,7 @@
 //
 // X27: from the append of a prepared record to that of its outcome the gate is held. So the outcome is the next record,
 //      no snapshot's mark lies between the two, and at most the last transaction of a log is in doubt.
+// X28: it counts if and only if its outcome says so, or a snapshot that stands for that.
 #include "automatic.hpp"
 
 namespace taiyen {
@@ -82,6 +83,7 @@ ty_status txn_prepare_wait(ty_heap *heap, uint64_t sequence) {
     return log_wait(runtime_of(heap)->log, sequence);
 }
 
+// JO1 (joint.md).
 ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap *heap, void *context), void *context) {
     txn_runtime *rt = runtime_hold(identity);
     if (rt == nullptr)
@@ -90,9 +92,8 @@ ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap
     ty_status status = TY_OK;
     if (txn_current(rt->heap) != nullptr || rt->txn->owner.load(std::memory_order_relaxed) == prepared_owner ||
         in_section(*rt))
-        status = failure(TY_E_BUSY, "%s: a transaction is under way", call)
-                     .at(image_path(rt->heap))
-                     .remedy("end it first");
+        status =
+            failure(TY_E_BUSY, "%s: a transaction is under way", call).at(image_path(rt->heap)).remedy("end it first");
     if (status == TY_OK) {
         rt->gate.lock_shared();
         status = look(rt->heap, context);

@@ -1,8 +1,8 @@
 // What becomes of a joint's part that an open finds in doubt: the joint's other heaps, or its agent, know.
 //
 // JO1: a heap asks only what cannot change any more. Another heap of the group is opened for writing, so that what it
-//     found of its log is settled; or it is itself being opened by this thread, and what it has in doubt is durable by
-//     then (X28).
+//      found of its log is settled; or it is itself being opened by this thread, and what it has in doubt is durable by
+//      then (X28).
 #include "joint.hpp"
 
 #include <cstdio>
@@ -28,7 +28,8 @@ class asking {
 public:
     asking(const ty_doubt &doubt, const ty_open_options &options, char *why, size_t why_bytes,
            const joint_description &what)
-        : doubt_(doubt), options_(options), why_(why), why_bytes_(why_bytes), what_(what), here_{doubt, what, innermost} {
+        : doubt_(doubt), options_(options), why_(why), why_bytes_(why_bytes),
+          what_(what), here_{doubt, what, innermost} {
         innermost = &here_;
     }
     ~asking() { innermost = here_.outer; }
