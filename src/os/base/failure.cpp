@@ -39,19 +39,19 @@ constexpr status_words words[] = {
     {"TY_OK", "no failure"},
     {"TY_E_ARGUMENT", "the call is wrong"},
     {"TY_E_MEMORY", "no memory left"},
-    {"TY_E_SPACE", "no space left on the disk"},
+    {"TY_E_SPACE", "the disk is full"},
     {"TY_E_IO", "input or output failed"},
     {"TY_E_NOT_FOUND", "it does not exist"},
     {"TY_E_EXISTS", "it exists already"},
     {"TY_E_BUSY", "it is in use"},
     {"TY_E_PERMISSION", "it is not allowed"},
     {"TY_E_ADDRESS", "the address range is taken"},
-    {"TY_E_FORMAT", "it is not of a form that this library knows"},
+    {"TY_E_FORMAT", "its form is not known here"},
     {"TY_E_DAMAGED", "it is damaged"},
     {"TY_E_MISMATCH", "the files do not belong together"},
     {"TY_E_UNSUPPORTED", "it is not supported here"},
-    {"TY_E_FORKED", "the heap belongs to the parent process"},
-    {"TY_E_IN_DOUBT", "it is not known whether a prepared transaction counts"},
+    {"TY_E_FORKED", "it is the parent process's"},
+    {"TY_E_IN_DOUBT", "it is in doubt"},
 };
 constexpr size_t status_count = sizeof words / sizeof words[0];
 static_assert(status_count == TY_E_IN_DOUBT + 1);

@@ -31,7 +31,7 @@ TEST(failure, text_leaves_out_what_is_empty) {
     EXPECT_EQ(status, TY_E_ARGUMENT);
     EXPECT_STREQ(ty_error_text(), "cannot free the block: the call is wrong");
     status = failure(TY_E_FORMAT, "open it").at(nullptr);
-    EXPECT_STREQ(ty_error_text(), "cannot open it: it is not of a form that this library knows");
+    EXPECT_STREQ(ty_error_text(), "cannot open it: its form is not known here");
     ty_error error;
     ty_error_detail(&error);
     EXPECT_EQ(error.offset, UINT64_MAX);

@@ -91,7 +91,7 @@ std::string refusal_of(const std::string &path) {
 
 // The system gives a folder that is opened for writing another reason than for reading.
 std::string without_reason(std::string text) {
-    for (const std::string reason : {": Is a directory", ": it is not of a form that this library knows"})
+    for (const std::string reason : {": Is a directory", ": its form is not known here"})
         if (const size_t at = text.find(reason); at != std::string::npos)
             text.erase(at, reason.size());
     for (size_t at = 0; (at = text.find("/a.ty", at)) != std::string::npos;) { // of a long path the folder is left out
