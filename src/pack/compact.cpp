@@ -13,8 +13,6 @@
 namespace taiyen::pack {
 namespace {
 
-constexpr size_t size_classes_max = 128;
-
 ty_status refuse(ty_status status, const char *what, const char *remedy) {
     return ty_error_set(status, 0, what, nullptr, UINT64_MAX, remedy);
 }

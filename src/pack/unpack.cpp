@@ -11,8 +11,6 @@
 namespace taiyen::pack {
 namespace {
 
-constexpr uint64_t size_classes_max = 128;
-
 // What a thread unpacks with.
 struct tools {
     unpacker with;

@@ -213,7 +213,7 @@ void findings::add_leaks() {
         const void *example = nullptr;
     };
     std::map<size_t, sum> sizes;
-    walk_.index().each([&](const found_block &block) {
+    walk_.each_block([&](const found_block &block) {
         sum &one = sizes[block.bytes];
         ++one.all;
         if (walk_.types()[block.ordinal] == 0 && ++one.leaks == 1)

@@ -17,7 +17,7 @@ ty_status check_findings(const walker &walk) {
     return fail(TY_E_MISMATCH, "fix the pointers of a heap: shapes and content differ", found.front().text);
 }
 
-ty_status fix(ty_heap *heap, const void *old_base, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
+ty_status fix(ty_heap *heap, const ty_moves *before, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
               ty_fixes *fixes, bool check) {
     if (!moved)
         return fail(TY_E_ARGUMENT, operation, "give the callback that knows where addresses moved");
@@ -28,7 +28,7 @@ ty_status fix(ty_heap *heap, const void *old_base, const ty_shapes *shapes, ty_m
         uint64_t begin = now_ns();
         if (ty_status status = check_walk(heap, shapes, operation))
             return status;
-        walker walk(heap, shapes->set, moved, context, old_base);
+        walker walk(heap, shapes->set, moved, context, before);
         if (ty_status status = walk.run())
             return status;
         if (ty_status status = check ? check_findings(walk) : TY_OK)
@@ -44,11 +44,14 @@ ty_status fix(ty_heap *heap, const void *old_base, const ty_shapes *shapes, ty_m
     });
 }
 
+void *moved_by(const void *old_address, void *moves) {
+    return static_cast<const ty_moves *>(moves)->moved(old_address);
+}
+
 } // namespace
 
-ty_status fix_and_check(ty_heap *heap, const void *old_base, const ty_shapes *shapes, ty_moved_callback *moved,
-                        void *context, ty_fixes *fixes) {
-    return fix(heap, old_base, shapes, moved, context, fixes, true);
+ty_status fix_moved_heap(ty_heap *heap, const ty_moves &moves, const ty_shapes *shapes, bool force, ty_fixes *fixes) {
+    return fix(heap, &moves, shapes, moved_by, const_cast<ty_moves *>(&moves), fixes, !force);
 }
 
 } // namespace taiyen::pack

@@ -128,7 +128,7 @@ private:
 template <class function>
 void each_word(const walker &walk, const std::vector<bool> *wanted, const function &found) {
     locator where(walk);
-    walk.index().each([&](const found_block &block) {
+    walk.each_block([&](const found_block &block) {
         uint32_t content = walk.types()[block.ordinal];
         if (content == 0 || walk.is_own(block.ordinal) || walk.is_own_text(block.ordinal))
             return;
@@ -163,12 +163,12 @@ struct hidden_address {
 hidden_address follow(const walker &walk, uint64_t value) {
     found_block to;
     auto *place = static_cast<const char *>(walk.new_place_of(value));
-    if (walk.index().find(place, to))
+    if (walk.find(place, to))
         return {true, to.address == place, false, walk.types()[to.ordinal] == 0};
     if (value == reinterpret_cast<uint64_t>(walk.old_base())) // as allocators have it: wrong after a move, too
         return {true, false, true, true};
     place = static_cast<const char *>(walk.new_place_of(value - 1));
-    if (!walk.index().find(place, to))
+    if (!walk.find(place, to))
         return {};
     return {true, false, false, walk.types()[to.ordinal] == 0};
 }
@@ -178,12 +178,12 @@ hidden_address follow(const walker &walk, uint64_t value) {
 const char *settled_value_of(const walker &walk, uint64_t value) {
     found_block to;
     auto *place = static_cast<const char *>(walk.new_place_of(value));
-    if (walk.index().find(place, to))
+    if (walk.find(place, to))
         return walk.types()[to.ordinal] != 0 ? place : nullptr;
     if (value == reinterpret_cast<uint64_t>(walk.old_base()))
         return walk.index().base();
     place = static_cast<const char *>(walk.new_place_of(value - 1));
-    return walk.index().find(place, to) && walk.types()[to.ordinal] != 0 ? place + 1 : nullptr;
+    return walk.find(place, to) && walk.types()[to.ordinal] != 0 ? place + 1 : nullptr;
 }
 
 } // namespace

@@ -138,6 +138,7 @@ ty_status read_tables(const stream_header &header, frame_reader &from, layout *p
         return status;
     places->base = header.base;
     places->limit_bytes = header.limit_bytes;
+    places->classes = static_cast<ty_class_table>(header.classes);
     unpacker with;
     std::vector<uint8_t> packed, raw;
     while (places->areas.size() < header.areas || roots->size() < header.roots) {

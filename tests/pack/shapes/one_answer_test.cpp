@@ -1,0 +1,104 @@
+// Goal: a census and a move give one answer: what the census has nothing against can be moved, to either table of size
+// classes, and what it refuses is refused. Method: heaps of random blocks, of objects, counted arrays and bytes, with
+// remains at random places; a census, and then an unpacking with each layout.
+#include "../support.hpp"
+#include "fixture.hpp"
+
+using namespace taiyen::test;
+
+namespace {
+
+struct item {
+    item *next;
+    uint64_t number;
+    item **many; // as many as count says
+    uint64_t count;
+    char *bytes;
+};
+TY_SHAPE_DECLARE(item);
+TY_SHAPE_POINTER_TO(item_pointer, &item_shape)
+TY_SHAPE(item, TY_POINTER(item, next, &item_shape), TY_POINTER_COUNTED(item, many, count, &item_pointer_shape),
+         TY_BYTES(item, bytes))
+
+class random_heap {
+public:
+    random_heap(unsigned seed, ty_class_table classes) : heap(classes), dice_(seed) {
+        EXPECT_OK(ty_shapes_root(shapes.get(), "items", &item_shape, nullptr));
+        for (size_t n = 0; n < 60; ++n)
+            add_item();
+        for (size_t n = 0; n < 60; ++n)
+            fill(*items_[n], n + 1 < 60 ? items_[n + 1] : nullptr);
+        EXPECT_OK(ty_root_set(heap, "items", items_[0]));
+        for (size_t n = dice_() % 4; n > 0; --n)
+            remains(dice_() % 3, 8 * (dice_() % 12));
+    }
+    volatile_heap heap;
+    shapes_owner shapes = new_shapes();
+
+private:
+    void *zeroed(size_t bytes) {
+        blocks_.push_back(static_cast<char *>(ty_alloc_zeroed(heap, bytes)));
+        return blocks_.back();
+    }
+    void add_item() { items_.push_back(static_cast<item *>(zeroed(sizeof(item) + 8 * (dice_() % 6)))); }
+    void fill(item &one, item *next) {
+        one = {next, dice_() % 100, nullptr, dice_() % 9, nullptr};
+        one.many = static_cast<item **>(zeroed(8 * one.count + 8 * (dice_() % 3)));
+        for (size_t n = 0; n < one.count; ++n)
+            one.many[n] = items_[dice_() % items_.size()];
+        const size_t bytes = dice_() % 20 == 0 ? 9000 + dice_() % 40000 : dice_() % 200;
+        one.bytes = static_cast<char *>(zeroed(bytes));
+        memset(one.bytes, 1, bytes);
+    }
+    // In blocks of a kind, one of a few or all.
+    void remains(size_t kind, size_t offset) {
+        const size_t one_in = size_t{1} << dice_() % 5;
+        const auto &leak = blocks_[dice_() % blocks_.size()];
+        for (item *one : items_) {
+            char *block = kind == 0   ? reinterpret_cast<char *>(one)
+                          : kind == 1 ? reinterpret_cast<char *>(one->many)
+                                      : one->bytes;
+            const size_t first = kind == 0 ? sizeof(item) : kind == 1 ? 8 * one->count : 0;
+            if (dice_() % one_in == 0 && first + offset + 8 <= ty_usable_size(block))
+                memcpy(block + first + offset, &leak, 8);
+        }
+        if (dice_() % 8 == 0)
+            items_[dice_() % items_.size()]->count += 1 + dice_() % 12; // more than there is room for, perhaps
+    }
+    std::mt19937 dice_;
+    std::vector<item *> items_;
+    std::vector<char *> blocks_;
+};
+
+ty_status move(const packed &stream, const ty_shapes *shapes, ty_layout layout) {
+    ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
+    options.place = TY_PLACE_OTHER;
+    options.layout = layout;
+    options.shapes = shapes;
+    ty_heap *moved = nullptr;
+    const ty_status status = unpack(stream.text(), options, &moved);
+    if (status != TY_OK)
+        return status;
+    EXPECT_OK(ty_heap_destroy(moved));
+    return status;
+}
+
+} // namespace
+
+TEST(shapes_one_answer, census_and_moves) {
+    size_t refused = 0;
+    constexpr unsigned heaps = 300;
+    for (unsigned seed = 0; seed < heaps; ++seed) {
+        random_heap one(seed, seed % 2 ? TY_CLASSES_PACKED : TY_CLASSES_LINE);
+        const census_result census = take_census(one.heap, one.shapes.get());
+        ASSERT_TRUE(census.status == TY_OK || census.status == TY_E_MISMATCH) << ty_error_text();
+        refused += census.status != TY_OK;
+        packed stream(one.heap);
+        for (ty_layout layout : {TY_LAYOUT_SAME, TY_LAYOUT_DEFRAGMENT, TY_LAYOUT_LINE, TY_LAYOUT_PACKED})
+            ASSERT_EQ(census.status, move(stream, one.shapes.get(), layout))
+                << "seed " << seed << ", layout " << layout << ": " << ty_error_text() << "\n"
+                << census.text();
+    }
+    EXPECT_GT(refused, heaps / 10); // there is something to differ about
+    EXPECT_LT(refused, heaps * 9 / 10);
+}
