@@ -10,15 +10,16 @@ namespace {
 
 constexpr const char *operation = "fix the pointers of a heap";
 
-ty_status check_findings(const walker &walk) {
+// Goes over what no field covers, too, which gives remains their new values.
+ty_status check_findings(const walker &walk, bool force) {
     std::vector<finding> found = findings(walk).collect();
-    if (found.empty() || !found.front().open)
+    if (force || found.empty() || !found.front().open)
         return TY_OK;
     return fail(TY_E_MISMATCH, "fix the pointers of a heap: shapes and content differ", found.front().text);
 }
 
 ty_status fix(ty_heap *heap, const ty_moves *before, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
-              ty_fixes *fixes, bool check) {
+              ty_fixes *fixes, bool force) {
     if (!moved)
         return fail(TY_E_ARGUMENT, operation, "give the callback that knows where addresses moved");
     ty_fixes known{};
@@ -31,9 +32,8 @@ ty_status fix(ty_heap *heap, const ty_moves *before, const ty_shapes *shapes, ty
         walker walk(heap, shapes->set, moved, context, before);
         if (ty_status status = walk.run())
             return status;
-        if (ty_status status = check ? check_findings(walk) : TY_OK)
+        if (ty_status status = check_findings(walk, force))
             return status;
-        settle_uncovered(walk);
         walk.call_moved_hooks();
         known.objects = walk.objects;
         known.pointers = walk.pointers - walk.dead_words();
@@ -51,12 +51,12 @@ void *moved_by(const void *old_address, void *moves) {
 } // namespace
 
 ty_status fix_moved_heap(ty_heap *heap, const ty_moves &moves, const ty_shapes *shapes, bool force, ty_fixes *fixes) {
-    return fix(heap, &moves, shapes, moved_by, const_cast<ty_moves *>(&moves), fixes, !force);
+    return fix(heap, &moves, shapes, moved_by, const_cast<ty_moves *>(&moves), fixes, force);
 }
 
 } // namespace taiyen::pack
 
 ty_status ty_fix_pointers(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
                           ty_fixes *fixes) {
-    return taiyen::pack::fix(heap, nullptr, shapes, moved, context, fixes, false);
+    return taiyen::pack::fix(heap, nullptr, shapes, moved, context, fixes, true);
 }

@@ -57,6 +57,7 @@ public:
         auto *old = reinterpret_cast<const void *>(address);
         return moved_ != nullptr ? moved_(old, moved_context_) : old;
     }
+    bool moves() const { return moved_ != nullptr; }
     const void *old_base() const {
         return before_ != nullptr ? reinterpret_cast<const void *>(before_->old().base) : index_.base();
     }
