@@ -245,7 +245,9 @@ typedef enum ty_census_finding_kind {
                              the heap's base */
     TY_CENSUS_LEAK = 3,   /* live blocks that nothing leads to */
     TY_CENSUS_CODE = 4,   /* words that no field names and that lead into a program or a library */
-    TY_CENSUS_ROOT = 5    /* a root without a shape, or a shape's root that the heap does not have */
+    TY_CENSUS_ROOT = 5,   /* a root without a shape, or a shape's root that the heap does not have */
+    TY_CENSUS_HOOK = 6    /* objects of a shape from a text that needs a hook which nobody has bound (ty_shapes_bind):
+                             addresses in them are unknown, or after a move they would be wrong */
 } ty_census_finding_kind;
 
 typedef struct ty_census_finding {
@@ -280,8 +282,8 @@ typedef struct ty_census {
 } ty_census;
 
 /* Counts. callback and census may be NULL. TY_OK: nothing is open; TY_E_MISMATCH: something is; Errors: TY_E_ARGUMENT,
- * TY_E_MEMORY, TY_E_UNSUPPORTED (a shape read from a text needs a hook that is not bound; a checked heap),
- * TY_E_DAMAGED. No thread may write to the heap meanwhile. Nothing is changed. */
+ * TY_E_MEMORY, TY_E_UNSUPPORTED (a checked heap), TY_E_DAMAGED. No thread may write to the heap meanwhile. Nothing is
+ * changed. */
 TY_API TY_CHECKED ty_status ty_take_census(ty_heap *heap, const ty_shapes *shapes, ty_census_callback *callback,
                                            void *context, ty_census *census);
 
@@ -299,8 +301,9 @@ typedef struct ty_fixes {
 } ty_fixes;
 
 /* In a heap whose roots are right and whose blocks hold the addresses of before a move: gives every address that is
- * reached its new value, once, then calls the hooks for moves. fixes may be NULL. Errors: as ty_take_census. No thread
- * may use the heap meanwhile. A program that knows its own structures does the same with ty_moved (pack.h). */
+ * reached its new value, once, then calls the hooks for moves. fixes may be NULL. Errors: as ty_take_census, but for
+ * TY_E_MISMATCH; TY_E_UNSUPPORTED (a shape from a text needs a hook that is not bound). No thread may use the heap
+ * meanwhile. A program that knows its own structures does the same with ty_moved (pack.h). */
 TY_API TY_CHECKED ty_status ty_fix_pointers(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved,
                                             void *context, ty_fixes *fixes);
 

@@ -27,8 +27,6 @@ ty_status fix(ty_heap *heap, const ty_moves *before, const ty_shapes *shapes, ty
         return status;
     return at_boundary(operation, [&]() -> ty_status {
         uint64_t begin = now_ns();
-        if (ty_status status = check_walk(heap, shapes, operation))
-            return status;
         walker walk(heap, shapes->set, moved, context, before);
         if (ty_status status = walk.run())
             return status;
@@ -44,6 +42,15 @@ ty_status fix(ty_heap *heap, const ty_moves *before, const ty_shapes *shapes, ty
     });
 }
 
+// Before anything is changed.
+ty_status check_hooks(const shape_set &set) {
+    for (const ty_shape *shape : set.shapes())
+        if (missing_hook(set, shape))
+            return fail(TY_E_UNSUPPORTED, operation + (": the shape " + std::string(shape->name).substr(0, 60)),
+                        "it needs a hook of the program that knows the type: ty_shapes_bind");
+    return TY_OK;
+}
+
 void *moved_by(const void *old_address, void *moves) {
     return static_cast<const ty_moves *>(moves)->moved(old_address);
 }
@@ -56,7 +63,13 @@ ty_status fix_moved_heap(ty_heap *heap, const ty_moves &moves, const ty_shapes *
 
 } // namespace taiyen::pack
 
+using namespace taiyen::pack;
+
 ty_status ty_fix_pointers(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved, void *context,
                           ty_fixes *fixes) {
-    return taiyen::pack::fix(heap, nullptr, shapes, moved, context, fixes, true);
+    if (ty_status status = check_walk(heap, shapes, operation))
+        return status;
+    if (ty_status status = at_boundary(operation, [&] { return check_hooks(shapes->set); }))
+        return status;
+    return fix(heap, nullptr, shapes, moved, context, fixes, true);
 }

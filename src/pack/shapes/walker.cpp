@@ -17,12 +17,6 @@ constexpr unsigned depth_max = 2 * nesting_max; // of nested objects, with those
 ty_status check_walk(ty_heap *heap, const ty_shapes *shapes, const char *operation) {
     if (!heap || !shapes)
         return fail(TY_E_ARGUMENT, operation, "the heap or the set of shapes is NULL");
-    for (const ty_shape *shape : shapes->set.shapes()) {
-        const owned_shape *text = shapes->set.owned(shape);
-        if (text && ((text->needs_trace && !shape->trace) || (text->needs_moved && !shape->moved)))
-            return fail(TY_E_UNSUPPORTED, operation + (": the shape " + std::string(shape->name).substr(0, 60)),
-                        "it needs a hook of the program that knows the type: ty_shapes_bind");
-    }
     return TY_OK;
 }
 
@@ -159,6 +153,8 @@ void walker::visit(plan &as, const object &in, char *tail) {
     for (step &s : as.steps)
         visit_step(s, in, tail);
     if (as.hooked && hooked_.insert(in.at, as.id)) {
+        if (as.lacks && ++as.unhooked.count == 1)
+            as.unhooked.example = in.at;
         if (as.shape->trace) // SH5: once
             call_trace(as, in);
         if (as.shape->moved && moved_)

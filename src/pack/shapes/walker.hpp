@@ -183,7 +183,7 @@ inline uint64_t word_at(const void *word) {
     return value;
 }
 
-// The set is complete for a walk, the heap is one that can be walked.
+// Whether there are a heap and a set to walk with.
 ty_status check_walk(ty_heap *heap, const ty_shapes *shapes, const char *operation);
 
 } // namespace taiyen::pack

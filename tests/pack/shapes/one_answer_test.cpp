@@ -70,11 +70,12 @@ private:
     std::vector<char *> blocks_;
 };
 
-ty_status move(const packed &stream, const ty_shapes *shapes, ty_layout layout) {
+ty_status move(const packed &stream, const ty_shapes *shapes, ty_layout layout, bool force = false) {
     ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
     options.place = TY_PLACE_OTHER;
     options.layout = layout;
     options.shapes = shapes;
+    options.force = force;
     ty_heap *moved = nullptr;
     const ty_status status = unpack(stream.text(), options, &moved);
     if (status != TY_OK)
@@ -101,4 +102,38 @@ TEST(shapes_one_answer, census_and_moves) {
     }
     EXPECT_GT(refused, heaps / 10); // there is something to differ about
     EXPECT_LT(refused, heaps * 9 / 10);
+}
+
+// A census moves nothing, so it needs no hooks: it tells of objects that lack one, and of these alone. Moves are
+// refused then, or forced.
+TEST(shapes_one_answer, hooks_that_nobody_has) {
+    for (const char *hook : {"trace", "moved"}) {
+        volatile_heap heap;
+        auto **top = static_cast<void **>(ty_alloc_zeroed(heap, 16));
+        top[0] = ty_alloc_zeroed(heap, 16);
+        ASSERT_OK(ty_root_set(heap, "top", top));
+        shapes_owner shapes = new_shapes();
+        const std::string text = std::string("taiyen shapes 1\nshape \"hooked\" 16\n  ") + hook +
+                                 "\nshape \"nowhere\" 8\n  moved\n"
+                                 "shape \"top\" 16\n  field 0 \"first\" pointer \"hooked\"\nroot \"top\" \"top\"\n";
+        ASSERT_OK(ty_shapes_read(shapes.get(), text.data(), text.size()));
+        const census_result census = take_census(heap, shapes.get());
+        EXPECT_EQ(census.status, TY_E_MISMATCH) << ty_error_text();
+        ASSERT_EQ(census.findings.size(), 1u) << census.text();
+        const told *found = census.find(TY_CENSUS_HOOK, "hooked", 0);
+        ASSERT_NE(found, nullptr) << census.text();
+        EXPECT_TRUE(found->open && found->count == 1);
+        EXPECT_NE(found->text.find(std::string("hook ") + hook), std::string::npos) << found->text;
+        packed stream(heap);
+        EXPECT_EQ(TY_E_MISMATCH, move(stream, shapes.get(), TY_LAYOUT_DEFRAGMENT));
+        EXPECT_EQ(TY_OK, move(stream, shapes.get(), TY_LAYOUT_DEFRAGMENT, true)) << ty_error_text();
+        ty_compact_options options = TY_COMPACT_OPTIONS_INIT;
+        options.shapes = shapes.get();
+        EXPECT_EQ(TY_E_MISMATCH, ty_compact(heap, &options, nullptr));
+        options.force = true;
+        EXPECT_OK(ty_compact(heap, &options, nullptr));
+        top = static_cast<void **>(ty_root(heap, "top"));
+        top[0] = nullptr; // nobody needs the hook
+        EXPECT_EQ(TY_OK, ty_take_census(heap, shapes.get(), nullptr, nullptr, nullptr)) << ty_error_text();
+    }
 }
