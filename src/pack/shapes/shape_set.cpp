@@ -112,8 +112,9 @@ ty_status shape_set::check_names(const std::vector<const ty_shape *> &fresh) con
     std::unordered_set<std::string_view> names;
     for (const ty_shape *shape : fresh)
         if (find(shape->name) || !names.insert(shape->name).second)
-            return fail(TY_E_EXISTS, "add the shape " + std::string(shape->name).substr(0, 60),
-                        "there is another shape of that name; give each a name of its own");
+            return fail(
+                TY_E_EXISTS, "add the shape " + std::string(shape->name).substr(0, 60),
+                "there is another shape of that name; give each a name of its own (in C++: taiyen::shape_name)");
     return TY_OK;
 }
 
