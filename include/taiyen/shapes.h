@@ -222,8 +222,9 @@ TY_API const ty_shape *ty_shapes_find(const ty_shapes *shapes, const char *name)
 TY_API TY_CHECKED ty_status ty_shapes_bind(ty_shapes *shapes, const char *name, ty_trace_callback *trace,
                                            ty_move_callback *moved, void *context);
 
-/* Adds what a text describes (docs/reference.md, "Shapes in a text"). The set has all of it, or is as it was. Errors:
- * TY_E_FORMAT (the text says the line and what is wrong), TY_E_EXISTS, TY_E_MEMORY. */
+/* Adds what a text describes (docs/reference.md, "Shapes in a text"). The set has all of it, or is as it was. What the
+ * set has already, and says the same, stays as it is. Errors: TY_E_FORMAT (the text says the line and what is wrong),
+ * TY_E_EXISTS (a shape or a root of that name is another one), TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_shapes_read(ty_shapes *shapes, const char *text, size_t bytes);
 /* The set as such a text, through a callback that gets it piece by piece; false ends it. */
 typedef bool ty_text_callback(const char *text, size_t bytes, void *context);
@@ -234,7 +235,7 @@ TY_API TY_CHECKED ty_status ty_shapes_write(const ty_shapes *shapes, ty_text_cal
  * the calling thread. Errors: as ty_alloc and ty_root_set. */
 #define TY_SHAPES_ROOT "taiyen.shapes"
 TY_API TY_CHECKED ty_status ty_shapes_keep(const ty_shapes *shapes, ty_heap *heap);
-/* Adds what a heap keeps. Errors: TY_E_NOT_FOUND (it keeps none), as ty_shapes_read. */
+/* Adds what a heap keeps, as ty_shapes_read does. Errors: TY_E_NOT_FOUND (it keeps none), as ty_shapes_read. */
 TY_API TY_CHECKED ty_status ty_shapes_load(ty_shapes *shapes, ty_heap *heap);
 
 /* ---- The census. */

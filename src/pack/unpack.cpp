@@ -184,6 +184,7 @@ public:
 
 private:
     ty_status make_target();
+    ty_status refuse_place() const;
     ty_status make_blocks();
     ty_status check_room() const;
     ty_status set_roots();
@@ -224,10 +225,19 @@ ty_status unpacking::make_target() {
     ty_status status = target_.create(limit, first, classes, kind);
     if (status == TY_E_ADDRESS && options_.place == TY_PLACE_EITHER)
         status = target_.create(limit, nullptr, classes, kind);
+    if (status == TY_E_ADDRESS && options_.place == TY_PLACE_SAME)
+        return refuse_place();
     if (status != TY_OK)
         return status;
     base_ = ty_heap_base(target_.heap());
     return TY_OK;
+}
+
+ty_status unpacking::refuse_place() const {
+    char what[96];
+    snprintf(what, sizeof what, "unpack a heap where it was, at 0x%llx", static_cast<unsigned long long>(header_.base));
+    return ty_error_set(TY_E_ADDRESS, 0, what, nullptr, UINT64_MAX,
+                        "unpack it elsewhere (TY_PLACE_EITHER), or close what is there");
 }
 
 ty_status unpacking::make_blocks() {

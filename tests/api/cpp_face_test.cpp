@@ -156,6 +156,23 @@ TEST(cpp_face, roots_have_types) {
     };
     EXPECT_EQ(heap.find_root<big>("number").status(), TY_E_MISMATCH);
     EXPECT_THROW(static_cast<void>(heap.root<big>("number")), taiyen::exception);
+    auto says = [&heap](const char *what) {
+        EXPECT_EQ(heap.find_root<big>("number").status(), TY_E_MISMATCH);
+        EXPECT_NE(std::string(ty_error_text()).find(what), std::string::npos) << ty_error_text();
+    };
+    says("too small");
+    struct alignas(4096) aligned {
+        char bytes[4096];
+    };
+    void *block = ty_alloc(heap.get(), 5000);
+    void *other = ty_alloc(heap.get(), 5000);
+    if (reinterpret_cast<std::uintptr_t>(block) % 4096 == 0)
+        std::swap(block, other); // one of two neighbours is not aligned so
+    ASSERT_TRUE(heap.set_root("aligned", block));
+    EXPECT_EQ(heap.find_root<aligned>("aligned").status(), TY_E_MISMATCH);
+    EXPECT_NE(std::string(ty_error_text()).find("alignment"), std::string::npos) << ty_error_text();
+    EXPECT_EQ(ty_free(block), TY_OK);
+    EXPECT_EQ(ty_free(other), TY_OK);
     const std::string long_name(100, 'x');
     EXPECT_EQ(heap.find_or_make_root<int>(long_name.c_str(), 1).status(), TY_E_ARGUMENT);
     EXPECT_EQ(live_blocks(heap), 1u) << "what was made for a root that could not be set is still there";

@@ -48,7 +48,7 @@ constexpr status_words words[] = {
     {"TY_E_ADDRESS", "the address range is taken"},
     {"TY_E_FORMAT", "it is not of a form that this library knows"},
     {"TY_E_DAMAGED", "it is damaged"},
-    {"TY_E_MISMATCH", "the files do not belong together"},
+    {"TY_E_MISMATCH", "what belongs together differs"},
     {"TY_E_UNSUPPORTED", "it is not supported here"},
     {"TY_E_FORKED", "the heap belongs to the parent process"},
 };
