@@ -19,6 +19,9 @@
 #define TAIYEN_HASH_MAP_HPP
 
 #include "counter.hpp"
+#include "move_walk.hpp"
+
+#include <iterator>
 
 #if defined(__cpp_exceptions)
 
@@ -303,12 +306,19 @@ private:
     }
 
     // J1, after a move: keys that hold addresses have other hashes. Nobody uses the map meanwhile, and nothing is
-    // allocated: the tables stay, and a list may be too long until an entry is added to it.
+    // allocated: the tables stay, and a list may be too long until an entry is added to it. One that is no whole map
+    // stays as it is (J6).
     void hash_anew() {
+        detail::move_walk walk(this);
+        std::uint64_t count = 0;
+        for (const slot &top : top_)
+            if (!count_entries(top, top_bits, walk, count))
+                return;
+        std::uint64_t left = count;
         entry *all = nullptr;
         for (slot &top : top_)
-            take_entries(top, all);
-        while (all) {
+            take_entries(top, all, left);
+        for (count -= left; all && count; --count) {
             entry *own = all;
             all = own->next;
             own->hash = Hash()(own->key);
@@ -319,11 +329,23 @@ private:
             at->entries = own;
         }
     }
-    static void take_entries(slot &of, entry *&all) {
+    static bool count_entries(const slot &of, unsigned used, detail::move_walk &walk, std::uint64_t &count) {
+        for (const entry *each = of.entries; each; each = each->next, ++count)
+            if (!walk.meet(each, sizeof(entry)))
+                return false;
+        if (!of.below)
+            return true;
+        if (used + table_bits > 64 || !walk.meet(of.below, sizeof(table)))
+            return false;
+        return std::all_of(std::begin(of.below->slots), std::end(of.below->slots),
+                           [&](const slot &each) { return count_entries(each, used + table_bits, walk, count); });
+    }
+    static void take_entries(slot &of, entry *&all, std::uint64_t &left) {
         if (of.below)
             for (slot &each : of.below->slots)
-                take_entries(each, all);
-        while (entry *first = of.entries) {
+                take_entries(each, all, left);
+        for (; of.entries && left; --left) {
+            entry *first = of.entries;
             of.entries = first->next;
             first->next = all;
             all = first;
