@@ -241,16 +241,10 @@ ty_status unpacking::refuse_place() const {
 }
 
 ty_status unpacking::make_blocks() {
-    auto *base = static_cast<char *>(base_);
-    if (options_.layout == TY_LAYOUT_SAME) {
-        moves_ = std::make_unique<ty_moves>(std::move(places_), base);
-    } else {
-        ty_size_class classes[size_classes_max];
-        size_t count = 0;
-        if (ty_status status = ty_heap_size_classes(target_.heap(), classes, size_classes_max, &count))
-            return status;
-        moves_ = std::make_unique<ty_moves>(std::move(places_), base, classes, std::min(count, size_classes_max));
-    }
+    if (options_.layout == TY_LAYOUT_SAME)
+        moves_ = std::make_unique<ty_moves>(std::move(places_), static_cast<char *>(base_));
+    else if (ty_status status = lay_out_anew(std::move(places_), target_.heap(), &moves_))
+        return status;
     if (ty_status status = check_room())
         return status;
     std::vector<uint64_t> bits;
@@ -288,9 +282,7 @@ ty_status unpacking::set_roots() {
 }
 
 ty_status unpacking::run(ty_heap **heap) {
-    if (ty_status status = in_.read_header(&header_))
-        return status;
-    if (ty_status status = read_tables(header_, in_, &places_, &roots_))
+    if (ty_status status = read_tables(in_, &header_, &places_, &roots_))
         return status;
     if (ty_status status = make_target())
         return status;
@@ -336,6 +328,16 @@ void say(ty_unpack_report *r) {
 
 } // namespace
 
+ty_status lay_out_anew(layout &&old, ty_heap *heap, std::unique_ptr<ty_moves> *moves) {
+    ty_size_class classes[size_classes_max];
+    size_t count = 0;
+    if (ty_status status = ty_heap_size_classes(heap, classes, size_classes_max, &count))
+        return status;
+    auto *base = static_cast<char *>(ty_heap_base(heap));
+    *moves = std::make_unique<ty_moves>(std::move(old), base, classes, std::min(count, size_classes_max));
+    return TY_OK;
+}
+
 ty_status read_content(frame_reader &from, const layout &places, const ty_moves *moves, unsigned threads,
                        ty_progress_callback *progress, void *progress_context) {
     content_reading content(from, places, moves);
@@ -362,9 +364,7 @@ ty_status verify_stream(ty_pack_reader *reader, void *context, ty_progress_callb
     frame_reader in(reader, context);
     layout places;
     std::vector<root> roots;
-    if (ty_status status = in.read_header(header))
-        return status;
-    if (ty_status status = read_tables(*header, in, &places, &roots))
+    if (ty_status status = read_tables(in, header, &places, &roots))
         return status;
     return read_content(in, places, nullptr, threads_for(0), progress, progress_context);
 }
