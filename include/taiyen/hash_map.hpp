@@ -310,15 +310,15 @@ private:
     // stays as it is (J6).
     void hash_anew() {
         detail::move_walk walk(this);
-        std::uint64_t count = 0;
         for (const slot &top : top_)
-            if (!count_entries(top, top_bits, walk, count))
+            if (!meet_all(top, top_bits, walk))
                 return;
-        std::uint64_t left = count;
+        if (!walk.is_whole())
+            return;
         entry *all = nullptr;
         for (slot &top : top_)
-            take_entries(top, all, left);
-        for (count -= left; all && count; --count) {
+            take_entries(top, all);
+        while (all) {
             entry *own = all;
             all = own->next;
             own->hash = Hash()(own->key);
@@ -329,8 +329,8 @@ private:
             at->entries = own;
         }
     }
-    static bool count_entries(const slot &of, unsigned used, detail::move_walk &walk, std::uint64_t &count) {
-        for (const entry *each = of.entries; each; each = each->next, ++count)
+    static bool meet_all(const slot &of, unsigned used, detail::move_walk &walk) {
+        for (const entry *each = of.entries; each; each = each->next)
             if (!walk.meet(each, sizeof(entry)))
                 return false;
         if (!of.below)
@@ -338,14 +338,13 @@ private:
         if (used + table_bits > 64 || !walk.meet(of.below, sizeof(table)))
             return false;
         return std::all_of(std::begin(of.below->slots), std::end(of.below->slots),
-                           [&](const slot &each) { return count_entries(each, used + table_bits, walk, count); });
+                           [&](const slot &each) { return meet_all(each, used + table_bits, walk); });
     }
-    static void take_entries(slot &of, entry *&all, std::uint64_t &left) {
+    static void take_entries(slot &of, entry *&all) {
         if (of.below)
             for (slot &each : of.below->slots)
-                take_entries(each, all, left);
-        for (; of.entries && left; --left) {
-            entry *first = of.entries;
+                take_entries(each, all);
+        while (entry *first = of.entries) {
             of.entries = first->next;
             first->next = all;
             all = first;

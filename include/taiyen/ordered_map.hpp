@@ -270,7 +270,7 @@ private:
             entry *each = first_[level];
             while (each && walk.meet(each, sizeof(entry) + (level + 1) * sizeof(entry *)))
                 each = links_of(each)[level];
-            if (!each)
+            if (!each && walk.is_whole())
                 first_[level] = sorted(first_[level], level);
         }
     }
