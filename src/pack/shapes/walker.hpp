@@ -141,6 +141,7 @@ private:
     void reach(step &s, const void *word, char *target, const found_block &to, size_t count);
     void reach_bytes(step &s, const found_block &to);
     void reach_objects(plan &as, char *first, size_t count, const found_block &to);
+    void reach_run(plan &as, char *first, size_t count, bool known, bool alone);
     uint32_t label_of(step &s);
     plan *plan_of(const ty_shape *shape);
 
@@ -164,6 +165,9 @@ private:
         const plan *as;
     };
     std::vector<spare_room> tails_;
+    // Arrays of so many objects that were gone over, by shape and place in it, from the first to the end.
+    static constexpr size_t long_array = 64;
+    std::map<std::pair<uint32_t, uintptr_t>, std::map<char *, char *>> long_arrays_;
     std::vector<item> list_;
     std::vector<pending> references_;             // into blocks that were not reached yet
     std::unordered_set<const void *> dead_words_; // of a fix: they hold old addresses for good

@@ -104,6 +104,27 @@ TEST(shapes_one_answer, census_and_moves) {
     EXPECT_LT(refused, heaps * 9 / 10);
 }
 
+// Each of many addresses says that it leads to all the rest of one array: that is gone over once.
+TEST(shapes_one_answer, many_addresses_of_one_array) {
+    constexpr size_t count = 300000;
+    volatile_heap heap;
+    auto *items = static_cast<item *>(ty_alloc_zeroed(heap, count * sizeof(item)));
+    auto **top = static_cast<item **>(ty_alloc_zeroed(heap, count * sizeof(item *)));
+    for (size_t n = 0; n < count; ++n)
+        top[n] = &items[n == 0 ? 0 : n % 2 ? n : count - 1 - n];
+    static const ty_field field = {"rest", TY_FIELD_POINTER, 0, &item_shape, {}, {TY_COUNT_BLOCK, 0, 0, 0}, 0, 0};
+    static const ty_shape rest = {"rest", 8, &field, 1, nullptr, nullptr, nullptr};
+    static const ty_count all_of_block = {TY_COUNT_BLOCK, 0, 0, 0};
+    ASSERT_OK(ty_root_set(heap, "top", top));
+    shapes_owner shapes = new_shapes();
+    ASSERT_OK(ty_shapes_root(shapes.get(), "top", &rest, &all_of_block));
+    const census_result census = take_census(heap, shapes.get());
+    EXPECT_EQ(census.status, TY_OK) << census.text();
+    ty_block block;
+    ASSERT_OK(ty_block_of(top, &block));
+    EXPECT_EQ(census.figures.objects, block.size_bytes / 8 + ty_usable_size(items) / sizeof(item));
+}
+
 // A census moves nothing, so it needs no hooks: it tells of objects that lack one, and of these alone. Moves are
 // refused then, or forced.
 TEST(shapes_one_answer, hooks_that_nobody_has) {
