@@ -132,6 +132,8 @@ const char *kind_of(ty_census_finding_kind kind) {
         return "leak";
     case TY_CENSUS_CODE:
         return "code";
+    case TY_CENSUS_HOOK:
+        return "hook";
     case TY_CENSUS_ROOT:
         return "root";
     }

@@ -49,6 +49,11 @@ bool read_options(const request &given, ty_unpack_options *options) {
         return refuse_value("base", given.base, "an address, such as 0x420000000000");
     if (!given.threads.empty() && (!read_size(given.threads, &threads) || threads == 0 || threads > 256))
         return refuse_value("threads", given.threads, "1 to 256");
+    if (given.paths[1] == "-") {
+        std::fprintf(stderr, "taiyen: a heap is made in files, and cannot be the output: name a file ('./-' for one of "
+                             "that name)\n");
+        return false;
+    }
     options->limit_bytes = limit;
     options->base = reinterpret_cast<void *>(base);
     options->threads = static_cast<uint32_t>(threads);

@@ -389,7 +389,7 @@ public:
         detail::check(txn_, ty_atomic_root(txn_, name, &address));
         if (!address || detail::fits<T>(address))
             return static_cast<T *>(address);
-        throw exception(detail::misfit());
+        throw exception(detail::misfit(address, sizeof(T)));
     }
     // The same as a reference; made, with these arguments, where there is none.
     template <class T, class... Arguments>

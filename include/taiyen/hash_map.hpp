@@ -19,6 +19,9 @@
 #define TAIYEN_HASH_MAP_HPP
 
 #include "counter.hpp"
+#include "move_walk.hpp"
+
+#include <iterator>
 
 #if defined(__cpp_exceptions)
 
@@ -303,8 +306,15 @@ private:
     }
 
     // J1, after a move: keys that hold addresses have other hashes. Nobody uses the map meanwhile, and nothing is
-    // allocated: the tables stay, and a list may be too long until an entry is added to it.
+    // allocated: the tables stay, and a list may be too long until an entry is added to it. One that is no whole map
+    // stays as it is (J6).
     void hash_anew() {
+        detail::move_walk walk(this);
+        for (const slot &top : top_)
+            if (!meet_all(top, top_bits, walk))
+                return;
+        if (!walk.is_whole())
+            return;
         entry *all = nullptr;
         for (slot &top : top_)
             take_entries(top, all);
@@ -318,6 +328,17 @@ private:
             own->next = at->entries;
             at->entries = own;
         }
+    }
+    static bool meet_all(const slot &of, unsigned used, detail::move_walk &walk) {
+        for (const entry *each = of.entries; each; each = each->next)
+            if (!walk.meet(each, sizeof(entry)))
+                return false;
+        if (!of.below)
+            return true;
+        if (used + table_bits > 64 || !walk.meet(of.below, sizeof(table)))
+            return false;
+        return std::all_of(std::begin(of.below->slots), std::end(of.below->slots),
+                           [&](const slot &each) { return meet_all(each, used + table_bits, walk); });
     }
     static void take_entries(slot &of, entry *&all) {
         if (of.below)

@@ -18,6 +18,7 @@
 #define TAIYEN_ORDERED_MAP_HPP
 
 #include "counter.hpp"
+#include "move_walk.hpp"
 
 #if defined(__cpp_exceptions)
 
@@ -261,10 +262,17 @@ private:
         }
     }
 
-    // J2, after a move: keys that hold addresses may be in another order. Nobody uses the map meanwhile.
+    // J2, after a move: keys that hold addresses may be in another order. Nobody uses the map meanwhile. A list without
+    // an end stays as it is (J6).
     void sort_anew() {
-        for (unsigned level = 0; level < levels; level++)
-            first_[level] = sorted(first_[level], level);
+        for (unsigned level = 0; level < levels; level++) {
+            detail::move_walk walk(this);
+            entry *each = first_[level];
+            while (each && walk.meet(each, sizeof(entry) + (level + 1) * sizeof(entry *)))
+                each = links_of(each)[level];
+            if (!each && walk.is_whole())
+                first_[level] = sorted(first_[level], level);
+        }
     }
     static entry *sorted(entry *list, unsigned level) {
         entry *runs[64] = {}; // NULL, or in order: 1 entry, 2, 4, ...

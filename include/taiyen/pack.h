@@ -143,7 +143,8 @@ typedef struct ty_unpack_options {
                                 (ty_shapes_keep), if there is no fix */
     ty_fix_callback *fix;    /* fixes what shapes do not; called after them */
     void *fix_context;
-    bool force;                     /* go on where the census has open findings, or nobody fixes addresses */
+    bool force;                     /* go on where the census has open findings, hooks among them, or nobody fixes
+                                       addresses */
     ty_progress_callback *progress; /* as in ty_pack_options */
     void *progress_context;
 } ty_unpack_options;

@@ -222,8 +222,9 @@ TY_API const ty_shape *ty_shapes_find(const ty_shapes *shapes, const char *name)
 TY_API TY_CHECKED ty_status ty_shapes_bind(ty_shapes *shapes, const char *name, ty_trace_callback *trace,
                                            ty_move_callback *moved, void *context);
 
-/* Adds what a text describes (docs/reference.md, "Shapes in a text"). The set has all of it, or is as it was. Errors:
- * TY_E_FORMAT (the text says the line and what is wrong), TY_E_EXISTS, TY_E_MEMORY. */
+/* Adds what a text describes (docs/reference.md, "Shapes in a text"). The set has all of it, or is as it was. What the
+ * set has already, and says the same, stays as it is. Errors: TY_E_FORMAT (the text says the line and what is wrong),
+ * TY_E_EXISTS (a shape or a root of that name is another one), TY_E_MEMORY. */
 TY_API TY_CHECKED ty_status ty_shapes_read(ty_shapes *shapes, const char *text, size_t bytes);
 /* The set as such a text, through a callback that gets it piece by piece; false ends it. */
 typedef bool ty_text_callback(const char *text, size_t bytes, void *context);
@@ -234,7 +235,7 @@ TY_API TY_CHECKED ty_status ty_shapes_write(const ty_shapes *shapes, ty_text_cal
  * the calling thread. Errors: as ty_alloc and ty_root_set. */
 #define TY_SHAPES_ROOT "taiyen.shapes"
 TY_API TY_CHECKED ty_status ty_shapes_keep(const ty_shapes *shapes, ty_heap *heap);
-/* Adds what a heap keeps. Errors: TY_E_NOT_FOUND (it keeps none), as ty_shapes_read. */
+/* Adds what a heap keeps, as ty_shapes_read does. Errors: TY_E_NOT_FOUND (it keeps none), as ty_shapes_read. */
 TY_API TY_CHECKED ty_status ty_shapes_load(ty_shapes *shapes, ty_heap *heap);
 
 /* ---- The census. */
@@ -245,7 +246,9 @@ typedef enum ty_census_finding_kind {
                              the heap's base */
     TY_CENSUS_LEAK = 3,   /* live blocks that nothing leads to */
     TY_CENSUS_CODE = 4,   /* words that no field names and that lead into a program or a library */
-    TY_CENSUS_ROOT = 5    /* a root without a shape, or a shape's root that the heap does not have */
+    TY_CENSUS_ROOT = 5,   /* a root without a shape, or a shape's root that the heap does not have */
+    TY_CENSUS_HOOK = 6    /* objects of a shape from a text that needs a hook which nobody has bound (ty_shapes_bind):
+                             addresses in them are unknown, or after a move they would be wrong */
 } ty_census_finding_kind;
 
 typedef struct ty_census_finding {
@@ -280,8 +283,8 @@ typedef struct ty_census {
 } ty_census;
 
 /* Counts. callback and census may be NULL. TY_OK: nothing is open; TY_E_MISMATCH: something is; Errors: TY_E_ARGUMENT,
- * TY_E_MEMORY, TY_E_UNSUPPORTED (a shape read from a text needs a hook that is not bound; a checked heap),
- * TY_E_DAMAGED. No thread may write to the heap meanwhile. Nothing is changed. */
+ * TY_E_MEMORY, TY_E_UNSUPPORTED (a checked heap), TY_E_DAMAGED. No thread may write to the heap meanwhile. Nothing is
+ * changed. */
 TY_API TY_CHECKED ty_status ty_take_census(ty_heap *heap, const ty_shapes *shapes, ty_census_callback *callback,
                                            void *context, ty_census *census);
 
@@ -299,8 +302,9 @@ typedef struct ty_fixes {
 } ty_fixes;
 
 /* In a heap whose roots are right and whose blocks hold the addresses of before a move: gives every address that is
- * reached its new value, once, then calls the hooks for moves. fixes may be NULL. Errors: as ty_take_census. No thread
- * may use the heap meanwhile. A program that knows its own structures does the same with ty_moved (pack.h). */
+ * reached its new value, once, then calls the hooks for moves. fixes may be NULL. Errors: as ty_take_census, but for
+ * TY_E_MISMATCH; TY_E_UNSUPPORTED (a shape from a text needs a hook that is not bound). No thread may use the heap
+ * meanwhile. A program that knows its own structures does the same with ty_moved (pack.h). */
 TY_API TY_CHECKED ty_status ty_fix_pointers(ty_heap *heap, const ty_shapes *shapes, ty_moved_callback *moved,
                                             void *context, ty_fixes *fixes);
 

@@ -218,9 +218,13 @@ template <class T>
 bool fits(const void *address) noexcept {
     return ty_usable_size(address) >= sizeof(T) && reinterpret_cast<std::uintptr_t>(address) % alignof(T) == 0;
 }
-inline error misfit() {
-    ty_error_set(TY_E_MISMATCH, 0, "use a root as an object of a type that it is too small for", nullptr, UINT64_MAX,
-                 "find it with the type that it was made with");
+inline error misfit(const void *address, std::size_t bytes) {
+    const std::size_t room = ty_usable_size(address); // 0: no block starts there
+    ty_error_set(TY_E_MISMATCH, 0,
+                 room == 0      ? "use a root that leads to no block as an object"
+                 : room < bytes ? "use a root as an object of a type that it is too small for"
+                                : "use a root as an object of a type whose alignment it does not have",
+                 nullptr, UINT64_MAX, "find it with the type that it was made with");
     return error::last();
 }
 
@@ -510,7 +514,7 @@ public:
             return static_cast<T *>(nullptr);
         if (detail::fits<T>(address))
             return with_resource(static_cast<T *>(address));
-        return detail::misfit();
+        return detail::misfit(address, sizeof(T));
     }
     // The named root; constructed in place where there is none. A root that is found is not constructed again.
     template <class T, class... Arguments>

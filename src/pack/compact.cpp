@@ -5,15 +5,12 @@
 #include "ends/ends.hpp"
 #include "shapes/shapes.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <exception>
 
 namespace taiyen::pack {
 namespace {
-
-constexpr size_t size_classes_max = 128;
 
 ty_status refuse(ty_status status, const char *what, const char *remedy) {
     return ty_error_set(status, 0, what, nullptr, UINT64_MAX, remedy);
@@ -69,7 +66,6 @@ private:
     frame_reader in_{read_memory, &source_};
     stream_header header_{};
     std::vector<root> roots_;
-    layout places_;
     std::unique_ptr<ty_moves> moves_;
     char *tables_ = nullptr; // the heap's last area: no block lies behind its start
     std::exception_ptr thrown_;
@@ -118,16 +114,11 @@ ty_status compaction::pack() {
 
 ty_status compaction::plan() {
     source_ = {stream_.bytes, stream_.size};
-    if (ty_status status = in_.read_header(&header_))
+    layout places;
+    if (ty_status status = read_tables(in_, &header_, &places, &roots_))
         return status;
-    if (ty_status status = read_tables(header_, in_, &places_, &roots_))
+    if (ty_status status = lay_out_anew(std::move(places), heap_, &moves_))
         return status;
-    ty_size_class classes[size_classes_max];
-    size_t count = 0;
-    if (ty_status status = ty_heap_size_classes(heap_, classes, size_classes_max, &count))
-        return status;
-    auto *base = static_cast<char *>(ty_heap_base(heap_));
-    moves_ = std::make_unique<ty_moves>(std::move(places_), base, classes, std::min(count, size_classes_max));
     return check_plan();
 }
 

@@ -26,10 +26,6 @@ ty_status refuse_move() {
                         UINT64_MAX, "give shapes or a fix callback, take the moves and fix them, or force it");
 }
 
-void *moved_by(const void *old_address, void *moves) {
-    return static_cast<const ty_moves *>(moves)->moved(old_address);
-}
-
 } // namespace
 
 // PK7.
@@ -40,13 +36,9 @@ ty_status fix_by_shapes(ty_heap *heap, const ty_moves &moves, const ty_shapes *s
         return status;
     if (shapes == nullptr)
         return others || force ? TY_OK : refuse_move();
-    auto *context = const_cast<ty_moves *>(&moves);
     ty_fixes fixes{};
     fixes.struct_size = sizeof fixes;
-    ty_status status =
-        force ? ty_fix_pointers(heap, shapes, moved_by, context, &fixes)
-              : fix_and_check(heap, reinterpret_cast<void *>(moves.old().base), shapes, moved_by, context, &fixes);
-    if (status != TY_OK)
+    if (ty_status status = fix_moved_heap(heap, moves, shapes, force, &fixes))
         return status;
     *fixed = fixes.pointers;
     return TY_OK;

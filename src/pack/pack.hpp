@@ -19,6 +19,9 @@ ty_status unpack_heap(ty_pack_reader *reader, void *context, const ty_unpack_opt
 ty_status verify_stream(ty_pack_reader *reader, void *context, ty_progress_callback *progress, void *progress_context,
                         stream_header *header);
 
+// Where the blocks of a heap go that is laid out anew in this one.
+ty_status lay_out_anew(layout &&old, ty_heap *heap, std::unique_ptr<ty_moves> *moves);
+
 // The frames of content and the end, for blocks that have their places: to where the moves say (NULL: nowhere).
 ty_status read_content(frame_reader &from, const layout &places, const ty_moves *moves, unsigned threads,
                        ty_progress_callback *progress, void *progress_context);

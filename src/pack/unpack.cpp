@@ -11,8 +11,6 @@
 namespace taiyen::pack {
 namespace {
 
-constexpr uint64_t size_classes_max = 128;
-
 // What a thread unpacks with.
 struct tools {
     unpacker with;
@@ -186,6 +184,7 @@ public:
 
 private:
     ty_status make_target();
+    ty_status refuse_place() const;
     ty_status make_blocks();
     ty_status check_room() const;
     ty_status set_roots();
@@ -226,23 +225,26 @@ ty_status unpacking::make_target() {
     ty_status status = target_.create(limit, first, classes, kind);
     if (status == TY_E_ADDRESS && options_.place == TY_PLACE_EITHER)
         status = target_.create(limit, nullptr, classes, kind);
+    if (status == TY_E_ADDRESS && options_.place == TY_PLACE_SAME)
+        return refuse_place();
     if (status != TY_OK)
         return status;
     base_ = ty_heap_base(target_.heap());
     return TY_OK;
 }
 
+ty_status unpacking::refuse_place() const {
+    char what[96];
+    snprintf(what, sizeof what, "unpack a heap where it was, at 0x%llx", static_cast<unsigned long long>(header_.base));
+    return ty_error_set(TY_E_ADDRESS, 0, what, nullptr, UINT64_MAX,
+                        "unpack it elsewhere (TY_PLACE_EITHER), or close what is there");
+}
+
 ty_status unpacking::make_blocks() {
-    auto *base = static_cast<char *>(base_);
-    if (options_.layout == TY_LAYOUT_SAME) {
-        moves_ = std::make_unique<ty_moves>(std::move(places_), base);
-    } else {
-        ty_size_class classes[size_classes_max];
-        size_t count = 0;
-        if (ty_status status = ty_heap_size_classes(target_.heap(), classes, size_classes_max, &count))
-            return status;
-        moves_ = std::make_unique<ty_moves>(std::move(places_), base, classes, std::min(count, size_classes_max));
-    }
+    if (options_.layout == TY_LAYOUT_SAME)
+        moves_ = std::make_unique<ty_moves>(std::move(places_), static_cast<char *>(base_));
+    else if (ty_status status = lay_out_anew(std::move(places_), target_.heap(), &moves_))
+        return status;
     if (ty_status status = check_room())
         return status;
     std::vector<uint64_t> bits;
@@ -280,9 +282,7 @@ ty_status unpacking::set_roots() {
 }
 
 ty_status unpacking::run(ty_heap **heap) {
-    if (ty_status status = in_.read_header(&header_))
-        return status;
-    if (ty_status status = read_tables(header_, in_, &places_, &roots_))
+    if (ty_status status = read_tables(in_, &header_, &places_, &roots_))
         return status;
     if (ty_status status = make_target())
         return status;
@@ -328,6 +328,16 @@ void say(ty_unpack_report *r) {
 
 } // namespace
 
+ty_status lay_out_anew(layout &&old, ty_heap *heap, std::unique_ptr<ty_moves> *moves) {
+    ty_size_class classes[size_classes_max];
+    size_t count = 0;
+    if (ty_status status = ty_heap_size_classes(heap, classes, size_classes_max, &count))
+        return status;
+    auto *base = static_cast<char *>(ty_heap_base(heap));
+    *moves = std::make_unique<ty_moves>(std::move(old), base, classes, std::min(count, size_classes_max));
+    return TY_OK;
+}
+
 ty_status read_content(frame_reader &from, const layout &places, const ty_moves *moves, unsigned threads,
                        ty_progress_callback *progress, void *progress_context) {
     content_reading content(from, places, moves);
@@ -354,9 +364,7 @@ ty_status verify_stream(ty_pack_reader *reader, void *context, ty_progress_callb
     frame_reader in(reader, context);
     layout places;
     std::vector<root> roots;
-    if (ty_status status = in.read_header(header))
-        return status;
-    if (ty_status status = read_tables(*header, in, &places, &roots))
+    if (ty_status status = read_tables(in, header, &places, &roots))
         return status;
     return read_content(in, places, nullptr, threads_for(0), progress, progress_context);
 }

@@ -3,7 +3,9 @@
 // same places in an empty heap, and compared block by block.
 #include "fixture.hpp"
 
+#include <barrier>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 using namespace api_test;
@@ -160,6 +162,54 @@ TEST(make_areas, wrong_ones_change_nothing) {
     expect_refusal(ty_make_areas(heap.heap, nullptr, 1, nullptr), TY_E_ARGUMENT, "NULL");
     expect_refusal(ty_make_areas(nullptr, both, 1, nullptr), TY_E_ARGUMENT, "NULL");
     EXPECT_EQ(ty_heap_class_table(nullptr), TY_CLASSES_LINE);
+}
+
+// Spans that another thread keeps, empty or in part, are taken from it, or refused as they are; it goes on in others.
+TEST(make_areas, where_another_thread_has_its_spans) {
+    volatile_heap heap(TY_CLASSES_LINE), like(TY_CLASSES_LINE);
+    std::barrier<> step(2);
+    std::vector<void *> kept, made;
+    std::thread other([&] {
+        auto allocate = [&](std::vector<void *> &to) {
+            for (size_t i = 0; i < 3000; i++)
+                to.push_back(ty_alloc(heap.heap, i * 37 % 3000));
+        };
+        allocate(made);
+        for (void *block : made)
+            EXPECT_EQ(ty_free(block), TY_OK);
+        step.arrive_and_wait(); // all is free: areas are made
+        step.arrive_and_wait();
+        allocate(kept);
+        for (size_t i = 0; i < kept.size(); i += 2)
+            EXPECT_EQ(ty_free(kept[i]), TY_OK);
+        step.arrive_and_wait(); // half is free: areas are refused
+        step.arrive_and_wait();
+        for (size_t i = 1; i < kept.size(); i += 2)
+            EXPECT_EQ(ty_free(kept[i]), TY_OK);
+        allocate(kept);
+    });
+    fill(like.heap);
+    kept_areas wanted(like.heap, heap.heap);
+    step.arrive_and_wait();
+    size_t areas_made = 0;
+    EXPECT_EQ(ty_make_areas(heap.heap, wanted.areas.data(), wanted.areas.size(), &areas_made), TY_OK)
+        << ty_error_text();
+    const blocks_list blocks = blocks_of(heap.heap);
+    EXPECT_EQ(blocks, blocks_of(like.heap));
+    EXPECT_EQ(ty_heap_verify(heap.heap, nullptr, nullptr), TY_OK) << ty_error_text();
+    step.arrive_and_wait();
+    step.arrive_and_wait();
+    const blocks_list before = blocks_of(heap.heap);
+    kept_areas own(heap.heap, heap.heap);
+    for (const ty_area &area : own.areas)
+        if (area.kind != TY_AREA_FREE && area.live_count != 0) {
+            EXPECT_EQ(ty_make_areas(heap.heap, &area, 1, nullptr), TY_E_EXISTS);
+        }
+    EXPECT_EQ(blocks_of(heap.heap), before);
+    step.arrive_and_wait();
+    other.join();
+    EXPECT_EQ(blocks_of(heap.heap).size(), blocks.size() + 3000);
+    EXPECT_EQ(ty_heap_verify(heap.heap, nullptr, nullptr), TY_OK) << ty_error_text();
 }
 
 TEST(make_areas, of_heaps_that_have_none) {

@@ -3,6 +3,7 @@
 // Method: through taiyen.hpp alone.
 #include "fixture.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -156,6 +157,24 @@ TEST(cpp_face, roots_have_types) {
     };
     EXPECT_EQ(heap.find_root<big>("number").status(), TY_E_MISMATCH);
     EXPECT_THROW(static_cast<void>(heap.root<big>("number")), taiyen::exception);
+    auto says = [&heap](const char *what) {
+        EXPECT_EQ(heap.find_root<big>("number").status(), TY_E_MISMATCH);
+        EXPECT_NE(std::string(ty_error_text()).find(what), std::string::npos) << ty_error_text();
+    };
+    says("too small");
+    struct alignas(1024) aligned {
+        char bytes[1024];
+    };
+    std::vector<void *> blocks;
+    for (std::size_t bytes = 1025; bytes < 16000; bytes += 100) // some size's are not aligned so
+        blocks.push_back(ty_alloc(heap.get(), bytes));
+    void *block = *std::find_if(blocks.begin(), blocks.end(),
+                                [](void *address) { return reinterpret_cast<std::uintptr_t>(address) % 1024 != 0; });
+    ASSERT_TRUE(heap.set_root("aligned", block));
+    EXPECT_EQ(heap.find_root<aligned>("aligned").status(), TY_E_MISMATCH);
+    EXPECT_NE(std::string(ty_error_text()).find("alignment"), std::string::npos) << ty_error_text();
+    for (void *one : blocks)
+        EXPECT_EQ(ty_free(one), TY_OK);
     const std::string long_name(100, 'x');
     EXPECT_EQ(heap.find_or_make_root<int>(long_name.c_str(), 1).status(), TY_E_ARGUMENT);
     EXPECT_EQ(live_blocks(heap), 1u) << "what was made for a root that could not be set is still there";

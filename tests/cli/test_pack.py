@@ -139,6 +139,8 @@ class Pack(CliTest):
         self.fails(2, "unpack", "--class-table", "other", packed, new, says=("line or packed",))
         self.fails(2, "unpack", "--elsewhere", packed, new, says=("addresses would be wrong", "shapes"))
         self.fails(2, "unpack", heap, new, says=("does not begin as one",))
+        for command, source in (("unpack", packed), ("copy", heap)):
+            self.fails(2, command, source, "-", says=("name a file",))
         self.fails(2, "unpack", packed, self.path("none/new.ty"), says=("No such file",))
         with open(packed, "r+b") as file:
             file.truncate(os.path.getsize(packed) - 1)

@@ -95,6 +95,30 @@ TEST(own_blocks, of_undo_attached_or_not) {
     EXPECT_TRUE(own_blocks_of(heap).empty());
 }
 
+// The recorded bytes lie elsewhere; what undo holds, and its block for the rest, are in the heap, as long as it is
+// attached.
+TEST(own_blocks, of_volatile_buffers) {
+    undo_heap heap;
+    addresses blocks = {heap.block(100), heap.block(30000)};
+    ty_undo_options options = TY_UNDO_OPTIONS_INIT;
+    options.volatile_buffers = true;
+    ASSERT_OK(ty_undo_attach(heap, &options));
+    const size_t buffers = own_blocks_of(heap).size();
+    ASSERT_OK(ty_undo_begin(heap, nullptr));
+    ASSERT_OK(ty_undo_free(heap, blocks[0]));
+    auto *made = static_cast<char *>(ty_undo_alloc(heap, 5000));
+    ASSERT_OK(ty_undo_end(heap));
+    EXPECT_EQ(own_blocks_of(heap).size(), buffers + 1);
+    EXPECT_EQ(others_of(heap), sorted({blocks[1], made}));
+    ASSERT_OK(ty_undo(heap));
+    EXPECT_EQ(others_of(heap), sorted(blocks));
+    ASSERT_OK(ty_redo(heap));
+    EXPECT_EQ(others_of(heap), sorted({blocks[1], made}));
+    ASSERT_OK(ty_undo_detach(heap, false));
+    EXPECT_TRUE(own_blocks_of(heap).empty());
+    EXPECT_EQ(others_of(heap), sorted({blocks[1], made}));
+}
+
 TEST(own_blocks, the_walk_ends_when_it_is_told_to) {
     undo_heap heap;
     char *block = heap.block(100);

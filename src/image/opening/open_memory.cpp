@@ -33,7 +33,7 @@ ty_status address_taken(const image &im, ty_status status) {
         return failure(TY_E_ADDRESS, "open a heap at %p a second time in this process", base)
             .at(im.image_path)
             .remedy("use the handle of the open that is there, or close that first");
-    char there[192];
+    char there[os::mapping_text_bytes];
     os::describe_mapping(header.base, header.limit_bytes, there, sizeof there); // by the name that it has now
     return failure(TY_E_ADDRESS, "open a heap at %p: a copy of the same heap is open there", base)
         .at(im.image_path)

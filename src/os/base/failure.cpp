@@ -48,7 +48,7 @@ constexpr status_words words[] = {
     {"TY_E_ADDRESS", "the address range is taken"},
     {"TY_E_FORMAT", "its form is not known here"},
     {"TY_E_DAMAGED", "it is damaged"},
-    {"TY_E_MISMATCH", "the files do not belong together"},
+    {"TY_E_MISMATCH", "what belongs together differs"},
     {"TY_E_UNSUPPORTED", "it is not supported here"},
     {"TY_E_FORKED", "it is the parent process's"},
     {"TY_E_IN_DOUBT", "it is in doubt"},

@@ -47,7 +47,7 @@ ty_status unusable(uintptr_t address, size_t bytes) {
 }
 
 ty_status taken(uintptr_t address, size_t bytes) {
-    char text[192];
+    char text[mapping_text_bytes];
     describe_mapping(address, bytes, text, sizeof text);
     return failure(TY_E_ADDRESS, "reserve %zu bytes at %p: the range is taken", bytes,
                    reinterpret_cast<void *>(address))
@@ -295,8 +295,11 @@ void describe_mapping(uintptr_t address, size_t bytes, char *text, size_t text_b
     while (reader.next(found)) {
         if (found.end <= address || found.start >= address + bytes)
             continue;
-        snprintf(text, text_bytes, "%s at 0x%llx to 0x%llx", found.name[0] != 0 ? found.name : "memory of this process",
-                 static_cast<unsigned long long>(found.start), static_cast<unsigned long long>(found.end));
+        const char *name = found.name[0] != 0 ? found.name : "memory of this process";
+        const size_t room = text_bytes > 64 ? text_bytes - 64 : 0, length = strlen(name); // beside dots and addresses
+        snprintf(text, text_bytes, "%s%s at 0x%llx to 0x%llx", length > room ? "..." : "",
+                 length > room ? name + length - room : name, static_cast<unsigned long long>(found.start),
+                 static_cast<unsigned long long>(found.end));
         break;
     }
     reader.close();

@@ -244,7 +244,7 @@ ty_status direct_next_data(void *, ty_file *file, uint64_t offset, uint64_t *sta
 }
 
 ty_status taken(const ty_file *file, void *address, size_t bytes, uint64_t offset) {
-    char text[192];
+    char text[mapping_text_bytes];
     uintptr_t start = reinterpret_cast<uintptr_t>(address);
     if (!address_usable(start, bytes))
         return failure(TY_E_ADDRESS, "map %zu bytes at %p: this build cannot use that range", bytes, address)

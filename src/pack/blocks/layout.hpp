@@ -9,6 +9,8 @@
 
 namespace taiyen::pack {
 
+inline constexpr size_t size_classes_max = 128; // of a heap
+
 struct area {
     uint64_t first_page;
     uint64_t pages;
@@ -33,6 +35,7 @@ class layout {
 public:
     uint64_t base = 0;
     uint64_t limit_bytes = 0;
+    ty_class_table classes = TY_CLASSES_LINE;
     std::vector<area> areas; // in order of address; none without a live block
     std::vector<uint64_t> bits;
 

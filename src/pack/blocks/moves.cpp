@@ -29,6 +29,7 @@ ty_moves::ty_moves(layout &&old, char *base, const ty_size_class *classes, size_
     count_ranks();
     plan(classes, class_count);
     place_rows();
+    note_old_sizes();
 }
 
 void ty_moves::index_pages() {
@@ -163,6 +164,26 @@ void ty_moves::place_rows() {
             page += old_.areas[i].pages;
         }
     end_page_ = page;
+}
+
+void ty_moves::note_old_sizes() {
+    bool differ = false;
+    for (const area &a : old_.areas) {
+        old_sizes_.emplace_back(block(a, 0) - base_, a.block_bytes); // where its first live block is
+        differ |= new_block_bytes(a) != a.block_bytes;
+    }
+    if (!differ)
+        old_sizes_.clear();
+    std::sort(old_sizes_.begin(), old_sizes_.end());
+    auto same = [](const auto &one, const auto &next) { return one.second == next.second; };
+    old_sizes_.erase(std::unique(old_sizes_.begin(), old_sizes_.end(), same), old_sizes_.end());
+}
+
+uint64_t ty_moves::old_block_bytes(const void *place, uint64_t place_bytes) const {
+    const auto offset = static_cast<uint64_t>(static_cast<const char *>(place) - base_);
+    auto behind = std::upper_bound(old_sizes_.begin(), old_sizes_.end(), offset,
+                                   [](uint64_t wanted, const auto &one) { return wanted < one.first; });
+    return behind == old_sizes_.begin() ? place_bytes : behind[-1].second;
 }
 
 uint64_t ty_moves::used_bytes() const {

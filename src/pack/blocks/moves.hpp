@@ -45,6 +45,8 @@ struct ty_moves {
     char *block(const taiyen::pack::area &a, uint64_t index) const;
     // What a block of the area has room for in its new place.
     uint64_t new_block_bytes(const taiyen::pack::area &a) const;
+    // What a block had room for before, whose place is now here and has room for so much.
+    uint64_t old_block_bytes(const void *place, uint64_t place_bytes) const;
     // The new heap's areas. Their bitmaps are the caller's to keep.
     std::vector<ty_area> new_areas(std::vector<uint64_t> *bits) const;
 
@@ -57,6 +59,7 @@ private:
                     size_t class_count);
     uint32_t row_for(uint64_t block_bytes, bool run, const ty_size_class *classes, size_t class_count);
     void place_rows();
+    void note_old_sizes();
     uint64_t rank(const taiyen::pack::area &a, uint64_t index) const; // among the live blocks of the area
 
     taiyen::pack::layout old_;
@@ -65,5 +68,7 @@ private:
     std::vector<uint16_t> ranks_; // by word of the bits: live blocks of the area before it
     std::vector<taiyen::pack::row> rows_;
     std::vector<taiyen::pack::area_place> places_; // by area
+    // From a new offset on, blocks had so many bytes before. Empty: as many as their places.
+    std::vector<std::pair<uint64_t, uint64_t>> old_sizes_;
     uint64_t end_page_ = 0;
 };

@@ -231,24 +231,34 @@ ty_status target::name_it() {
     return disk.flush_directory(disk.context, name_.c_str());
 }
 
+// Nobody has looked at these so far.
+bool target::has_files_elsewhere() const {
+    const ty_open_options *open = options_.open;
+    return open != nullptr && (open->journal_path != nullptr || open->log_path != nullptr || open->log != nullptr);
+}
+
+// heap NULL: and closes it.
+ty_status target::open_it(ty_heap **heap) {
+    ty_open_options wanted = TY_OPEN_OPTIONS_INIT;
+    if (options_.open != nullptr)
+        wanted = *options_.open;
+    wanted.struct_size = sizeof wanted;
+    wanted.mode = TY_OPEN_EXISTING;
+    wanted.kind = kind_;
+    wanted.limit_bytes = 0;
+    wanted.base = nullptr;
+    ty_heap *opened;
+    ty_status status = ty_open(name_.c_str(), &wanted, heap != nullptr ? heap : &opened, nullptr);
+    return status == TY_OK && heap == nullptr ? ty_close(opened) : status;
+}
+
 ty_status target::finish(ty_heap **heap) {
     if (kind_ != TY_VOLATILE) {
         if (ty_status status = become_kind())
             return status;
         if (ty_status status = name_it())
             return status;
-        if (heap != nullptr) {
-            ty_open_options wanted = TY_OPEN_OPTIONS_INIT;
-            if (options_.open != nullptr)
-                wanted = *options_.open;
-            wanted.struct_size = sizeof wanted;
-            wanted.mode = TY_OPEN_EXISTING;
-            wanted.kind = kind_;
-            wanted.limit_bytes = 0;
-            wanted.base = nullptr;
-            return ty_open(name_.c_str(), &wanted, heap, nullptr);
-        }
-        return TY_OK;
+        return heap != nullptr || has_files_elsewhere() ? open_it(heap) : TY_OK;
     }
     *heap = heap_;
     heap_ = nullptr;

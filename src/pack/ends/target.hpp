@@ -27,6 +27,8 @@ private:
     ty_status clear_remains();
     ty_status become_kind();
     ty_status name_it();
+    ty_status open_it(ty_heap **heap);
+    bool has_files_elsewhere() const;
     ty_open_options open_options() const;
     const ty_storage &storage() const;
     void remove_parts();

@@ -31,6 +31,7 @@ private:
     void add_roots();
     void add_dead();
     void add_dead_of(const step &s, const char *shape);
+    void add_unhooked(const plan &one);
     void add_hidden(const std::map<place, word_tally> &tallies);
     void add_group(std::map<place, word_tally>::const_iterator first, std::map<place, word_tally>::const_iterator last,
                    bool open);

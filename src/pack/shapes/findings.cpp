@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 namespace taiyen::pack {
 
@@ -124,7 +125,19 @@ void findings::add_dead() {
         for (const step &s : one.steps)
             add_dead_of(s, one.shape->name);
         add_dead_of(one.by_hook, one.shape->name);
+        if (one.unhooked.count != 0)
+            add_unhooked(one);
     }
+}
+
+void findings::add_unhooked(const plan &one) {
+    finding &found = found_.emplace_back(finding{TY_CENSUS_HOOK, true, one.shape->name, {}});
+    found.count = found.of = one.unhooked.count;
+    found.example = one.unhooked.example;
+    const bool blind = strcmp(one.lacks, "trace") == 0;
+    found.text = found.shape + ": " + counted(found.count, "object") + ": nobody has bound the hook " + one.lacks +
+                 (blind ? ", which knows of addresses in them" : ", which they need after a move") + " (at " +
+                 hex(reinterpret_cast<uint64_t>(found.example)) + ")";
 }
 
 void findings::add_dead_of(const step &s, const char *shape) {
@@ -213,7 +226,7 @@ void findings::add_leaks() {
         const void *example = nullptr;
     };
     std::map<size_t, sum> sizes;
-    walk_.index().each([&](const found_block &block) {
+    walk_.each_block([&](const found_block &block) {
         sum &one = sizes[block.bytes];
         ++one.all;
         if (walk_.types()[block.ordinal] == 0 && ++one.leaks == 1)

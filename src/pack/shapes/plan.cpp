@@ -41,6 +41,13 @@ void find_limits(std::vector<step> &steps) {
 
 } // namespace
 
+const char *missing_hook(const shape_set &set, const ty_shape *shape) {
+    const owned_shape *text = set.owned(shape);
+    if (text && text->needs_trace && !shape->trace)
+        return "trace";
+    return text && text->needs_moved && !shape->moved ? "moved" : nullptr;
+}
+
 size_t integer_at(const char *object, const ty_count &count) {
     size_t value = 0; // this machine is little-endian, as the library's files are
     memcpy(&value, object + count.offset, count.bytes);
@@ -63,7 +70,8 @@ void plans::take(const shape_set &set, const ty_shape *shape) {
     one.id = static_cast<uint32_t>(contents_.size());
     one.size = shape->size_bytes;
     one.plain = set.is_plain(shape);
-    one.hooked = shape->trace || shape->moved;
+    one.lacks = missing_hook(set, shape);
+    one.hooked = shape->trace || shape->moved || one.lacks;
     one.by_hook.name = std::string(shape->name) + ".(hook)";
     contents_.push_back({&one, shape->name});
     by_shape_.emplace(shape, &one);

@@ -43,12 +43,17 @@ struct plan {
     size_t size = 0;
     bool plain = false;
     bool hooked = false;
-    std::vector<step> steps; // but those that nest plain shapes
+    const char *lacks = nullptr; // which hook, as a text says, that the program has not bound
+    dead_tally unhooked;         // objects that were reached so
+    std::vector<step> steps;     // but those that nest plain shapes
     step by_hook;
     std::vector<step> nests; // all that nest, plain shapes too, by offset: for naming what is found
     // Room of arrays with a count, within the object: what lies behind their count is not in use.
     std::vector<std::pair<size_t, size_t>> reserves;
 };
+
+// Which hook the shape needs, as a text says, that nobody has bound; NULL: none.
+const char *missing_hook(const shape_set &set, const ty_shape *shape);
 
 // What the integer of a count says, times its number; SIZE_MAX where that is too large.
 size_t integer_at(const char *object, const ty_count &count);

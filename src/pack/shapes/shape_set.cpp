@@ -2,6 +2,7 @@
 
 #include "boundary.hpp"
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 
 namespace taiyen::pack {
@@ -19,7 +20,51 @@ std::string where(const problem &wrong) {
     return text + ": " + wrong.text;
 }
 
+// 0 counts as 1.
+size_t number_of(const ty_count &count) {
+    return std::max(count.number, size_t{1});
+}
+
+bool is_same(const ty_count &one, const ty_count &other) {
+    if (one.kind != other.kind)
+        return false;
+    switch (one.kind) {
+    case TY_COUNT_FIXED:
+        return number_of(one) == number_of(other);
+    case TY_COUNT_FIELD:
+        return number_of(one) == number_of(other) && one.offset == other.offset && one.bytes == other.bytes;
+    case TY_COUNT_END:
+        return one.offset == other.offset;
+    default:
+        return true;
+    }
+}
+
+// In all that a text says.
+bool is_same(const ty_field &one, const ty_field &other) {
+    if (strcmp(one.name, other.name) != 0 || one.kind != other.kind || one.offset != other.offset)
+        return false;
+    const bool leads = one.kind == TY_FIELD_POINTER || one.kind == TY_FIELD_NESTED;
+    const bool tagged = one.kind == TY_FIELD_POINTER || one.kind == TY_FIELD_REFERENCE;
+    if (one.kind == TY_FIELD_PLACE)
+        return one.base_offset == other.base_offset;
+    return (!leads || one.shape == other.shape) && (!tagged || one.tag_mask == other.tag_mask) &&
+           (one.kind != TY_FIELD_POINTER || is_same(one.there, other.there)) && is_same(one.here, other.here);
+}
+
 } // namespace
+
+// What leads to a shape of the set's leads to that one, also where the text has it, too.
+bool shape_set::has_same(const owned_shape &text) const {
+    const ty_shape *known = find(text.name);
+    if (!known || known->size_bytes != text.shape.size_bytes || known->field_count != text.shape.field_count)
+        return false;
+    const owned_shape *other = owned(known);
+    return text.needs_trace == (other ? other->needs_trace : known->trace != nullptr) &&
+           text.needs_moved == (other ? other->needs_moved : known->moved != nullptr) &&
+           std::equal(text.fields.begin(), text.fields.end(), known->fields,
+                      [](const ty_field &one, const ty_field &there) { return is_same(one, there); });
+}
 
 const ty_shape *shape_set::find(std::string_view name) const {
     auto found = by_name_.find(name);
@@ -112,8 +157,9 @@ ty_status shape_set::check_names(const std::vector<const ty_shape *> &fresh) con
     std::unordered_set<std::string_view> names;
     for (const ty_shape *shape : fresh)
         if (find(shape->name) || !names.insert(shape->name).second)
-            return fail(TY_E_EXISTS, "add the shape " + std::string(shape->name).substr(0, 60),
-                        "there is another shape of that name; give each a name of its own");
+            return fail(
+                TY_E_EXISTS, "add the shape " + std::string(shape->name).substr(0, 60),
+                "there is another shape of that name; give each a name of its own (in C++: taiyen::shape_name)");
     return TY_OK;
 }
 
@@ -166,7 +212,7 @@ ty_status shape_set::add_root(const char *root, const ty_shape *shape, const ty_
     else
         number = {TY_COUNT_FIXED, number.number ? number.number : 1, 0, 0};
     if (const set_root *known = find_root(root)) {
-        bool same = known->shape == shape && known->count.kind == number.kind && known->count.number == number.number;
+        bool same = known->shape == shape && is_same(known->count, number);
         return same ? TY_OK : fail(TY_E_EXISTS, operation, "the root " + known->name + " has another shape already");
     }
     roots_.reserve(roots_.size() + 1);
@@ -196,6 +242,7 @@ ty_status shape_set::bind(const char *name, ty_trace_callback *trace, ty_move_ca
 }
 
 ty_status shape_set::adopt(std::vector<std::unique_ptr<owned_shape>> &texts, const std::vector<set_root> &roots) {
+    std::erase_if(texts, [this](const std::unique_ptr<owned_shape> &text) { return has_same(*text); });
     std::vector<const ty_shape *> fresh;
     std::unordered_map<const ty_shape *, const owned_shape *> arriving;
     for (const std::unique_ptr<owned_shape> &text : texts) {
@@ -217,11 +264,13 @@ ty_status shape_set::adopt(std::vector<std::unique_ptr<owned_shape>> &texts, con
     }
     if (ty_status status = check_names(fresh))
         return status;
+    std::vector<set_root> copies;
     for (const set_root &root : roots)
-        if (find_root(root.name))
-            return fail(TY_E_EXISTS, "read shapes", "the root " + root.name + " has a shape already");
-    roots_.reserve(roots_.size() + roots.size());
-    std::vector<set_root> copies = roots;
+        if (const set_root *known = find_root(root.name); !known)
+            copies.push_back(root);
+        else if (known->shape != root.shape || !is_same(known->count, root.count))
+            return fail(TY_E_EXISTS, "read shapes", "the root " + root.name + " has another shape already");
+    roots_.reserve(roots_.size() + copies.size());
     owned_.reserve(owned_.size() + texts.size());
     insert(fresh, facts);
     try {

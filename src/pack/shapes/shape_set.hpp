@@ -80,6 +80,7 @@ public:
 private:
     problem check_new(const std::vector<const ty_shape *> &fresh, facts_map &facts) const;
     problem find_facts(const ty_shape *shape, size_t level, facts_map &facts) const;
+    bool has_same(const owned_shape &text) const;
     ty_status check_names(const std::vector<const ty_shape *> &fresh) const;
     std::vector<const ty_shape *> closure(const ty_shape *shape) const;
     void insert(const std::vector<const ty_shape *> &fresh, const facts_map &facts);

@@ -240,8 +240,9 @@ bool reader::read_root(text_line &line) {
 
 bool reader::resolve() {
     for (const unresolved &one_name : unresolved_) {
-        auto found = by_name_.find(one_name.name);
-        const ty_shape *shape = found != by_name_.end() ? found->second : set_.find(one_name.name);
+        const ty_shape *shape = set_.find(one_name.name); // the text may say the same, but nothing else
+        if (auto found = by_name_.find(one_name.name); !shape && found != by_name_.end())
+            shape = found->second;
         if (!shape) {
             line_ = one_name.line;
             return refuse("no shape of that name is described");

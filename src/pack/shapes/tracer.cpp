@@ -110,7 +110,7 @@ void *walker::hooked_address(plan &by, const void *address, const ty_shape *shap
     ++pointers;
     char *target = static_cast<char *>(moved_ ? moved_(address, moved_context_) : const_cast<void *>(address));
     found_block to;
-    if (!target || !index_.find(target, to)) {
+    if (!target || !find(target, to)) {
         tell_dead(s, dead_kind::nowhere, nullptr, reinterpret_cast<uint64_t>(address));
         return const_cast<void *>(address);
     }

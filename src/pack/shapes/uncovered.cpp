@@ -128,7 +128,7 @@ private:
 template <class function>
 void each_word(const walker &walk, const std::vector<bool> *wanted, const function &found) {
     locator where(walk);
-    walk.index().each([&](const found_block &block) {
+    walk.each_block([&](const found_block &block) {
         uint32_t content = walk.types()[block.ordinal];
         if (content == 0 || walk.is_own(block.ordinal) || walk.is_own_text(block.ordinal))
             return;
@@ -155,74 +155,37 @@ void count(word_tally &tally, const char *word, uint64_t value) {
 
 // SH9: in a live block, or just behind one, where an end leads.
 struct hidden_address {
-    bool is = false;
-    bool start = false; // of a block
-    bool base = false;  // of the heap
-    bool lost = false;  // nothing else leads to that
+    const char *place = nullptr; // where it leads now; NULL: it is none
+    bool start = false;          // of a block
+    bool base = false;           // of the heap
+    bool lost = false;           // nothing else leads to that
 };
 hidden_address follow(const walker &walk, uint64_t value) {
     found_block to;
     auto *place = static_cast<const char *>(walk.new_place_of(value));
-    if (walk.index().find(place, to))
-        return {true, to.address == place, false, walk.types()[to.ordinal] == 0};
+    if (walk.find(place, to))
+        return {place, to.address == place, false, walk.types()[to.ordinal] == 0};
     if (value == reinterpret_cast<uint64_t>(walk.old_base())) // as allocators have it: wrong after a move, too
-        return {true, false, true, true};
+        return {walk.index().base(), false, true, true};
     place = static_cast<const char *>(walk.new_place_of(value - 1));
-    if (!walk.index().find(place, to))
+    if (!walk.find(place, to))
         return {};
-    return {true, false, false, walk.types()[to.ordinal] == 0};
+    return {place + 1, false, false, walk.types()[to.ordinal] == 0};
 }
 
-// What an address becomes that leads into a block that is reached, or just behind one, or is the heap's base. NULL: it
-// is none of these.
-const char *settled_value_of(const walker &walk, uint64_t value) {
-    found_block to;
-    auto *place = static_cast<const char *>(walk.new_place_of(value));
-    if (walk.index().find(place, to))
-        return walk.types()[to.ordinal] != 0 ? place : nullptr;
-    if (value == reinterpret_cast<uint64_t>(walk.old_base()))
-        return walk.index().base();
-    place = static_cast<const char *>(walk.new_place_of(value - 1));
-    return walk.index().find(place, to) && walk.types()[to.ordinal] != 0 ? place + 1 : nullptr;
+// SH11: words behind objects, in their blocks, that are addresses of reached blocks lead where they led, once all
+// fields have their new values: the census takes them for remains, but a shape that says too few elements is nobody's
+// harm then.
+void settle(const walker &walk, const found_block &block, char *word, const place &at, const hidden_address &leads) {
+    bool is_remains = at.kind != place_kind::inside && at.kind != place_kind::bytes &&
+                      walk.known().of(walk.types()[block.ordinal]).holds;
+    if (walk.moves() && is_remains && (leads.base || !leads.lost))
+        memcpy(word, &leads.place, sizeof leads.place);
 }
 
-} // namespace
-
-// SH11.
-void settle_uncovered(const walker &walk) {
-    each_word(walk, nullptr, [&](const found_block &block, char *word, uint64_t value, locator &where) {
-        if (!walk.known().of(walk.types()[block.ordinal]).holds)
-            return;
-        const char *target = settled_value_of(walk, value);
-        if (!target)
-            return;
-        const place_kind kind = where.locate(word).kind;
-        if (kind == place_kind::inside || kind == place_kind::bytes)
-            return;
-        const auto settled = reinterpret_cast<uint64_t>(target);
-        memcpy(word, &settled, sizeof settled);
-    });
-}
-
-uncovered_words find_uncovered(const walker &walk, const program_ranges &programs) {
-    uncovered_words words;
+// How many words there are at the places where some are addresses.
+void count_all(const walker &walk, const std::vector<bool> &contents, uncovered_words &words) {
     std::vector<bool> wanted(walk.index().size());
-    std::vector<bool> contents(walk.known().content_count());
-    each_word(walk, nullptr, [&](const found_block &block, char *word, uint64_t value, locator &where) {
-        if (hidden_address leads = follow(walk, value); leads.is) {
-            word_tally &tally = words.hidden[where.locate(word)];
-            count(tally, word, value);
-            tally.starts += leads.start;
-            tally.bases += leads.base;
-            tally.lost += leads.lost;
-            contents[walk.types()[block.ordinal]] = true;
-        } else if (programs.find(value)) {
-            count(words.code[where.locate(word)], word, value);
-            contents[walk.types()[block.ordinal]] = true;
-        }
-    });
-    if (words.hidden.empty() && words.code.empty())
-        return words;
     for (size_t n = 0; n < wanted.size(); ++n)
         wanted[n] = contents[walk.types()[n]];
     each_word(walk, &wanted, [&](const found_block &, char *word, uint64_t, locator &where) {
@@ -233,6 +196,30 @@ uncovered_words find_uncovered(const walker &walk, const program_ranges &program
                 ++found->second.of;
         }
     });
+}
+
+} // namespace
+
+uncovered_words find_uncovered(const walker &walk, const program_ranges &programs) {
+    uncovered_words words;
+    std::vector<bool> contents(walk.known().content_count());
+    each_word(walk, nullptr, [&](const found_block &block, char *word, uint64_t value, locator &where) {
+        if (hidden_address leads = follow(walk, value); leads.place) {
+            const place at = where.locate(word);
+            word_tally &tally = words.hidden[at];
+            count(tally, word, value);
+            tally.starts += leads.start;
+            tally.bases += leads.base;
+            tally.lost += leads.lost;
+            contents[walk.types()[block.ordinal]] = true;
+            settle(walk, block, word, at, leads);
+        } else if (programs.find(value)) {
+            count(words.code[where.locate(word)], word, value);
+            contents[walk.types()[block.ordinal]] = true;
+        }
+    });
+    if (!words.hidden.empty() || !words.code.empty())
+        count_all(walk, contents, words);
     return words;
 }
 

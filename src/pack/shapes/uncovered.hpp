@@ -43,11 +43,7 @@ struct uncovered_words {
 // Offsets from here on count as one: an array that nobody described would have as many as it has elements.
 inline constexpr uint64_t offset_max = 64 << 10;
 
+// SH11: after a move, remains of objects get their new values meanwhile.
 uncovered_words find_uncovered(const walker &walk, const program_ranges &programs);
-
-// SH11: words behind objects, in their blocks, that are addresses of reached blocks lead where they led, once all
-// fields have their new values: the census takes them for remains, but a shape that says too few elements is nobody's
-// harm then.
-void settle_uncovered(const walker &walk);
 
 } // namespace taiyen::pack

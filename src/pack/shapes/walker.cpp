@@ -17,12 +17,6 @@ constexpr unsigned depth_max = 2 * nesting_max; // of nested objects, with those
 ty_status check_walk(ty_heap *heap, const ty_shapes *shapes, const char *operation) {
     if (!heap || !shapes)
         return fail(TY_E_ARGUMENT, operation, "the heap or the set of shapes is NULL");
-    for (const ty_shape *shape : shapes->set.shapes()) {
-        const owned_shape *text = shapes->set.owned(shape);
-        if (text && ((text->needs_trace && !shape->trace) || (text->needs_moved && !shape->moved)))
-            return fail(TY_E_UNSUPPORTED, operation + (": the shape " + std::string(shape->name).substr(0, 60)),
-                        "it needs a hook of the program that knows the type: ty_shapes_bind");
-    }
     return TY_OK;
 }
 
@@ -37,15 +31,28 @@ ty_status walker::run() {
     return status_;
 }
 
+// SH13: those of the heap before a move, which decide what remains are. Only heaps know them.
 ty_status walker::learn_class_sizes() {
+    if (before_ == nullptr || before_->old().classes == ty_heap_class_table(heap_))
+        return learn_class_sizes_of(heap_);
+    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    options.limit_bytes = size_t{64} << 20;
+    options.classes = before_->old().classes;
+    ty_heap *like_before;
+    if (ty_status status = ty_heap_create(&options, &like_before))
+        return status;
+    ty_status status = learn_class_sizes_of(like_before);
+    ty_status destroyed = ty_heap_destroy(like_before);
+    return status != TY_OK ? status : destroyed;
+}
+
+ty_status walker::learn_class_sizes_of(ty_heap *heap) {
+    ty_size_class classes[size_classes_max];
     size_t count = 0;
-    if (ty_status status = ty_heap_size_classes(heap_, nullptr, 0, &count))
+    if (ty_status status = ty_heap_size_classes(heap, classes, size_classes_max, &count))
         return status;
-    std::vector<ty_size_class> classes(count);
-    if (ty_status status = ty_heap_size_classes(heap_, classes.data(), count, &count))
-        return status;
-    for (const ty_size_class &one : classes)
-        class_sizes_.push_back(one.block_bytes);
+    for (size_t n = 0; n < std::min(count, size_classes_max); ++n)
+        class_sizes_.push_back(classes[n].block_bytes);
     return TY_OK;
 }
 
@@ -62,7 +69,7 @@ ty_status walker::prepare() {
     auto note_own = [](const ty_block *block, void *context) {
         auto &walk = *static_cast<walker *>(context);
         found_block found;
-        if (walk.index_.find(block->address, found) && walk.types_[found.ordinal] == 0) {
+        if (walk.find(block->address, found) && walk.types_[found.ordinal] == 0) {
             walk.types_[found.ordinal] = walk.own_;
             ++walk.own_blocks_;
         }
@@ -95,7 +102,7 @@ ty_status walker::start_roots() {
 void walker::start_root(const char *name, void *address) {
     found_block to;
     const set_root *root = set_.find_root(name);
-    bool found = index_.find(address, to);
+    bool found = find(address, to);
     if (!root && strcmp(name, TY_SHAPES_ROOT) == 0) {
         if (found && types_[to.ordinal] == 0)
             types_[to.ordinal] = text_;
@@ -126,7 +133,7 @@ void walker::drain() {
             list_.pop_back();
         }
         object in{one.at, {}, 0};
-        if (!index_.find(one.at, in.block))
+        if (!find(one.at, in.block))
             continue;
         visit(*one.as, in, one.alone ? in.block.end() : one.at + one.as->size);
     }
@@ -146,6 +153,8 @@ void walker::visit(plan &as, const object &in, char *tail) {
     for (step &s : as.steps)
         visit_step(s, in, tail);
     if (as.hooked && hooked_.insert(in.at, as.id)) {
+        if (as.lacks && ++as.unhooked.count == 1)
+            as.unhooked.example = in.at;
         if (as.shape->trace) // SH5: once
             call_trace(as, in);
         if (as.shape->moved && moved_)

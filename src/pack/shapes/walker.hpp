@@ -11,6 +11,7 @@
 // than shapes do.
 #pragma once
 
+#include "../blocks/blocks.hpp"
 #include "block_index.hpp"
 #include "object_set.hpp"
 #include "plan.hpp"
@@ -21,9 +22,11 @@ namespace taiyen::pack {
 
 class walker {
 public:
-    // moved NULL: nothing moves. old_base: of the heap that the addresses were made in; NULL: it is this one's.
-    walker(ty_heap *heap, const shape_set &set, ty_moved_callback *moved, void *context, const void *old_base = nullptr)
-        : heap_(heap), set_(set), moved_(moved), moved_context_(context), old_base_(old_base), known_(set) {}
+    // moved NULL: nothing moves. before: of the heap that the addresses were made in; NULL: its base, its size classes
+    // and the room in its blocks are this one's.
+    walker(ty_heap *heap, const shape_set &set, ty_moved_callback *moved, void *context,
+           const ty_moves *before = nullptr)
+        : heap_(heap), set_(set), moved_(moved), moved_context_(context), before_(before), known_(set) {}
     walker(const walker &) = delete;
     walker &operator=(const walker &) = delete;
 
@@ -33,6 +36,14 @@ public:
 
     // What was found. types: what each block holds (plans::of), 0: not reached.
     const block_index &index() const { return index_; }
+    // The live block that an address lies in, with the room that it had before a move (SH13).
+    bool find(const void *address, found_block &found) const {
+        return index_.find(address, found) && static_cast<const char *>(address) < as_before(found).end();
+    }
+    template <class function>
+    void each_block(const function &callback) const {
+        index_.each([&](found_block block) { callback(as_before(block)); });
+    }
     const std::vector<uint32_t> &types() const { return types_; }
     const plans &known() const { return known_; }
     const std::deque<step> &root_steps() const { return root_steps_; }
@@ -46,8 +57,11 @@ public:
         auto *old = reinterpret_cast<const void *>(address);
         return moved_ != nullptr ? moved_(old, moved_context_) : old;
     }
-    const void *old_base() const { return old_base_ != nullptr ? old_base_ : index_.base(); }
-    // Block sizes of the heap's classes, rising.
+    bool moves() const { return moved_ != nullptr; }
+    const void *old_base() const {
+        return before_ != nullptr ? reinterpret_cast<const void *>(before_->old().base) : index_.base();
+    }
+    // Block sizes of the classes of the heap, as it was before a move; rising.
     const std::vector<size_t> &class_sizes() const { return class_sizes_; }
     // The library's own blocks, and the text behind TY_SHAPES_ROOT.
     bool is_own(size_t ordinal) const { return types_[ordinal] == own_; }
@@ -84,8 +98,14 @@ private:
         step *by;
     };
 
+    found_block &as_before(found_block &block) const {
+        if (before_ != nullptr)
+            block.bytes = before_->old_block_bytes(block.address, block.bytes);
+        return block;
+    }
     ty_status prepare();
     ty_status learn_class_sizes();
+    ty_status learn_class_sizes_of(ty_heap *heap);
     ty_status start_roots();
     void start_root(const char *name, void *address);
     void drain();
@@ -121,6 +141,7 @@ private:
     void reach(step &s, const void *word, char *target, const found_block &to, size_t count);
     void reach_bytes(step &s, const found_block &to);
     void reach_objects(plan &as, char *first, size_t count, const found_block &to);
+    void reach_run(plan &as, char *first, size_t count, bool known, bool alone);
     uint32_t label_of(step &s);
     plan *plan_of(const ty_shape *shape);
 
@@ -128,7 +149,7 @@ private:
     const shape_set &set_;
     ty_moved_callback *moved_;
     void *moved_context_;
-    const void *old_base_;
+    const ty_moves *before_;
     plans known_;
     block_index index_;
     std::vector<size_t> class_sizes_;
@@ -144,6 +165,9 @@ private:
         const plan *as;
     };
     std::vector<spare_room> tails_;
+    // Arrays of so many objects that were gone over, by shape and place in it, from the first to the end.
+    static constexpr size_t long_array = 64;
+    std::map<std::pair<uint32_t, uintptr_t>, std::map<char *, char *>> long_arrays_;
     std::vector<item> list_;
     std::vector<pending> references_;             // into blocks that were not reached yet
     std::unordered_set<const void *> dead_words_; // of a fix: they hold old addresses for good
@@ -163,7 +187,7 @@ inline uint64_t word_at(const void *word) {
     return value;
 }
 
-// The set is complete for a walk, the heap is one that can be walked.
+// Whether there are a heap and a set to walk with.
 ty_status check_walk(ty_heap *heap, const ty_shapes *shapes, const char *operation);
 
 } // namespace taiyen::pack

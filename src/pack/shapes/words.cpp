@@ -22,7 +22,7 @@ bool walker::target_of(const char *word, uint64_t mask, char *&target, found_blo
         target = static_cast<char *>(moved_(target, moved_context_));
     else if (moved_ && !dead_words_.empty() && dead_words_.contains(word))
         return false; // an old address, which may be another block's new one by chance
-    return target && index_.find(target, to);
+    return target && find(target, to);
 }
 
 void walker::write(char *word, uint64_t mask, const char *target) {

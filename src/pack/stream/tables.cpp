@@ -133,11 +133,15 @@ ty_status write_roots(const std::vector<root> &roots, packer &with, frame_writer
 }
 
 // PK3.
-ty_status read_tables(const stream_header &header, frame_reader &from, layout *places, std::vector<root> *roots) {
+ty_status read_tables(frame_reader &from, stream_header *read, layout *places, std::vector<root> *roots) {
+    if (ty_status status = from.read_header(read))
+        return status;
+    const stream_header &header = *read;
     if (ty_status status = check_header(header))
         return status;
     places->base = header.base;
     places->limit_bytes = header.limit_bytes;
+    places->classes = static_cast<ty_class_table>(header.classes);
     unpacker with;
     std::vector<uint8_t> packed, raw;
     while (places->areas.size() < header.areas || roots->size() < header.roots) {

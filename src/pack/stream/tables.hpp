@@ -16,7 +16,8 @@ struct root {
 ty_status write_areas(const layout &of, packer &with, frame_writer &to);
 ty_status write_roots(const std::vector<root> &roots, packer &with, frame_writer &to);
 
-// Of a stream, which may say anything: what is returned fits the header, and lies in the heap without overlaps (PK3).
-ty_status read_tables(const stream_header &header, frame_reader &from, layout *places, std::vector<root> *roots);
+// The header and the tables of a stream, which may say anything: what is returned fits together, and lies in the heap
+// without overlaps (PK3).
+ty_status read_tables(frame_reader &from, stream_header *header, layout *places, std::vector<root> *roots);
 
 } // namespace taiyen::pack

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <string>
 #include <sys/mman.h>
@@ -101,6 +102,25 @@ TEST(vm, a_taken_range_is_refused_with_what_takes_it) {
     EXPECT_NE(std::string(text).find("/"), std::string::npos) << text;
     describe_mapping(zone.low, 8 * mb, text, sizeof text);
     EXPECT_STREQ(text, "");
+}
+
+// However long the name of a file is: a part of it is told, and where it is, and what to do.
+TEST(vm, what_takes_a_range_is_told_in_short) {
+    address_zone zone = persistent_zone();
+    const std::string path = "/tmp/" + std::string(240, 'x');
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_GE(file, 0);
+    ASSERT_EQ(ftruncate(file, mb), 0);
+    void *wanted = reinterpret_cast<void *>(zone.low + mb);
+    ASSERT_EQ(mmap(wanted, mb, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0), wanted);
+    close(file);
+    unlink(path.c_str());
+    void *again;
+    EXPECT_EQ(reserve(zone.low + mb, mb, 0, &again), TY_E_ADDRESS);
+    const std::string text = ty_error_text();
+    EXPECT_NE(text.find("xxx at 0x"), std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with("or open the heap in another process")) << text;
+    munmap(wanted, mb);
 }
 
 // A sanitizer's shadow, or what the kernel keeps for itself, is an address that the heap cannot have.

@@ -139,6 +139,30 @@ TEST(shapes_face, aggregates_of_containers) {
     EXPECT_EQ(taiyen::shape_of<long_text>()->fields[0].offset, offsetof(long_text, next));
 }
 
+// Bit-fields are none of a shape's, const and volatile make no difference.
+TEST(shapes_face, members_that_are_odd) {
+    struct odd {
+        unsigned kind : 3;
+        bool marked : 1;
+        volatile long number;
+        node *volatile first;
+        node *const second;
+        const volatile point third;
+        point *volatile many[3];
+        int : 5;
+        node *last;
+    };
+    const ty_shape *shape = taiyen::shape_of<odd>();
+    std::vector<size_t> offsets;
+    for (size_t n = 0; n < shape->field_count; ++n)
+        offsets.push_back(shape->fields[n].offset);
+    EXPECT_EQ(offsets, (std::vector<size_t>{offsetof(odd, first), offsetof(odd, second), offsetof(odd, third),
+                                            offsetof(odd, many), offsetof(odd, last)}));
+    EXPECT_EQ(shape->fields[0].shape, taiyen::shape_of<node>());
+    EXPECT_EQ(shape->fields[2].shape, taiyen::shape_of<point>());
+    EXPECT_EQ(shape->fields[3].here.number, 3u);
+}
+
 TEST(shapes_face, containers_move) {
     heap_owner_ptr heap = new_heap();
     taiyen::heap_view view(heap.get());

@@ -278,6 +278,31 @@ TEST(pack_ends, progress_and_stopping) {
     free(bytes);
 }
 
+// Files of the heap that are to be elsewhere are looked at whether the heap is handed out or not.
+TEST(pack_ends, files_that_cannot_be) {
+    folder where;
+    filled_heap heap(20);
+    packed stream(heap);
+    const std::string nowhere = where.path("no/such/folder");
+    const std::string journal = where.path("other-journal");
+    for (bool handed_out : {true, false})
+        for (bool possible : {true, false}) {
+            ty_open_options open = TY_OPEN_OPTIONS_INIT;
+            open.journal_path = possible ? journal.c_str() : nowhere.c_str();
+            ty_unpack_options options = elsewhere();
+            options.open = &open;
+            const std::string path = where.path(("heap" + std::to_string(2 * handed_out + possible)).c_str());
+            options.path = path.c_str();
+            ty_heap *copy = nullptr;
+            EXPECT_EQ(possible ? TY_OK : TY_E_NOT_FOUND, unpack(stream.text(), options, handed_out ? &copy : nullptr))
+                << ty_error_text();
+            if (copy != nullptr) {
+                EXPECT_OK(ty_close(copy));
+            }
+            unlink(journal.c_str());
+        }
+}
+
 TEST(pack_ends, wrong_arguments) {
     folder where;
     filled_heap heap(20);
@@ -310,6 +335,7 @@ TEST(pack_ends, wrong_arguments) {
     options.base = reinterpret_cast<void *>(uint64_t{0x3000} << 32);
     EXPECT_EQ(TY_E_ARGUMENT, unpack(stream.text(), options, &copy));
     EXPECT_EQ(TY_E_ADDRESS, unpack(stream.text(), TY_UNPACK_OPTIONS_INIT, &copy)); // the heap itself is there
+    EXPECT_NE(std::string(ty_error_text()).find("TY_PLACE_EITHER"), std::string::npos) << ty_error_text();
     options = TY_UNPACK_OPTIONS_INIT;
     options.place = TY_PLACE_OTHER;
     EXPECT_EQ(TY_E_UNSUPPORTED, unpack(stream.text(), options, &copy)); // PK7
