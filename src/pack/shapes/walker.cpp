@@ -4,6 +4,7 @@
 #include "boundary.hpp"
 #include <algorithm>
 #include <cstring>
+#include <taiyen/joint.h>
 #include <taiyen/persist.h>
 
 namespace taiyen::pack {
@@ -103,7 +104,8 @@ void walker::start_root(const char *name, void *address) {
     found_block to;
     const set_root *root = set_.find_root(name);
     bool found = find(address, to);
-    if (!root && strcmp(name, TY_SHAPES_ROOT) == 0) {
+    // What joint.h keeps holds no addresses, either.
+    if (!root && (strcmp(name, TY_SHAPES_ROOT) == 0 || strcmp(name, TY_JOINT_ROOT) == 0)) {
         if (found && types_[to.ordinal] == 0)
             types_[to.ordinal] = text_;
         return;
