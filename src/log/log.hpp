@@ -199,6 +199,12 @@ ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **p
 // acquires and releases. Each number is appended, in some partition, or no later record is ever stable. marked:
 // recovery takes the record even if one before it is missing, which its appender vouches for.
 void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t sequence, bool marked = false);
+// Appends records that stand in one frame: a crash leaves all of them or none. As the first of these otherwise.
+struct log_piece {
+    const void *bytes;
+    size_t size; // not 0
+};
+ty_status log_append_together(log *l, const log_piece *pieces, size_t count);
 size_t log_record_max(const log *l); // half the buffer
 
 // Waits until all records up to `sequence`, as far as they are appended or being appended, are stable; writes them

@@ -237,20 +237,25 @@ size_t put_heads(log_ring *r, slot &s, size_t bytes, uint64_t sequence, bool mar
     return length + step_bytes;
 }
 
-// In the place that was reserved; gives up the lock.
-inline void end_append(log_ring *r, size_t bytes, uint64_t sequence, bool marked) {
+// In the place that was reserved.
+inline void put_record(log_ring *r, size_t bytes, uint64_t sequence, bool marked) {
+    slot &s = *r->gathering;
+    const size_t taken = put_heads(r, s, bytes, sequence, marked);
+    s.payload += static_cast<uint32_t>(taken + bytes);
+    note_record(r, s, sequence);
+    r->last.store(sequence, std::memory_order_release);
+}
+
+// Gives up the lock. first: the sequence of the first record that was put since begin_append.
+inline void end_append(log_ring *r, size_t bytes, uint64_t sequence, bool marked, uint64_t first) {
     wakes w;
     if (bytes) {
-        slot &s = *r->gathering;
-        const size_t taken = put_heads(r, s, bytes, sequence, marked);
-        s.payload += static_cast<uint32_t>(taken + bytes);
-        note_record(r, s, sequence);
-        r->last.store(sequence, std::memory_order_release);
+        put_record(r, bytes, sequence, marked);
         if (r->thread_asleep)
             note_thread(r, w);
     }
     if (r->one_of_many && r->was_stable)
-        r->stable.store(bytes ? sequence - 1 : nothing_pending, std::memory_order_release);
+        r->stable.store(bytes ? first - 1 : nothing_pending, std::memory_order_release);
     r->lock.unlock();
     if (w.thread)
         w.wake();
@@ -270,7 +275,7 @@ ty_status log_append_begin(log *l, uint32_t partition, size_t bytes, uint8_t **p
 }
 
 void log_append_end(log *l, uint32_t partition, size_t bytes, uint64_t sequence, bool marked) {
-    end_append(l->rings + partition, bytes, sequence, marked);
+    end_append(l->rings + partition, bytes, sequence, marked, sequence);
 }
 
 ty_status log_append_begin(log *l, size_t bytes, uint8_t **place) {
@@ -281,12 +286,42 @@ ty_status log_append_begin(log *l, size_t bytes, uint8_t **place) {
     return begin_append(r, bytes, place, true);
 }
 
+namespace {
+
+uint64_t next_sequence(const log_ring *r) {
+    return 1 + (r->one_of_many ? log_last(r->all) : r->last.load(std::memory_order_relaxed));
+}
+
+} // namespace
+
 uint64_t log_append_end(log *l, size_t bytes) {
     log_ring *r = l->rings;
-    const uint64_t last = r->one_of_many ? log_last(l) : r->last.load(std::memory_order_relaxed);
-    const uint64_t sequence = last + (bytes != 0);
-    end_append(r, bytes, sequence, false);
+    const uint64_t sequence = next_sequence(r) - (bytes == 0);
+    end_append(r, bytes, sequence, false, sequence);
     return sequence;
+}
+
+ty_status log_append_together(log *l, const log_piece *pieces, size_t count) {
+    log_ring *r = l->rings;
+    const size_t head = length_bytes_max + (r->one_of_many ? step_bytes_max : 0);
+    size_t bytes = 0;
+    uint8_t *place;
+    for (size_t i = 0; i < count; ++i)
+        bytes += head + pieces[i].size;
+    if (bytes > r->geometry.frame_bytes_max / 4 * 3)
+        return TY_E_SPACE;
+    r->lock.lock();
+    if (ty_status status = begin_append(r, bytes, &place, true))
+        return status;
+    const uint64_t first = next_sequence(r);
+    for (size_t i = 0; i < count; ++i) {
+        r->reserved = head;
+        memcpy(end_of(*r->gathering) + head, pieces[i].bytes, pieces[i].size);
+        if (i + 1 < count)
+            put_record(r, pieces[i].size, next_sequence(r), false);
+    }
+    end_append(r, pieces[count - 1].size, next_sequence(r), false, first);
+    return TY_OK;
 }
 
 } // namespace taiyen

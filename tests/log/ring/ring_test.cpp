@@ -41,6 +41,32 @@ TEST(ring_test, what_is_appended_is_read_back) {
     }
 }
 
+// Whatever a crash leaves: all of those that were appended together, or none.
+TEST(ring_test, what_is_appended_together_stands_in_one_frame) {
+    memory_log in;
+    log_owner l(start_log(in.sink()));
+    for (size_t size : {1, 100, 127, 128, 9000, 30000, 60000})
+        for (size_t i = 0; i < 40; ++i) {
+            const std::vector<std::string> pieces{record_of(1, size), record_of(2, 2), record_of(3, 1 + i * 100)};
+            const log_piece all[3] = {
+                {pieces[0].data(), size}, {pieces[1].data(), 2}, {pieces[2].data(), pieces[2].size()}};
+            const log_marks from = log_marks_now(l.get());
+            ASSERT_OK(log_append_together(l.get(), all, 3));
+            ASSERT_EQ(from.stamp + 3, log_last(l.get()));
+            ASSERT_OK(log_wait(l.get(), from.stamp + 3));
+            reading read = read_log(*in.sink(), from);
+            EXPECT_OK(read.status);
+            EXPECT_EQ(pieces, read.records);
+            EXPECT_LE(read.contents.frames, 2u); // one, and perhaps a session's start or a turn
+            log_release(l.get(), log_marks_now(l.get()));
+        }
+    const std::string large = record_of(1, 2 * log_record_max(l.get()));
+    const log_piece too_large[2] = {{large.data(), large.size()}, {large.data(), 1}};
+    EXPECT_EQ(TY_E_SPACE, log_append_together(l.get(), too_large, 2));
+    ASSERT_OK(append(l.get(), "it goes on"));
+    ASSERT_OK(log_wait(l.get(), log_last(l.get())));
+}
+
 TEST(ring_test, an_append_may_be_given_up) {
     memory_log in;
     log_owner l(start_log(in.sink()));
