@@ -8,6 +8,7 @@
  *   txn.h       transactions on such heaps
  *   undo.h      undo and redo of changes, across sessions
  *   follow.h    committed transactions, for a second copy
+ *   receive.h   and that copy
  *   log.h       where a transaction log is kept, and reading one
  */
 #ifndef TAIYEN_TAIYEN_H
@@ -19,6 +20,7 @@
 #include "heap.h"
 #include "log.h"
 #include "persist.h"
+#include "receive.h"
 #include "status.h"
 #include "storage.h"
 #include "txn.h"

@@ -164,6 +164,15 @@ ty_status find_log(opening &state, const image_log &told, image_log_choice *choi
     return state.read_only() ? replay_check_fits(state.place, state.plan) : check_counters(state);
 }
 
+// LK7: without a log anybody may write.
+ty_status check_may_detach(const opening &state, const image_log &told) {
+    if (state.read_only() || state.options.kind != TY_SNAPSHOT || told.source.state != uint64_t(source_state::receives))
+        return TY_OK;
+    return failure(TY_E_PERMISSION, "take the log from a heap that receives the transactions of another one")
+        .at(state.heap_path)
+        .remedy("open it as a transactional heap, and call ty_promote first");
+}
+
 ty_status check_log(void *context, const image_log &told, bool created, image_log_choice *choice) {
     auto &state = *static_cast<opening *>(context);
     memcpy(state.identity.heap, told.heap_identity, sizeof state.identity.heap);
@@ -174,6 +183,8 @@ ty_status check_log(void *context, const image_log &told, bool created, image_lo
             return status;
     state.named = open_of(told.open);
     state.from = mark_of(told.mark);
+    if (ty_status status = check_may_detach(state, told))
+        return status;
     if (told.log_identity)
         return find_log(state, told, choice);
     if (!created)
@@ -295,6 +306,7 @@ void hand_over(opening &state, txn_runtime &rt) {
     rt.own_sink = state.place.own;
     rt.log_path = state.place.path;
     state.place = {};
+    rt.receives.store(image_source(rt.heap).state == uint64_t(source_state::receives), std::memory_order_relaxed);
     snapshots_begin(rt);
 }
 
@@ -362,6 +374,8 @@ ty_status finish_open(opening &state, ty_heap **heap) {
     if (ty_status status = image_freeze(heap))
         return status;
     rt.heap = *heap;
+    const log_contents &contents = state.plan.contents;
+    rt.holds = {state.identity, state.named, contents.end, contents.left_out == 0 && contents.behind_gap == 0};
     return TY_OK;
 }
 

@@ -109,6 +109,8 @@ enum class beside_others : bool { no, yes };
 // X1, X3: with the gate held. beside: others of a concurrent heap go on; else they are stopped, or cannot commit.
 ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch,
                 beside_others beside = beside_others::no) {
+    if (rt.spoiled.load(std::memory_order_relaxed)) // LK6
+        return refuse_spoiled(rt, "take a snapshot");
     if (ty_status status = sink_check(rt.own_sink)) // without its log the heap would not open again
         return status;
     snapshots_settle(rt, s);
@@ -127,21 +129,10 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
     return TY_OK;
 }
 
-// One that nobody's commit needs. A log that is broken, or has no room for what an open has to repeat, cannot hold what
-// a snapshot beside others may have of later commits.
-ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
-    if (rt.others && snapshots_can_run_beside(rt) && !log_broken(rt.log)) {
-        ty_status status = start(rt, s, 0, epoch, beside_others::yes);
-        if (!status || (status != TY_E_SPACE && !log_broken(rt.log)))
-            return status;
-    }
-    others_stopped stopped(rt);
-    return start(rt, s, 0, epoch);
-}
-
 // A snapshot after which the log goes on in a session of its own.
 ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, gate_as_reader *gate) {
     uint64_t epoch = 0, pages = pages_written(rt);
+    beyond_log += rt.unlogged.load(std::memory_order_relaxed);
     ty_status status = start(rt, s, beyond_log, &epoch);
     if (gate)
         gate->open();
@@ -153,11 +144,30 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
     s.pending = false;
     if (status)
         return status;
+    rt.unlogged.store(0, std::memory_order_relaxed); // nothing is received before the log goes on
     log_continue(rt.log, s.pending_mark);
     forget_failure(s);
     s.forced += 1;
     s.pages += pages_written(rt) - pages;
     return TY_OK;
+}
+
+// One that nobody's commit needs. A log that is broken, or has no room for what an open has to repeat, cannot hold what
+// a snapshot beside others may have of later commits.
+ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
+    if (rt.unlogged.load(std::memory_order_relaxed)) {
+        others_stopped stopped(rt);
+        ty_status status = start_and_continue(rt, s, 0, nullptr);
+        *epoch = s.pending_epoch;
+        return status;
+    }
+    if (rt.others && snapshots_can_run_beside(rt) && !log_broken(rt.log)) {
+        ty_status status = start(rt, s, 0, epoch, beside_others::yes);
+        if (!status || (status != TY_E_SPACE && !log_broken(rt.log)))
+            return status;
+    }
+    others_stopped stopped(rt);
+    return start(rt, s, 0, epoch);
 }
 
 // ---- Without lock
@@ -310,6 +320,8 @@ ty_status snapshots_make_room(txn_runtime &rt) {
 // X4: acknowledged is what is in the log behind a durable snapshot, or in one.
 ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
     for (;;) {
+        if (sequence > log_last(rt.log) && rt.unlogged.load(std::memory_order_relaxed))
+            return stable_by_snapshot(rt);
         ty_status status = log_wait(rt.log, sequence);
         if (!status || log_stable(rt.log) >= sequence)
             return TY_OK;
