@@ -18,8 +18,9 @@
  *    which blocks there are, and the roots. Blocks that the library keeps for itself (ty_each_own_block) may differ.
  *  - What is not the next record, or was changed on its way, is refused, and changes nothing (ty_follow_check). A
  * record that is hostile, but has the right hash, can do to the copy's blocks and roots what a program with the source
- * in its hands can do, and no more: it is refused where it does not fit, never a fault of the library. Who must not be
- *    believed must not be let near the records: the hash is none that only the source can make.
+ * in its hands can do, and no more: it is refused where it does not fit, never a fault of the library. A registered
+ *    procedure is called with what stands in the record, and checks that itself. Who must not be believed must not be
+ *    let near the records: the hash is none that only the source can make.
  *  - Whatever happens, the files hold a number of whole transactions, in order: those of the last ty_receive_stable, or
  *    more. A receiver that died goes on from there with records from any position before it.
  *  - Readers of the heap (ty_read_begin; ty_atomically with reads_only) see whole transactions. They may see some that

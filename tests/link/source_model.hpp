@@ -62,11 +62,14 @@ struct stir_arguments {
     uint64_t *word;
     uint64_t by;
 };
-inline ty_status stir(ty_heap *, const void *arguments, size_t size, void *) {
+inline ty_status stir(ty_heap *heap, const void *arguments, size_t size, void *) {
     stir_arguments given{};
     if (size != sizeof given)
         return TY_E_ARGUMENT;
     memcpy(&given, arguments, sizeof given);
+    ty_block block{}; // the record may be forged
+    if (reinterpret_cast<uintptr_t>(given.word) % 8 || ty_heap_of(given.word) != heap || ty_block_of(given.word, &block))
+        return TY_E_ARGUMENT;
     *given.word += given.by;
     return TY_OK;
 }
