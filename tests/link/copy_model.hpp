@@ -82,6 +82,17 @@ public:
         open();
         EXPECT_LE(stable, last());
     }
+    // What was not stable yet is, too.
+    void close() {
+        const uint64_t all = last();
+        ty_receive_end(receiver_);
+        receiver_ = nullptr;
+        ASSERT_OK(ty_close(heap_));
+        heap_ = nullptr;
+        taken_ = 0;
+        open();
+        EXPECT_EQ(all, last());
+    }
     void end() { // as a death of the process does
         ty_receive_end(receiver_);
         receiver_ = nullptr;

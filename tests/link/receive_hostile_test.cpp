@@ -1,7 +1,7 @@
 // Goal: records that somebody forged, with hashes that are right, are errors at the most, never faults; and what a heap
-// was spoiled by never gets into its files (LK5, LK6). Method: records of a source_model, cut, joined, with bytes changed
-// and inserted, or made of noise, each given to a receiver of a copy, whose files must open afterwards with a state that
-// the source had, or whole forged transactions behind it.
+// was spoiled by never gets into its files (LK5, LK6). Method: records of a source_model, cut, joined, with bytes
+// changed and inserted, or made of noise, each given to a receiver of a copy, whose files must open afterwards with a
+// state that the source had, or whole forged transactions behind it.
 #include "copy_model.hpp"
 
 using namespace taiyen;

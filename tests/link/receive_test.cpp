@@ -46,6 +46,8 @@ void run(const kind_of_run &kind) {
                 ASSERT_OK(ty_snapshot(copy.heap()));
             }
             if (random() % 30 == 0)
+                copy.close();
+            if (random() % 30 == 0)
                 copy.cut(random() % 2 ? os::sim_cut::random : os::sim_cut::process_death, random());
         }
         copy.stable();

@@ -68,7 +68,8 @@ inline ty_status stir(ty_heap *heap, const void *arguments, size_t size, void *)
         return TY_E_ARGUMENT;
     memcpy(&given, arguments, sizeof given);
     ty_block block{}; // the record may be forged
-    if (reinterpret_cast<uintptr_t>(given.word) % 8 || ty_heap_of(given.word) != heap || ty_block_of(given.word, &block))
+    if (reinterpret_cast<uintptr_t>(given.word) % 8 || ty_heap_of(given.word) != heap ||
+        ty_block_of(given.word, &block))
         return TY_E_ARGUMENT;
     *given.word += given.by;
     return TY_OK;
