@@ -85,9 +85,9 @@ ty_status image_open(const char *path, const ty_open_options &options, const ima
                      ty_report *report);
 // The header becomes that of a heap without a log, durably. The newest snapshot is durable and holds everything.
 ty_status image_detach_log(ty_heap *heap);
-// Whose transactions the heap has besides its own: in the header, durably.
-log_source_2 image_source(ty_heap *heap);
-void image_identity(ty_heap *heap, uint8_t *identity, uint64_t *log); // 16 bytes
+// Whose transactions the heap has besides its own: in the header, durably. Also the heap's identity (16 bytes), and its
+// log's. May wait until what lies in the journal is applied.
+log_source_2 image_source(ty_heap *heap, uint8_t *identity, uint64_t *log);
 ty_status image_set_source(ty_heap *heap, const log_source_2 &source);
 // mark: as for a snapshot, of the last one. Nothing stands in the log behind it.
 ty_status image_close(ty_heap *heap, const image_mark *mark);

@@ -93,13 +93,14 @@ ty_status image_detach_log(ty_heap *heap) {
     return TY_OK;
 }
 
-void image_identity(ty_heap *heap, uint8_t *identity, uint64_t *log) {
-    memcpy(identity, image_of(heap)->identity, 16);
-    *log = image_of(heap)->header.current.log_identity;
-}
-
-log_source_2 image_source(ty_heap *heap) {
-    return image_of(heap)->header.current.source;
+log_source_2 image_source(ty_heap *heap, uint8_t *identity, uint64_t *log) {
+    image &im = *image_of(heap);
+    os::lock_guard guard(im.work);
+    while (im.applying)
+        im.changed.wait(im.work);
+    memcpy(identity, im.identity, sizeof im.identity);
+    *log = im.header.current.log_identity;
+    return im.header.current.source;
 }
 
 ty_status image_set_source(ty_heap *heap, const log_source_2 &source) {

@@ -39,6 +39,7 @@ struct opening {
     log_shape shape{};     // of the one that it makes
     bool reshaped = false; // the log is made anew with other partitions
     bool made = false;     // its file: of no use if the open fails
+    bool receives = false;
     bool replayed = false;
     ty_heap *heap = nullptr; // from start on
     uint64_t replay_ns = 0;
@@ -165,8 +166,8 @@ ty_status find_log(opening &state, const image_log &told, image_log_choice *choi
 }
 
 // LK7: without a log anybody may write.
-ty_status check_may_detach(const opening &state, const image_log &told) {
-    if (state.read_only() || state.options.kind != TY_SNAPSHOT || told.source.state != uint64_t(source_state::receives))
+ty_status check_may_detach(const opening &state) {
+    if (state.read_only() || state.options.kind != TY_SNAPSHOT || !state.receives)
         return TY_OK;
     return failure(TY_E_PERMISSION, "take the log from a heap that receives the transactions of another one")
         .at(state.heap_path)
@@ -181,9 +182,10 @@ ty_status check_log(void *context, const image_log &told, bool created, image_lo
     if (!state.read_only())
         if (ty_status status = state.buffer.create(log_name_bytes))
             return status;
+    state.receives = told.source.state == uint64_t(source_state::receives);
     state.named = open_of(told.open);
     state.from = mark_of(told.mark);
-    if (ty_status status = check_may_detach(state, told))
+    if (ty_status status = check_may_detach(state))
         return status;
     if (told.log_identity)
         return find_log(state, told, choice);
@@ -306,7 +308,7 @@ void hand_over(opening &state, txn_runtime &rt) {
     rt.own_sink = state.place.own;
     rt.log_path = state.place.path;
     state.place = {};
-    rt.receives.store(image_source(rt.heap).state == uint64_t(source_state::receives), std::memory_order_relaxed);
+    rt.receives.store(state.receives, std::memory_order_relaxed);
     snapshots_begin(rt);
 }
 

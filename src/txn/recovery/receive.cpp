@@ -53,11 +53,8 @@ ty_status check_can_receive(txn_runtime *rt) {
 }
 
 // A copy that has not received yet.
-ty_status check_copy(const txn_runtime &rt, const receive_start &start) {
-    uint8_t own[16];
-    uint64_t log = 0;
-    image_identity(rt.heap, own, &log);
-    const bool same_heap = !memcmp(own, start.source.heap, sizeof own);
+ty_status check_copy(const txn_runtime &rt, const receive_start &start, const log_identity &own) {
+    const bool same_heap = !memcmp(own.heap, start.source.heap, sizeof own.heap);
     const uint64_t last = txn_last(rt);
     if (!same_heap && !start.base)
         return failure(TY_E_ARGUMENT, "receive the transactions of another heap: it is not said where that one lies")
@@ -70,15 +67,16 @@ ty_status check_copy(const txn_runtime &rt, const receive_start &start) {
     if (start.sequence > start.copied)
         return refuse_source(rt, "there are transactions between the copy and the position",
                              "begin at an older position");
-    const bool numbered = last || (same_heap && log == start.source.log); // else it has a log of its own
+    const bool numbered = last || (same_heap && own.log == start.source.log); // else it has a log of its own
     if (last != start.copied && numbered)
         return refuse_source(rt, "the heap was written to since it was copied, or is another copy",
                              "begin with a base that nobody has opened for writing");
     return TY_OK;
 }
 
-ty_status check_source(const txn_runtime &rt, const receive_start &start) {
-    const log_source_2 now = image_source(rt.heap);
+ty_status check_source(const txn_runtime &rt, const receive_start &start, log_source_2 *source) {
+    log_identity own{};
+    const log_source_2 now = *source = image_source(rt.heap, own.heap, &own.log);
     if (now.state == uint64_t(source_state::promoted))
         return refuse_source(rt, "this one was promoted, and has a history of its own", "begin with a base");
     if (now.state == uint64_t(source_state::receives)) {
@@ -90,13 +88,12 @@ ty_status check_source(const txn_runtime &rt, const receive_start &start) {
                                  "begin at an older position");
         return TY_OK;
     }
-    return check_copy(rt, start);
+    return check_copy(rt, start, own);
 }
 
 // The library's own blocks go, since the heap that the records are of may use their place. X3: nothing is appended
 // until a snapshot holds that.
-ty_status become_receiver(txn_runtime &rt, const receive_start &start) {
-    log_source_2 source = image_source(rt.heap);
+ty_status become_receiver(txn_runtime &rt, const receive_start &start, log_source_2 source) {
     bool removed = false;
     if (reserved_count(rt))
         return failure(TY_E_BUSY, "receive the transactions of another heap: blocks are reserved in this one")
@@ -266,7 +263,8 @@ ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving
         return failure(TY_E_BUSY, "receive the transactions of another heap: this one has a receiver already")
             .at(image_path(heap))
             .remedy("end that one first (ty_receive_end)");
-    if (ty_status status = check_source(*rt, start))
+    log_source_2 source{};
+    if (ty_status status = check_source(*rt, start, &source))
         return status;
     void *memory = nullptr;
     if (ty_status status = os::map_memory(sizeof(receiving), os::memory_hint::none, &memory))
@@ -276,7 +274,7 @@ ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving
     r->logged = start.logged;
     ty_status status = r->batches.create(1);
     if (!status)
-        status = become_receiver(*rt, start);
+        status = become_receiver(*rt, start, source);
     if (status) {
         r->~receiving();
         os::unmap_memory(memory, sizeof *r);
@@ -352,7 +350,8 @@ ty_status txn_promote(ty_heap *heap) {
         return failure(TY_E_BUSY, "promote a heap that is receiving")
             .at(image_path(heap))
             .remedy("end the receiver first (ty_receive_end)");
-    log_source_2 source = image_source(heap);
+    log_identity own{};
+    log_source_2 source = image_source(heap, own.heap, &own.log);
     if (source.state != uint64_t(source_state::receives))
         return failure(TY_E_ARGUMENT, "promote a heap that receives nothing").at(image_path(heap));
     if (rt->unlogged.load(std::memory_order_relaxed))
