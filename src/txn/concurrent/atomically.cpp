@@ -54,7 +54,7 @@ ty_status refuse(const concurrent_heap &all, const ty_atomic_options &options) {
         return refuse_forked();
     if (all.rt == nullptr)
         return TY_OK;
-    if (all.rt->receives.load(std::memory_order_relaxed) && !options.reads_only)
+    if (all.rt->receives.load(std::memory_order_relaxed) && !options.reads_only) // LK7
         return refuse_received(*all.rt, call);
     if (all.rt->spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(*all.rt, call);

@@ -44,7 +44,7 @@ ty_status close_with_log(txn_runtime &rt) {
         automatic_destroy(rt);
         // X11: the log's thread, whose check looks at the image, ends before the image does.
         log_rest(rt.log);
-        log_marks marks = log_marks_now(rt.log);
+        log_marks marks = log_marks_now(rt.log); // LK6: also of what the log does not hold
         marks.stamp += rt.unlogged.load(std::memory_order_relaxed);
         image_mark mark = mark_of(marks);
         status = image_close(heap, &mark);

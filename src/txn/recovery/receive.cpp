@@ -74,6 +74,7 @@ ty_status check_copy(const txn_runtime &rt, const receive_start &start, const lo
     return TY_OK;
 }
 
+// LK7.
 ty_status check_source(const txn_runtime &rt, const receive_start &start, log_source_2 *source) {
     log_identity own{};
     const log_source_2 now = *source = image_source(rt.heap, own.heap, &own.log);

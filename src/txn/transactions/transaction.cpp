@@ -65,7 +65,7 @@ ty_status refuse_begin(const txn_runtime &rt) {
         return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
     if (ty_status status = refuse_forked(rt, call))
         return status;
-    if (rt.receives.load(std::memory_order_relaxed))
+    if (rt.receives.load(std::memory_order_relaxed)) // LK7
         return refuse_received(rt, call);
     if (rt.txn->owner.load(std::memory_order_relaxed) == this_thread())
         return failure(TY_E_ARGUMENT, "%s: this thread has one under way on the heap", call)
