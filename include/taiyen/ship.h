@@ -108,11 +108,10 @@ TY_API TY_CHECKED ty_status ty_ship_open(const char *heap_path, const ty_destina
                                          const ty_ship_options *options, ty_shipper **shipper);
 /* Gives it up, with a base that is under way; NULL does nothing. */
 TY_API void ty_ship_close(ty_shipper *shipper);
-/* Waits for transactions, for timeout_ms at the most; puts what there is, up to one segment; and does what is due: a
- * base (in a thread of its own), merging, removing. *more: there may be more to ship at once. report and more may be
- * NULL. After an error it may be called again, and goes on. Errors: those of ty_follow_read but TY_E_NOT_FOUND for a
- * log that was written over (then a new line is begun), those of ty_open (TY_OPEN_COPY) and ty_pack, and those of the
- * destination. */
+/* Waits for transactions, for timeout_ms at the most; puts what there is; and does what is due: a base (in a thread of
+ * its own), merging, removing. *more: there may be more to ship at once. report and more may be NULL. After an error it
+ * may be called again, and goes on. Errors: those of ty_follow_read but TY_E_NOT_FOUND for a log that was written over
+ * (then a new line is begun), those of ty_open (TY_OPEN_COPY) and ty_pack, and those of the destination. */
 TY_API TY_CHECKED ty_status ty_ship_step(ty_shipper *shipper, uint32_t timeout_ms, bool *more, ty_ship_report *report);
 /* Ships all there is now, and returns when the destination can be restored from up to there: also the base is there. */
 TY_API TY_CHECKED ty_status ty_ship_all(ty_shipper *shipper, ty_ship_report *report);

@@ -76,23 +76,43 @@ ty_status ty_shipper::open() {
     return TY_OK;
 }
 
+// SP1: the position moves only when what leads to it is in the destination.
+ty_status ty_shipper::put(const ty_follow_position &end) {
+    object_header_1 header{};
+    if (ty_status status = builder_.put(to_, end, line_, &header))
+        return status;
+    report_.records += header.records;
+    report_.record_bytes += header.raw_bytes;
+    report_.segments += 1;
+    all_.add_segment({name_of(header), sizeof header + header.stored_bytes, header});
+    position_ = end;
+    builder_.begin(position_);
+    return TY_OK;
+}
+
+ty_status ty_shipper::take(const ty_follow_record &record) {
+    if (ty_status status = ty_follow_check(&walked_, &record))
+        return status;
+    if (ty_status status = builder_.add(record, time_ns_))
+        return status;
+    return builder_.raw_bytes() >= options_.segment_bytes ? put(walked_) : TY_OK;
+}
+
 bool ty_shipper::take(const ty_follow_record *record, void *context) {
     auto &self = *static_cast<ty_shipper *>(context);
     try {
-        if (ty_status status = self.builder_.add(*record, self.time_ns_)) {
+        if (ty_status status = self.take(*record))
             self.taking_.keep(status);
-            return false;
-        }
     } catch (const std::exception &) {
         self.taking_.keep(fail(TY_E_MEMORY, "ship a transaction", self.path_, "free memory of the process"));
-        return false;
     }
-    return self.builder_.raw_bytes() < self.options_.segment_bytes;
+    return self.taking_.status == TY_OK;
 }
 
-// SP1: the position moves only when what leads to it is in the destination.
+// All that there is, in as many segments as that takes: to end a reading early costs as much as to go on.
 ty_status ty_shipper::read(bool *more) {
     ty_follow_position end = position_, base{};
+    walked_ = position_;
     builder_.begin(position_);
     taking_ = {};
     time_ns_ = unix_ns();
@@ -106,16 +126,8 @@ ty_status ty_shipper::read(bool *more) {
     }
     if (status || (status = taking_.tell()))
         return status;
-    if (builder_.empty())
-        return TY_OK;
-    *more = builder_.raw_bytes() >= options_.segment_bytes;
-    report_.record_bytes += builder_.raw_bytes();
-    object_header_1 header{};
-    if ((status = builder_.put(to_, end, line_, &header)))
+    if (!builder_.empty() && (status = put(end)))
         return status;
-    report_.records += header.records;
-    report_.segments += 1;
-    all_.add_segment({name_of(header), sizeof header + header.stored_bytes, header});
     position_ = end;
     return TY_OK;
 }

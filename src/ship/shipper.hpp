@@ -78,7 +78,8 @@ private:
     ty_status begin_line(const ty_follow_position &at);
     ty_status read(bool *more);
     static bool take(const ty_follow_record *record, void *context);
-    ty_status put();
+    ty_status take(const ty_follow_record &record);
+    ty_status put(const ty_follow_position &end);
     bool base_is_due() const;
     ty_status see_to_base();
     ty_status check_base() const;
@@ -92,6 +93,7 @@ private:
     taiyen::ship::catalog all_;
     ty_follower *follower_ = nullptr;
     ty_follow_position position_{}; // shipped up to here
+    ty_follow_position walked_{};   // taken up to here, in a reading
     taiyen::ship::object_header_1 line_{};
     bool has_base_ = false; // of this line
     taiyen::ship::segment_builder builder_;

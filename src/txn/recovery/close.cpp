@@ -42,6 +42,8 @@ ty_status close_with_log(txn_runtime &rt) {
         status = reservations_remove_list(rt, &list_removed);
     if (!status) {
         automatic_destroy(rt);
+        if (!log_broken(rt.log)) // for followers; where it fails, the close's snapshot holds it all the same
+            (void)log_wait(rt.log, log_last(rt.log));
         // X11: the log's thread, whose check looks at the image, ends before the image does.
         log_rest(rt.log);
         log_marks marks = log_marks_now(rt.log); // LK6: also of what the log does not hold

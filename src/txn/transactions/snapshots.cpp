@@ -152,6 +152,13 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
     return TY_OK;
 }
 
+// What was committed without waiting would stand in the snapshot alone, and a follower would have to begin anew. One
+// write; where it fails, the snapshot holds it all the same.
+void log_gathered(txn_runtime &rt) {
+    if (!log_broken(rt.log))
+        (void)log_wait(rt.log, log_last(rt.log));
+}
+
 // One that nobody's commit needs. A log that is broken, or has no room for what an open has to repeat, cannot hold what
 // a snapshot beside others may have of later commits.
 ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
@@ -161,6 +168,7 @@ ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
         *epoch = s.pending_epoch;
         return status;
     }
+    log_gathered(rt);
     if (rt.others && snapshots_can_run_beside(rt) && !log_broken(rt.log)) {
         ty_status status = start(rt, s, 0, epoch, beside_others::yes);
         if (!status || (status != TY_E_SPACE && !log_broken(rt.log)))
