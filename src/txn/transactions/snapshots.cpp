@@ -85,6 +85,13 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
 
 namespace {
 
+// What was committed without waiting would stand in the snapshot alone, and a follower would have to begin anew. One
+// write; where it fails, the snapshot holds it all the same.
+void log_gathered(txn_runtime &rt) {
+    if (!log_broken(rt.log))
+        (void)log_wait(rt.log, log_last(rt.log));
+}
+
 ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_marks *mark, uint64_t *epoch) {
     reservations_lock(rt);
     ty_status status = rt.others ? rt.others->begin_snapshot(*rt.others) : TY_OK;
@@ -150,13 +157,6 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
     s.forced += 1;
     s.pages += pages_written(rt) - pages;
     return TY_OK;
-}
-
-// What was committed without waiting would stand in the snapshot alone, and a follower would have to begin anew. One
-// write; where it fails, the snapshot holds it all the same.
-void log_gathered(txn_runtime &rt) {
-    if (!log_broken(rt.log))
-        (void)log_wait(rt.log, log_last(rt.log));
 }
 
 // One that nobody's commit needs. A log that is broken, or has no room for what an open has to repeat, cannot hold what
@@ -228,6 +228,7 @@ ty_status snapshots_take(txn_runtime &rt, bool gate_held) {
     }
     if (epoch && !gate_held)
         (void)wait_for(rt, epoch); // its failure is told to whoever waits for it
+    log_gathered(rt);              // so that there is little left to write once the gate is held
     if (!gate_held)
         rt.gate.lock_shared();
     ty_status status = TY_OK;
@@ -366,6 +367,7 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return refuse_in_transaction("start a snapshot");
     if (ty_status status = refuse_within(*rt, "start a snapshot"))
         return status;
+    log_gathered(*rt);
     gate_as_reader gate(*rt);
     os::lock_guard guard(rt->snapshots->lock);
     return start_asked(*rt, *rt->snapshots, epoch);
