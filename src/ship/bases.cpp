@@ -1,3 +1,4 @@
+// Bases: copies of the heap, packed.
 #include "shipper.hpp"
 
 #include <chrono>

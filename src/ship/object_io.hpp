@@ -1,7 +1,7 @@
 // Objects of a destination, read and written in pieces.
 #pragma once
 
-#include "format.hpp"
+#include "object_form.hpp"
 
 #include <taiyen/ship.h>
 #include <vector>

@@ -50,8 +50,7 @@ constexpr uint64_t second_of(uint64_t n) {
     ty_ship_options options = TY_SHIP_OPTIONS_INIT;
     options.merged = 3;
     options.base_bytes = 2000;
-    bool good = !ty_folder_open(to.c_str(), true, &folder) &&
-                !ty_ship_open(path.c_str(), folder, &options, &shipper);
+    bool good = !ty_folder_open(to.c_str(), true, &folder) && !ty_ship_open(path.c_str(), folder, &options, &shipper);
     while (good)
         good = !ty_ship_step(shipper, 20, nullptr, nullptr);
     fprintf(stderr, "%s\n", ty_error_text());

@@ -1,4 +1,4 @@
-#include "format.hpp"
+#include "object_form.hpp"
 
 #include <cstdio>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Restoring: a base is unpacked under a passing name, and receives the records behind it. docs/design/ship.md.
-#include "restore.hpp"
+#include "restoring.hpp"
 
 #include "folder.hpp"
 

@@ -1,7 +1,7 @@
 // The functions of ship.h.
 #include "arguments.hpp"
 #include "folder.hpp"
-#include "restore.hpp"
+#include "restoring.hpp"
 #include "shipper.hpp"
 
 #include <new>

@@ -1,5 +1,5 @@
 // Reading all of a destination.
-#include "restore.hpp"
+#include "restoring.hpp"
 
 #include <taiyen/pack.h>
 
