@@ -3,6 +3,9 @@
 // kill does, over a real folder; states of a source_model.
 #include "support.hpp"
 
+#include <mutex>
+#include <thread>
+
 using namespace taiyen;
 using namespace taiyen::test;
 
@@ -99,6 +102,39 @@ TEST(upkeep_test, interrupted_at_any_call) {
     EXPECT_EQ(source.records.back()->record.sequence, report.sequence);
     for (uint64_t sequence = 1; sequence <= report.sequence; sequence += 37)
         expect_state(source, from.get(), path, sequence);
+}
+
+// SP3: of a heap that died the copy holds what only the log does; no segment gets through.
+TEST(upkeep_test, a_base_waits_for_segments) {
+    disk files;
+    temporary_folder folder;
+    source_model source(14, files, of_source(files, false, 1));
+    source.transactions(10);
+    disk died(source.copy());
+    source.close();
+    ty_open_options open = source.options();
+    open.storage = died.storage();
+    const folder_owner below = open_folder(folder.file("shipped"), true);
+    ty_destination with = *below;
+    static const ty_destination *folder_below;
+    folder_below = below.get();
+    with.put_begin = [](void *, const char *name, void **object) {
+        return strncmp(name, "segment", 7) ? folder_below->put_begin(folder_below->context, name, object)
+                                           : ty_error_set(TY_E_IO, 0, "test", nullptr, UINT64_MAX, "none");
+    };
+    const shipper_owner shipper = open_shipper(open, &with, TY_SHIP_OPTIONS_INIT);
+    ty_ship_report report{};
+    report.struct_size = sizeof report;
+    for (int n = 0; n < 300; ++n) {
+        EXPECT_EQ(TY_E_IO, ty_ship_step(shipper.get(), 0, nullptr, &report));
+        std::this_thread::yield();
+    }
+    EXPECT_EQ(0u, report.bases);
+    EXPECT_TRUE(files_of(folder.file("shipped")).empty());
+    with.put_begin = below->put_begin;
+    EXPECT_OK(ty_ship_all(shipper.get(), &report));
+    EXPECT_EQ(1u, report.bases);
+    EXPECT_EQ(10u, report.sequence + 10 - source.records.back()->record.sequence);
 }
 
 TEST(upkeep_test, a_gap_is_shown_and_not_restored_to) {
