@@ -8,8 +8,9 @@
 #include <cstdlib>
 #include <string>
 
-using namespace taiyen;
 using namespace taiyen::ship;
+using taiyen::record_hash;
+using taiyen::seal_position;
 
 namespace {
 

@@ -14,7 +14,8 @@ constexpr size_t piece_bytes = size_t{1} << 20;
 ty_status object_reader::fill(size_t wanted) {
     if (end_ - at_ >= wanted)
         return TY_OK;
-    memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);
+    if (at_ != 0)
+        memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);
     end_ -= at_;
     at_ = 0;
     if (buffer_.size() < std::max(wanted, piece_bytes))
