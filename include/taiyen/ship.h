@@ -29,6 +29,7 @@
 #define TAIYEN_SHIP_H
 
 #include "base.h"
+#include "follow.h"
 #include "heap.h"
 #include "persist.h"
 #include "status.h"
@@ -163,6 +164,7 @@ typedef struct ty_restore_report {
     uint64_t record_bytes;
     uint64_t base_ns; /* how long it took: of the base, and of the records */
     uint64_t records_ns;
+    ty_follow_position position; /* from which a heap that goes on receiving is fed (follow.h, receive.h) */
 } ty_restore_report;
 
 /* Makes a heap at heap_path, where nothing may be. It gets its name when it is whole and durable. Until then it lies

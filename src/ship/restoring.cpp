@@ -250,8 +250,7 @@ ty_status restoring::receive() {
     for (size_t i = first_; !done && i < all_.segments.size() && (i == first_ || all_.follows(i)); i++)
         if (ty_status status = take_segment(all_.segments[i], &done))
             return status;
-    ty_follow_position reached{};
-    if (ty_status status = ty_receive_stable(receiver_, &reached))
+    if (ty_status status = ty_receive_stable(receiver_, &report_.position))
         return status;
     ty_receive_end(receiver_);
     receiver_ = nullptr;

@@ -106,9 +106,28 @@ TEST(restore_test, a_heap_is_never_replaced_and_goes_on) {
     // As a standby it is not.
     ty_restore_options receives = TY_RESTORE_OPTIONS_INIT;
     receives.receives = true;
-    ASSERT_OK(ty_restore(from.get(), path.c_str(), &receives, nullptr));
+    ty_restore_report report{};
+    report.struct_size = sizeof report;
+    ASSERT_OK(ty_restore(from.get(), path.c_str(), &receives, &report));
     ASSERT_OK(ty_open(path.c_str(), &options, &heap, nullptr));
     EXPECT_EQ(TY_E_PERMISSION, change(heap, 1));
+    ASSERT_OK(ty_close(heap));
+    source.open();
+    source.transactions(20);
+    source.close();
+    ASSERT_OK(ty_open(path.c_str(), &options, &heap, nullptr));
+    ty_receiver *receiver = nullptr;
+    ASSERT_OK(ty_receive_begin(heap, &report.position, nullptr, &receiver));
+    ASSERT_OK(ty_follow_read(
+        follow(source.options()).get(), &report.position,
+        [](const ty_follow_record *record, void *context) {
+            EXPECT_OK(ty_receive(static_cast<ty_receiver *>(context), record, 1));
+            return true;
+        },
+        receiver, nullptr));
+    ASSERT_OK(ty_receive_stable(receiver, nullptr));
+    ty_receive_end(receiver);
+    EXPECT_TRUE(source.states.at(source.records.back()->record.sequence) == state_of(heap));
     ASSERT_OK(ty_close(heap));
 }
 
