@@ -106,7 +106,13 @@ TEST_F(receive_refused, writes_of_others) {
         EXPECT_EQ(TY_E_PERMISSION, ty_open(heap_path, &plain, &heap, nullptr));
         heap = open_base(files, TY_TRANSACTIONAL, true);
     }
+    ty_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
+    EXPECT_NE(nullptr, strstr(info.open_text, "receives the transactions of another heap")) << info.open_text;
     ASSERT_OK(ty_promote(heap));
+    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
+    EXPECT_EQ(nullptr, strstr(info.open_text, "receives")) << info.open_text;
     EXPECT_EQ(TY_E_ARGUMENT, ty_promote(heap));
     EXPECT_EQ(TY_E_MISMATCH, ty_receive_begin(heap, &position, &options, &receiver)); // though it is as it was
     ASSERT_OK(change(heap, 1));
