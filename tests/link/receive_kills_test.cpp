@@ -167,6 +167,26 @@ TEST(receive_kills, whole_transactions_are_left_without_a_log) {
     run_kills(true);
 }
 
+void read_atomically(ty_heap *heap, const uint64_t *block) {
+    struct view {
+        const uint64_t *block;
+        uint64_t counts[2];
+    } seen{block, {}};
+    ty_atomic_options reads = TY_ATOMIC_OPTIONS_INIT;
+    reads.reads_only = true;
+    ASSERT_OK(ty_atomically(
+        heap, &reads,
+        [](ty_atomic_txn *txn, void *context) {
+            view &v = *static_cast<view *>(context);
+            for (int i = 0; i < 2; ++i)
+                if (ty_status status = ty_atomic_load(txn, v.block + 4001 + i, v.counts + i, 8))
+                    return status;
+            return TY_OK;
+        },
+        &seen, nullptr));
+    ASSERT_EQ(seen.counts[0], seen.counts[1]);
+}
+
 TEST(receive_readers, see_whole_transactions) {
     for (bool concurrent : {false, true}) {
         temporary_folder folder;
@@ -188,23 +208,7 @@ TEST(receive_readers, see_whole_transactions) {
             readers.emplace_back([&, t] {
                 while (!ended) {
                     if (concurrent && t) {
-                        struct view {
-                            const uint64_t *block;
-                            uint64_t counts[2];
-                        } seen{block, {}};
-                        ty_atomic_options reads = TY_ATOMIC_OPTIONS_INIT;
-                        reads.reads_only = true;
-                        ASSERT_OK(ty_atomically(
-                            heap, &reads,
-                            [](ty_atomic_txn *txn, void *context) {
-                                view &v = *static_cast<view *>(context);
-                                for (int i = 0; i < 2; ++i)
-                                    if (ty_status status = ty_atomic_load(txn, v.block + 4001 + i, v.counts + i, 8))
-                                        return status;
-                                return TY_OK;
-                            },
-                            &seen, nullptr));
-                        ASSERT_EQ(seen.counts[0], seen.counts[1]);
+                        read_atomically(heap, block);
                     } else {
                         ASSERT_OK(ty_read_begin(heap));
                         for (uint64_t at = 2; at < 2000; ++at)

@@ -91,6 +91,63 @@ void expect_content(const std::string &path) {
     ASSERT_OK(ty_close(heap));
 }
 
+// All that is left; how far that is.
+void ship_the_rest(const std::string &path, const std::string &to, uint64_t *shipped) {
+    const folder_owner folder_is = open_folder(to, true);
+    ty_shipper *shipper = nullptr;
+    ty_ship_report report{};
+    report.struct_size = sizeof report;
+    ASSERT_OK(ty_ship_open(path.c_str(), folder_is.get(), nullptr, &shipper));
+    EXPECT_OK(ty_ship_all(shipper, &report));
+    ty_ship_close(shipper);
+    EXPECT_EQ(0u, report.gaps);
+    *shipped = report.sequence;
+}
+
+void restore_and_be_killed(const ty_destination *from, const std::string &restored) {
+    for (int round = 0; round < 10; ++round) {
+        const pid_t child = fork();
+        if (child == 0) {
+            ty_restore_options options = TY_RESTORE_OPTIONS_INIT;
+            options.progress = [](uint64_t done, uint64_t, void *context) { // killed at its n-th call
+                auto &left = *static_cast<int *>(context);
+                static_cast<void>(done);
+                if (left-- == 0)
+                    raise(SIGKILL);
+                return true;
+            };
+            int left = round;
+            options.progress_context = &left;
+            _exit(ty_restore(from, restored.c_str(), &options, nullptr) ? 1 : 0);
+        }
+        int ended = 0;
+        ASSERT_EQ(child, waitpid(child, &ended, 0));
+        if (WIFSIGNALED(ended)) {
+            EXPECT_NE(0, access(restored.c_str(), F_OK));
+        } else {
+            EXPECT_EQ(0, WEXITSTATUS(ended));
+            remove_heap(restored);
+        }
+    }
+}
+
+void restore_samples(const ty_destination *from, const std::string &restored, uint64_t shipped) {
+    std::mt19937_64 random(4);
+    ty_ship_object oldest{};
+    ASSERT_OK(ty_ship_list(
+        from,
+        [](const ty_ship_object *object, void *context) {
+            *static_cast<ty_ship_object *>(context) = *object;
+            return !object->is_base;
+        },
+        &oldest));
+    for (int sample = 0; sample < 10; ++sample) {
+        ASSERT_OK(restore(from, restored, oldest.last + random() % (shipped - oldest.last + 1)));
+        expect_content(restored);
+        remove_heap(restored);
+    }
+}
+
 TEST(ship_kills, leave_all_that_was_shipped) {
     temporary_folder folder;
     const std::string path = folder.file("heap"), to = folder.file("shipped"), restored = folder.file("restored");
@@ -112,57 +169,13 @@ TEST(ship_kills, leave_all_that_was_shipped) {
     kill_child(writer);
     const uint64_t acknowledged = committed;
     uint64_t shipped = 0;
-    {
-        const folder_owner folder_is = open_folder(to, true);
-        ty_shipper *shipper = nullptr;
-        ty_ship_report report{};
-        report.struct_size = sizeof report;
-        ASSERT_OK(ty_ship_open(path.c_str(), folder_is.get(), nullptr, &shipper));
-        EXPECT_OK(ty_ship_all(shipper, &report));
-        ty_ship_close(shipper);
-        EXPECT_LE(acknowledged, shipped = report.sequence);
-        EXPECT_EQ(0u, report.gaps);
-    }
+    ship_the_rest(path, to, &shipped);
+    EXPECT_LE(acknowledged, shipped);
     const folder_owner from = open_folder(to, false);
     ty_status status;
     EXPECT_TRUE(problems_of(from.get(), &status).empty()) << ty_error_text();
-    for (int round = 0; round < 10; ++round) {
-        const pid_t child = fork();
-        if (child == 0) {
-            ty_restore_options options = TY_RESTORE_OPTIONS_INIT;
-            options.progress = [](uint64_t done, uint64_t, void *context) { // killed at its n-th call
-                auto &left = *static_cast<int *>(context);
-                static_cast<void>(done);
-                if (left-- == 0)
-                    raise(SIGKILL);
-                return true;
-            };
-            int left = round;
-            options.progress_context = &left;
-            _exit(ty_restore(from.get(), restored.c_str(), &options, nullptr) ? 1 : 0);
-        }
-        int ended = 0;
-        ASSERT_EQ(child, waitpid(child, &ended, 0));
-        if (WIFSIGNALED(ended)) {
-            EXPECT_NE(0, access(restored.c_str(), F_OK));
-        } else {
-            EXPECT_EQ(0, WEXITSTATUS(ended));
-            remove_heap(restored);
-        }
-    }
-    ty_ship_object oldest{};
-    ASSERT_OK(ty_ship_list(
-        from.get(),
-        [](const ty_ship_object *object, void *context) {
-            *static_cast<ty_ship_object *>(context) = *object;
-            return !object->is_base;
-        },
-        &oldest));
-    for (int sample = 0; sample < 10; ++sample) {
-        ASSERT_OK(restore(from.get(), restored, oldest.last + random() % (shipped - oldest.last + 1)));
-        expect_content(restored);
-        remove_heap(restored);
-    }
+    restore_and_be_killed(from.get(), restored);
+    restore_samples(from.get(), restored, shipped);
     munmap(memory, 4096);
 }
 
