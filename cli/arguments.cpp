@@ -45,6 +45,17 @@ const option root{"root",         0, "NAME=TYPE", nullptr, nullptr, "what a root
                   &request::roots};
 const option hints{"hints", 0, "FILE", nullptr, &request::hints_path, "hints, one a line; from # on, a comment"};
 const option hint{"hint", 0, "HINT", nullptr, nullptr, "one hint: 'TYPE.FIELD: count FIELD'", &request::hints};
+const option once{"once", 0, nullptr, &request::once, nullptr, "ship what there is now, and end"};
+const option list{"list", 0, nullptr, &request::list, nullptr, "tell what the folder holds; FILE is left out"};
+const option verify_shipped{"verify",         0,       nullptr,
+                            &request::verify, nullptr, "read and check all that the folder holds; likewise"};
+const option keep{
+    "keep", 0, "TIME", nullptr, &request::keep, "how long to keep, such as 36h or 7d; for ever if left out"};
+const option base_age{"base-age", 0, "TIME", nullptr, &request::base_age, "when a new base is made: 1d if left out"};
+const option interval{"interval", 0, "TIME", nullptr, &request::interval, "how often to ship: 1s if left out"};
+const option to{"to", 0, "WHEN", nullptr, &request::to, "a transaction's number, or a time: 2026-11-27T08:30:00Z"};
+const option receives{"receives",         0,       nullptr,
+                      &request::receives, nullptr, "the heap goes on receiving: nobody writes to it"};
 const option help{"help", 'h', nullptr, &request::help, nullptr, "this text"};
 
 int run_version(const request &given) {
@@ -170,6 +181,27 @@ const std::vector<command> commands{
      "named, blocks that nothing leads to, words that lead into a program.",
      {&pointers, &shapes, &as_json_once, &journal, &log_file},
      check},
+    {"ship",
+     "FILE FOLDER",
+     1,
+     2,
+     "keep a folder from which a heap can be restored",
+     "Puts all transactions of a transactional heap to a folder, as they come, while\n"
+     "the heap is in use or not: bases and segments, from which 'taiyen restore'\n"
+     "makes the heap as it was behind any of them. Goes on where the folder ends;\n"
+     "ends with an interrupt. One process at a time ships to a folder.",
+     {&once, &list, &verify_shipped, &keep, &base_age, &interval, &as_json_once, &journal, &log_file},
+     ship},
+    {"restore",
+     "FOLDER FILE",
+     2,
+     2,
+     "make a heap of what was shipped to a folder",
+     "Makes a heap as it was behind a transaction, or at a time; without --to, the\n"
+     "newest there is. It gets its name when it is whole; a file that is there is not\n"
+     "replaced.",
+     {&to, &receives, &as_json_once},
+     restore},
     {"shapes",
      "PROGRAM",
      1,

@@ -22,6 +22,10 @@ struct request {
     std::string class_table;
     std::string shapes_path;
     std::string hints_path;
+    std::string to;
+    std::string keep;
+    std::string base_age;
+    std::string interval;
     std::vector<std::string> roots;
     std::vector<std::string> hints;
     bool json = false;
@@ -31,6 +35,10 @@ struct request {
     bool elsewhere = false;
     bool force = false;
     bool pointers = false;
+    bool once = false;
+    bool list = false;
+    bool verify = false;
+    bool receives = false;
     bool help = false;
 };
 

@@ -25,6 +25,7 @@ LOWER_LAYERS = {
     "link": ("os", "heap", "image", "log", "stm", "txn"),
     "api": ("os", "heap", "image", "log", "stm", "txn", "undo", "link"),
     "pack": (),  # the public API alone
+    "ship": (),  # the same
     "malloc": ("os", "heap"),  # and the public API
     "sim": ("os",),
 }
@@ -40,9 +41,9 @@ PARTS = {
     "pack": ("format", "codec", "blocks", "stream", "shapes", "ends"),
 }
 
-# A library of its own, with the C++ run-time library; what of it calls the operating system.
-OWN_LIBRARY = "pack"
-OWN_SYSTEM = ("src/pack/ends/", "src/pack/shapes/program_ranges.cpp")
+# Libraries of their own, with the C++ run-time library; what of them calls the operating system.
+OWN_LIBRARIES = ("pack", "ship")
+OWN_SYSTEM = ("src/pack/ends/", "src/pack/shapes/program_ranges.cpp", "src/ship/folder.cpp")
 
 # The simulated disk stands beside the layers. It is a test instrument, no part of the library: it may use the C++
 # run-time library, and nothing in the library includes it.
@@ -72,7 +73,7 @@ ISO_C = set(
 C_HEADERS = {name + ".h" for name in ISO_C} | {"c" + name for name in ISO_C}
 
 # Libraries, by the layers that use them. The core uses one that is a header alone.
-THIRD_PARTY = {"xxhash.h": ("os", "pack"), "lz4.h": ("pack",), "lz4hc.h": ("pack",), "zstd.h": ("pack",)}
+THIRD_PARTY = {"xxhash.h": ("os", "pack", "ship"), "lz4.h": ("pack", "ship"), "lz4hc.h": ("pack",), "zstd.h": ("pack",)}
 
 SOURCE_SUFFIXES = (".c", ".h", ".cpp", ".hpp", ".cc", ".hh", ".inc")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
@@ -140,7 +141,7 @@ def check_layer_system_include(path, layer, include):
         return None
     if include in THIRD_PARTY:
         return None if layer in THIRD_PARTY[include] else f"<{include}> is for {', '.join(THIRD_PARTY[include])} only"
-    if "." not in include and (path.startswith(SIMULATION) or path == EXCEPTIONS or layer == OWN_LIBRARY):
+    if "." not in include and (path.startswith(SIMULATION) or path == EXCEPTIONS or layer in OWN_LIBRARIES):
         return None
     if "." not in include:
         return f"<{include}> may need the C++ run-time library, which src does without"

@@ -19,7 +19,10 @@
  * durable. A follower holds nothing back: the log is a ring of fixed size, and is written over once a snapshot holds
  * what was there (ty_open_options.log_bytes). A follower that was too slow is told TY_E_NOT_FOUND, and begins again
  * with a base; the same where only a snapshot holds a transaction (one that is too large for the log; one that was
- * committed while the log was full or broken, or without waiting just before a snapshot or a close).
+ * committed while the log was full or broken).
+ *
+ * A transaction in two phases (ty_prepare) has two records: the prepared one is told once it is durable, whatever
+ * becomes of it, and its outcome is the next one.
  *
  * Cost: a call reads what was written since the position, up to twice, and flushes the log's file once if it found
  * something, unless the follower knows the open heap. Waiting costs nothing with the heap of this process, else a read

@@ -8,6 +8,7 @@
  *   txn.h       transactions on such heaps
  *   undo.h      undo and redo of changes, across sessions
  *   follow.h    committed transactions, for a second copy
+ *   receive.h   and that copy
  *   joint.h     one transaction over several heaps, databases, queues
  *   log.h       where a transaction log is kept, and reading one
  */
@@ -21,6 +22,7 @@
 #include "joint.h"
 #include "log.h"
 #include "persist.h"
+#include "receive.h"
 #include "status.h"
 #include "storage.h"
 #include "txn.h"

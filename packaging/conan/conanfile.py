@@ -89,3 +89,10 @@ class TaiyenRecipe(ConanFile):
                 pack.system_libs = [stdcpp_library(self)]
             pack.set_property("cmake_target_name", "taiyen::pack")
             pack.set_property("pkg_config_name", "taiyen-pack")
+            ship = self.cpp_info.components["ship"]
+            ship.libs = ["taiyen-ship"]
+            ship.requires = ["taiyen", "pack", "lz4::lz4"]
+            if not self.options.shared and stdcpp_library(self):
+                ship.system_libs = [stdcpp_library(self)]
+            ship.set_property("cmake_target_name", "taiyen::ship")
+            ship.set_property("pkg_config_name", "taiyen-ship")

@@ -135,6 +135,9 @@ void heap_resume(ty_heap *heap);
 // TY_E_EXISTS, TY_E_MEMORY or TY_E_DAMAGED, and changes nothing.
 void heap_restore_begin(ty_heap *heap);
 void heap_restore_end(ty_heap *heap);
+// The same in a heap that others look at, and may fork with: they wait meanwhile.
+void heap_change_begin(ty_heap *heap);
+void heap_change_end(ty_heap *heap);
 ty_status heap_restore_alloc(ty_heap *heap, void *address, size_t size);
 ty_status heap_restore_free(ty_heap *heap, void *block);
 ty_status heap_restore_resize(ty_heap *heap, void *block, size_t size);

@@ -44,6 +44,7 @@ struct image_log {
     bool closed;           // in order: nothing stands behind the mark
     bool version_1;        // of the heap's files: closed in order; its log is made anew
     open_identity_2 open;  // the last one that the heap's image names
+    log_source_2 source;   // whose transactions it has
     uint64_t service_word; // the first word of what the heap's service root leads to; 0: there is none, or the heap has
                            // a log already
     const storage_file *image; // open; the log is as closed to others as it is (N4)
@@ -84,6 +85,10 @@ ty_status image_open(const char *path, const ty_open_options &options, const ima
                      ty_report *report);
 // The header becomes that of a heap without a log, durably. The newest snapshot is durable and holds everything.
 ty_status image_detach_log(ty_heap *heap);
+// Whose transactions the heap has besides its own: in the header, durably. Also the heap's identity (16 bytes), and its
+// log's. May wait until what lies in the journal is applied.
+log_source_2 image_source(ty_heap *heap, uint8_t *identity, uint64_t *log);
+ty_status image_set_source(ty_heap *heap, const log_source_2 &source);
 // mark: as for a snapshot, of the last one. Nothing stands in the log behind it.
 ty_status image_close(ty_heap *heap, const image_mark *mark);
 ty_status image_discard(ty_heap *heap);

@@ -4,6 +4,7 @@
 #include "../txn/txn.hpp"
 #include <taiyen/follow.h>
 #include <taiyen/joint.h>
+#include <taiyen/receive.h>
 
 namespace taiyen {
 
@@ -16,6 +17,14 @@ ty_status follow_read(ty_follower *follower, ty_follow_position *position, ty_fo
                       ty_follow_position *base);
 ty_status follow_wait(ty_follower *follower, const ty_follow_position &position, uint32_t timeout_ms, bool *more);
 ty_status follow_check(ty_follow_position *position, const ty_follow_record &record);
+
+// The functions of receive.h, likewise.
+ty_status follow_copied(ty_heap *copy, ty_follow_position *position);
+ty_status receive_begin(ty_heap *heap, const ty_follow_position &position, const ty_receive_options &options,
+                        ty_receiver **receiver);
+void receive_end(ty_receiver *receiver);
+ty_status receive(ty_receiver *receiver, const ty_follow_record *records, size_t count);
+ty_status receive_stable(ty_receiver *receiver, ty_follow_position *position);
 
 // ---- Joints: the functions of joint.h, likewise (joint.hpp)
 

@@ -65,22 +65,28 @@ void set_marks(ty_follow_position &position, const log_marks &marks) {
     }
 }
 
-ty_status follow_check(ty_follow_position *position, const ty_follow_record &record) {
-    if (ty_status status = check_position(*position))
-        return status;
-    if (record.sequence != position->sequence + 1 || record.previous != position->hash)
+ty_status follow_step(ty_follow_position &position, const ty_follow_record &record) {
+    if (record.sequence != position.sequence + 1 || record.previous != position.hash)
         return failure(TY_E_MISMATCH, "take transaction %llu behind transaction %llu: another one follows there",
-                       (unsigned long long)record.sequence, (unsigned long long)position->sequence)
+                       (unsigned long long)record.sequence, (unsigned long long)position.sequence)
             .remedy("have the records sent again from this position on, or begin with a base");
     if (record.hash !=
-        record_hash(position->log_identity, record.previous, record.sequence, record.bytes, record.size_bytes))
+        record_hash(position.log_identity, record.previous, record.sequence, record.bytes, record.size_bytes))
         return failure(TY_E_DAMAGED, "take transaction %llu: its bytes are not those that were told",
                        (unsigned long long)record.sequence)
             .remedy("have it sent again");
-    position->sequence = record.sequence;
-    position->previous = record.previous;
-    position->hash = record.hash;
-    position->has_record = 1;
+    position.sequence = record.sequence;
+    position.previous = record.previous;
+    position.hash = record.hash;
+    position.has_record = 1;
+    return TY_OK;
+}
+
+ty_status follow_check(ty_follow_position *position, const ty_follow_record &record) {
+    if (ty_status status = check_position(*position))
+        return status;
+    if (ty_status status = follow_step(*position, record))
+        return status;
     seal_position(*position);
     return TY_OK;
 }

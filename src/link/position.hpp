@@ -16,6 +16,8 @@ ty_follow_position position_of(const snapshot_place &base);
 void seal_position(ty_follow_position &position);
 // It comes from outside: whether it is one, and names a place that can be.
 ty_status check_position(const ty_follow_position &position);
+// Moves a position behind the record, if that is the next one, and unchanged; it is to be sealed then.
+ty_status follow_step(ty_follow_position &position, const ty_follow_record &record);
 // Where a reading begins that gives the position's last record once more, if it has one, and all behind it.
 log_marks marks_of(const ty_follow_position &position);
 void set_marks(ty_follow_position &position, const log_marks &marks);

@@ -5,6 +5,7 @@
 #include "../log/log.hpp"
 #include <atomic>
 #include <taiyen/concurrent.h>
+#include <taiyen/follow.h>
 #include <taiyen/txn.h>
 
 namespace taiyen {
@@ -52,6 +53,35 @@ void txn_close_log(log_view &view);
 // Of a heap that is open in this process: up to where its log is stable, once that is beyond the sequence, or after
 // that time. TY_E_UNSUPPORTED: it has no log, or is open for reading only.
 ty_status txn_wait_beyond(ty_heap *heap, uint64_t sequence, uint64_t timeout_ns, uint64_t *stable);
+
+// Of a heap that is open for reading only: where its content stands in its log, which the snapshot's place then means.
+// TY_E_BUSY: it holds transactions behind one that is missing.
+ty_status txn_copied(ty_heap *heap, snapshot_place *place);
+
+// ---- recovery/receive.cpp: a heap that takes the records of another one's transactions, and nobody else's
+
+// LK5: a record is done only if it is the next one, and of the heap that the first was of.
+// LK6: what is in the heap's log, or in a snapshot, are whole records, in order.
+// LK7: while a heap receives, nobody else writes to it.
+struct receiving;
+struct receive_start {
+    log_identity source;
+    uint64_t sequence; // behind which records will come
+    uint64_t copied;   // of a copy: what it holds
+    const void *base;  // of the source; NULL: unknown
+    bool logged;
+};
+ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving **made);
+void txn_receive_end(receiving *r);
+uint64_t txn_received(const receiving &r); // the last one
+// Whether the record can be one of the source's. Changes nothing. *prepared: whether the one before is prepared, and
+// then whether this one is.
+ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, bool *prepared);
+// Records that were checked, and follow. The last one is not prepared: its outcome is to come with it. On a failure they are done, but not durable (txn_receive_stable tries again);
+// or the heap is spoiled, and all later calls fail.
+ty_status txn_receive(receiving &r, const ty_follow_record *records, size_t count);
+ty_status txn_receive_stable(receiving &r);
+ty_status txn_promote(ty_heap *heap);
 
 // ---- For every kind of persistent heap; those without a log go to the image layer at once.
 

@@ -204,6 +204,12 @@ AT(ty_follow_record, hash, 16);
 AT(ty_follow_record, bytes, 24);
 AT(ty_follow_record, size_bytes, 32);
 
+SIZE(ty_receive_options, 32);
+AT(ty_receive_options, struct_size, 0);
+AT(ty_receive_options, copied_sequence, 8);
+AT(ty_receive_options, base, 16);
+AT(ty_receive_options, unlogged, 24);
+
 SIZE(ty_log_entry, 56);
 AT(ty_log_entry, kind, 0);
 AT(ty_log_entry, partition, 4);

@@ -19,7 +19,8 @@ quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }; }
 
 quietly cmake -S "$here/outside" -B "$folder/outside" "${@:2}"
 quietly cmake --build "$folder/outside"
-for program in c_static c_shared cpp/cpp_static cpp/cpp_shared malloc_shared malloc_static pack_static pack_shared; do
+for program in c_static c_shared cpp/cpp_static cpp/cpp_shared malloc_shared malloc_static pack_static pack_shared \
+    ship_static ship_shared; do
     "$folder/outside/$program"
 done
 LD_PRELOAD=$libraries/libtaiyen-malloc.so "$folder/outside/malloc_preloaded"
@@ -27,6 +28,7 @@ LD_PRELOAD=$libraries/libtaiyen-malloc.so "$folder/outside/malloc_preloaded"
 needs_only libtaiyen "$folder"/outside/c_*
 needs_only 'libtaiyen|libstdc\+\+|libm|libgcc_s' "$folder"/outside/cpp/cpp_{static,shared}
 needs_only 'libtaiyen|libtaiyen-pack' "$folder/outside/pack_shared"
+needs_only 'libtaiyen|libtaiyen-ship' "$folder/outside/ship_shared"
 
 export PKG_CONFIG_PATH=$libraries/pkgconfig
 read -ra flags < <(pkg-config --cflags --libs taiyen)
@@ -44,6 +46,9 @@ read -ra flags < <(pkg-config --cflags --libs taiyen-pack)
 cc -o "$folder/pack_with_pc" "$here/outside/pack.c" "${flags[@]}"
 LD_LIBRARY_PATH=$libraries "$folder/pack_with_pc"
 needs_only 'libtaiyen|libtaiyen-pack' "$folder/pack_with_pc"
+read -ra flags < <(pkg-config --cflags --libs taiyen-ship)
+cc -o "$folder/ship_with_pc" "$here/outside/ship.c" "${flags[@]}" -Wl,-rpath-link,"$libraries"
+LD_LIBRARY_PATH=$libraries "$folder/ship_with_pc"
 # Of the static pack library: what others made may be shared.
 read -ra flags < <(pkg-config --static --cflags --libs taiyen-pack | sed -E 's/-l(taiyen[a-z-]*)/-l:lib\1.a/g')
 cc -o "$folder/pack_with_pc_static" "$here/outside/pack.c" "${flags[@]}"

@@ -276,6 +276,27 @@ TEST(follow_test, a_receiver_sees_what_is_missing_or_changed) {
     ASSERT_OK(ty_close(heap));
 }
 
+// What nobody waited for is told, too, after a snapshot or a close that holds it.
+TEST(follow_test, what_had_gathered_before_a_snapshot_is_told) {
+    for (bool close : {false, true}) {
+        disk files;
+        const ty_open_options options = transactional(files);
+        ty_heap *heap = open_heap(options);
+        const follower_owner follower = follow(options);
+        ASSERT_OK(change(heap, 1));
+        ty_follow_position place = base_of(follower.get());
+        mirror to(place);
+        for (uint64_t n = 2; n <= 9; ++n)
+            ASSERT_OK(change(heap, n, false));
+        ASSERT_OK(close ? ty_close(heap) : ty_snapshot(heap));
+        ASSERT_OK(read_into(to, follower.get(), &place));
+        EXPECT_EQ(9u, to.taken);
+        if (!close) {
+            ASSERT_OK(ty_close(heap));
+        }
+    }
+}
+
 // LK2: what is appended and not yet durable is not told, though it may be read.
 TEST(follow_test, nothing_is_told_before_it_is_stable) {
     disk files;

@@ -26,16 +26,24 @@ void set_own(ty_heap *heap, bool own) {
 
 } // namespace
 
-// Y3.
-void heap_restore_begin(ty_heap *heap) {
-    set_own(heap, true);
+void heap_change_begin(ty_heap *heap) {
     heap_pause(heap, pause_to::change);
     for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
         settle_cache(cache, give_up::all); // so that a free changes the truth at once, and the block can be taken again
 }
 
-void heap_restore_end(ty_heap *heap) {
+void heap_change_end(ty_heap *heap) {
     heap_resume(heap);
+}
+
+// Y3.
+void heap_restore_begin(ty_heap *heap) {
+    set_own(heap, true);
+    heap_change_begin(heap);
+}
+
+void heap_restore_end(ty_heap *heap) {
+    heap_change_end(heap);
     set_own(heap, false);
 }
 

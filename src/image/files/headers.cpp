@@ -97,6 +97,11 @@ const char *wrong_field(const image_header_2 &header) {
         (header.log_partitions > 1) != ((header.features_incompatible & feature_log_partitions_2) != 0) ||
         (header.log_partitions && !header.log_identity))
         return "number of the log's partitions";
+    if (header.source.state > uint64_t(source_state::promoted) ||
+        (header.source.state == uint64_t(source_state::receives)) !=
+            ((header.features_read_only & feature_receives_2) != 0) ||
+        (header.source.state == uint64_t(source_state::receives) && !header.log_identity))
+        return "source of transactions";
     if (header.clear_offset % page_bytes || header.clear_bytes % page_bytes ||
         (header.clear_bytes && (header.clear_offset < image_pages_offset_1 ||
                                 header.clear_bytes > header.sums_offset - image_pages_offset_1 ||

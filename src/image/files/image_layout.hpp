@@ -24,7 +24,8 @@ enum class image_state : uint32_t { closed = 1, open = 2 };
 // one allows reading only.
 inline constexpr uint64_t feature_log_partitions_2 = 1; // the heap's log has several partitions
 inline constexpr uint64_t known_features_incompatible = feature_log_partitions_2;
-inline constexpr uint64_t known_features_read_only = 0;
+inline constexpr uint64_t feature_receives_2 = 1; // its transactions are those of another heap: nobody else writes
+inline constexpr uint64_t known_features_read_only = feature_receives_2;
 
 // Each writing open of a heap has an identity of its own, once there is something to keep apart: I8. number: rises with
 // each. random: tells opens of copies apart.
@@ -48,6 +49,14 @@ struct log_place_2 {
     uint64_t position;
     uint64_t session;
     uint64_t sequence;
+};
+
+// Whose transactions a heap has besides its own (link.md, "A receiver").
+enum class source_state : uint64_t { none = 0, receives = 1, promoted = 2 };
+struct log_source_2 {
+    uint8_t heap_identity[16];
+    uint64_t log_identity;
+    uint64_t state; // source_state
 };
 
 struct image_header_2 {
@@ -83,7 +92,8 @@ struct image_header_2 {
     uint32_t reserved_1;
     uint64_t log_first_sequence; // of log_position; log_sequence is the epoch's
     log_place_2 log_more[log_partitions_max_2 - 1];
-    uint8_t reserved[104];
+    log_source_2 source;
+    uint8_t reserved[72];
     uint64_t checksum; // of all bytes before it
 };
 static_assert(sizeof(image_header_2) == 512);
@@ -93,6 +103,7 @@ static_assert(offsetof(image_header_2, identity) == 40);
 static_assert(offsetof(image_header_2, epoch) == 104);
 static_assert(offsetof(image_header_2, log_identity) == 176);
 static_assert(offsetof(image_header_2, open) == 200);
+static_assert(offsetof(image_header_2, source) == 400);
 static_assert(offsetof(image_header_2, checksum) == 504);
 
 // One sector of the page checksums: 63 pages. 0: unknown, or never written. All zeros: a sector never written.

@@ -26,7 +26,7 @@ void take_header(const image_header_2 &header, ty_info *info) {
 }
 
 // What an open would do, as far as image and journal tell.
-void foretell(const journal_contents &contents, ty_info *info) {
+void foretell(const journal_contents &contents, bool receives, ty_info *info) {
     const journal_scan &scan = contents.scan;
     const char *text = "opens at once";
     if (info->in_use) {
@@ -43,8 +43,9 @@ void foretell(const journal_contents &contents, ty_info *info) {
         text = info->kind == TY_ARCHIVE ? "opens, but its process died: the content may be a mixture"
                                         : "opens with the last snapshot; its process died without closing it";
     }
-    snprintf(info->open_text, sizeof info->open_text, "%s%s", text,
-             contents.missing ? "; its journal is missing or old, and not needed" : "");
+    snprintf(info->open_text, sizeof info->open_text, "%s%s%s", text,
+             contents.missing ? "; its journal is missing or old, and not needed" : "",
+             receives ? "; it receives the transactions of another heap, and nobody else writes to it" : "");
 }
 
 // The journal is read, or what an open would be refused for is told.
@@ -91,7 +92,7 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
         status = TY_OK;
     }
     ty_error refused = status ? keep_error() : ty_error{};
-    foretell(contents, info);
+    foretell(contents, header.source.state == uint64_t(source_state::receives), info);
     if (status && !info->in_use)
         image_tell_refusal(refused, info);
     info->batches = scan.batches.count;

@@ -35,6 +35,7 @@ image_log log_of(const image_header_2 &header, const batch_list &batches) {
     log.limit_bytes = header.limit_bytes;
     log.version_1 = header.version == image_version_1;
     log.open = header.open;
+    log.source = header.source;
     log.log_identity = header.log_identity;
     log.mark = batches.last ? mark_of(header, *batches.last) : mark_of(header);
     log.closed = header.state == uint32_t(image_state::closed) && header.log_settled && !batches.last;
@@ -47,6 +48,35 @@ image_log log_with(const image &im, const batch_list &batches) {
     return log;
 }
 
+namespace {
+
+// Changes what both headers say, durably. On a failure the header is as it was; one slot may say so and be durable, and
+// be believed all the same.
+template <class Change>
+ty_status change_header(image &im, Change change) {
+    {
+        os::lock_guard guard(im.work);
+        while (im.applying)
+            im.changed.wait(im.work);
+        im.applying = true; // the header is ours
+    }
+    const image_header_2 before = im.header.current;
+    change(im.header.current);
+    ty_status status = write_header_twice(im.backing, im.header);
+    if (status) {
+        const uint64_t number = im.header.current.number;
+        im.header.current = before;
+        im.header.current.number = number;
+    }
+    os::lock_guard guard(im.work);
+    im.applying = false;
+    im.changed.notify_all();
+    return status;
+}
+
+} // namespace
+
+// Where that fails and a slot says that there is no log, the log is of no consequence to it.
 ty_status image_detach_log(ty_heap *heap) {
     image &im = *image_of(heap);
     if (ty_status status = check_writer(im, "detach a log"))
@@ -55,28 +85,35 @@ ty_status image_detach_log(ty_heap *heap) {
     if (ty_status status = apply_batches(im))
         return status;
     os::lock_guard control_guard(im.control);
-    {
-        os::lock_guard guard(im.work);
-        while (im.applying)
-            im.changed.wait(im.work);
-        im.applying = true; // the header is ours
-    }
-    image_header_2 before = im.header.current;
-    set_log(im.header.current, {});
-    ty_status status = write_header_twice(im.backing, im.header);
-    if (status) { // one slot may say so and be durable, and be believed: then the log is of no consequence to it
-        uint64_t number = im.header.current.number;
-        im.header.current = before;
-        im.header.current.number = number;
-    }
+    if (ty_status status = change_header(im, [](image_header_2 &header) { set_log(header, {}); }))
+        return status;
     os::lock_guard guard(im.work);
-    im.applying = false;
-    if (!status) {
-        im.kind = TY_SNAPSHOT;
-        im.durable_mark = {};
-    }
-    im.changed.notify_all();
-    return status;
+    im.kind = TY_SNAPSHOT;
+    im.durable_mark = {};
+    return TY_OK;
+}
+
+log_source_2 image_source(ty_heap *heap, uint8_t *identity, uint64_t *log) {
+    image &im = *image_of(heap);
+    os::lock_guard guard(im.work);
+    while (im.applying)
+        im.changed.wait(im.work);
+    memcpy(identity, im.identity, sizeof im.identity);
+    *log = im.header.current.log_identity;
+    return im.header.current.source;
+}
+
+ty_status image_set_source(ty_heap *heap, const log_source_2 &source) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_writer(im, "note whose transactions a heap has"))
+        return status;
+    os::lock_guard control_guard(im.control);
+    return change_header(im, [&source](image_header_2 &header) {
+        header.source = source;
+        header.features_read_only &= ~feature_receives_2;
+        if (source.state == uint64_t(source_state::receives))
+            header.features_read_only |= feature_receives_2;
+    });
 }
 
 ty_status image_freeze(ty_heap **heap) {

@@ -48,12 +48,16 @@ stm::verdict call_body(stm::transaction &own, void *context) {
     return call.waits || (call.only_waits && !txn.waits) ? stm::verdict::roll_back : verdict_of(txn, call.status);
 }
 
-ty_status refuse(const concurrent_heap &all) {
+ty_status refuse(const concurrent_heap &all, const ty_atomic_options &options) {
     constexpr const char *call = "run a transaction";
     if (all.fork.forked())
         return refuse_forked();
     if (all.rt == nullptr)
         return TY_OK;
+    if (all.rt->receives.load(std::memory_order_relaxed) && !options.reads_only) // LK7
+        return refuse_received(*all.rt, call);
+    if (all.rt->spoiled.load(std::memory_order_relaxed))
+        return refuse_spoiled(*all.rt, call);
     if (txn_current(all.heap) != nullptr)
         return failure(TY_E_ARGUMENT, "%s: this thread has one of ty_begin under way on the heap", call)
             .remedy("commit it or roll it back first; or store directly, as nobody else stores meanwhile");
@@ -214,7 +218,7 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
     ty_atomic_txn *txn = nullptr;
     if (ty_status status = concurrent_of(heap, &all))
         return status;
-    if (ty_status status = refuse(*all))
+    if (ty_status status = refuse(*all, options))
         return status;
     if (ty_status status = member_of(*all, &txn))
         return status;

@@ -21,7 +21,7 @@ void go_on(other_writers &others) {
     os::lock_guard guard(all.stop_lock);
     if (--all.stops != 0)
         return;
-    all.domain->advance(log_last(all.rt->log));
+    all.domain->advance(txn_last(*all.rt));
     all.domain->go_on();
 }
 

@@ -12,12 +12,22 @@ ty_status refuse_while_busy(const char *call) {
         .remedy("end it first, in the thread that began it");
 }
 
+ty_status refuse_receiver(const txn_runtime &rt, const char *call) {
+    if (!rt.receiver)
+        return TY_OK;
+    return failure(TY_E_BUSY, "%s: it is receiving", call).remedy("end the receiver first (ty_receive_end)");
+}
+
 // The last snapshot's mark leaves nothing behind it.
 ty_status close_with_log(txn_runtime &rt) {
     if (ty_status status = refuse_within(rt, "close a heap"))
         return status;
     if (rt.txn->owner.load(std::memory_order_relaxed) != 0)
         return refuse_while_busy("close a heap");
+    if (rt.spoiled.load(std::memory_order_relaxed))
+        return refuse_spoiled(rt, "close a heap");
+    if (ty_status status = refuse_receiver(rt, "close a heap"))
+        return status;
     snapshots_stop(rt);
     ty_heap *heap = rt.heap;
     ty_status status = rt.gate.try_lock() ? TY_OK : refuse_while_busy("close a heap");
@@ -32,9 +42,13 @@ ty_status close_with_log(txn_runtime &rt) {
         status = reservations_remove_list(rt, &list_removed);
     if (!status) {
         automatic_destroy(rt);
+        if (!log_broken(rt.log)) // for followers; where it fails, the close's snapshot holds it all the same
+            (void)log_wait(rt.log, log_last(rt.log));
         // X11: the log's thread, whose check looks at the image, ends before the image does.
         log_rest(rt.log);
-        image_mark mark = mark_of(log_marks_now(rt.log));
+        log_marks marks = log_marks_now(rt.log); // LK6: also of what the log does not hold
+        marks.stamp += rt.unlogged.load(std::memory_order_relaxed);
+        image_mark mark = mark_of(marks);
         status = image_close(heap, &mark);
     }
     if (!status) {
@@ -47,7 +61,7 @@ ty_status close_with_log(txn_runtime &rt) {
     ty_error_detail(&error);
     if (snapshots_create(rt))
         rt.threads = false;
-    if (list_removed || !image_open_named(heap))
+    if (list_removed || rt.unlogged.load(std::memory_order_relaxed) || !image_open_named(heap))
         log_break(rt.log, status); // X3, X7: a commit counts with the snapshot that makes the files say so
     if (rt.threads)
         log_resume(rt.log);
@@ -73,6 +87,8 @@ ty_status txn_close(ty_heap *heap) {
 
 ty_status txn_discard(ty_heap *heap) {
     if (txn_runtime *rt = runtime_of(heap)) {
+        if (ty_status status = refuse_receiver(*rt, "discard a heap"))
+            return status;
         if (ty_status status = rt->txn_forked() ? TY_OK : refuse_within(*rt, "discard a heap"))
             return status;
         runtime_destroy(*rt);
@@ -88,6 +104,8 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
             .remedy("discard it and open it again");
     if (options.mode == TY_CREATE_NEW)
         return failure(TY_E_ARGUMENT, "rebuild a heap as a new one").remedy("leave the option mode out");
+    if (ty_status status = refuse_receiver(*rt, "rebuild a heap"))
+        return status;
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "rebuild a heap in a forked child").remedy("discard it and open it again");
     // What cannot be made stable would be lost: then nothing is done. A snapshot would not help: memory may hold what a

@@ -34,6 +34,19 @@ ty_status txn_newest_snapshot(const char *path, const ty_open_options &options, 
     return TY_OK;
 }
 
+ty_status txn_copied(ty_heap *heap, snapshot_place *place) {
+    const txn_runtime *rt = runtime_of(heap);
+    if (!rt || rt->log)
+        return failure(TY_E_ARGUMENT, "tell what a copy holds: the heap has no log, or is open for writing")
+            .remedy("open it with TY_OPEN_COPY or TY_OPEN_READ_ONLY");
+    if (!rt->holds.exact)
+        return failure(TY_E_BUSY, "tell what a copy holds: transactions behind one that is missing, or is in doubt")
+            .at(image_path(heap))
+            .remedy("take another copy");
+    *place = {rt->holds.identity, rt->holds.open, image_epoch(heap), rt->holds.marks};
+    return TY_OK;
+}
+
 ty_status txn_open_log(const char *path, const ty_open_options &options, log_view *view) {
     *view = {};
     log_place place{};

@@ -40,6 +40,7 @@ struct opening {
     log_shape shape{};     // of the one that it makes
     bool reshaped = false; // the log is made anew with other partitions
     bool made = false;     // its file: of no use if the open fails
+    bool receives = false;
     bool replayed = false;
     ty_outcome outcome = TY_OUTCOME_UNKNOWN; // of what was in doubt
     ty_heap *heap = nullptr;                 // from start on
@@ -189,6 +190,15 @@ ty_status find_log(opening &state, const image_log &told, image_log_choice *choi
     return state.read_only() ? replay_check_fits(state.place, state.plan) : check_counters(state);
 }
 
+// LK7: without a log anybody may write.
+ty_status check_may_detach(const opening &state) {
+    if (state.read_only() || state.options.kind != TY_SNAPSHOT || !state.receives)
+        return TY_OK;
+    return failure(TY_E_PERMISSION, "take the log from a heap that receives the transactions of another one")
+        .at(state.heap_path)
+        .remedy("open it as a transactional heap, and call ty_promote first");
+}
+
 ty_status check_log(void *context, const image_log &told, bool created, image_log_choice *choice) {
     auto &state = *static_cast<opening *>(context);
     memcpy(state.identity.heap, told.heap_identity, sizeof state.identity.heap);
@@ -197,8 +207,11 @@ ty_status check_log(void *context, const image_log &told, bool created, image_lo
     if (!state.read_only())
         if (ty_status status = state.buffer.create(log_name_bytes))
             return status;
+    state.receives = told.source.state == uint64_t(source_state::receives);
     state.named = open_of(told.open);
     state.from = mark_of(told.mark);
+    if (ty_status status = check_may_detach(state))
+        return status;
     if (told.log_identity)
         return find_log(state, told, choice);
     if (!created)
@@ -320,6 +333,7 @@ void hand_over(opening &state, txn_runtime &rt) {
     rt.own_sink = state.place.own;
     rt.log_path = state.place.path;
     state.place = {};
+    rt.receives.store(state.receives, std::memory_order_relaxed);
     snapshots_begin(rt);
 }
 
@@ -416,6 +430,9 @@ ty_status finish_open(opening &state, ty_heap **heap) {
     if (ty_status status = image_freeze(heap))
         return status;
     rt.heap = *heap;
+    const log_contents &contents = state.plan.contents;
+    rt.holds = {state.identity, state.named, contents.end, 
+                contents.left_out == 0 && contents.behind_gap == 0 && state.plan.in_doubt == 0};
     return TY_OK;
 }
 

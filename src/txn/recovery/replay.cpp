@@ -3,20 +3,13 @@
 #include "open_steps.hpp"
 
 #include "../transactions/transactions.hpp"
-#include "replay_steps.hpp"
+#include "replayer.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace taiyen {
 namespace {
-
-failure bad_record(const char *name, uint64_t sequence, uint64_t position) {
-    return failure(TY_E_DAMAGED, "replay transaction %llu: its record does not fit the heap",
-                   (unsigned long long)sequence)
-        .at(name, position)
-        .remedy("restore the heap's files from a backup");
-}
 
 // ---- The scan
 
@@ -69,110 +62,6 @@ struct record_check {
         self.plan->records.add(record);
         return status == TY_E_DAMAGED ? bad_record(self.name, record.sequence, record.position) : status;
     }
-};
-
-// ---- The replay
-
-// Does the steps. X5: words lie in user pages, and operations are the heap's own, which checks what it is asked. Words
-// in pages that the recovered heap has never used are left out: a program declared memory that was in no block of it,
-// free or only reserved, and these pages must read as zeros (H7).
-class replayer {
-public:
-    replayer(txn_runtime &rt, const char *name) : rt_(&rt), name_(name) { look_at_heap(); }
-
-    // others: where a row of words has none, another thread may run another row meanwhile.
-    ty_status run(const step_row &row, const other_step *others) {
-        for (size_t i = 0; i < words_ahead; i++)
-            ask_for(row.steps[i]);
-        for (size_t i = 0; i < row.count; i++) {
-            ask_for(row.steps[i + words_ahead]);
-            const word_step &step = row.steps[i];
-            if (step.mask == 0) [[unlikely]] {
-                if (ty_status status = run(others[step.value]))
-                    return status;
-            } else if (step.word < end_) {
-                uint64_t *place = word_at(step.word);
-                *place = (*place & ~step.mask) | step.value;
-            }
-        }
-        return TY_OK;
-    }
-
-private:
-    void look_at_heap() { end_ = heap_used_bytes(rt_->heap) / 8; }
-    uint64_t *word_at(uint64_t word) const { return reinterpret_cast<uint64_t *>(rt_->base) + word; }
-    // What is there may be no step, or one of long ago: it is no more than asked for.
-    void ask_for(const word_step &step) const {
-        __builtin_prefetch(reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(rt_->base) + step.word * 8), 1);
-    }
-    ty_status run(const other_step &step) {
-        uint64_t end = std::min(step.first + step.count, end_);
-        uint64_t bytes = step.first < end ? (end - step.first) * 8 : 0;
-        ty_status status = TY_OK;
-        switch (step.kind) {
-        case step_kind::words:
-            memcpy(word_at(step.first), step.bytes, bytes);
-            break;
-        case step_kind::zeros:
-            memset(word_at(step.first), 0, bytes);
-            break;
-        case step_kind::operation:
-            status = run(step.operation);
-            break;
-        case step_kind::damage:
-            status = TY_E_DAMAGED;
-            break;
-        }
-        return status == TY_E_DAMAGED ? bad_record(name_, step.sequence, step.position) : status;
-    }
-    ty_status run(const record_operation &operation) {
-        ty_status status = do_operation(operation);
-        look_at_heap();
-        return status && operation.kind != operation_kind::procedure ? TY_E_DAMAGED : status;
-    }
-    ty_status do_operation(const record_operation &operation) {
-        void *address = operation.null_address ? nullptr : word_at(operation.word);
-        switch (operation.kind) {
-        case operation_kind::alloc:
-            return heap_restore_alloc(rt_->heap, address, operation.size);
-        case operation_kind::free:
-            return check_not_reserved(*rt_, "free", address) ? TY_E_DAMAGED : heap_restore_free(rt_->heap, address);
-        case operation_kind::resize:
-            return check_not_reserved(*rt_, "resize", address)
-                       ? TY_E_DAMAGED
-                       : heap_restore_resize(rt_->heap, address, operation.size);
-        case operation_kind::root:
-            return set_root(operation, address);
-        case operation_kind::procedure:
-            return run_procedure(operation);
-        }
-        return TY_E_DAMAGED;
-    }
-    ty_status set_root(const record_operation &operation, void *address) {
-        char text[TY_ROOT_NAME_MAX + 1] = {};
-        if (operation.byte_count == 0 || operation.byte_count > TY_ROOT_NAME_MAX)
-            return TY_E_DAMAGED;
-        memcpy(text, operation.bytes, operation.byte_count);
-        return heap_restore_root(rt_->heap, text, address);
-    }
-    // It may look things up in the heap, which must not be paused then.
-    ty_status run_procedure(const record_operation &operation) {
-        heap_restore_end(rt_->heap);
-        ty_status status = procedure_run(rt_->heap, operation.procedure, operation.bytes, operation.byte_count);
-        heap_restore_begin(rt_->heap);
-        ty_error told;
-        ty_error_detail(&told);
-        if (!status || told.status == status)
-            return status;
-        return failure(status, "replay the log: the procedure %llu returned status %d",
-                       (unsigned long long)operation.procedure, status)
-            .at(name_)
-            .remedy("have it succeed as it did when it was logged");
-    }
-
-    txn_runtime *rt_;
-    const char *name_;
-    uint64_t end_; // of words in pages in use
 };
 
 // ---- From records to steps, and the steps done: by this thread, or while another one goes through the records.
@@ -432,15 +321,15 @@ ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity
     const bool in_stages = writes && replay_takes_snapshots(rt, plan);
     if (!in_stages)
         plan.pages.finish(rt.base);
-    heap_restore_begin(rt.heap);
     replayer replay(rt, place.path);
+    replay.begin();
     bool done = false;
     ty_status status = TY_OK;
     if (!in_stages && rt.threads && plan.records.whole() && plan.contents.record_bytes >= replay_helper_min_bytes)
         status = replay_with_helper(replay, rt, plan, &done);
     if (!status && !done)
         status = replay_alone(replay, {place, identity, from}, rt, plan, in_stages);
-    heap_restore_end(rt.heap);
+    replay.end();
     return status;
 }
 

@@ -68,6 +68,8 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
         return status;
     if (ty_status status = refuse_within(*rt, call))
         return status;
+    if (rt->spoiled.load(std::memory_order_relaxed))
+        return refuse_spoiled(*rt, call);
     if (ty_status status = thread_ends_watch())
         return status;
     *found = find_section(*rt);

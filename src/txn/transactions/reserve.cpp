@@ -198,6 +198,8 @@ ty_status check_writable(txn_runtime *rt, const char *call) {
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
             .remedy("open the heap in the process that changes it");
+    if (rt->receives.load(std::memory_order_relaxed)) // LK7
+        return refuse_received(*rt, call);
     return TY_OK;
 }
 

@@ -90,6 +90,13 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
 
 namespace {
 
+// What was committed without waiting would stand in the snapshot alone, and a follower would have to begin anew. One
+// write; where it fails, the snapshot holds it all the same.
+void log_gathered(txn_runtime &rt) {
+    if (!log_broken(rt.log))
+        (void)log_wait(rt.log, log_last(rt.log));
+}
+
 ty_status start_standing(txn_runtime &rt, uint64_t beyond_log, log_marks *mark, uint64_t *epoch) {
     reservations_lock(rt);
     ty_status status = rt.others ? rt.others->begin_snapshot(*rt.others) : TY_OK;
@@ -114,6 +121,8 @@ enum class beside_others : bool { no, yes };
 // X1, X3: with the gate held. beside: others of a concurrent heap go on; else they are stopped, or cannot commit.
 ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint64_t *epoch,
                 beside_others beside = beside_others::no) {
+    if (rt.spoiled.load(std::memory_order_relaxed)) // LK6
+        return refuse_spoiled(rt, "take a snapshot");
     if (ty_status status = sink_check(rt.own_sink)) // without its log the heap would not open again
         return status;
     snapshots_settle(rt, s);
@@ -132,21 +141,10 @@ ty_status start(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, uint6
     return TY_OK;
 }
 
-// One that nobody's commit needs. A log that is broken, or has no room for what an open has to repeat, cannot hold what
-// a snapshot beside others may have of later commits.
-ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
-    if (rt.others && snapshots_can_run_beside(rt) && !log_broken(rt.log)) {
-        ty_status status = start(rt, s, 0, epoch, beside_others::yes);
-        if (!status || (status != TY_E_SPACE && !log_broken(rt.log)))
-            return status;
-    }
-    others_stopped stopped(rt);
-    return start(rt, s, 0, epoch);
-}
-
 // A snapshot after which the log goes on in a session of its own.
 ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyond_log, gate_as_reader *gate) {
     uint64_t epoch = 0, pages = pages_written(rt);
+    beyond_log += rt.unlogged.load(std::memory_order_relaxed);
     ty_status status = start(rt, s, beyond_log, &epoch);
     if (gate)
         gate->open();
@@ -158,11 +156,31 @@ ty_status start_and_continue(txn_runtime &rt, snapshot_service &s, uint64_t beyo
     s.pending = false;
     if (status)
         return status;
+    rt.unlogged.store(0, std::memory_order_relaxed); // nothing is received before the log goes on
     log_continue(rt.log, s.pending_mark);
     forget_failure(s);
     s.forced += 1;
     s.pages += pages_written(rt) - pages;
     return TY_OK;
+}
+
+// One that nobody's commit needs. A log that is broken, or has no room for what an open has to repeat, cannot hold what
+// a snapshot beside others may have of later commits.
+ty_status start_asked(txn_runtime &rt, snapshot_service &s, uint64_t *epoch) {
+    if (rt.unlogged.load(std::memory_order_relaxed)) {
+        others_stopped stopped(rt);
+        ty_status status = start_and_continue(rt, s, 0, nullptr);
+        *epoch = s.pending_epoch;
+        return status;
+    }
+    log_gathered(rt);
+    if (rt.others && snapshots_can_run_beside(rt) && !log_broken(rt.log)) {
+        ty_status status = start(rt, s, 0, epoch, beside_others::yes);
+        if (!status || (status != TY_E_SPACE && !log_broken(rt.log)))
+            return status;
+    }
+    others_stopped stopped(rt);
+    return start(rt, s, 0, epoch);
 }
 
 // ---- Without lock
@@ -215,6 +233,7 @@ ty_status snapshots_take(txn_runtime &rt, bool gate_held) {
     }
     if (epoch && !gate_held)
         (void)wait_for(rt, epoch); // its failure is told to whoever waits for it
+    log_gathered(rt);              // so that there is little left to write once the gate is held
     if (!gate_held)
         rt.gate.lock_shared();
     ty_status status = TY_OK;
@@ -315,6 +334,8 @@ ty_status snapshots_make_room(txn_runtime &rt) {
 // X4: acknowledged is what is in the log behind a durable snapshot, or in one.
 ty_status make_stable(txn_runtime &rt, uint64_t sequence) {
     for (;;) {
+        if (sequence > log_last(rt.log) && rt.unlogged.load(std::memory_order_relaxed))
+            return stable_by_snapshot(rt);
         ty_status status = log_wait(rt.log, sequence);
         if (!status || log_stable(rt.log) >= sequence)
             return TY_OK;
@@ -351,6 +372,7 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return refuse_in_transaction("start a snapshot");
     if (ty_status status = refuse_within(*rt, "start a snapshot"))
         return status;
+    log_gathered(*rt);
     gate_as_reader gate(*rt);
     os::lock_guard guard(rt->snapshots->lock);
     return start_asked(*rt, *rt->snapshots, epoch);

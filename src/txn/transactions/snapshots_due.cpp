@@ -21,7 +21,7 @@ bool old_enough(const txn_runtime &rt, snapshot_service &s) {
     if (!rt.snapshot_interval_ms)
         return false;
     os::lock_guard guard(s.lock);
-    return log_last(rt.log) != s.started_sequence &&
+    return txn_last(rt) != s.started_sequence &&
            os::now_ns() - s.started_ns >= uint64_t{rt.snapshot_interval_ms} * 1'000'000;
 }
 

@@ -70,6 +70,8 @@ ty_status refuse_begin(const txn_runtime &rt) {
         return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
     if (ty_status status = refuse_forked(rt, call))
         return status;
+    if (rt.receives.load(std::memory_order_relaxed)) // LK7
+        return refuse_received(rt, call);
     if (rt.txn->owner.load(std::memory_order_relaxed) == this_thread())
         return failure(TY_E_ARGUMENT, "%s: this thread has one under way on the heap", call)
             .remedy("commit it or roll it back first; ty_current_txn returns it");
@@ -461,7 +463,7 @@ ty_status txn_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable) 
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");
     if (ty_status status = refuse_forked(*rt, call)) // a wait would write to the parent's log
         return status;
-    uint64_t last = log_last(rt->log);
+    uint64_t last = txn_last(*rt);
     if (sequence > last && rt->others != nullptr && !rt->others->in_one(*rt->others))
         last = rt->others->settle(*rt->others);
     if (sequence > last)
@@ -498,7 +500,7 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
     stats->log_frames = figures.frames;
     stats->used_log_bytes = figures.used_bytes;
     stats->size_log_bytes = figures.ring_bytes;
-    stats->sequence = log_last(rt->log);
+    stats->sequence = txn_last(*rt);
     stats->stable_sequence = log_stable(rt->log);
     stats->reserved_blocks = reserved_count(*rt);
     snapshots_add_stats(*rt, stats);

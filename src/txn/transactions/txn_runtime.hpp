@@ -112,9 +112,32 @@ struct txn_runtime : thread_end_watcher {
     struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
     other_writers *others;              // NULL: the heap is not concurrent
 
+    // Of a heap that receives (recovery/receive.cpp): written with the gate held.
+    struct receiving *receiver;     // NULL: there is none
+    std::atomic<bool> receives;     // nobody else may write
+    std::atomic<bool> spoiled;      // memory holds a part of a transaction
+    std::atomic<uint64_t> unlogged; // transactions behind the log's last that are in memory alone
+
+    // Of one that is open for reading: what it holds.
+    struct {
+        log_identity identity;
+        log_open_2 open;
+        log_marks marks;
+        bool exact; // all up to the marks' stamp, and no more
+    } holds;
+
     os::fork_guard fork;
     bool txn_forked() const { return fork.forked(); } // in a child of the process that opened the heap
 };
+
+// The last transaction in memory. Who needs it to stay so has the gate.
+inline uint64_t txn_last(const txn_runtime &rt) {
+    return log_last(rt.log) + rt.unlogged.load(std::memory_order_relaxed);
+}
+
+// ---- recovery/receive.cpp. call completes "cannot ...".
+[[gnu::cold]] ty_status refuse_received(const txn_runtime &rt, const char *call);
+[[gnu::cold]] ty_status refuse_spoiled(const txn_runtime &rt, const char *call);
 
 txn_runtime *runtime_of(ty_heap *heap); // NULL: not a transactional heap
 // Gives up everything but the heap, whatever is there; writes nothing, and what is not stable is gone.

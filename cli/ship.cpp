@@ -1,0 +1,182 @@
+// taiyen ship: a folder that is kept up with a heap; what it holds, and whether that is sound.
+#include "commands.hpp"
+#include "json.hpp"
+#include "numbers.hpp"
+#include "progress.hpp"
+#include "text.hpp"
+#include "times.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <taiyen/ship.h>
+
+namespace cli {
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void interrupt(int) {
+    interrupted = 1;
+}
+
+using folder_owner = std::unique_ptr<ty_destination, void (*)(ty_destination *)>;
+using shipper_owner = std::unique_ptr<ty_shipper, void (*)(ty_shipper *)>;
+
+bool read_times(const request &given, ty_ship_options *options, uint64_t *interval_ms) {
+    constexpr const char *wanted = "a time such as 90s, 15m, 36h or 7d";
+    if (!given.keep.empty() && !read_duration(given.keep, &options->keep_ms))
+        return refuse_value("keep", given.keep, wanted);
+    if (!given.base_age.empty() && !read_duration(given.base_age, &options->base_age_ms))
+        return refuse_value("base-age", given.base_age, wanted);
+    if (!given.interval.empty() && !read_duration(given.interval, interval_ms))
+        return refuse_value("interval", given.interval, wanted);
+    return true;
+}
+
+void print_report(const request &given, const ty_ship_report &report) {
+    if (given.json) {
+        json::print({{"path", given.paths[0]},
+                     {"folder", given.paths[1]},
+                     {"sequence", json::wide(report.sequence)},
+                     {"records", json::wide(report.records)},
+                     {"record_bytes", json::wide(report.record_bytes)},
+                     {"segments", json::wide(report.segments)},
+                     {"bases", json::wide(report.bases)},
+                     {"gaps", json::wide(report.gaps)},
+                     {"merges", json::wide(report.merges)},
+                     {"removed", json::wide(report.removed)}});
+        return;
+    }
+    std::printf("%s: shipped up to transaction %llu: %s of %s in %s, and %s\n", text::printable(given.paths[0]).c_str(),
+                static_cast<unsigned long long>(report.sequence), text::counted(report.records, "record").c_str(),
+                text::size(report.record_bytes).c_str(), text::counted(report.segments, "segment").c_str(),
+                text::counted(report.bases, "base").c_str());
+    if (report.gaps)
+        std::printf("%s\n", (text::counted(report.gaps, "gap") +
+                             ": the log was written over before it was read; a larger log holds more")
+                                .c_str());
+}
+
+// So that a segment has more than one transaction; an interrupt ends it.
+void pause(uint64_t ms) {
+    std::timespec time{static_cast<std::time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
+    nanosleep(&time, nullptr);
+}
+
+// Failures that may pass are told, and it goes on.
+int ship_on(ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
+    struct sigaction how {};
+    how.sa_handler = interrupt;
+    sigaction(SIGINT, &how, nullptr);
+    sigaction(SIGTERM, &how, nullptr);
+    uint64_t gaps = 0;
+    while (!interrupted) {
+        bool more = false;
+        const ty_status status = ty_ship_step(shipper, static_cast<uint32_t>(interval_ms), &more, report);
+        if (status == TY_E_MISMATCH || status == TY_E_UNSUPPORTED || status == TY_E_FORMAT)
+            return complain(status);
+        if (status)
+            complain(status);
+        if (report->gaps != gaps)
+            std::fprintf(stderr,
+                         "taiyen: the log was written over before it was read: there is a gap before transaction "
+                         "%llu\n",
+                         static_cast<unsigned long long>(report->sequence));
+        gaps = report->gaps;
+        if (!more && !interrupted)
+            pause(interval_ms);
+    }
+    const ty_status status = ty_ship_all(shipper, report);
+    return status ? complain(status) : exit_fine;
+}
+
+int ship_heap(const request &given) {
+    if (given.paths.size() != 2) {
+        std::fprintf(stderr, "taiyen: the folder is missing; see taiyen help ship\n");
+        return exit_cannot;
+    }
+    uint64_t interval_ms = 1000;
+    ty_ship_options options = TY_SHIP_OPTIONS_INIT;
+    if (!read_times(given, &options, &interval_ms))
+        return exit_cannot;
+    const heap_files files{given.paths[0], given.journal_path, given.log_path};
+    const ty_open_options open = files.options();
+    options.open = &open;
+    ty_destination *folder = nullptr;
+    if (ty_status status = ty_folder_open(given.paths[1].c_str(), true, &folder))
+        return complain(status);
+    const folder_owner folder_is(folder, ty_folder_close);
+    ty_shipper *shipper = nullptr;
+    if (ty_status status = ty_ship_open(files.path.c_str(), folder, &options, &shipper))
+        return complain(status);
+    const shipper_owner shipper_is(shipper, ty_ship_close);
+    ty_ship_report report{};
+    report.struct_size = sizeof report;
+    int code = exit_fine;
+    if (!given.once)
+        code = ship_on(shipper, interval_ms, &report);
+    else if (ty_status status = ty_ship_all(shipper, &report))
+        code = complain(status);
+    if (code == exit_fine)
+        print_report(given, report);
+    return code;
+}
+
+bool print_object(const ty_ship_object *one, void *context) {
+    const auto &given = *static_cast<const request *>(context);
+    if (given.json) {
+        json::print({{"name", one->name},
+                     {"kind", one->is_base ? "base" : "segment"},
+                     {"level", one->level},
+                     {"first", json::wide(one->first)},
+                     {"last", json::wide(one->last)},
+                     {"first_time", time_text(one->first_ns)},
+                     {"last_time", time_text(one->last_ns)},
+                     {"size_bytes", json::wide(one->size_bytes)},
+                     {"follows", one->follows}});
+    } else if (one->is_base) {
+        std::printf("base     behind %-12llu %s  %s\n", static_cast<unsigned long long>(one->last),
+                    time_text(one->last_ns).c_str(), text::size(one->size_bytes).c_str());
+    } else {
+        std::printf("segment  %llu to %llu  %s to %s  %s%s\n", static_cast<unsigned long long>(one->first),
+                    static_cast<unsigned long long>(one->last), time_text(one->first_ns).c_str(),
+                    time_text(one->last_ns).c_str(), text::size(one->size_bytes).c_str(),
+                    one->follows ? "" : "  (a line begins)");
+    }
+    return true;
+}
+
+void print_problem(const char *problem, void *) {
+    std::printf("%s\n", problem);
+}
+
+int look_at_folder(const request &given) {
+    ty_destination *folder = nullptr;
+    if (ty_status status = ty_folder_open(given.paths.back().c_str(), false, &folder))
+        return complain(status);
+    const folder_owner folder_is(folder, ty_folder_close);
+    if (given.list) {
+        request copy = given;
+        const ty_status status = ty_ship_list(folder, print_object, &copy);
+        return status ? complain(status) : exit_fine;
+    }
+    const ty_status status = ty_ship_verify(folder, nullptr, print_problem, nullptr);
+    if (status == TY_E_DAMAGED)
+        return exit_problems;
+    if (status)
+        return complain(status);
+    std::printf("%s: all that was shipped is sound\n", text::printable(given.paths.back()).c_str());
+    return exit_fine;
+}
+
+} // namespace
+
+int ship(const request &given) {
+    return given.list || given.verify ? look_at_folder(given) : ship_heap(given);
+}
+
+} // namespace cli

@@ -1,0 +1,94 @@
+// Bases: copies of the heap, packed.
+#include "shipper.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <taiyen/pack.h>
+#include <taiyen/receive.h>
+
+namespace taiyen::ship {
+
+uint64_t unix_ns() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+void kept_failure::keep(ty_status failed) {
+    status = failed;
+    ty_error_detail(&error);
+}
+
+ty_status kept_failure::tell() const {
+    return status ? ty_error_set(status, error.system_error, error.operation, error.path[0] ? error.path : nullptr,
+                                 error.offset, error.remedy)
+                  : TY_OK;
+}
+
+base_maker::~base_maker() {
+    stop_ = true;
+    wait();
+}
+
+void base_maker::start() {
+    thread_ = std::thread([this] {
+        try {
+            if (ty_status status = make())
+                failure_.keep(status);
+        } catch (const std::exception &) {
+            failure_.keep(fail(TY_E_MEMORY, "make a base", path_, "free memory of the process"));
+        }
+        ended_.store(true, std::memory_order_release);
+    });
+}
+
+void base_maker::wait() {
+    if (thread_.joinable())
+        thread_.join();
+}
+
+ty_status base_maker::write(const void *bytes, size_t size, void *context) {
+    auto &self = *static_cast<base_maker *>(context);
+    if (self.stop_)
+        return fail(TY_E_BUSY, "make a base: the shipper was closed", self.path_, "");
+    return self.object_.put(bytes, size);
+}
+
+ty_status base_maker::make() {
+    ty_heap *heap = nullptr;
+    open_.mode = TY_OPEN_COPY;
+    if (ty_status status = ty_open(path_.c_str(), &open_, &heap, nullptr))
+        return status;
+    kept_failure packing;
+    if (ty_status status = pack(heap))
+        packing.keep(status);
+    const ty_status closed = ty_close(heap);
+    return packing.status ? packing.tell() : closed;
+}
+
+ty_status base_maker::pack(ty_heap *heap) {
+    if (ty_status status = ty_follow_copied(heap, &header_.from))
+        return status;
+    header_.to = header_.from;
+    header_.magic = object_magic_1;
+    header_.version = object_version_1;
+    header_.kind = uint32_t(object_kind::base);
+    header_.line_sequence = header_.from.sequence;
+    header_.line_hash = header_.from.hash;
+    header_.heap_base = reinterpret_cast<uintptr_t>(ty_heap_base(heap));
+    header_.first_ns = header_.last_ns = unix_ns();
+    header_.checksum = checksum_of(header_);
+    if (ty_status status = object_.begin(name_of(header_)))
+        return status;
+    if (ty_status status = object_.put(&header_, sizeof header_))
+        return status;
+    ty_pack_options options = TY_PACK_OPTIONS_INIT;
+    options.threads = 1; // the writer of the heap has the others
+    return ty_pack(heap, &options, write, this, nullptr);
+}
+
+ty_status base_maker::keep(object *made) {
+    *made = {name_of(header_), object_.written(), header_};
+    return object_.keep();
+}
+
+} // namespace taiyen::ship

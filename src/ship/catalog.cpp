@@ -1,0 +1,123 @@
+#include "catalog.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace taiyen::ship {
+
+bool same_heap(const object_header_1 &a, const object_header_1 &b) {
+    return memcmp(a.from.heap_identity, b.from.heap_identity, sizeof a.from.heap_identity) == 0;
+}
+
+namespace {
+
+struct named {
+    std::string name;
+    uint64_t size_bytes;
+};
+
+ty_status names_of(const ty_destination &from, std::vector<named> *names) {
+    struct gathering {
+        std::vector<named> *names;
+        bool failed = false;
+    } to{names};
+    const auto take = [](const char *name, uint64_t size, void *context) {
+        auto &gathered = *static_cast<gathering *>(context);
+        try {
+            if (is_object_name(name))
+                gathered.names->push_back({name, size});
+        } catch (const std::exception &) {
+            gathered.failed = true;
+        }
+        return !gathered.failed;
+    };
+    const ty_status status = from.list(from.context, take, &to);
+    if (to.failed)
+        throw std::bad_alloc();
+    return status;
+}
+
+// Within another one of its line: what a merging left that was interrupted.
+bool is_within(const object_header_1 &a, const object_header_1 &b) {
+    return same_line(a, b) && a.from.sequence >= b.from.sequence && a.to.sequence <= b.to.sequence;
+}
+
+ty_status tell(ty_problem_callback *problem, void *context, ty_status status) {
+    if (problem == nullptr || (status != TY_E_DAMAGED && status != TY_E_FORMAT && status != TY_E_MISMATCH))
+        return status;
+    problem(ty_error_text(), context);
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status catalog::read(const ty_destination &from, ty_problem_callback *problem, void *context) {
+    std::vector<named> names;
+    std::vector<object> found;
+    if (ty_status status = names_of(from, &names))
+        return status;
+    for (const named &one : names) {
+        object_reader reader(from, one.name);
+        object made{one.name, one.size_bytes, {}};
+        ty_status status = reader.header(&made.header);
+        const object_header_1 &first = found.empty() ? made.header : found.front().header;
+        if (!status && !same_heap(made.header, first))
+            status = fail(TY_E_MISMATCH, "use an object of another heap than " + found.front().name, one.name,
+                          "take it away from there");
+        if (!status && made.header.kind == uint32_t(object_kind::segment) &&
+            made.size_bytes != sizeof made.header + made.header.stored_bytes)
+            status = fail(TY_E_DAMAGED, "read a segment: it was cut off, or something was appended", one.name,
+                          "get it from another copy");
+        if (!status) {
+            found.push_back(std::move(made));
+        } else if ((status = tell(problem, context, status))) {
+            return status;
+        }
+    }
+    std::sort(found.begin(), found.end(), [](const object &a, const object &b) {
+        const auto &x = a.header, &y = b.header;
+        return x.from.sequence != y.from.sequence ? x.from.sequence < y.from.sequence
+                                                  : x.to.sequence > y.to.sequence; // the longest first
+    });
+    for (object &one : found) {
+        if (one.header.kind == uint32_t(object_kind::base))
+            bases.push_back(std::move(one));
+        else if (!segments.empty() && is_within(one.header, segments.back().header))
+            spare.push_back(std::move(one));
+        else if (!segments.empty() && one.header.from.sequence < segments.back().header.to.sequence) {
+            if (ty_status status = tell(problem, context,
+                                        fail(TY_E_MISMATCH, "use a segment that overlaps " + segments.back().name,
+                                             one.name, "it is of another history: take it away from there")))
+                return status;
+        } else {
+            segments.push_back(std::move(one));
+        }
+    }
+    return TY_OK;
+}
+
+size_t catalog::first_behind(const object &base) const {
+    for (size_t i = 0; i < segments.size(); i++) {
+        const object_header_1 &segment = segments[i].header;
+        if (segment.to.sequence <= base.header.from.sequence)
+            continue;
+        return segment.from.sequence <= base.header.from.sequence &&
+                       segment.from.log_identity == base.header.from.log_identity
+                   ? i
+                   : SIZE_MAX;
+    }
+    return SIZE_MAX;
+}
+
+bool catalog::follows(size_t segment) const {
+    if (segment == 0)
+        return false;
+    const object_header_1 &before = segments[segment - 1].header, &one = segments[segment].header;
+    return same_line(before, one) && before.to.sequence == one.from.sequence && before.to.hash == one.from.hash;
+}
+
+void catalog::add_segment(object one) {
+    segments.push_back(std::move(one));
+}
+
+} // namespace taiyen::ship

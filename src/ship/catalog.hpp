@@ -1,0 +1,32 @@
+// What a destination holds, by the headers of its objects.
+#pragma once
+
+#include "object_io.hpp"
+
+namespace taiyen::ship {
+
+struct object {
+    std::string name;
+    uint64_t size_bytes;
+    object_header_1 header;
+};
+
+struct catalog {
+    std::vector<object> bases;    // by sequence
+    std::vector<object> segments; // by first record; none within another one
+    std::vector<object> spare;    // segments whose records are in another one, too
+
+    // problem: told of each object that cannot be used, which is left out; NULL: the first one is the result.
+    ty_status read(const ty_destination &from, ty_problem_callback *problem, void *context);
+    bool empty() const { return bases.empty() && segments.empty(); }
+    // The first segment that has records behind the base, or SIZE_MAX. Where the base is at the end of a line: that is
+    // none, too.
+    size_t first_behind(const object &base) const;
+    // Whether the segment goes on where the one before it ends.
+    bool follows(size_t segment) const;
+    void add_segment(object one); // the newest
+};
+
+bool same_heap(const object_header_1 &a, const object_header_1 &b);
+
+} // namespace taiyen::ship

@@ -1,0 +1,81 @@
+#include "object_form.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <taiyen/storage.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace taiyen::ship {
+
+uint64_t checksum_of(const object_header_1 &header) {
+    return XXH3_64bits(&header, offsetof(object_header_1, checksum));
+}
+
+uint64_t checksum_of(const frame_header_1 &header, const void *stored, uint64_t log) {
+    const uint64_t seed = XXH3_64bits_withSeed(&header, offsetof(frame_header_1, checksum), log);
+    return XXH3_64bits_withSeed(stored, header.stored_bytes, seed);
+}
+
+ty_status fail(ty_status status, const std::string &operation, const std::string &name, const std::string &remedy) {
+    return ty_error_set(status, 0, operation.c_str(), name.empty() ? nullptr : name.c_str(), UINT64_MAX,
+                        remedy.c_str());
+}
+
+std::string name_of(const object_header_1 &header) {
+    char name[64];
+    if (header.kind == uint32_t(object_kind::base))
+        snprintf(name, sizeof name, "base-%016llx", static_cast<unsigned long long>(header.from.sequence));
+    else
+        snprintf(name, sizeof name, "segment-%016llx-%016llx",
+                 static_cast<unsigned long long>(header.from.sequence + 1),
+                 static_cast<unsigned long long>(header.to.sequence));
+    return name;
+}
+
+bool is_object_name(const std::string &name) {
+    return name.rfind("base-", 0) == 0 || name.rfind("segment-", 0) == 0;
+}
+
+namespace {
+
+const char *wrong_field(const object_header_1 &h) {
+    const bool base = h.kind == uint32_t(object_kind::base);
+    if (!base && h.kind != uint32_t(object_kind::segment))
+        return "kind";
+    if (h.from.sequence > counter_max || h.to.sequence > counter_max || h.line_sequence > h.from.sequence)
+        return "sequence";
+    if (base ? h.to.sequence != h.from.sequence || h.records || h.frames || h.stored_bytes
+             : h.to.sequence - h.from.sequence != h.records || h.records == 0 || h.to.sequence < h.from.sequence)
+        return "number of records";
+    if (!base && (h.frames == 0 || h.frames > h.records || h.raw_bytes > counter_max || h.stored_bytes > counter_max))
+        return "number of frames or bytes";
+    if (h.first_ns > h.last_ns)
+        return "time";
+    if (memcmp(h.from.heap_identity, h.to.heap_identity, sizeof h.to.heap_identity) ||
+        h.from.log_identity != h.to.log_identity)
+        return "identity";
+    return nullptr;
+}
+
+} // namespace
+
+ty_status check_header(const object_header_1 &header, const std::string &name) {
+    if (header.magic != object_magic_1)
+        return fail(TY_E_FORMAT, "read an object: a shipper has not made it", name, "take it away from there");
+    if (header.version != object_version_1)
+        return fail(TY_E_FORMAT, "read an object of a version that this library does not know", name,
+                    "use a newer version of the library");
+    if (header.checksum != checksum_of(header))
+        return fail(TY_E_DAMAGED, "read an object: its header is damaged", name, "get it from another copy");
+    if (const char *field = wrong_field(header))
+        return fail(TY_E_DAMAGED, std::string("read an object: its ") + field + " is impossible", name,
+                    "get it from another copy");
+    if (name_of(header) != name)
+        return fail(TY_E_DAMAGED, "read an object: it is " + name_of(header), name,
+                    "it was renamed, or exchanged with another one: give it its own name");
+    return TY_OK;
+}
+
+} // namespace taiyen::ship

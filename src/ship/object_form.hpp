@@ -1,0 +1,72 @@
+// The form of the objects that a shipper puts. Fixed-width, little-endian, no padding. docs/design/ship.md tells the
+// rules, docs/reference.md the form for others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <taiyen/follow.h>
+
+namespace taiyen::ship {
+
+inline constexpr uint64_t object_magic_1 = 0x70696873'79696154; // "Taiyship"
+inline constexpr uint32_t object_version_1 = 1;
+
+enum class object_kind : uint32_t { base = 1, segment = 2 };
+
+// A base: this, and behind it a packed stream. A segment: this, and frames. SP1: both positions are sealed ones of a
+// follower, and a segment's records lead from the one to the other.
+struct object_header_1 {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t kind; // object_kind
+    uint32_t level;
+    uint32_t frames;
+    uint64_t line_sequence; // of the position where the line began, and its hash: segments of one line have the same
+    uint64_t line_hash;
+    uint64_t heap_base; // of a base: the address
+    uint64_t records;
+    uint64_t raw_bytes;    // of records
+    uint64_t stored_bytes; // behind this header; of a base 0: the stream knows
+    uint64_t first_ns;     // since 1970
+    uint64_t last_ns;
+    ty_follow_position from; // of a base: where the copy stands, as is `to`
+    ty_follow_position to;
+    uint64_t checksum; // of all bytes before it
+};
+static_assert(sizeof(object_header_1) == 88 + 2 * sizeof(ty_follow_position) + 8);
+static_assert(sizeof(ty_follow_position) == 280);
+
+// A frame: this, and its bytes. What these are once they are unpacked: for each record its length (4 bytes), its hash
+// (8) and its bytes.
+inline constexpr uint32_t frame_lz4_1 = 1; // flag: as an LZ4 block; else as they are
+struct frame_header_1 {
+    uint32_t raw_bytes;
+    uint32_t stored_bytes;
+    uint32_t records;
+    uint32_t flags;
+    uint64_t first; // sequence
+    uint64_t time_ns;
+    uint64_t
+        checksum; // of the stored bytes, seeded with that of all before it, which is seeded with the log's identity
+};
+static_assert(sizeof(frame_header_1) == 40);
+inline constexpr size_t record_head_bytes_1 = 12;
+inline constexpr size_t frame_raw_max_1 = size_t{64} << 20;
+
+inline constexpr uint64_t counter_max = uint64_t{1} << 62;
+
+uint64_t checksum_of(const object_header_1 &header);
+uint64_t checksum_of(const frame_header_1 &header, const void *stored, uint64_t log);
+// TY_E_FORMAT, TY_E_DAMAGED. name: whose header it is, which must be the name that it has by what it says.
+ty_status check_header(const object_header_1 &header, const std::string &name);
+std::string name_of(const object_header_1 &header);
+bool is_object_name(const std::string &name);
+
+inline bool same_line(const object_header_1 &a, const object_header_1 &b) {
+    return a.line_hash == b.line_hash && a.line_sequence == b.line_sequence;
+}
+
+ty_status fail(ty_status status, const std::string &operation, const std::string &name, const std::string &remedy);
+
+} // namespace taiyen::ship

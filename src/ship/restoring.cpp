@@ -1,0 +1,316 @@
+// Restoring: a base is unpacked under a passing name, and receives the records behind it. docs/design/ship.md.
+#include "restoring.hpp"
+
+#include "folder.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <taiyen/pack.h>
+#include <taiyen/receive.h>
+#include <taiyen/txn.h>
+
+namespace taiyen::ship {
+
+namespace {
+
+constexpr const char *suffix = "-restoring";
+constexpr size_t log_bytes = size_t{4} << 20; // of the passing heap, which is not written to it
+
+uint64_t steady_ns() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+class restoring {
+public:
+    restoring(const ty_destination &from, const char *path, const ty_restore_options &options)
+        : from_(from), path_(path), passing_(path_ + suffix), options_(options) {}
+    restoring(const restoring &) = delete;
+    restoring &operator=(const restoring &) = delete;
+    ~restoring();
+
+    ty_status run(ty_restore_report *report);
+
+private:
+    ty_status plan();
+    ty_status choose_base();
+    ty_status nothing_there() const;
+    ty_status check_names() const;
+    ty_status clear_remains() const;
+    ty_status unpack();
+    ty_status receive();
+    ty_status begin();
+    ty_status take_segment(const object &segment, bool *done);
+    size_t wanted_of(const segment_frame &frame) const;
+    ty_status finish();
+    bool tell(uint64_t bytes);
+    static ty_status read_base(void *bytes, size_t size, size_t *got, void *context);
+    ty_open_options open_options() const;
+
+    const ty_destination &from_;
+    std::string path_;
+    std::string passing_;
+    const ty_restore_options &options_;
+    restoring_lock lock_;
+    bool made_ = false;
+    catalog all_;
+    const object *base_ = nullptr;
+    size_t first_ = SIZE_MAX; // segment
+    object_reader *reading_ = nullptr;
+    ty_heap *heap_ = nullptr;
+    ty_receiver *receiver_ = nullptr;
+    uint64_t total_ = 0;
+    uint64_t done_ = 0;
+    bool stopped_ = false;
+    ty_restore_report report_{};
+};
+
+restoring::~restoring() {
+    ty_error error{};
+    ty_error_detail(&error);
+    ty_receive_end(receiver_);
+    if (heap_)
+        (void)ty_discard(heap_);
+    if (made_)
+        (void)clear_remains();
+    if (error.status)
+        (void)ty_error_set(error.status, error.system_error, error.operation, error.path[0] ? error.path : nullptr,
+                           error.offset, error.remedy);
+}
+
+bool restoring::tell(uint64_t bytes) {
+    done_ += bytes;
+    stopped_ = stopped_ ||
+               (options_.progress && !options_.progress(std::min(done_, total_), total_, options_.progress_context));
+    return !stopped_;
+}
+
+ty_status restoring::nothing_there() const {
+    std::string there = "it holds no base";
+    if (!all_.bases.empty()) {
+        const uint64_t last = std::max(all_.bases.back().header.to.sequence,
+                                       all_.segments.empty() ? 0 : all_.segments.back().header.to.sequence);
+        there = "it holds transactions " + std::to_string(all_.bases.front().header.from.sequence) + " to " +
+                std::to_string(last) + ", perhaps with gaps (ty_ship_list)";
+    }
+    return fail(TY_E_NOT_FOUND, "restore a heap to what was not shipped, or is not kept", path_, there);
+}
+
+ty_status restoring::choose_base() {
+    for (const object &base : all_.bases) {
+        const object_header_1 &header = base.header;
+        if (options_.to_sequence && header.from.sequence > options_.to_sequence)
+            break;
+        if (options_.to_ns && header.first_ns > options_.to_ns)
+            break;
+        base_ = &base;
+    }
+    return base_ ? TY_OK : nothing_there();
+}
+
+// SP5: the newest base before what is asked for, and all records from there on.
+ty_status restoring::plan() {
+    if (ty_status status = all_.read(from_, nullptr, nullptr))
+        return status;
+    if (ty_status status = choose_base())
+        return status;
+    first_ = all_.first_behind(*base_);
+    total_ = base_->size_bytes;
+    uint64_t last = base_->header.from.sequence;
+    for (size_t i = first_; i < all_.segments.size() && (i == first_ || all_.follows(i)); i++) {
+        total_ += all_.segments[i].size_bytes;
+        last = all_.segments[i].header.to.sequence;
+        if (options_.to_sequence && last >= options_.to_sequence)
+            break;
+    }
+    if (options_.to_sequence > last)
+        return nothing_there();
+    return TY_OK;
+}
+
+ty_status restoring::check_names() const {
+    const char *journal = options_.open ? options_.open->journal_path : nullptr;
+    const char *log = options_.open ? options_.open->log_path : nullptr;
+    for (const std::string &name :
+         {path_, journal ? std::string(journal) : path_ + "-journal", log ? std::string(log) : path_ + "-log"})
+        if (ty_status status = check_absent(name))
+            return status;
+    return TY_OK;
+}
+
+ty_status restoring::clear_remains() const {
+    for (const char *part : {"", "-journal", "-log", "-creating", "-journal-creating", "-log-creating"})
+        if (ty_status status = remove_file(passing_ + part))
+            return status;
+    return TY_OK;
+}
+
+ty_open_options restoring::open_options() const {
+    ty_open_options open = TY_OPEN_OPTIONS_INIT;
+    if (options_.open)
+        open = *options_.open;
+    open.struct_size = sizeof open;
+    open.journal_path = open.log_path = nullptr;
+    open.log = nullptr;
+    open.storage = nullptr;
+    open.automatic = open.check_stores = open.concurrent = false;
+    open.log_partitions = 0;
+    open.log_bytes = log_bytes;
+    return open;
+}
+
+ty_status restoring::read_base(void *bytes, size_t size, size_t *got, void *context) {
+    auto &self = *static_cast<restoring *>(context);
+    if (ty_status status = self.reading_->some(bytes, size, got))
+        return status;
+    return self.tell(*got) ? TY_OK : fail(TY_E_BUSY, "restore a heap: it was stopped", self.path_, "");
+}
+
+ty_status restoring::unpack() {
+    object_reader reader(from_, base_->name);
+    object_header_1 header{};
+    if (ty_status status = reader.header(&header))
+        return status;
+    reading_ = &reader;
+    const ty_open_options open = open_options();
+    ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
+    options.kind = TY_TRANSACTIONAL;
+    options.path = passing_.c_str();
+    options.open = &open;
+    made_ = true;
+    ty_status status = ty_unpack(read_base, this, &options, &heap_, nullptr, nullptr);
+    if (status == TY_E_DAMAGED || status == TY_E_FORMAT) {
+        ty_error why{};
+        ty_error_detail(&why);
+        return fail(status, why.operation, base_->name,
+                    "get the object from another copy, or restore from another base");
+    }
+    if (!status && !reader.at_end(&status) && !status)
+        status =
+            fail(TY_E_DAMAGED, "read a base: something was appended to it", base_->name, "get it from another copy");
+    return status;
+}
+
+// Its own position does where no segment follows.
+ty_status restoring::begin() {
+    const ty_follow_position &at = first_ == SIZE_MAX ? base_->header.from : all_.segments[first_].header.from;
+    ty_receive_options options = TY_RECEIVE_OPTIONS_INIT;
+    options.copied_sequence = base_->header.from.sequence;
+    options.base = reinterpret_cast<const void *>(base_->header.heap_base);
+    options.unlogged = true;
+    return ty_receive_begin(heap_, &at, &options, &receiver_);
+}
+
+// Of its records, those that are asked for.
+size_t restoring::wanted_of(const segment_frame &frame) const {
+    const uint64_t base = base_->header.from.sequence;
+    const uint64_t first = frame.header.first, count = frame.records.size();
+    uint64_t end = first + count; // behind the last one
+    if (options_.to_sequence)
+        end = std::min(end, options_.to_sequence + 1);
+    if (options_.to_ns && frame.header.time_ns > options_.to_ns)
+        end = std::min(end, base + 1); // the copy has them
+    return end > first ? static_cast<size_t>(end - first) : 0;
+}
+
+ty_status restoring::take_segment(const object &segment, bool *done) {
+    segment_reader reader(from_, segment.name);
+    segment_frame frame;
+    if (ty_status status = reader.open())
+        return status;
+    for (bool more = true; !*done;) {
+        if (ty_status status = reader.next(&frame, false, &more))
+            return status;
+        if (!more)
+            return TY_OK;
+        const size_t wanted = wanted_of(frame);
+        if (ty_status status = ty_receive(receiver_, frame.records.data(), wanted)) {
+            ty_error why{};
+            ty_error_detail(&why);
+            return fail(status, why.operation, segment.name, why.remedy);
+        }
+        for (size_t i = 0; i < wanted; i++)
+            if (frame.records[i].sequence > base_->header.from.sequence) {
+                report_.records += 1;
+                report_.record_bytes += frame.records[i].size_bytes;
+                report_.time_ns = frame.header.time_ns;
+            }
+        *done = wanted < frame.records.size();
+        if (!tell(frame.header.stored_bytes))
+            return fail(TY_E_BUSY, "restore a heap: it was stopped", path_, "");
+    }
+    return TY_OK;
+}
+
+ty_status restoring::receive() {
+    if (ty_status status = begin())
+        return status;
+    bool done = false;
+    for (size_t i = first_; !done && i < all_.segments.size() && (i == first_ || all_.follows(i)); i++)
+        if (ty_status status = take_segment(all_.segments[i], &done))
+            return status;
+    if (ty_status status = ty_receive_stable(receiver_, &report_.position))
+        return status;
+    ty_receive_end(receiver_);
+    receiver_ = nullptr;
+    report_.sequence = base_->header.from.sequence + report_.records;
+    if (options_.to_sequence && report_.sequence != options_.to_sequence)
+        return fail(TY_E_DAMAGED, "restore a heap: a segment ends before its header says", path_, "verify the objects");
+    return TY_OK;
+}
+
+// A heap that was closed in order needs its image alone: the first open makes journal and log.
+ty_status restoring::finish() {
+    if (!options_.receives)
+        if (ty_status status = ty_promote(heap_))
+            return status;
+    if (ty_status status = ty_close(heap_))
+        return status;
+    heap_ = nullptr;
+    for (const char *part : {"-journal", "-log"})
+        if (ty_status status = remove_file(passing_ + part))
+            return status;
+    if (ty_status status = check_names())
+        return status;
+    if (ty_status status = flush_folder_of(path_))
+        return status;
+    if (ty_status status = give_name(passing_, path_))
+        return status;
+    made_ = false;
+    return flush_folder_of(path_);
+}
+
+ty_status restoring::run(ty_restore_report *report) {
+    if (ty_status status = check_names())
+        return status;
+    if (ty_status status = lock_.take(passing_ + "-lock"))
+        return status;
+    if (ty_status status = clear_remains())
+        return status;
+    if (ty_status status = plan())
+        return status;
+    const uint64_t begun = steady_ns();
+    report_.base_sequence = base_->header.from.sequence;
+    report_.time_ns = base_->header.first_ns;
+    if (ty_status status = unpack())
+        return status;
+    const uint64_t unpacked = steady_ns();
+    if (ty_status status = receive())
+        return status;
+    if (ty_status status = finish())
+        return status;
+    report_.base_ns = unpacked - begun;
+    report_.records_ns = steady_ns() - unpacked;
+    *report = report_;
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status restore_heap(const ty_destination &from, const char *path, const ty_restore_options &options,
+                       ty_restore_report *report) {
+    return restoring(from, path, options).run(report);
+}
+
+} // namespace taiyen::ship

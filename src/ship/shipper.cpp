@@ -1,0 +1,230 @@
+// A shipper: reads what a follower tells, puts it as segments, and sees to bases and upkeep.
+#include "shipper.hpp"
+
+#include <cstring>
+
+using namespace taiyen::ship;
+
+namespace {
+
+constexpr uint64_t ns_per_ms = 1'000'000;
+
+uint64_t or_else(uint64_t given, uint64_t standard) {
+    return given ? given : standard;
+}
+
+} // namespace
+
+ty_shipper::ty_shipper(const char *heap_path, const ty_destination &to, const ty_ship_options &options)
+    : path_(heap_path), to_(to), options_(options) {
+    if (options.open)
+        open_ = *options.open;
+    options_.segment_bytes = or_else(options.segment_bytes, uint64_t{16} << 20);
+    options_.base_bytes = or_else(options.base_bytes, uint64_t{1} << 30);
+    options_.base_age_ms = or_else(options.base_age_ms, uint64_t{24} * 3600 * 1000);
+    upkeep_.merged = options.merged ? options.merged : 8;
+    upkeep_.merged_bytes = or_else(options.merged_bytes, uint64_t{256} << 20);
+    upkeep_.keep_ns = options.keep_ms * ns_per_ms;
+    upkeep_.bases_min = options.bases_min ? options.bases_min : 2;
+}
+
+ty_shipper::~ty_shipper() {
+    ty_follow_close(follower_);
+}
+
+ty_status ty_shipper::begin_line(const ty_follow_position &at) {
+    if (!all_.segments.empty()) {
+        const object_header_1 &last = all_.segments.back().header;
+        if (memcmp(last.to.heap_identity, at.heap_identity, sizeof at.heap_identity) || at.sequence < last.to.sequence)
+            return fail(TY_E_MISMATCH,
+                        "ship a heap: the destination has transactions of another one, or of another history",
+                        all_.segments.back().name, "ship to another destination");
+    }
+    position_ = at;
+    line_.line_sequence = at.sequence;
+    line_.line_hash = at.hash;
+    has_base_ = false;
+    base_.reset(); // of the line before
+    return TY_OK;
+}
+
+ty_status ty_shipper::open() {
+    ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
+    options.open = &open_;
+    if (ty_status status = all_.read(to_, nullptr, nullptr))
+        return status;
+    if (ty_status status = remove_spare(to_, all_))
+        return status;
+    if (ty_status status = ty_follow_open(path_.c_str(), &options, &follower_))
+        return status;
+    ty_follow_position newest{};
+    if (ty_status status = ty_follow_base(follower_, &newest))
+        return status;
+    if (all_.empty())
+        return begin_line(newest);
+    const bool by_base = all_.segments.empty() || (!all_.bases.empty() && all_.bases.back().header.from.sequence >
+                                                                              all_.segments.back().header.to.sequence);
+    const object_header_1 &last = by_base ? all_.bases.back().header : all_.segments.back().header;
+    if (memcmp(last.to.heap_identity, newest.heap_identity, sizeof newest.heap_identity))
+        return fail(TY_E_MISMATCH, "ship a heap: the destination has objects of another one", name_of(last),
+                    "ship to another destination");
+    position_ = last.to;
+    line_ = last;
+    for (const object &base : all_.bases)
+        has_base_ = has_base_ || (base.header.from.log_identity == last.to.log_identity &&
+                                  base.header.from.sequence >= last.line_sequence);
+    return TY_OK;
+}
+
+// SP1: the position moves only when what leads to it is in the destination.
+ty_status ty_shipper::put(const ty_follow_position &end) {
+    object_header_1 header{};
+    if (ty_status status = builder_.put(to_, end, line_, &header))
+        return status;
+    report_.records += header.records;
+    report_.record_bytes += header.raw_bytes;
+    report_.segments += 1;
+    all_.add_segment({name_of(header), sizeof header + header.stored_bytes, header});
+    position_ = end;
+    builder_.begin(position_);
+    return TY_OK;
+}
+
+ty_status ty_shipper::take(const ty_follow_record &record) {
+    if (ty_status status = ty_follow_check(&walked_, &record))
+        return status;
+    if (ty_status status = builder_.add(record, time_ns_))
+        return status;
+    return builder_.raw_bytes() >= options_.segment_bytes ? put(walked_) : TY_OK;
+}
+
+bool ty_shipper::take(const ty_follow_record *record, void *context) {
+    auto &self = *static_cast<ty_shipper *>(context);
+    try {
+        if (ty_status status = self.take(*record))
+            self.taking_.keep(status);
+    } catch (const std::exception &) {
+        self.taking_.keep(fail(TY_E_MEMORY, "ship a transaction", self.path_, "free memory of the process"));
+    }
+    return self.taking_.status == TY_OK;
+}
+
+// All that there is, in as many segments as that takes: to end a reading early costs as much as to go on.
+ty_status ty_shipper::read(bool *more) {
+    ty_follow_position end = position_, base{};
+    walked_ = position_;
+    builder_.begin(position_);
+    taking_ = {};
+    time_ns_ = unix_ns();
+    if (!all_.segments.empty() && time_ns_ < all_.segments.back().header.last_ns)
+        time_ns_ = all_.segments.back().header.last_ns; // the clock was set back: the order of times is that of records
+    ty_status status = ty_follow_read(follower_, &end, take, this, &base);
+    if (status == TY_E_NOT_FOUND && base.partitions) {
+        report_.gaps += 1;
+        *more = true;
+        return begin_line(base);
+    }
+    if (status || (status = taking_.tell()))
+        return status;
+    if (!builder_.empty() && (status = put(end)))
+        return status;
+    position_ = end;
+    return TY_OK;
+}
+
+bool ty_shipper::base_is_due() const {
+    if (!has_base_ || all_.bases.empty())
+        return true;
+    const object &newest = all_.bases.back();
+    uint64_t bytes = 0;
+    for (const object &segment : all_.segments)
+        if (segment.header.to.sequence > newest.header.from.sequence)
+            bytes += segment.header.stored_bytes;
+    if (position_.sequence == newest.header.from.sequence)
+        return false;
+    return bytes >= std::max(options_.base_bytes, newest.size_bytes) ||
+           unix_ns() >= newest.header.first_ns + options_.base_age_ms * ns_per_ms;
+}
+
+// The copy is of the line, as far as can be seen.
+ty_status ty_shipper::check_base() const {
+    const ty_follow_position &at = base_->header().from;
+    if (memcmp(at.heap_identity, position_.heap_identity, sizeof at.heap_identity) == 0 &&
+        at.log_identity == position_.log_identity)
+        return TY_OK;
+    return fail(TY_E_MISMATCH, "ship a base: it is of another history than the segments", path_,
+                "try again: the heap was changed meanwhile");
+}
+
+// SP3.
+ty_status ty_shipper::see_to_base() {
+    if (!base_) {
+        if (!base_is_due())
+            return TY_OK;
+        base_ = std::make_unique<base_maker>(to_, path_, open_);
+        base_->start();
+    }
+    if (!base_->ended())
+        return TY_OK;
+    base_->wait();
+    ty_status status = base_->outcome();
+    if (!status)
+        status = check_base();
+    if (!status && base_->header().from.sequence > position_.sequence)
+        return TY_OK; // the segments are behind it
+    const bool before_line = !status && base_->header().from.sequence < line_.line_sequence;
+    object made;
+    if (!status && !before_line && !(status = base_->keep(&made))) {
+        all_.bases.push_back(std::move(made));
+        has_base_ = true;
+        report_.bases += 1;
+    }
+    kept_failure failed;
+    if (status)
+        failed.keep(status);
+    base_.reset();
+    return status ? failed.tell() : TY_OK;
+}
+
+ty_status ty_shipper::upkeep(bool *more) {
+    bool merged = false;
+    if (ty_status status = merge_some(to_, all_, upkeep_, &merged))
+        return status;
+    report_.merges += merged;
+    *more = *more || merged;
+    return remove_old(to_, all_, upkeep_, unix_ns(), &report_.removed);
+}
+
+ty_status ty_shipper::step(uint32_t timeout_ms, bool *more) {
+    bool there = false;
+    *more = false;
+    if (ty_status status = see_to_base())
+        return status;
+    if (ty_status status = ty_follow_wait(follower_, &position_, timeout_ms, &there))
+        return status;
+    if (there)
+        if (ty_status status = read(more))
+            return status;
+    if (ty_status status = see_to_base())
+        return status;
+    return upkeep(more);
+}
+
+ty_status ty_shipper::all() {
+    for (;;) {
+        bool more = false;
+        const uint64_t before = position_.sequence;
+        if (ty_status status = step(0, &more))
+            return status;
+        if (base_)
+            base_->wait();
+        if (!more && !base_ && before == position_.sequence)
+            return TY_OK;
+    }
+}
+
+void ty_shipper::tell(ty_ship_report *report) const {
+    *report = report_;
+    report->sequence = position_.sequence;
+    report->base_under_way = base_ != nullptr;
+}

@@ -1,0 +1,104 @@
+// A shipper's parts: what it follows, the base that is under way, and upkeep of the destination.
+#pragma once
+
+#include "catalog.hpp"
+#include "segment.hpp"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+namespace taiyen::ship {
+
+// What of the calling thread's last failure another thread is told.
+struct kept_failure {
+    ty_status status = TY_OK;
+    ty_error error{};
+    void keep(ty_status failed);
+    ty_status tell() const;
+};
+
+// Makes a base in a thread of its own. SP3: it gets its name only once the segments reach to it.
+class base_maker {
+public:
+    base_maker(const ty_destination &to, std::string path, const ty_open_options &open)
+        : object_(to), path_(std::move(path)), open_(open) {}
+    base_maker(const base_maker &) = delete;
+    base_maker &operator=(const base_maker &) = delete;
+    ~base_maker();
+
+    void start();
+    bool ended() const { return ended_.load(std::memory_order_acquire); }
+    void wait();
+    ty_status outcome() const { return failure_.tell(); } // once it has ended
+    const object_header_1 &header() const { return header_; }
+    ty_status keep(object *made);
+
+private:
+    ty_status make();
+    ty_status pack(ty_heap *heap);
+    static ty_status write(const void *bytes, size_t size, void *context);
+
+    object_writer object_;
+    std::string path_;
+    ty_open_options open_;
+    object_header_1 header_{};
+    kept_failure failure_;
+    std::thread thread_;
+    std::atomic<bool> ended_{false};
+    std::atomic<bool> stop_{false};
+};
+
+// Merges and removes. Each changes the catalog with the destination.
+struct upkeep_options {
+    uint32_t merged;
+    uint64_t merged_bytes;
+    uint64_t keep_ns;
+    uint32_t bases_min;
+};
+ty_status remove_spare(const ty_destination &at, catalog &all);
+// One merging at the most.
+ty_status merge_some(const ty_destination &at, catalog &all, const upkeep_options &options, bool *merged);
+ty_status remove_old(const ty_destination &at, catalog &all, const upkeep_options &options, uint64_t now_ns,
+                     uint64_t *removed);
+
+uint64_t unix_ns();
+
+} // namespace taiyen::ship
+
+struct ty_shipper {
+    ty_shipper(const char *heap_path, const ty_destination &to, const ty_ship_options &options);
+    ~ty_shipper();
+    ty_status open();
+    ty_status step(uint32_t timeout_ms, bool *more);
+    ty_status all();
+    void tell(ty_ship_report *report) const;
+
+private:
+    ty_status begin_line(const ty_follow_position &at);
+    ty_status read(bool *more);
+    static bool take(const ty_follow_record *record, void *context);
+    ty_status take(const ty_follow_record &record);
+    ty_status put(const ty_follow_position &end);
+    bool base_is_due() const;
+    ty_status see_to_base();
+    ty_status check_base() const;
+    ty_status upkeep(bool *more);
+
+    std::string path_;
+    const ty_destination &to_;
+    ty_ship_options options_;
+    ty_open_options open_ = TY_OPEN_OPTIONS_INIT;
+    taiyen::ship::upkeep_options upkeep_{};
+    taiyen::ship::catalog all_;
+    ty_follower *follower_ = nullptr;
+    ty_follow_position position_{}; // shipped up to here
+    ty_follow_position walked_{};   // taken up to here, in a reading
+    taiyen::ship::object_header_1 line_{};
+    bool has_base_ = false; // of this line
+    taiyen::ship::segment_builder builder_;
+    uint64_t time_ns_ = 0; // of the reading
+    taiyen::ship::kept_failure taking_;
+    std::unique_ptr<taiyen::ship::base_maker> base_;
+    ty_ship_report report_{};
+};

@@ -1,0 +1,137 @@
+// Reading all of a destination.
+#include "restoring.hpp"
+
+#include <taiyen/pack.h>
+
+namespace taiyen::ship {
+
+namespace {
+
+struct verifying {
+    const ty_destination &at;
+    ty_progress_callback *progress;
+    ty_problem_callback *problem;
+    void *context;
+    uint64_t total = 0;
+    uint64_t done = 0;
+    uint64_t problems = 0;
+
+    static void count(const char *text, void *self_of) {
+        auto &self = *static_cast<verifying *>(self_of);
+        self.problems += 1;
+        if (self.problem)
+            self.problem(text, self.context);
+    }
+    // What is wrong with an object is told; other failures end it.
+    ty_status told(ty_status status) {
+        if (status != TY_E_DAMAGED && status != TY_E_FORMAT && status != TY_E_MISMATCH)
+            return status;
+        count(ty_error_text(), this);
+        return TY_OK;
+    }
+    bool tell(uint64_t bytes) {
+        done += bytes;
+        return !progress || progress(done < total ? done : total, total, context);
+    }
+};
+
+ty_status stopped() {
+    return fail(TY_E_BUSY, "verify what was shipped: it was stopped", "", "");
+}
+
+ty_status verify_segment(verifying &v, const object &one) {
+    segment_reader reader(v.at, one.name);
+    segment_frame frame;
+    if (ty_status status = reader.open())
+        return status;
+    for (bool more = true;;) {
+        if (ty_status status = reader.next(&frame, true, &more))
+            return status;
+        if (!more)
+            return TY_OK;
+        if (!v.tell(frame.header.stored_bytes))
+            return stopped();
+    }
+}
+
+struct base_reading {
+    verifying &v;
+    object_reader reader;
+    bool stop = false;
+
+    static ty_status read(void *bytes, size_t size, size_t *got, void *context) {
+        auto &self = *static_cast<base_reading *>(context);
+        if (ty_status status = self.reader.some(bytes, size, got))
+            return status;
+        self.stop = !self.v.tell(*got);
+        return self.stop ? stopped() : TY_OK;
+    }
+};
+
+ty_status verify_base(verifying &v, const object &one) {
+    base_reading from{v, object_reader(v.at, one.name)};
+    object_header_1 header{};
+    if (ty_status status = from.reader.header(&header))
+        return status;
+    ty_status status = ty_verify_pack(base_reading::read, &from, nullptr, nullptr, nullptr);
+    if (status == TY_E_DAMAGED || status == TY_E_FORMAT) {
+        ty_error why{};
+        ty_error_detail(&why);
+        return fail(status, why.operation, one.name, "get the object from another copy");
+    }
+    if (!status && !from.reader.at_end(&status) && !status)
+        status = fail(TY_E_DAMAGED, "read a base: something was appended to it", one.name, "get it from another copy");
+    return status;
+}
+
+// Within a line nothing is missing; and the segments behind a base are there.
+ty_status verify_order(verifying &v, const catalog &all) {
+    for (size_t i = 0; i < all.segments.size(); i++) {
+        const object_header_1 &one = all.segments[i].header;
+        const bool begins = one.from.sequence == one.line_sequence && one.from.hash == one.line_hash;
+        const bool after_removal =
+            i == 0 && !all.bases.empty() && all.bases.front().header.from.sequence >= one.from.sequence;
+        if (!all.follows(i) && !begins && !after_removal)
+            if (ty_status status = v.told(fail(TY_E_MISMATCH, "use a segment: the one before it is missing",
+                                               all.segments[i].name, "get that from another copy")))
+                return status;
+    }
+    for (const object &base : all.bases) {
+        const bool last = all.segments.empty() || all.segments.back().header.to.sequence <= base.header.from.sequence;
+        bool at_end_of_line = last;
+        for (const object &segment : all.segments)
+            at_end_of_line = at_end_of_line || segment.header.to.sequence == base.header.from.sequence;
+        if (!at_end_of_line && all.first_behind(base) == SIZE_MAX)
+            if (ty_status status = v.told(fail(TY_E_MISMATCH, "use a base: the segment behind it is missing", base.name,
+                                               "get that from another copy")))
+                return status;
+    }
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status verify_objects(const ty_destination &at, ty_progress_callback *progress, ty_problem_callback *problem,
+                         void *context) {
+    verifying v{at, progress, problem, context};
+    catalog all;
+    if (ty_status status = all.read(at, verifying::count, &v))
+        return status;
+    for (const auto *objects : {&all.bases, &all.segments, &all.spare})
+        for (const object &one : *objects)
+            v.total += one.size_bytes;
+    for (const object &one : all.bases)
+        if (ty_status status = v.told(verify_base(v, one)))
+            return status;
+    for (const auto *objects : {&all.segments, &all.spare})
+        for (const object &one : *objects)
+            if (ty_status status = v.told(verify_segment(v, one)))
+                return status;
+    if (ty_status status = verify_order(v, all))
+        return status;
+    return v.problems == 0 ? TY_OK
+                           : fail(TY_E_DAMAGED, "use all that was shipped: " + std::to_string(v.problems) + " problems",
+                                  "", "what the problems name cannot be restored from");
+}
+
+} // namespace taiyen::ship

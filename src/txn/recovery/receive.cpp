@@ -1,0 +1,389 @@
+// A heap that receives: the records of another heap's transactions are done again in it, one after the other, while its
+// readers go on. docs/design/link.md, "A receiver".
+#include "replayer.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace taiyen {
+
+struct receiving {
+    txn_runtime *rt;
+    bool logged;
+    step_batches batches; // one
+    // Records of less than 8 bytes, each behind 8 bytes that can be read.
+    static constexpr size_t small_max = 2048;
+    size_t small_count;
+    uint8_t small[small_max][16];
+};
+
+namespace {
+
+constexpr size_t piece_bytes = size_t{256} << 10; // of records, done while readers wait
+
+record_scope scope_of(const txn_runtime &rt) {
+    return {rt.user_first_word, rt.user_end_word};
+}
+
+// ---- Begin and end
+
+ty_status refuse_source(const txn_runtime &rt, const char *why, const char *remedy) {
+    return failure(TY_E_MISMATCH, "receive the transactions of another heap: %s", why)
+        .at(image_path(rt.heap))
+        .remedy("%s", remedy);
+}
+
+// Whether the program can have left anything in the heap that records know nothing of.
+ty_status check_can_receive(txn_runtime *rt) {
+    constexpr const char *call = "receive the transactions of another heap";
+    if (!rt || !rt->log)
+        return failure(TY_E_ARGUMENT, "%s: this one is not transactional, or open for reading only", call)
+            .remedy("open it for writing with the kind TY_TRANSACTIONAL");
+    if (rt->txn_forked())
+        return failure(TY_E_FORKED, "%s: this one belongs to the parent process", call);
+    if (txn_current(rt->heap) || in_section(*rt))
+        return failure(TY_E_ARGUMENT, "%s: this thread has a transaction or a read section under way", call)
+            .remedy("end it first");
+    if (ty_status status = refuse_within(*rt, call))
+        return status;
+    if (rt->automatic || rt->check_stores)
+        return failure(TY_E_UNSUPPORTED, "%s: its stores are looked for in this one", call)
+            .remedy("open it without the options automatic and check_stores");
+    return TY_OK;
+}
+
+// A copy that has not received yet.
+ty_status check_copy(const txn_runtime &rt, const receive_start &start, const log_identity &own) {
+    const bool same_heap = !memcmp(own.heap, start.source.heap, sizeof own.heap);
+    const uint64_t last = txn_last(rt);
+    if (!same_heap && !start.base)
+        return failure(TY_E_ARGUMENT, "receive the transactions of another heap: it is not said where that one lies")
+            .remedy("set the option base to the address of the heap that the records are of");
+    if (start.base && start.base != rt.base)
+        return failure(TY_E_ADDRESS, "receive the transactions of a heap at %p: this one lies at %p", start.base,
+                       static_cast<void *>(rt.base))
+            .at(image_path(rt.heap))
+            .remedy("unpack the copy where the heap lies that it was made of (TY_PLACE_SAME)");
+    if (start.sequence > start.copied)
+        return refuse_source(rt, "there are transactions between the copy and the position",
+                             "begin at an older position");
+    const bool numbered = last || (same_heap && own.log == start.source.log); // else it has a log of its own
+    if (last != start.copied && numbered)
+        return refuse_source(rt, "the heap was written to since it was copied, or is another copy",
+                             "begin with a base that nobody has opened for writing");
+    return TY_OK;
+}
+
+// LK7.
+ty_status check_source(const txn_runtime &rt, const receive_start &start, log_source_2 *source) {
+    log_identity own{};
+    const log_source_2 now = *source = image_source(rt.heap, own.heap, &own.log);
+    if (now.state == uint64_t(source_state::promoted))
+        return refuse_source(rt, "this one was promoted, and has a history of its own", "begin with a base");
+    if (now.state == uint64_t(source_state::receives)) {
+        if (memcmp(now.heap_identity, start.source.heap, sizeof now.heap_identity) ||
+            now.log_identity != start.source.log)
+            return refuse_source(rt, "this one receives those of a third one", "begin with a base of that heap");
+        if (start.sequence > txn_last(rt))
+            return refuse_source(rt, "there are transactions between its last one and the position",
+                                 "begin at an older position");
+        return TY_OK;
+    }
+    return check_copy(rt, start, own);
+}
+
+// The library's own blocks go, since the heap that the records are of may use their place. X3: nothing is appended
+// until a snapshot holds that.
+ty_status become_receiver(txn_runtime &rt, const receive_start &start, log_source_2 source) {
+    bool removed = false;
+    if (reserved_count(rt))
+        return failure(TY_E_BUSY, "receive the transactions of another heap: blocks are reserved in this one")
+            .remedy("cancel them first (ty_cancel)");
+    if (ty_status status = reservations_remove_list(rt, &removed))
+        return status;
+    uint64_t sequence = txn_last(rt);
+    if (source.state == uint64_t(source_state::none) && sequence < start.copied)
+        rt.unlogged.store(start.copied - log_last(rt.log), std::memory_order_relaxed);
+    else if (!removed && source.state == uint64_t(source_state::receives))
+        return TY_OK;
+    if (removed || rt.unlogged.load(std::memory_order_relaxed))
+        if (ty_status status = snapshot_instead(rt, false, &sequence))
+            return status;
+    memcpy(source.heap_identity, start.source.heap, sizeof source.heap_identity);
+    source.log_identity = start.source.log;
+    source.state = uint64_t(source_state::receives);
+    return image_set_source(rt.heap, source);
+}
+
+class [[nodiscard]] alone {
+public:
+    explicit alone(txn_runtime &rt) : rt_(rt) {
+        rt.gate.lock();
+        stop_others(rt);
+    }
+    ~alone() {
+        others_go_on(rt_);
+        rt_.gate.unlock();
+    }
+    alone(const alone &) = delete;
+    alone &operator=(const alone &) = delete;
+
+private:
+    txn_runtime &rt_;
+};
+
+// ---- Records
+
+// LK5: nothing is done of a record that no source can have written.
+struct received_check {
+    ty_status operation(const record_operation &operation) const {
+        if (operation.kind != operation_kind::procedure || procedure_known(operation.procedure))
+            return TY_OK;
+        return failure(TY_E_NOT_FOUND, "take a transaction: nothing is registered as procedure %llu",
+                       (unsigned long long)operation.procedure)
+            .remedy("register it with ty_register_procedure first");
+    }
+    ty_status word(uint64_t, uint64_t, uint64_t) const { return TY_OK; }
+    ty_status words(uint64_t, uint64_t, const uint8_t *) const { return TY_OK; }
+    ty_status zeros(uint64_t, uint64_t) const { return TY_OK; }
+};
+
+struct step_doer {
+    replayer &replay;
+    ty_status status = TY_OK;
+    static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
+        auto &self = *static_cast<step_doer *>(context);
+        *next = &full;
+        self.status = self.replay.run(full.row, full.others);
+        return self.status ? TY_E_BUSY : TY_OK;
+    }
+};
+
+const uint8_t *readable(receiving &r, const ty_follow_record &record) {
+    const auto *bytes = static_cast<const uint8_t *>(record.bytes);
+    if (record.size_bytes >= sizeof(uint64_t))
+        return bytes;
+    uint8_t *copy = r.small[r.small_count++] + sizeof(uint64_t);
+    if (record.size_bytes)
+        memcpy(copy, bytes, record.size_bytes);
+    return copy;
+}
+
+// Changes memory alone.
+ty_status do_records(receiving &r, const ty_follow_record *records, size_t count) {
+    txn_runtime &rt = *r.rt;
+    replayer replay(rt, image_path(rt.heap), true);
+    step_doer doer{replay};
+    step_writer writer{{&doer, step_doer::take}, &r.batches[0]};
+    ty_status status = TY_OK;
+    r.small_count = 0;
+    replay.begin();
+    record_view view{}, decided{};
+    for (size_t i = 0; i < count && !status; ++i) {
+        decided = view;
+        status = record_look(readable(r, records[i]), records[i].size_bytes, &view);
+        const bool counts = view.role == record_role::plain ||
+                            (view.role == record_role::outcome && view.outcome == record_outcome::committed);
+        if (status || !counts)
+            continue;
+        const record_view &parts = view.role == record_role::plain ? view : decided;
+        writer.begin_record(records[i].sequence, UINT64_MAX);
+        status = record_decode_in_place(parts.parts, parts.size, scope_of(rt), writer);
+    }
+    if (!status)
+        status = writer.hand_over(true);
+    replay.end();
+    return doer.status ? doer.status : status;
+}
+
+bool is_prepared(const ty_follow_record &record) {
+    record_view view;
+    return !record_look(static_cast<const uint8_t *>(record.bytes), record.size_bytes, &view) &&
+           view.role == record_role::prepared;
+}
+
+// A prepared one with its outcome, in one frame: nothing is ever in doubt in a heap that receives. X1: with the gate
+// held; so the log's sequences are the records'.
+ty_status append(txn_runtime &rt, const ty_follow_record *records, size_t count) {
+    const log_piece pieces[2] = {{records[0].bytes, records[0].size_bytes},
+                                 {records[count - 1].bytes, records[count - 1].size_bytes}};
+    return log_append_together(rt.log, pieces, count);
+}
+
+// LK6: in memory first: what does not fit the heap never gets into its log. What the log does not take, a snapshot
+// holds, and until that is durable nothing is appended (X7).
+void log_records(receiving &r, const ty_follow_record *records, size_t count) {
+    txn_runtime &rt = *r.rt;
+    uint64_t unlogged = rt.unlogged.load(std::memory_order_relaxed), bytes = 0;
+    for (size_t i = 0, some; i < count; i += some) {
+        some = is_prepared(records[i]) ? 2 : 1;
+        bytes += records[i].size_bytes + (some == 2 ? records[i + 1].size_bytes : 0);
+        if (!r.logged || unlogged || append(rt, records + i, some))
+            unlogged += some;
+    }
+    rt.unlogged.store(unlogged, std::memory_order_relaxed);
+    rt.figures.transactions.add(count);
+    rt.figures.record_bytes.add(bytes);
+}
+
+// A heap in which half a transaction was done is of no use: nothing of it gets into its files.
+ty_status spoil(txn_runtime &rt, ty_status status, const ty_follow_record &first) {
+    ty_error why;
+    ty_error_detail(&why);
+    rt.spoiled.store(true, std::memory_order_release);
+    if (status != TY_E_DAMAGED)
+        return ty_error_set(status, why.system_error, why.operation, why.path, why.offset, why.remedy);
+    return failure(TY_E_DAMAGED, "take transaction %llu or one soon behind it: it does not fit the heap",
+                   (unsigned long long)first.sequence)
+        .at(image_path(rt.heap))
+        .remedy("discard the heap (ty_discard): its files hold what was before; begin with a base");
+}
+
+ty_status take_chunk(receiving &r, const ty_follow_record *records, size_t count) {
+    txn_runtime &rt = *r.rt;
+    alone with(rt);
+    if (ty_status status = do_records(r, records, count))
+        return spoil(rt, status, records[0]);
+    log_records(r, records, count);
+    if (r.logged && rt.unlogged.load(std::memory_order_relaxed)) {
+        uint64_t sequence = 0;
+        return snapshot_instead(rt, false, &sequence);
+    }
+    snapshots_after_commit(rt);
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status refuse_spoiled(const txn_runtime &rt, const char *call) {
+    return failure(TY_E_DAMAGED, "%s: a transaction that it received did not fit the heap", call)
+        .at(image_path(rt.heap))
+        .remedy("discard the heap (ty_discard): its files hold what was before");
+}
+
+ty_status refuse_received(const txn_runtime &rt, const char *call) {
+    return failure(TY_E_PERMISSION, "%s: the heap receives the transactions of another one", call)
+        .at(image_path(rt.heap))
+        .remedy("write to that one; ty_promote makes this one a heap of its own");
+}
+
+ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving **made) {
+    txn_runtime *rt = runtime_of(heap);
+    if (ty_status status = check_can_receive(rt))
+        return status;
+    alone with(*rt);
+    if (rt->spoiled.load(std::memory_order_relaxed))
+        return refuse_spoiled(*rt, "receive the transactions of another heap");
+    if (rt->receiver)
+        return failure(TY_E_BUSY, "receive the transactions of another heap: this one has a receiver already")
+            .at(image_path(heap))
+            .remedy("end that one first (ty_receive_end)");
+    log_source_2 source{};
+    if (ty_status status = check_source(*rt, start, &source))
+        return status;
+    void *memory = nullptr;
+    if (ty_status status = os::map_memory(sizeof(receiving), os::memory_hint::none, &memory))
+        return status;
+    auto *r = ::new (memory) receiving{};
+    r->rt = rt;
+    r->logged = start.logged;
+    ty_status status = r->batches.create(1);
+    if (!status)
+        status = become_receiver(*rt, start, source);
+    if (status) {
+        r->~receiving();
+        os::unmap_memory(memory, sizeof *r);
+        return status;
+    }
+    rt->receives.store(true, std::memory_order_relaxed);
+    rt->receiver = r;
+    *made = r;
+    return TY_OK;
+}
+
+void txn_receive_end(receiving *r) {
+    {
+        alone with(*r->rt);
+        r->rt->receiver = nullptr;
+    }
+    r->~receiving();
+    os::unmap_memory(r, sizeof *r);
+}
+
+uint64_t txn_received(const receiving &r) {
+    return txn_last(*r.rt);
+}
+
+ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, bool *prepared) {
+    received_check sink;
+    record_view view{};
+    ty_status status = record.size_bytes == 0
+                           ? TY_E_DAMAGED
+                           : record_look(static_cast<const uint8_t *>(record.bytes), record.size_bytes, &view);
+    if (!status && (view.role == record_role::outcome) != *prepared) // X27
+        status = TY_E_DAMAGED;
+    *prepared = view.role == record_role::prepared;
+    if (!status)
+        status = record_decode(view.parts, view.size, scope_of(*r.rt), sink);
+    if (status != TY_E_DAMAGED)
+        return status;
+    return failure(TY_E_DAMAGED, "take transaction %llu: it is none of a heap like this one",
+                   (unsigned long long)record.sequence)
+        .at(image_path(r.rt->heap))
+        .remedy("begin with a newer base: the limit of the heap that it is of may have been raised");
+}
+
+ty_status txn_receive(receiving &r, const ty_follow_record *records, size_t count) {
+    ty_status first = TY_OK;
+    if (r.rt->txn_forked())
+        return failure(TY_E_FORKED, "take a transaction: the heap belongs to the parent process");
+    if (r.rt->spoiled.load(std::memory_order_relaxed))
+        return refuse_spoiled(*r.rt, "take a transaction");
+    for (size_t done = 0; done < count;) {
+        size_t some = 0;
+        for (size_t bytes = 0; done + some < count && some < receiving::small_max - 1 && bytes < piece_bytes; ++some)
+            bytes += records[done + some].size_bytes;
+        some += is_prepared(records[done + some - 1]); // with its outcome
+        const ty_status status = take_chunk(r, records + done, some);
+        first = first ? first : status;
+        if (r.rt->spoiled.load(std::memory_order_relaxed))
+            return status;
+        done += some;
+    }
+    return first;
+}
+
+ty_status txn_receive_stable(receiving &r) {
+    if (r.rt->spoiled.load(std::memory_order_relaxed))
+        return refuse_spoiled(*r.rt, "make what was received stable");
+    bool stable = false;
+    return txn_stable(r.rt->heap, 0, true, &stable);
+}
+
+ty_status txn_promote(ty_heap *heap) {
+    txn_runtime *rt = runtime_of(heap);
+    if (ty_status status = check_can_receive(rt))
+        return status;
+    alone with(*rt);
+    uint64_t sequence = 0;
+    if (rt->spoiled.load(std::memory_order_relaxed))
+        return refuse_spoiled(*rt, "promote a heap");
+    if (rt->receiver)
+        return failure(TY_E_BUSY, "promote a heap that is receiving")
+            .at(image_path(heap))
+            .remedy("end the receiver first (ty_receive_end)");
+    log_identity own{};
+    log_source_2 source = image_source(heap, own.heap, &own.log);
+    if (source.state != uint64_t(source_state::receives))
+        return failure(TY_E_ARGUMENT, "promote a heap that receives nothing").at(image_path(heap));
+    if (rt->unlogged.load(std::memory_order_relaxed))
+        if (ty_status status = snapshot_instead(*rt, false, &sequence))
+            return status;
+    source.state = uint64_t(source_state::promoted);
+    if (ty_status status = image_set_source(heap, source))
+        return status;
+    rt->receives.store(false, std::memory_order_relaxed);
+    return TY_OK;
+}
+
+} // namespace taiyen

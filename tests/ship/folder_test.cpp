@@ -1,0 +1,110 @@
+// Goal: an object of a folder is whole and durable before it has its name, and none is left of one that failed (SP2).
+// Method: the program's own fsync and renameat, which note in which order they are called, and fail when they are told.
+#include "support.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+std::string events;
+int fails_at = -1; // the n-th call
+
+bool note(const char *what) {
+    events += what;
+    return fails_at-- != 0;
+}
+
+} // namespace
+
+extern "C" int fsync(int descriptor) {
+    struct stat about {};
+    fstat(descriptor, &about);
+    if (!note(S_ISDIR(about.st_mode) ? "folder " : "file ")) {
+        errno = EIO;
+        return -1;
+    }
+    return static_cast<int>(syscall(SYS_fsync, descriptor));
+}
+
+extern "C" int renameat(int from, const char *name, int to, const char *new_name) noexcept {
+    if (!note("name ")) {
+        errno = EIO;
+        return -1;
+    }
+    return static_cast<int>(syscall(SYS_renameat, from, name, to, new_name));
+}
+
+namespace {
+
+ty_status put(const ty_destination *folder, const char *name, const std::string &bytes, bool keep = true) {
+    void *object = nullptr;
+    if (ty_status status = folder->put_begin(folder->context, name, &object))
+        return status;
+    const ty_status status = folder->put_bytes(folder->context, object, bytes.data(), bytes.size());
+    const ty_status ended = folder->put_end(folder->context, object, keep && !status);
+    return status ? status : ended;
+}
+
+std::string get(const ty_destination *folder, const char *name) {
+    char bytes[100];
+    size_t got = 0;
+    return folder->get(folder->context, name, 0, bytes, sizeof bytes, &got) ? "(none)" : std::string(bytes, got);
+}
+
+TEST(folder_test, an_object_is_durable_before_it_has_its_name) {
+    temporary_folder within;
+    const folder_owner folder = open_folder(within.file("objects"), true);
+    events.clear();
+    fails_at = -1;
+    ASSERT_OK(put(folder.get(), "one", "first"));
+    EXPECT_EQ("file name folder ", events);
+    EXPECT_EQ("first", get(folder.get(), "one"));
+    for (int n : {0, 1}) {
+        fails_at = n;
+        EXPECT_EQ(TY_E_IO, put(folder.get(), "one", "second"));
+        EXPECT_EQ("first", get(folder.get(), "one"));
+        fails_at = n;
+        EXPECT_EQ(TY_E_IO, put(folder.get(), "two", "second"));
+        EXPECT_EQ("(none)", get(folder.get(), "two"));
+    }
+    fails_at = -1;
+    ASSERT_OK(put(folder.get(), "two", "second", false));
+    EXPECT_EQ("(none)", get(folder.get(), "two"));
+    ASSERT_OK(put(folder.get(), "one", "second"));
+    EXPECT_EQ("second", get(folder.get(), "one"));
+}
+
+TEST(folder_test, names_lead_nowhere_else) {
+    temporary_folder within;
+    const folder_owner folder = open_folder(within.file("objects"), true);
+    const std::string longest(63, 'a'), too_long(64, 'a');
+    for (const char *name : {"", "../one", "a/b", ".lock", ".part-one", "a b", too_long.c_str()}) {
+        size_t got = 0;
+        EXPECT_EQ(TY_E_ARGUMENT, put(folder.get(), name, "x")) << name;
+        EXPECT_EQ(TY_E_ARGUMENT, folder->get(folder->context, name, 0, &got, 1, &got)) << name;
+        EXPECT_EQ(TY_E_ARGUMENT, folder->remove(folder->context, name)) << name;
+    }
+    ASSERT_OK(put(folder.get(), longest.c_str(), "x"));
+    ASSERT_OK(folder->remove(folder->context, longest.c_str()));
+    ASSERT_OK(folder->remove(folder->context, longest.c_str()));
+}
+
+TEST(folder_test, what_a_killed_one_left_is_taken_away) {
+    temporary_folder within;
+    const std::string path = within.file("objects");
+    open_folder(path, true);
+    fclose(fopen((path + "/.part-segment-1").c_str(), "w"));
+    open_folder(path, false);
+    EXPECT_EQ(0, access((path + "/.part-segment-1").c_str(), F_OK)); // a reader changes nothing
+    open_folder(path, true);
+    EXPECT_NE(0, access((path + "/.part-segment-1").c_str(), F_OK));
+}
+
+} // namespace

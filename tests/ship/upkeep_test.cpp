@@ -1,0 +1,259 @@
+// Goal: merging, new bases, new lines and removing leave everything restorable that is to be kept, also when they are
+// interrupted at any call of the destination (SP2 to SP4). Method: a destination that fails from the n-th call on, as a
+// kill does, over a real folder; states of a source_model.
+#include "support.hpp"
+
+#include <mutex>
+#include <thread>
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+// Hands calls on until there were so many; then all fail, as for a process that was killed.
+struct failing {
+    const ty_destination *below;
+    uint64_t left;
+    ty_destination table{};
+    uint64_t calls = 0;
+    std::mutex lock{}; // a base is made by another thread
+
+    failing(const ty_destination *to, uint64_t most) : below(to), left(most) {
+        table = {sizeof table, this, begin, bytes, end, get, list, remove};
+    }
+    static bool passes(void *context) {
+        auto &self = *static_cast<failing *>(context);
+        std::lock_guard guard(self.lock);
+        ++self.calls;
+        return self.left > 0 && self.left-- > 0;
+    }
+    static const ty_destination &of(void *context) { return *static_cast<failing *>(context)->below; }
+    static ty_status fail() { return ty_error_set(TY_E_IO, 0, "test", nullptr, UINT64_MAX, "none"); }
+    static ty_status begin(void *c, const char *name, void **object) {
+        return passes(c) ? of(c).put_begin(of(c).context, name, object) : fail();
+    }
+    static ty_status bytes(void *c, void *object, const void *from, size_t size) {
+        return passes(c) ? of(c).put_bytes(of(c).context, object, from, size) : fail();
+    }
+    static ty_status end(void *c, void *object, bool keep) {
+        const bool pass = !keep || passes(c);
+        const ty_status status = of(c).put_end(of(c).context, object, keep && pass);
+        return pass ? status : fail();
+    }
+    static ty_status get(void *c, const char *name, uint64_t offset, void *to, size_t size, size_t *got) {
+        return of(c).get(of(c).context, name, offset, to, size, got);
+    }
+    static ty_status list(void *c, ty_object_callback *callback, void *context) {
+        return of(c).list(of(c).context, callback, context);
+    }
+    static ty_status remove(void *c, const char *name) {
+        return passes(c) ? of(c).remove(of(c).context, name) : fail();
+    }
+};
+
+void expect_state(const source_model &source, const ty_destination *from, const std::string &path, uint64_t sequence) {
+    ASSERT_OK(restore(from, path, sequence));
+    const std::string &expected = source.states.at(sequence), state = state_in(path);
+    EXPECT_TRUE(expected == state) << difference(expected, state) << sequence;
+    remove_heap(path);
+}
+
+TEST(upkeep_test, interrupted_at_any_call) {
+    disk files;
+    temporary_folder folder;
+    const std::string to = folder.file("shipped"), path = folder.file("restored");
+    source_model source(8, files, of_source(files, false, 1));
+    source.close();
+    ship(source, to);
+    ty_ship_options options = TY_SHIP_OPTIONS_INIT;
+    options.merged = 2;
+    options.base_bytes = 4000; // nearly always
+    uint64_t shipped = 0;
+    for (uint64_t calls = 0; calls < 36 && !HasFailure(); ++calls) {
+        source.open();
+        source.transactions(4);
+        source.close();
+        {
+            const folder_owner below = open_folder(to, true);
+            failing with(below.get(), calls % 18);
+            ty_shipper *shipper = nullptr;
+            options.open = &source.options();
+            if (ty_ship_open(heap_path, &with.table, &options, &shipper) == TY_OK) {
+                const ty_status ended = ty_ship_all(shipper, nullptr);
+                EXPECT_TRUE(ended == TY_OK || ended == TY_E_IO) << ty_error_text();
+                ty_ship_close(shipper);
+            }
+        }
+        const folder_owner from = open_folder(to, false);
+        ty_status status;
+        EXPECT_TRUE(problems_of(from.get(), &status).empty()) << ty_error_text();
+        ty_restore_report report{};
+        report.struct_size = sizeof report;
+        ASSERT_OK(restore(from.get(), path, 0, &report)) << calls;
+        remove_heap(path);
+        EXPECT_LE(shipped, report.sequence);
+        shipped = report.sequence;
+        if (shipped > 0)
+            expect_state(source, from.get(), path, 1 + calls % shipped);
+    }
+    const ty_ship_report report = ship(source, to, options);
+    const folder_owner from = open_folder(to, false);
+    EXPECT_EQ(source.records.back()->record.sequence, report.sequence);
+    for (uint64_t sequence = 1; sequence <= report.sequence; sequence += 37)
+        expect_state(source, from.get(), path, sequence);
+}
+
+// SP3: of a heap that died the copy holds what only the log does; no segment gets through.
+TEST(upkeep_test, a_base_waits_for_segments) {
+    disk files;
+    temporary_folder folder;
+    source_model source(14, files, of_source(files, false, 1));
+    source.transactions(10);
+    disk died(source.copy());
+    source.close();
+    ty_open_options open = source.options();
+    open.storage = died.storage();
+    const folder_owner below = open_folder(folder.file("shipped"), true);
+    ty_destination with = *below;
+    static const ty_destination *folder_below;
+    folder_below = below.get();
+    with.put_begin = [](void *, const char *name, void **object) {
+        return strncmp(name, "segment", 7) ? folder_below->put_begin(folder_below->context, name, object)
+                                           : ty_error_set(TY_E_IO, 0, "test", nullptr, UINT64_MAX, "none");
+    };
+    const shipper_owner shipper = open_shipper(open, &with, TY_SHIP_OPTIONS_INIT);
+    ty_ship_report report{};
+    report.struct_size = sizeof report;
+    for (int n = 0; n < 300; ++n) {
+        EXPECT_EQ(TY_E_IO, ty_ship_step(shipper.get(), 0, nullptr, &report));
+        std::this_thread::yield();
+    }
+    EXPECT_EQ(0u, report.bases);
+    EXPECT_TRUE(files_of(folder.file("shipped")).empty());
+    with.put_begin = below->put_begin;
+    EXPECT_OK(ty_ship_all(shipper.get(), &report));
+    EXPECT_EQ(1u, report.bases);
+    EXPECT_EQ(source.records.back()->record.sequence, report.sequence);
+}
+
+TEST(upkeep_test, a_gap_is_shown_and_not_restored_to) {
+    disk files;
+    temporary_folder folder;
+    const std::string to = folder.file("shipped"), path = folder.file("restored");
+    ty_open_options open = of_source(files, false, 1);
+    open.log_bytes = size_t{2} << 20;
+    source_model source(9, files, open);
+    source.close();
+    ship(source, to);
+    source.open();
+    source.transactions(5);
+    source.close();
+    const uint64_t end = ship(source, to).sequence;
+    source.open();
+    for (int n = 0; n < 80; ++n) { // the log is written over
+        source.transactions(20);
+        source.snapshot();
+    }
+    source.close();
+    const ty_ship_report report = ship(source, to);
+    EXPECT_EQ(1u, report.gaps);
+    EXPECT_EQ(1u, report.bases);
+    source.open();
+    source.transactions(5);
+    source.close();
+    const uint64_t last = ship(source, to).sequence;
+    const folder_owner from = open_folder(to, false);
+    ty_status status;
+    EXPECT_TRUE(problems_of(from.get(), &status).empty()) << ty_error_text();
+    expect_state(source, from.get(), path, end);
+    EXPECT_EQ(TY_E_NOT_FOUND, restore(from.get(), path, end + 1));
+    expect_state(source, from.get(), path, report.sequence);
+    expect_state(source, from.get(), path, last);
+    int lines = 0;
+    ASSERT_OK(ty_ship_list(
+        from.get(),
+        [](const ty_ship_object *object, void *context) {
+            *static_cast<int *>(context) += !object->is_base && !object->follows;
+            return true;
+        },
+        &lines));
+    EXPECT_EQ(2, lines);
+}
+
+TEST(upkeep_test, what_is_too_old_goes) {
+    disk files;
+    temporary_folder folder;
+    const std::string to = folder.file("shipped"), path = folder.file("restored");
+    source_model source(10, files, of_source(files, false, 1));
+    ty_ship_options options = TY_SHIP_OPTIONS_INIT;
+    options.base_bytes = 3000;
+    options.keep_ms = 1;
+    options.bases_min = 2;
+    ty_ship_report all{};
+    for (int n = 0; n < 12; ++n) {
+        source.transactions(10);
+        source.close();
+        all.removed += ship(source, to, options).removed;
+        source.open();
+    }
+    source.close();
+    EXPECT_LT(5u, all.removed);
+    const folder_owner from = open_folder(to, false);
+    ty_status status;
+    EXPECT_TRUE(problems_of(from.get(), &status).empty()) << ty_error_text();
+    size_t bases = 0;
+    for (const std::string &name : files_of(to))
+        bases += name.rfind("base", 0) == 0;
+    EXPECT_EQ(2u, bases);
+    EXPECT_EQ(TY_E_NOT_FOUND, restore(from.get(), path, 15));
+    expect_state(source, from.get(), path, source.records.back()->record.sequence);
+}
+
+TEST(upkeep_test, by_time) {
+    disk files;
+    temporary_folder folder;
+    const std::string to = folder.file("shipped"), path = folder.file("restored");
+    source_model source(12, files, of_source(files, false, 1));
+    source.close();
+    ship(source, to);
+    for (int n = 0; n < 3; ++n) {
+        source.open();
+        source.transactions(5);
+        source.close();
+        ship(source, to);
+    }
+    const folder_owner from = open_folder(to, false);
+    struct gathered {
+        std::vector<ty_ship_object> segments;
+        uint64_t first_base_ns = 0;
+    } found;
+    ASSERT_OK(ty_ship_list(
+        from.get(),
+        [](const ty_ship_object *object, void *context) {
+            auto &all = *static_cast<gathered *>(context);
+            if (object->is_base)
+                all.first_base_ns = object->first_ns;
+            else
+                all.segments.push_back(*object);
+            return true;
+        },
+        &found));
+    ASSERT_EQ(3u, found.segments.size());
+    for (const ty_ship_object &segment : found.segments)
+        for (uint64_t ns : {segment.last_ns, segment.first_ns - 1}) {
+            ty_restore_options options = TY_RESTORE_OPTIONS_INIT;
+            options.to_ns = ns;
+            ty_restore_report report{};
+            report.struct_size = sizeof report;
+            ASSERT_OK(ty_restore(from.get(), path.c_str(), &options, &report));
+            EXPECT_EQ(ns == segment.last_ns ? segment.last : segment.first - 1, report.sequence);
+            EXPECT_TRUE(source.states.at(report.sequence) == state_in(path));
+            remove_heap(path);
+        }
+    ty_restore_options options = TY_RESTORE_OPTIONS_INIT;
+    options.to_ns = found.first_base_ns - 1;
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_restore(from.get(), path.c_str(), &options, nullptr));
+}
+
+} // namespace
