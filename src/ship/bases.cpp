@@ -53,10 +53,28 @@ ty_status base_maker::write(const void *bytes, size_t size, void *context) {
     return self.object_.put(bytes, size);
 }
 
+// Of a log with several partitions a copy may hold transactions behind one that is not there yet: another one is taken.
+ty_status base_maker::copy(ty_heap **heap) {
+    constexpr int tries = 20;
+    open_.mode = TY_OPEN_COPY;
+    for (int i = 0;; i++) {
+        if (ty_status status = ty_open(path_.c_str(), &open_, heap, nullptr))
+            return status;
+        const ty_status status = ty_follow_copied(*heap, &header_.from);
+        if (!status)
+            return TY_OK;
+        kept_failure why;
+        why.keep(status);
+        if (ty_status closed = ty_close(*heap))
+            return closed;
+        if (status != TY_E_BUSY || i == tries || stop_)
+            return why.tell();
+    }
+}
+
 ty_status base_maker::make() {
     ty_heap *heap = nullptr;
-    open_.mode = TY_OPEN_COPY;
-    if (ty_status status = ty_open(path_.c_str(), &open_, &heap, nullptr))
+    if (ty_status status = copy(&heap))
         return status;
     kept_failure packing;
     if (ty_status status = pack(heap))
@@ -66,8 +84,6 @@ ty_status base_maker::make() {
 }
 
 ty_status base_maker::pack(ty_heap *heap) {
-    if (ty_status status = ty_follow_copied(heap, &header_.from))
-        return status;
     header_.to = header_.from;
     header_.magic = object_magic_1;
     header_.version = object_version_1;

@@ -36,6 +36,7 @@ public:
 
 private:
     ty_status make();
+    ty_status copy(ty_heap **heap);
     ty_status pack(ty_heap *heap);
     static ty_status write(const void *bytes, size_t size, void *context);
 

@@ -218,6 +218,15 @@ TEST(receive_readers, see_whole_transactions) {
                     }
                 }
             });
+        std::thread forker([&] { // nobody is left waiting, on either side
+            while (!ended) {
+                const pid_t child = fork();
+                if (child == 0)
+                    _exit(0);
+                int status = 0;
+                ASSERT_EQ(child, waitpid(child, &status, 0));
+            }
+        });
         for (uint64_t n = 1; next < from.records.size(); ++n) {
             ASSERT_OK(receive_some(receiver, from, &next, 1 + n % 20));
             if (n % 50 == 0) {
@@ -225,6 +234,7 @@ TEST(receive_readers, see_whole_transactions) {
             }
         }
         ended = true;
+        forker.join();
         for (std::thread &one : readers)
             one.join();
         ASSERT_OK(ty_receive_stable(receiver, nullptr));

@@ -14,6 +14,7 @@ struct kind_of_run {
     uint32_t partitions;
     bool unlogged;
     uint64_t seed;
+    ty_tracking tracking = TY_TRACK_AUTOMATIC; // of the copy
 };
 
 void run(const kind_of_run &kind) {
@@ -36,7 +37,10 @@ void run(const kind_of_run &kind) {
     source.close(); // the copies lie at its address
     std::mt19937_64 random(kind.seed);
     for (os::sim_disk *base : bases) {
-        copy_of copy(source, base, kind.unlogged, source.options());
+        ty_open_options options = source.options();
+        options.tracking = kind.tracking;
+        options.snapshot_dirty_bytes = kind.unlogged ? size_t{100} << 10 : 0; // amid receiving
+        copy_of copy(source, base, kind.unlogged, options);
         for (int step = 0; !copy.done() && !testing::Test::HasFatalFailure(); ++step) {
             ASSERT_OK(copy.take(step % 5 ? 1 : 1 + random() % 20));
             copy.expect_state();
@@ -128,7 +132,9 @@ TEST_P(receive_model, each_state_is_the_sources) {
 INSTANTIATE_TEST_SUITE_P(all, receive_model,
                          testing::Values(kind_of_run{false, 1, false, 1}, kind_of_run{false, 1, true, 2},
                                          kind_of_run{true, 1, false, 3}, kind_of_run{true, 3, false, 4},
-                                         kind_of_run{true, 3, true, 5}, kind_of_run{false, 1, false, 6}),
+                                         kind_of_run{true, 3, true, 5},
+                                         kind_of_run{false, 1, false, 6, TY_TRACK_SIGNAL},
+                                         kind_of_run{false, 1, true, 7, TY_TRACK_CONTENT}),
                          [](const auto &one) { return "run_" + std::to_string(one.param.seed); });
 
 } // namespace
