@@ -146,10 +146,10 @@ typedef struct ty_restore_options {
     size_t struct_size;                 /* sizeof(ty_restore_options), set by the _INIT macro */
     const struct ty_open_options *open; /* storage must be the default one; journal_path and log_path say where nothing
                                            may be; NULL: all defaults */
-    uint64_t to_sequence;               /* behind this transaction. 0: the newest */
-    uint64_t to_ns;                     /* or what was seen up to that time, since 1970. 0: the newest */
-    bool receives;                      /* the heap goes on receiving (receive.h); else it is promoted */
-    ty_progress_callback *progress;     /* NULL: nobody is told. Bytes of objects. False stops: TY_E_BUSY */
+    uint64_t to_sequence;           /* behind this transaction (of one that is prepared: before it). 0: the newest */
+    uint64_t to_ns;                 /* or what was seen up to that time, since 1970. 0: the newest */
+    bool receives;                  /* the heap goes on receiving (receive.h); else it is promoted */
+    ty_progress_callback *progress; /* NULL: nobody is told. Bytes of objects. False stops: TY_E_BUSY */
     void *progress_context;
 } ty_restore_options;
 #define TY_RESTORE_OPTIONS_INIT                                                                                        \

@@ -77,8 +77,8 @@ uint64_t txn_received(const receiving &r); // the last one
 // Whether the record can be one of the source's. Changes nothing. *prepared: whether the one before is prepared, and
 // then whether this one is.
 ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, bool *prepared);
-// Records that were checked, and follow. The last one is not prepared: its outcome is to come with it. On a failure they are done, but not durable (txn_receive_stable tries again);
-// or the heap is spoiled, and all later calls fail.
+// Records that were checked, and follow. The last one is not prepared: its outcome is to come with it. On a failure
+// they are done, but not durable (txn_receive_stable tries again); or the heap is spoiled, and all later calls fail.
 ty_status txn_receive(receiving &r, const ty_follow_record *records, size_t count);
 ty_status txn_receive_stable(receiving &r);
 ty_status txn_promote(ty_heap *heap);

@@ -133,6 +133,7 @@ public:
         return stats.sequence;
     }
 
+    std::set<uint64_t> prepared; // sequences of prepared records
     std::map<uint64_t, std::string> states;
     std::vector<std::unique_ptr<kept_record>> records;
 
@@ -180,6 +181,7 @@ private:
         if (prepared) {
             EXPECT_OK(ty_prepare(txn_, "source", 6));
             states[last()] = states.rbegin()->second;
+            prepared.insert(last());
         }
         if (below(prepared ? 3 : 8) == 0) {
             EXPECT_OK(ty_rollback(txn_));

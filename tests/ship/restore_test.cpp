@@ -18,7 +18,7 @@ void expect_restored(const source_model &source, const ty_destination *from, con
     uint64_t there = 0;
     const std::string state = state_in(path, &there), &expected = source.states.at(sequence);
     EXPECT_TRUE(expected == state) << difference(expected, state) << sequence;
-    EXPECT_EQ(sequence, there);
+    EXPECT_EQ(sequence - source.prepared.count(sequence), there); // one that is prepared is done with its outcome
     remove_heap(path);
 }
 

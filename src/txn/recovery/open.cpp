@@ -431,7 +431,7 @@ ty_status finish_open(opening &state, ty_heap **heap) {
         return status;
     rt.heap = *heap;
     const log_contents &contents = state.plan.contents;
-    rt.holds = {state.identity, state.named, contents.end, 
+    rt.holds = {state.identity, state.named, contents.end,
                 contents.left_out == 0 && contents.behind_gap == 0 && state.plan.in_doubt == 0};
     return TY_OK;
 }
