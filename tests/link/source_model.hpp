@@ -177,18 +177,18 @@ private:
         for (uint64_t steps = 1 + below(6); steps; --steps)
             step();
         // Its record changes nothing before its outcome.
-        const bool prepared = options_.log_partitions <= 1 && below(5) == 0;
-        if (prepared) {
+        const bool in_two_phases = options_.log_partitions <= 1 && below(5) == 0;
+        if (in_two_phases) {
             EXPECT_OK(ty_prepare(txn_, "source", 6));
             states[last()] = states.rbegin()->second;
             prepared.insert(last());
         }
-        if (below(prepared ? 3 : 8) == 0) {
+        if (below(in_two_phases ? 3 : 8) == 0) {
             EXPECT_OK(ty_rollback(txn_));
             blocks_ = before;
             reserved_ = reserved_before;
             EXPECT_OK(ty_stable(heap_, 0, true, nullptr)); // so that copies of the files have no doubt
-        } else if (prepared) {
+        } else if (in_two_phases) {
             EXPECT_OK(ty_commit(txn_));
         } else {
             EXPECT_OK(below(4) ? ty_commit_async(txn_, nullptr) : ty_commit(txn_));
