@@ -296,9 +296,9 @@ void describe_mapping(uintptr_t address, size_t bytes, char *text, size_t text_b
         if (found.end <= address || found.start >= address + bytes)
             continue;
         const char *name = found.name[0] != 0 ? found.name : "memory of this process";
-        const size_t room = text_bytes > 64 ? text_bytes - 64 : 0, length = strlen(name); // beside dots and addresses
-        snprintf(text, text_bytes, "%s%s at 0x%llx to 0x%llx", length > room ? "..." : "",
-                 length > room ? name + length - room : name, static_cast<unsigned long long>(found.start),
+        const size_t length = strlen(name);
+        name += length > mapping_name_max ? length - mapping_name_max : 0;
+        snprintf(text, text_bytes, "%s at 0x%llx to 0x%llx", name, static_cast<unsigned long long>(found.start),
                  static_cast<unsigned long long>(found.end));
         break;
     }

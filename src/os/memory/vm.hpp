@@ -96,7 +96,7 @@ size_t resident_bytes(const void *address, size_t bytes);
 
 // Says what occupies the range, for error texts, such as "[heap] at 0x555555559000 to 0x55555557a000": of a long name
 // the end. Empty if nothing does. A text of this size has room in a remedy.
-inline constexpr size_t mapping_text_bytes = 176;
+inline constexpr size_t mapping_text_bytes = 176, mapping_name_max = mapping_text_bytes - 48;
 void describe_mapping(uintptr_t address, size_t bytes, char *text, size_t text_bytes);
 
 // Memory of an object that callers have handles of, and that is no more: it reads as zeros, and nothing else is mapped
