@@ -56,6 +56,10 @@ const option interval{"interval", 0, "TIME", nullptr, &request::interval, "how o
 const option to{"to", 0, "WHEN", nullptr, &request::to, "a transaction's number, or a time: 2026-11-27T08:30:00Z"};
 const option receives{"receives",         0,       nullptr,
                       &request::receives, nullptr, "the heap goes on receiving: nobody writes to it"};
+const option settle_doubt{"settle",         0,       nullptr,
+                          &request::settle, nullptr, "ask who knows: the other heaps of its group"};
+const option commit_doubt{"commit", 0, nullptr, &request::commit, nullptr, "by hand: it counts"};
+const option roll_back_doubt{"rollback", 0, nullptr, &request::roll_back, nullptr, "by hand: it does not"};
 const option help{"help", 'h', nullptr, &request::help, nullptr, "this text"};
 
 int run_version(const request &given) {
@@ -202,6 +206,17 @@ const std::vector<command> commands{
      "replaced.",
      {&to, &receives, &as_json_once},
      restore},
+    {"doubt",
+     "FILE...",
+     1,
+     SIZE_MAX,
+     "tell whether a heap's last transaction is in doubt",
+     "A transaction that is prepared, and neither committed nor rolled back, keeps a\n"
+     "heap from being opened by programs that cannot tell what became of it. Exit code\n"
+     "1: there is one. To settle it by hand is right only if the other heaps of its\n"
+     "group, or the database, are known to have the same.",
+     {&settle_doubt, &commit_doubt, &roll_back_doubt, &as_json, &journal, &log_file},
+     doubt},
     {"shapes",
      "PROGRAM",
      1,

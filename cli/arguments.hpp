@@ -39,6 +39,9 @@ struct request {
     bool list = false;
     bool verify = false;
     bool receives = false;
+    bool settle = false;
+    bool commit = false;
+    bool roll_back = false;
     bool help = false;
 };
 

@@ -40,6 +40,7 @@ int check(const request &given);
 int shapes(const request &given);
 int ship(const request &given);
 int restore(const request &given);
+int doubt(const request &given);
 
 // Calls `look` for each heap, whatever came of the one before it. The highest of their exit codes.
 int each_heap(const request &given, int (*look)(const heap_files &files, const request &given));

@@ -3,6 +3,7 @@
 #include "json.hpp"
 #include "text.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -89,13 +90,9 @@ void print_words(const std::string &path, const ty_log_info &info) {
 }
 
 std::string hex_of(const ty_log_entry &entry, uint64_t bytes_max) {
-    static constexpr char digits[] = "0123456789abcdef";
-    const auto *bytes = static_cast<const unsigned char *>(entry.bytes);
-    std::string line;
-    for (uint64_t i = 0; i < entry.size_bytes && i < bytes_max; ++i) {
-        line += digits[bytes[i] >> 4];
-        line += digits[bytes[i] & 15];
-    }
+    const uint64_t shown = std::min(entry.size_bytes, bytes_max);
+    const std::string line =
+        text::hex_bytes(std::string(static_cast<const char *>(entry.bytes), static_cast<size_t>(shown)));
     return entry.size_bytes > bytes_max ? line + "..." : line;
 }
 

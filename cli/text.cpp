@@ -58,6 +58,17 @@ std::string printable(const std::string &name) {
     return line;
 }
 
+std::string hex_bytes(const std::string &bytes) {
+    static constexpr char digits[] = "0123456789abcdef";
+    std::string line;
+    for (const char one : bytes) {
+        const auto byte = static_cast<unsigned char>(one);
+        line += digits[byte >> 4];
+        line += digits[byte & 15];
+    }
+    return line;
+}
+
 std::string counted(uint64_t number, const char *thing) {
     std::string text = count(number) + " " + thing;
     if (number == 1)

@@ -13,6 +13,7 @@ std::string percent(double share);  // "94.1 %"
 std::string printable(const std::string &name);
 std::string hex(uint64_t address); // "0x420000000000"
 std::string hex(const void *address);
+std::string hex_bytes(const std::string &bytes);         // two digits each
 std::string counted(uint64_t number, const char *thing); // "1 block", "2 blocks", "3 batches"
 
 } // namespace text

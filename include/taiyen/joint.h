@@ -71,9 +71,10 @@ typedef struct ty_participant {
     /* The participant's part of the joint is durable, and may be committed or rolled back, when it returns TY_OK. On
      * any other status it is rolled back already, or will never be asked for again. */
     ty_status (*prepare)(void *context, const char *id);
-    /* What is prepared under the identifier, and was not committed or rolled back yet. TY_OK also if there is none any
-     * more. Other statuses: it is tried again. */
+    /* Commits what is prepared under the identifier. TY_OK also if that was done before. Other statuses: it is tried
+     * again. */
     ty_status (*commit)(void *context, const char *id);
+    /* Rolls it back, likewise. */
     ty_status (*rollback)(void *context, const char *id);
     /* Calls back with each identifier that is prepared and begins with the prefix. */
     ty_status (*recover)(void *context, const char *prefix, void (*callback)(const char *id, void *callback_context),
@@ -106,6 +107,23 @@ TY_API TY_CHECKED ty_status ty_group_open(const ty_group_options *options, ty_gr
 /* Frees it; NULL does nothing. No joint is under way. Where a participant still has to be told of a commit, the next
  * ty_group_open does it. */
 TY_API void ty_group_close(ty_group *group);
+
+/* Who decides on a joint. */
+typedef enum ty_decider {
+    TY_DECIDED_BY_HEAPS = 1, /* all heaps of the group have it, or it does not count */
+    TY_DECIDED_BY_FIRST_HEAP = 2,
+    TY_DECIDED_BY_AGENT = 3
+} ty_decider;
+
+/* What the description of a joint's part says (ty_doubt, TY_LOG_PREPARED). */
+typedef struct ty_joint_info {
+    size_t struct_size; /* sizeof(ty_joint_info), set by the caller */
+    char id[TY_JOINT_ID_BYTES];
+    ty_decider decided_by;
+    char agent[64]; /* its name; empty: none */
+} ty_joint_info;
+/* Reads it. False: it is none of a joint, or a pointer is NULL. Thread-safe. */
+TY_API bool ty_joint_read(const void *description, size_t bytes, ty_joint_info *info);
 
 /* Begins a joint: a transaction on each heap, in an order that all groups of the process have in common, so that
  * joints do not wait for each other for ever. (A thread that has begun a transaction on one of the heaps by itself is

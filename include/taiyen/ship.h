@@ -50,6 +50,7 @@ typedef struct ty_destination {
     void *context;
     /* Begins an object. */
     ty_status (*put_begin)(void *context, const char *name, void **object);
+    /* Adds to its end. */
     ty_status (*put_bytes)(void *context, void *object, const void *bytes, size_t size);
     /* keep: it is whole, durable and under its name when this returns TY_OK, in the place of one that had the name;
      * on a failure, or without keep, nothing of it is. Ends the object in any case. */
@@ -57,6 +58,7 @@ typedef struct ty_destination {
     /* Up to size bytes from an offset: *got, less than size only at the end. TY_E_NOT_FOUND: there is no such object.
      */
     ty_status (*get)(void *context, const char *name, uint64_t offset, void *buffer, size_t size, size_t *got);
+    /* Calls back for each object, in any order. */
     ty_status (*list)(void *context, ty_object_callback *callback, void *callback_context);
     /* Durable or not; TY_OK if it is not there. */
     ty_status (*remove)(void *context, const char *name);
@@ -131,6 +133,7 @@ typedef struct ty_ship_object {
     uint64_t size_bytes;
     bool follows; /* a segment: the one told before it ends where it begins */
 } ty_ship_object;
+/* Called for an object, which is valid during the call. False: no more. */
 typedef bool ty_ship_object_callback(const ty_ship_object *object, void *context);
 /* Tells bases and segments in the order of transactions, by their headers alone. Errors: TY_E_DAMAGED, TY_E_FORMAT,
  * those of the destination. */

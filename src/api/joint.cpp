@@ -89,6 +89,17 @@ void ty_group_close(ty_group *group) {
         group_close(group);
 }
 
+bool ty_joint_read(const void *description, size_t bytes, ty_joint_info *info) {
+    if (!info || check_output(info, "read a joint's description", "the ty_joint_info"))
+        return false;
+    ty_joint_info known{};
+    known.struct_size = sizeof known;
+    if (!description || !joint_info_of(description, bytes, &known))
+        return false;
+    copy_output(&known, sizeof known, info);
+    return true;
+}
+
 ty_status ty_joint_begin(ty_group *group, const ty_txn_options *options, ty_joint **joint) {
     constexpr const char *call = "begin a joint";
     ty_txn_options known = TY_TXN_OPTIONS_INIT;

@@ -57,6 +57,18 @@ void joint_id_of(const joint_description &one, char id[TY_JOINT_ID_BYTES]) {
     snprintf(at, TY_JOINT_ID_BYTES - static_cast<size_t>(at - id), "-%016llx", (unsigned long long)one.number);
 }
 
+bool joint_info_of(const void *description, size_t bytes, ty_joint_info *info) {
+    joint_description what;
+    if (!joint_read(description, bytes, &what))
+        return false;
+    static_assert(int(decided_by::heaps) == TY_DECIDED_BY_HEAPS && int(decided_by::agent) == TY_DECIDED_BY_AGENT &&
+                  int(decided_by::first_heap) == TY_DECIDED_BY_FIRST_HEAP && sizeof info->agent == sizeof what.agent);
+    joint_id_of(what, info->id);
+    info->decided_by = static_cast<ty_decider>(what.by);
+    memcpy(info->agent, what.agent, sizeof info->agent);
+    return true;
+}
+
 bool joint_number_of(const char *id, uint64_t *number) {
     if (strnlen(id, TY_JOINT_ID_BYTES) != joint_prefix_bytes + 16)
         return false;

@@ -35,6 +35,7 @@ ty_status agent_register(const ty_agent &agent);
 // What txn_open asks where the program gave no callback of its own.
 extern const doubt_resolver joint_resolver;
 
+bool joint_info_of(const void *description, size_t bytes, ty_joint_info *info);
 ty_status group_open(const ty_group_options &options, ty_group **group);
 void group_close(ty_group *group);
 ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint **joint);

@@ -84,6 +84,15 @@ static bool commit(ty_heap *heap, int times, size_t bytes) {
     return true;
 }
 
+// A transaction that nobody says the end of: another root.
+static bool prepare(ty_heap *heap) {
+    ty_txn *txn;
+    if (ty_begin(heap, NULL, &txn))
+        return false;
+    char *block = ty_txn_alloc(txn, 104);
+    return block && !ty_txn_root_set(txn, "prepared", block) && !ty_prepare(txn, "order 7", 7);
+}
+
 int main(int argc, char **argv) {
     if (argc != 3 && argc != 5)
         return 2;
@@ -95,7 +104,8 @@ int main(int argc, char **argv) {
         options.kind = TY_ARCHIVE;
     const bool parts = strcmp(how, "parts") == 0, commits = parts || strcmp(how, "commit") == 0;
     const bool one = strcmp(how, "one") == 0, is_long = strcmp(how, "long") == 0;
-    if (commits || one || is_long) {
+    const bool prepared = strcmp(how, "prepared") == 0;
+    if (commits || one || is_long || prepared) {
         options.kind = TY_TRANSACTIONAL;
         options.log_bytes = parts ? 2 * TY_LOG_BYTES_MIN : TY_LOG_BYTES_MIN;
         options.log_partitions = parts ? 2 : 1;
@@ -110,6 +120,8 @@ int main(int argc, char **argv) {
     if (options.kind == TY_TRANSACTIONAL) {
         if (!commit(heap, commits ? 3 : 1, is_long ? 104 : 8))
             return fail("commit");
+        if (prepared && !prepare(heap))
+            return fail("prepare");
         _exit(0);
     }
     if (strcmp(how, "linked") == 0) {

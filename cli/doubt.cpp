@@ -1,0 +1,126 @@
+// taiyen doubt: whether a heap's last transaction is in doubt; settles it, by those who know or by hand.
+#include "commands.hpp"
+#include "json.hpp"
+#include "text.hpp"
+
+#include <cstdio>
+
+namespace cli {
+
+namespace {
+
+struct doubtful {
+    uint64_t sequence = 0; // of the last prepared transaction; 0: there is none
+    std::string description;
+};
+
+bool note(const ty_log_entry *entry, void *context) {
+    auto &found = *static_cast<doubtful *>(context);
+    if (entry->kind == TY_LOG_PREPARED)
+        found = {entry->sequence,
+                 std::string(static_cast<const char *>(entry->bytes), static_cast<size_t>(entry->size_bytes))};
+    return true;
+}
+
+const char *decider_name(const ty_joint_info &joint) {
+    switch (joint.decided_by) {
+    case TY_DECIDED_BY_HEAPS:
+        return "the other heaps of its group";
+    case TY_DECIDED_BY_FIRST_HEAP:
+        return "the first heap of its group";
+    case TY_DECIDED_BY_AGENT:
+        return joint.agent;
+    }
+    return "nobody";
+}
+
+void print_doubt(const heap_files &files, const request &given, const doubtful &found) {
+    ty_joint_info joint{};
+    joint.struct_size = sizeof joint;
+    const bool is_joint = ty_joint_read(found.description.data(), found.description.size(), &joint);
+    if (given.json) {
+        json::document one{{"path", files.path}, {"in_doubt", found.sequence != 0}};
+        if (found.sequence) {
+            one["sequence"] = json::wide(found.sequence);
+            one["description"] = text::hex_bytes(found.description);
+        }
+        if (is_joint) {
+            one["joint"] = joint.id;
+            one["decided_by"] = decider_name(joint);
+        }
+        json::print(one);
+        return;
+    }
+    const std::string path = text::printable(files.path);
+    if (!found.sequence)
+        std::printf("%s: nothing is in doubt\n", path.c_str());
+    else if (is_joint)
+        std::printf("%s: transaction %llu is in doubt: the joint %s, decided by %s\n", path.c_str(),
+                    static_cast<unsigned long long>(found.sequence), joint.id,
+                    text::printable(decider_name(joint)).c_str());
+    else
+        std::printf("%s: transaction %llu is in doubt, described as '%s'\n", path.c_str(),
+                    static_cast<unsigned long long>(found.sequence), text::printable(found.description).c_str());
+}
+
+ty_outcome by_hand(const ty_doubt *, void *context) {
+    return *static_cast<const ty_outcome *>(context);
+}
+
+// Opens the heap for that, and closes it.
+ty_status settle(const heap_files &files, const request &given, ty_report *report) {
+    ty_outcome outcome = given.commit ? TY_OUTCOME_COMMIT : TY_OUTCOME_ROLLBACK;
+    ty_open_options options = files.options();
+    options.mode = TY_OPEN_EXISTING;
+    if (!given.settle) {
+        options.outcome = by_hand;
+        options.outcome_context = &outcome;
+    }
+    ty_heap *heap = nullptr;
+    if (ty_status status = ty_open(files.path.c_str(), &options, &heap, report))
+        return status;
+    return ty_close(heap);
+}
+
+int settle_one(const heap_files &files, const request &given) {
+    ty_report report{};
+    report.struct_size = sizeof report;
+    if (ty_status status = settle(files, given, &report))
+        return refuse(files, given, status);
+    const char *outcome = report.outcome == TY_OUTCOME_COMMIT ? "committed" : "rolled back";
+    if (given.json)
+        json::print({{"path", files.path}, {"in_doubt", false}, {"outcome", outcome}});
+    else
+        std::printf("%s: transaction %llu is %s\n", text::printable(files.path).c_str(),
+                    static_cast<unsigned long long>(report.in_doubt), outcome);
+    return exit_fine;
+}
+
+int doubt_one(const heap_files &files, const request &given) {
+    const ty_open_options options = files.options();
+    doubtful found;
+    ty_log_info info{};
+    info.struct_size = sizeof info;
+    if (ty_status status = ty_log_read_with(files.path.c_str(), &options, &info, note, &found);
+        status && status != TY_E_UNSUPPORTED) // a heap without a log has nothing in doubt
+        return refuse(files, given, status);
+    if (!info.in_doubt)
+        found = {};
+    const bool settles = given.commit || given.roll_back || given.settle;
+    if (found.sequence && settles)
+        return settle_one(files, given);
+    print_doubt(files, given, found);
+    return found.sequence ? exit_problems : exit_fine;
+}
+
+} // namespace
+
+int doubt(const request &given) {
+    if (given.commit + given.roll_back + given.settle > 1) {
+        std::fprintf(stderr, "taiyen: give one of --settle, --commit and --rollback\n");
+        return exit_cannot;
+    }
+    return each_heap(given, doubt_one);
+}
+
+} // namespace cli
