@@ -91,9 +91,9 @@ void snapshots_settle(txn_runtime &rt, snapshot_service &s) {
 namespace {
 
 // What was committed without waiting would stand in the snapshot alone, and a follower would have to begin anew. One
-// write; where it fails, the snapshot holds it all the same.
+// write; where it fails, the snapshot holds it all the same. X21: not within an open.
 void log_gathered(txn_runtime &rt) {
-    if (!log_broken(rt.log))
+    if (rt.opened.load(std::memory_order_acquire) && !log_broken(rt.log))
         (void)log_wait(rt.log, log_last(rt.log));
 }
 
