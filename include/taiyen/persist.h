@@ -104,14 +104,16 @@ typedef enum ty_outcome {
 typedef struct ty_doubt {
     size_t struct_size; /* sizeof(ty_doubt) */
     const char *heap_path;
-    ty_heap *heap; /* its blocks and roots may be read, and are those of the time before the transaction */
     uint8_t heap_identity[16];
     uint64_t sequence;
     const void *description; /* what ty_prepare was given */
     size_t description_bytes;
+    bool durable; /* what is in doubt is durable in this heap */
 } ty_doubt;
-/* Tells the outcome. Called by ty_open in its thread; the heap cannot be used yet, other heaps can. What is in doubt
- * is durable in this heap when it is called. *doubt is valid during the call. It may not throw. */
+/* Tells the outcome. Called by ty_open in its thread, twice: first before anything is written, when TY_OUTCOME_UNKNOWN
+ * leaves all as it is; then, with durable set, for the answer that counts. Who decides only now, because this heap has
+ * the transaction, does so when it is durable. The heap cannot be used meanwhile, other heaps can. *doubt is valid
+ * during the call. It may not throw. */
 typedef ty_outcome ty_outcome_callback(const ty_doubt *doubt, void *context);
 
 typedef struct ty_open_options {

@@ -342,7 +342,7 @@ private:
     explicit transaction(ty_txn *begun) noexcept : txn_(begun), heap_(ty_txn_heap(begun)) {}
     result<void> ended(ty_status status) {
         result<void> outcome = result<void>::of(status);
-        if (prepared_ ? status == TY_OK || status == TY_E_ARGUMENT : ty_current_txn(heap_) == nullptr)
+        if (prepared_ ? status != TY_E_IN_DOUBT : ty_current_txn(heap_) == nullptr)
             txn_ = nullptr;
         return outcome;
     }

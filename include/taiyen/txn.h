@@ -179,8 +179,9 @@ TY_API TY_CHECKED ty_status ty_commit(ty_txn *txn);
 /* Prepares the transaction: on TY_OK its record is durable. From then on ty_commit, ty_commit_async and ty_rollback are
  * the only calls for it, by any thread; stores to the heap are not part of it any more. It belongs to no thread: one
  * that ends leaves it prepared. ty_close is refused meanwhile (TY_E_BUSY); ty_discard leaves it in doubt.
- * A commit finds room in any case; where neither the log nor a snapshot can be written it fails, and may be tried again
- * (TY_E_ARGUMENT: it is over by now; ty_stable tells whether it is durable). ty_commit returns when the outcome is
+ * A commit finds room in any case. Where neither the log nor a snapshot can be written it fails with TY_E_IN_DOUBT, and
+ * is to be tried again; after any other status it is over, and ty_stable tells whether it is durable. The handle is the
+ * heap's one transaction: who ends it a second time may end another one. ty_commit returns when the outcome is
  * durable, ty_commit_async without waiting, and ty_rollback, too, does not wait for that: without an outcome in the log
  * the next open asks. description: of size bytes, for who tells the outcome later; may be NULL if bytes is 0. Errors:
  * TY_E_SPACE (more than half a frame of the log, 2 MiB, or the log is too full: roll back, take a snapshot, repeat),

@@ -11,8 +11,10 @@
 #include "joint.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace taiyen {
 namespace {
@@ -42,6 +44,9 @@ struct ty_group {
     const ty_agent *agent;
     ty_participant participants[TY_GROUP_PARTICIPANTS_MAX];
     size_t participant_count;
+    ty_group *next; // with participants: in the list of these
+    // Whom participants are to be told of, and while they are. Behind the gates.
+    taiyen::os::mutex lock{taiyen::os::lock_rank::groups};
     // By the gates of all heaps:
     taiyen::past_joint past[taiyen::past_max];
     size_t past_count;
@@ -51,6 +56,7 @@ struct ty_group {
 
 struct ty_joint {
     ty_group *group;
+    uint64_t thread;                        // that began it
     ty_txn *txns[TY_GROUP_HEAPS_MAX];       // NULL: it is over
     uint64_t sequences[TY_GROUP_HEAPS_MAX]; // of its prepared records; 0: it has none
     size_t prepared_participants;
@@ -66,6 +72,39 @@ decided_by who_decides(const ty_group &group) {
     if (group.agent)
         return decided_by::agent;
     return group.participant_count ? decided_by::first_heap : decided_by::heaps;
+}
+
+// Numbers of threads, none of which is used again.
+constinit std::atomic<uint64_t> threads{0};
+thread_local uint64_t own_thread = 0;
+uint64_t thread_number() {
+    if (!own_thread)
+        own_thread = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+    return own_thread;
+}
+
+// Groups with participants. Two of the same key would not know what the other one still has to tell.
+constinit os::mutex groups_lock{os::lock_rank::procedures};
+constinit ty_group *first_group = nullptr; // guarded by groups_lock
+
+ty_status list_group(ty_group *group) {
+    os::lock_guard guard(groups_lock);
+    for (const ty_group *each = first_group; each; each = each->next)
+        if (memcmp(each->key.bytes, group->key.bytes, sizeof group->key.bytes) == 0)
+            return failure(TY_E_EXISTS, "make a group: there is one of these heaps with participants already")
+                .remedy("use that one, in all threads, or close it first");
+    group->next = first_group;
+    first_group = group;
+    return TY_OK;
+}
+
+void unlist_group(ty_group *group) {
+    os::lock_guard guard(groups_lock);
+    for (ty_group **link = &first_group; *link; link = &(*link)->next)
+        if (*link == group) {
+            *link = group->next;
+            return;
+        }
 }
 
 // ---- Groups
@@ -91,7 +130,7 @@ void set_members(ty_group &group, member *members) {
         memcpy(members[n].identity, image_identity(group.heaps[n]), sizeof members[n].identity);
         group.order[n] = static_cast<uint8_t>(n);
     }
-    group.key = key_of(members, group.count);
+    group.key = key_of(members, group.count, who_decides(group));
     std::sort(group.order, group.order + group.count,
               [&](uint8_t a, uint8_t b) { return group.heaps[a] < group.heaps[b]; });
 }
@@ -105,7 +144,9 @@ ty_status note_group(const ty_group &group, ty_heap *heap, const member *members
         return status;
     ty_status status = joint_provide(txn, group.key, members, static_cast<uint32_t>(group.count), &changed);
     if (!status)
-        return txn_commit(txn);
+        status = txn_commit(txn);
+    if (!status || txn_current(heap) != txn)
+        return status;
     ty_error error;
     ty_error_detail(&error);
     static_cast<void>(txn_rollback(txn));
@@ -132,11 +173,12 @@ ty_status tell_participants(const ty_group &group, const char *id, uint32_t whom
 }
 
 ty_status pay(ty_group &group) {
+    os::lock_guard guard(group.lock);
     uint32_t told = 0;
+    if (!group.owed_to)
+        return TY_OK;
     ty_status status = tell_participants(group, group.owed, group.owed_to, true, &told);
     group.owed_to &= ~told;
-    if (!group.owed_to)
-        group.owed[0] = 0;
     return status ? failure(TY_E_IN_DOUBT, "tell a participant that %s is committed", group.owed)
                         .remedy("see that it can be reached (it says %s), and begin again", ty_status_name(status))
                   : TY_OK;
@@ -243,18 +285,15 @@ ty_status finish(ty_joint *joint) {
         joint->state = joint_state::decided;
         if (group.agent)
             note_past(joint);
-        if (group.participant_count) {
-            memcpy(group.owed, joint->id, sizeof group.owed);
-            group.owed_to = (1u << group.participant_count) - 1;
+        if (group.participant_count)
             static_cast<void>(pay(group)); // else the next begin does, or a recovery
-        }
     }
     ty_status first = TY_OK;
     for (size_t n = 0; n < group.count; ++n) {
         if (!joint->txns[n])
             continue;
         const ty_status status = txn_commit_async(joint->txns[n], nullptr);
-        if (status && status != TY_E_DAMAGED) { // that is told when it is over
+        if (status == TY_E_IN_DOUBT) {
             first = status;
             continue;
         }
@@ -309,7 +348,7 @@ bool is_prepared(const ty_joint *joint, size_t n) {
     case decided_by::heaps:
         return true;
     case decided_by::first_heap:
-        return n != 0 && !txn_is_empty(joint->txns[n]);
+        return n != 0;
     case decided_by::agent:
         return !txn_is_empty(joint->txns[n]);
     }
@@ -353,10 +392,12 @@ ty_status prepare_participants(ty_joint *joint) {
     const ty_group &group = *joint->group;
     for (size_t n = 0; n < group.participant_count; ++n) {
         const ty_participant &one = group.participants[n];
-        if (ty_status status = one.prepare(one.context, joint->id))
-            return failure(status, "commit a joint: a participant cannot prepare")
+        const ty_status status = one.prepare(one.context, joint->id);
+        if (!status || status == TY_E_IN_DOUBT) // it may be prepared
+            joint->prepared_participants = n + 1;
+        if (status)
+            return failure(status == TY_E_IN_DOUBT ? TY_E_IO : status, "commit a joint: a participant cannot prepare")
                 .remedy("look at what it says itself");
-        joint->prepared_participants = n + 1;
     }
     return TY_OK;
 }
@@ -382,6 +423,7 @@ ty_status ask_agent(ty_joint *joint) {
 ty_status decide_by_agent(ty_joint *joint) {
     ty_group &group = *joint->group;
     const char *done = past_id(group);
+    joint->state = joint_state::asking; // from here on it may be committed
     const ty_status status = group.agent->commit(group.agent->context, joint->id, done);
     if (status == TY_E_IN_DOUBT)
         return ask_agent(joint);
@@ -391,6 +433,18 @@ ty_status decide_by_agent(ty_joint *joint) {
     if (done)
         forget_past(group);
     return finish(joint);
+}
+
+void owe(ty_joint *joint) {
+    ty_group &group = *joint->group;
+    os::lock_guard guard(group.lock);
+    memcpy(group.owed, joint->id, sizeof group.owed);
+    group.owed_to = (1u << group.participant_count) - 1;
+}
+
+void owe_nothing(ty_group &group) {
+    os::lock_guard guard(group.lock);
+    group.owed_to = 0;
 }
 
 // Its commit is in its log, or not yet: where the write failed, that stays open until a later one succeeds.
@@ -404,9 +458,12 @@ ty_status ask_first_heap(ty_joint *joint) {
 
 ty_status decide_by_first_heap(ty_joint *joint) {
     ty_txn *txn = joint->txns[0];
+    owe(joint); // once its gate is open another joint may begin
     const ty_status status = txn_commit(txn);
-    if (status && txn_current(joint->group->heaps[0]) == txn)
+    if (status && txn_current(joint->group->heaps[0]) == txn) {
+        owe_nothing(*joint->group);
         return give_up(joint, status);
+    }
     joint->txns[0] = nullptr;
     return status ? ask_first_heap(joint) : finish(joint);
 }
@@ -416,9 +473,10 @@ ty_status decide_by_first_heap(ty_joint *joint) {
 ty_status group_open(const ty_group_options &options, ty_group **opened) {
     if (ty_status status = check_heaps(options))
         return status;
-    auto *group = static_cast<ty_group *>(calloc(1, sizeof(ty_group)));
-    if (!group)
+    void *memory = calloc(1, sizeof(ty_group));
+    if (!memory)
         return failure(TY_E_MEMORY, "make a group");
+    auto *group = new (memory) ty_group{};
     group->count = options.heap_count;
     group->agent = options.agent ? agent_named(options.agent->name) : nullptr;
     group->participant_count = options.participant_count;
@@ -427,14 +485,18 @@ ty_status group_open(const ty_group_options &options, ty_group **opened) {
         memcpy(group->participants, options.participants, options.participant_count * sizeof *options.participants);
     member members[TY_GROUP_HEAPS_MAX];
     set_members(*group, members);
-    ty_status status = TY_OK;
+    ty_status status = group->participant_count ? list_group(group) : TY_OK;
+    if (status) {
+        free(group);
+        return status;
+    }
     if (!group->agent && (group->count > 1 || group->participant_count))
         for (size_t n = 0; n < group->count && !status; ++n)
             status = note_group(*group, group->heaps[n], members);
     if (!status && group->participant_count)
         status = recover_participants(*group);
     if (status) {
-        free(group);
+        group_close(group);
         return status;
     }
     *opened = group;
@@ -442,6 +504,7 @@ ty_status group_open(const ty_group_options &options, ty_group **opened) {
 }
 
 void group_close(ty_group *group) {
+    unlist_group(group);
     free(group);
 }
 
@@ -450,6 +513,7 @@ ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint *
     if (!joint)
         return failure(TY_E_MEMORY, "begin a joint");
     joint->group = group;
+    joint->thread = thread_number();
     joint->what.by = who_decides(*group);
     joint->what.key = group->key;
     if (group->agent)
@@ -459,10 +523,10 @@ ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint *
     joint_id_of(joint->what, joint->id);
     ty_status status = TY_OK;
     for (size_t n = 0; n < group->count && !status; ++n)
-        status = txn_prepare_room(group->heaps[group->order[n]]);
+        status = txn_prepare_room(group->heaps[group->order[n]], options.no_wait);
     for (size_t n = 0; n < group->count && !status; ++n)
         status = txn_begin(group->heaps[group->order[n]], options, &joint->txns[group->order[n]]);
-    if (!status && group->owed_to)
+    if (!status)
         status = pay(*group);
     if (status) {
         ty_error error;
@@ -485,8 +549,23 @@ const char *joint_id(const ty_joint *joint) {
     return joint->id;
 }
 
+namespace {
+
+// Another thread, or process, has other transactions on the heaps.
+ty_status check_thread(const ty_joint *joint, const char *call) {
+    if (ty_status status = txn_prepare_check(joint->group->heaps[0], call))
+        return status;
+    if (joint->thread == thread_number())
+        return TY_OK;
+    return failure(TY_E_ARGUMENT, "%s: it is another thread's", call).remedy("end it in the thread that began it");
+}
+
+} // namespace
+
 ty_status joint_commit(ty_joint *joint) {
     const ty_group &group = *joint->group;
+    if (ty_status status = check_thread(joint, "commit a joint"))
+        return status;
     if (joint->state == joint_state::decided)
         return finish(joint);
     if (joint->state == joint_state::asking)
@@ -515,6 +594,8 @@ ty_status joint_commit(ty_joint *joint) {
 }
 
 ty_status joint_rollback(ty_joint *joint) {
+    if (ty_status status = check_thread(joint, "roll back a joint"))
+        return status;
     if (joint->state == joint_state::open)
         return give_up(joint, TY_OK);
     return failure(TY_E_IN_DOUBT, "roll back the joint %s: it may be committed", joint->id)

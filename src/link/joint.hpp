@@ -6,16 +6,17 @@
 
 namespace taiyen {
 
-// Of a set of heaps, whatever their order: 128 bits of a hash of their identities.
+// Of heaps in their order, and of who decides: 128 bits of a hash. So each kind of joint has a number of its own.
 struct group_key {
     uint8_t bytes[16];
 };
+enum class decided_by : uint8_t { heaps = 1, first_heap = 2, agent = 3 };
 struct member {
     uint8_t identity[16];
     const char *path; // of the image; not ended by a zero where it lies in a heap
     size_t path_bytes;
 };
-group_key key_of(const member *members, size_t count);
+group_key key_of(const member *members, size_t count, decided_by by);
 
 // ---- joint_table.cpp: what a heap keeps of its groups, in the block of TY_JOINT_ROOT
 
@@ -35,7 +36,6 @@ ty_status joint_provide(ty_txn *txn, const group_key &key, const member *members
 
 // ---- joint_text.cpp: descriptions and identifiers
 
-enum class decided_by : uint8_t { heaps = 1, first_heap = 2, agent = 3 };
 struct joint_description {
     decided_by by;
     group_key key;

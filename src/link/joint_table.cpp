@@ -36,7 +36,7 @@ ty_status damaged() {
 // Whether an entry of so many bytes at the most is one.
 bool is_entry(const joint_entry_1 &entry, uint64_t left) {
     if (left < sizeof entry || entry.bytes < sizeof entry || entry.bytes > left || entry.bytes % 8 ||
-        entry.members > TY_GROUP_HEAPS_MAX)
+        entry.members < 1 || entry.members > TY_GROUP_HEAPS_MAX)
         return false;
     const char *at = reinterpret_cast<const char *>(&entry + 1);
     uint64_t rest = entry.bytes - sizeof entry;
@@ -121,12 +121,13 @@ bool has_paths(const joint_entry_1 &entry, const member *members) {
 
 } // namespace
 
-group_key key_of(const member *members, size_t count) {
+group_key key_of(const member *members, size_t count, decided_by by) {
     uint8_t identities[TY_GROUP_HEAPS_MAX][16];
     group_key key;
     for (size_t n = 0; n < count; ++n)
         memcpy(identities[n], members[n].identity, sizeof identities[n]);
-    const uint64_t halves[2] = {checksum(identities, 16 * count, 1), checksum(identities, 16 * count, 2)};
+    const uint64_t seed = 2 * static_cast<uint64_t>(by);
+    const uint64_t halves[2] = {checksum(identities, 16 * count, seed), checksum(identities, 16 * count, seed + 1)};
     memcpy(key.bytes, halves, sizeof key.bytes);
     return key;
 }

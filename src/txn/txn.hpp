@@ -89,7 +89,8 @@ ty_status txn_promote(ty_heap *heap);
 struct doubt_resolver {
     bool (*takes)(const void *description, size_t bytes); // whether it is one of its own
     // *why: where the outcome is unknown, what is missing, for the error's text.
-    ty_outcome (*tell)(const ty_doubt &doubt, const ty_open_options &options, char *why, size_t why_bytes);
+    ty_outcome (*tell)(const ty_doubt &doubt, ty_heap *heap, const ty_open_options &options, char *why,
+                       size_t why_bytes);
 };
 ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
                    const doubt_resolver *resolver = nullptr);
@@ -150,8 +151,9 @@ ty_status txn_prepare_begin(ty_txn *txn, const void *description, size_t bytes, 
 // Has the log's thread write it, if there is one; then waits for it.
 void txn_prepare_ask(ty_heap *heap, uint64_t sequence);
 ty_status txn_prepare_wait(ty_heap *heap, uint64_t sequence);
-// Sees that a transaction that begins now will find room to be prepared.
-ty_status txn_prepare_room(ty_heap *heap);
+// Sees that a transaction that begins now will find room to be prepared. no_wait: TY_E_BUSY where a snapshot has to
+// make it.
+ty_status txn_prepare_room(ty_heap *heap, bool no_wait);
 // Whether a heap's transactions can be prepared. Expected: TY_E_ARGUMENT, TY_E_UNSUPPORTED, TY_E_FORKED.
 ty_status txn_prepare_check(ty_heap *heap, const char *call);
 bool txn_is_empty(const ty_txn *txn); // it has done nothing so far

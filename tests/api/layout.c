@@ -252,11 +252,11 @@ AT(ty_open_options, outcome_context, 168);
 SIZE(ty_doubt, 64);
 AT(ty_doubt, struct_size, 0);
 AT(ty_doubt, heap_path, 8);
-AT(ty_doubt, heap, 16);
-AT(ty_doubt, heap_identity, 24);
-AT(ty_doubt, sequence, 40);
-AT(ty_doubt, description, 48);
-AT(ty_doubt, description_bytes, 56);
+AT(ty_doubt, heap_identity, 16);
+AT(ty_doubt, sequence, 32);
+AT(ty_doubt, description, 40);
+AT(ty_doubt, description_bytes, 48);
+AT(ty_doubt, durable, 56);
 
 SIZE(ty_report, 384);
 AT(ty_report, struct_size, 0);

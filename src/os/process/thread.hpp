@@ -15,6 +15,7 @@ namespace taiyen::os {
 // In the order in which they may be taken. Who holds one waits for those behind it, and for nothing that a program does
 // in a callback: docs/design/heap-threads.md, "Locks".
 enum class lock_rank : uint8_t {
+    groups = 0,       // what participants of a group are to be told; they may use heaps
     registry = 1,     // the list of open heaps
     snapshots = 2,    // who takes a snapshot of a transactional heap
     reservations = 3, // reserved blocks of a transactional heap

@@ -28,6 +28,7 @@ ty_status close_with_log(txn_runtime &rt) {
         return refuse_spoiled(rt, "close a heap");
     if (ty_status status = refuse_receiver(rt, "close a heap"))
         return status;
+    runtime_shut(rt);
     snapshots_stop(rt);
     ty_heap *heap = rt.heap;
     ty_status status = rt.gate.try_lock() ? TY_OK : refuse_while_busy("close a heap");
@@ -66,6 +67,7 @@ ty_status close_with_log(txn_runtime &rt) {
     if (rt.threads)
         log_resume(rt.log);
     snapshots_begin(rt);
+    rt.opened.store(true, std::memory_order_release);
     if (locked)
         rt.gate.unlock();
     return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);

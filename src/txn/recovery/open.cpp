@@ -386,30 +386,55 @@ ty_status start(void *context, ty_heap *heap) {
     return state.read_only() || state.detaches ? TY_OK : start_log(state, *rt);
 }
 
-// X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The
-// snapshots' thread sleeps: none can lie between the two.
-ty_status settle_doubt(opening &state, txn_runtime &rt) {
-    if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
-        return status;
+// What those who know say. durable: what is in doubt is.
+ty_status ask(opening &state, txn_runtime &rt, bool durable) {
     const record_view &view = state.plan.prepared.view;
     char why[200] = "the program does not know";
-    ty_doubt doubt{sizeof doubt,     state.heap_path,       rt.heap, {}, state.plan.in_doubt,
-                   view.description, view.description_bytes};
+    ty_doubt doubt{sizeof doubt,     state.heap_path,        {},     state.plan.in_doubt,
+                   view.description, view.description_bytes, durable};
     memcpy(doubt.heap_identity, state.identity.heap, sizeof doubt.heap_identity);
     state.outcome = state.options.outcome ? state.options.outcome(&doubt, state.options.outcome_context)
-                                          : state.resolver->tell(doubt, state.options, why, sizeof why);
-    if (state.outcome != TY_OUTCOME_COMMIT && state.outcome != TY_OUTCOME_ROLLBACK)
-        return in_doubt(state, "open a heap")
-            .remedy("open it again when its outcome can be told, or settle it by hand (taiyen doubt); now %s", why);
-    const bool committed = state.outcome == TY_OUTCOME_COMMIT;
+                                          : state.resolver->tell(doubt, rt.heap, state.options, why, sizeof why);
+    if (state.outcome == TY_OUTCOME_COMMIT || state.outcome == TY_OUTCOME_ROLLBACK)
+        return TY_OK;
+    return in_doubt(state, "open a heap")
+        .remedy("open it again when its outcome can be told, or settle it by hand (taiyen doubt); now %s", why);
+}
+
+// A ring that has no room for what was believed, and for an outcome: the file is flushed, and a snapshot stands for the
+// outcome. Its mark lies behind the record.
+ty_status settle_by_snapshot(opening &state, txn_runtime &rt) {
     uint64_t sequence = 0;
+    if (ty_status status = sink_flush(state.place.own))
+        return status;
+    if (ty_status status = ask(state, rt, true))
+        return status;
+    if (state.outcome == TY_OUTCOME_COMMIT)
+        if (ty_status status = replay_prepared(rt, state.place, state.plan))
+            return status;
+    return snapshot_instead(rt, false, &sequence);
+}
+
+// X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The
+// snapshots' thread sleeps: none can lie between the two. Nothing is written where nobody can tell: opens may be tried
+// for long.
+ty_status settle_doubt(opening &state, txn_runtime &rt) {
+    uint64_t sequence = 0;
+    if (ty_status status = ask(state, rt, false))
+        return status;
+    if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
+        return status == TY_E_SPACE ? settle_by_snapshot(state, rt) : status;
+    if (ty_status status = ask(state, rt, true))
+        return status;
+    const bool committed = state.outcome == TY_OUTCOME_COMMIT;
     if (committed)
         if (ty_status status = replay_prepared(rt, state.place, state.plan))
             return status;
-    if (ty_status status =
-            append_outcome(rt, committed ? record_outcome::committed : record_outcome::rolled_back, &sequence))
-        return status;
-    return log_wait(rt.log, sequence);
+    ty_status status =
+        append_outcome(rt, committed ? record_outcome::committed : record_outcome::rolled_back, &sequence);
+    if (status == TY_E_SPACE)
+        return snapshot_instead(rt, false, &sequence);
+    return status ? status : log_wait(rt.log, sequence);
 }
 
 // From what the image's open left to a heap that can be used.
@@ -444,7 +469,8 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     report.log_recreated = state.recreated;
     report.replayed_transactions = contents.records;
     report.replayed_bytes = contents.record_bytes;
-    report.sequence = contents.highest + (state.outcome != TY_OUTCOME_UNKNOWN); // an outcome has a number, too
+    report.sequence = state.outcome != TY_OUTCOME_UNKNOWN ? log_last(runtime_of(heap)->log) // an outcome has a number
+                                                          : contents.highest;
     report.in_doubt = state.plan.in_doubt;
     report.outcome = state.outcome;
     report.duration_ns = os::now_ns() - state.started_ns;
@@ -517,6 +543,7 @@ txn_runtime *runtime_of(ty_heap *heap) {
 }
 
 void runtime_destroy(txn_runtime &rt) {
+    runtime_shut(rt);
     bool forked = rt.txn_forked(); // threads and locks are the parent's
     thread_ends_remove(rt);
     if (!forked) {

@@ -10,6 +10,8 @@ namespace {
 
 // What an open needs to append again (L4), and a turn, must have room whatever else is in the ring: else a transaction
 // in doubt could not be settled.
+constexpr uint64_t look_wait_ns = 1'000'000'000;
+
 bool has_room_to_settle(taiyen::log *log) {
     const log_figures figures = log_get_figures(log);
     return figures.used_bytes <= figures.ring_bytes / 8 * 5;
@@ -94,22 +96,34 @@ ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap
         in_section(*rt))
         status =
             failure(TY_E_BUSY, "%s: a transaction is under way", call).at(image_path(rt->heap)).remedy("end it first");
-    if (status == TY_OK) {
-        rt->gate.lock_shared();
+    // A writer may wait for this thread, or the heap's close: so nobody is waited for longer than a moment.
+    const uint64_t until = os::now_ns() + look_wait_ns;
+    bool entered = false;
+    while (status == TY_OK && !(entered = rt->gate.try_lock_shared()) && os::now_ns() < until)
+        os::give_way();
+    if (status == TY_OK && !entered)
+        status = failure(TY_E_BUSY, "%s: it is being written to", call).at(image_path(rt->heap)).remedy("try again");
+    if (entered) {
         status = look(rt->heap, context);
         const uint64_t last = log_last(rt->log);
         rt->gate.unlock_shared();
         if (status == TY_OK)
-            status = make_stable(*rt, last);
+            status = log_wait(rt->log, last);
     }
     runtime_let_go(*rt);
     return status;
 }
 
-ty_status txn_prepare_room(ty_heap *heap) {
+ty_status txn_prepare_room(ty_heap *heap, bool no_wait) {
     txn_runtime &rt = *runtime_of(heap);
     const log_figures figures = log_get_figures(rt.log);
-    return figures.used_bytes <= figures.ring_bytes / 2 ? TY_OK : snapshots_make_room(rt);
+    if (figures.used_bytes <= figures.ring_bytes / 2)
+        return TY_OK;
+    if (no_wait)
+        return failure(TY_E_BUSY, "begin a transaction that can be prepared: a snapshot has to make room in the log")
+            .at(image_path(heap))
+            .remedy("take one, or leave no_wait out");
+    return snapshots_make_room(rt);
 }
 
 ty_status take_prepared(ty_txn *txn, const char *call) {
@@ -119,9 +133,18 @@ ty_status take_prepared(ty_txn *txn, const char *call) {
     return check_owner(txn, call);
 }
 
-void leave_prepared(ty_txn *txn) {
-    if (txn->prepared != 0)
-        txn->owner.store(prepared_owner, std::memory_order_release);
+ty_status leave_prepared(ty_txn *txn, ty_status status) {
+    if (txn->prepared == 0)
+        return status;
+    ty_error why;
+    ty_error_detail(&why);
+    const char *path = image_path(txn->rt->heap);
+    txn->owner.store(prepared_owner, std::memory_order_release);
+    return failure(TY_E_IN_DOUBT, "commit a prepared transaction: neither the log nor a snapshot takes it (%s)",
+                   ty_status_name(status))
+        .at(path)
+        .cause(why.system_error)
+        .remedy("it is prepared as before: commit it again when the disk can be written to");
 }
 
 ty_status append_outcome(txn_runtime &rt, record_outcome outcome, uint64_t *sequence) {

@@ -60,8 +60,11 @@ void after_fork() {
     watchers_lock.unlock();
 }
 void after_fork_in_child() {
-    for (thread_end_watcher *each = first_watcher; each != nullptr; each = each->watched_next)
+    for (thread_end_watcher *each = first_watcher; each != nullptr; each = each->watched_next) {
         each->enders = 0;
+        if (each->has_work == runtime_has_work)
+            static_cast<txn_runtime *>(each)->lookers = 0;
+    }
     watchers_lock.unlock();
 }
 
@@ -113,16 +116,26 @@ txn_runtime *runtime_hold(const uint8_t identity[16]) {
         if (each->has_work != runtime_has_work)
             continue;
         auto *rt = static_cast<txn_runtime *>(each);
-        if (!rt->opened.load(std::memory_order_acquire) || memcmp(image_identity(rt->heap), identity, 16) != 0)
+        if (!rt->opened.load(std::memory_order_acquire) || rt->txn_forked() ||
+            memcmp(image_identity(rt->heap), identity, 16) != 0)
             continue;
-        rt->enders++;
+        rt->lookers++;
         return rt;
     }
     return nullptr;
 }
 
 void runtime_let_go(txn_runtime &rt) {
-    give_back(rt);
+    os::lock_guard guard(watchers_lock);
+    rt.lookers--;
+    watchers_changed.notify_all();
+}
+
+void runtime_shut(txn_runtime &rt) {
+    os::lock_guard guard(watchers_lock);
+    rt.opened.store(false, std::memory_order_relaxed);
+    while (rt.lookers != 0)
+        watchers_changed.wait(watchers_lock);
 }
 
 void thread_ends_remove(thread_end_watcher &watcher) {

@@ -221,10 +221,8 @@ ty_status commit_unstable(ty_txn *txn, committed *done) {
         return status;
     if (ty_status status = take_prepared(txn, "commit"))
         return status;
-    if (ty_status status = publish_changes(txn, done)) {
-        leave_prepared(txn);
-        return status;
-    }
+    if (ty_status status = publish_changes(txn, done))
+        return leave_prepared(txn, status);
     if (txn->twinned && !txn->automatic)
         stray_stores_in(txn);
     bool sound = txn->blocks.count == 0 || blocks_settle(txn, done->by_snapshot) == TY_OK;

@@ -145,8 +145,8 @@ void transaction_finish(ty_txn *txn);
 
 // For who ends a transaction: one that is prepared becomes the calling thread's own. Another one must be that.
 ty_status take_prepared(ty_txn *txn, const char *call);
-// It is anybody's again: its end has failed. Nothing for one that is not prepared.
-void leave_prepared(ty_txn *txn);
+// Its commit has failed. One that is prepared is anybody's again, and the status says so.
+ty_status leave_prepared(ty_txn *txn, ty_status status);
 ty_status append_outcome(txn_runtime &rt, record_outcome outcome, uint64_t *sequence);
 // X28: where the log cannot take it, it takes nothing more before a snapshot.
 void append_rollback(ty_txn *txn);

@@ -92,6 +92,7 @@ struct txn_runtime : thread_end_watcher {
     ty_log_sink *own_sink;   // the same, if the open made it; NULL for the user's
     char *log_path;
     std::atomic<bool> opened; // its open has ended, so that other threads may look at it
+    uint32_t lookers;         // who do (thread_ends.cpp)
     bool check_stores;
     bool threads; // the library's may be used
     void (*stray_store)(const ty_stray_store *store, void *context);
@@ -154,9 +155,12 @@ ty_status thread_ends_add(thread_end_watcher &watcher); // expected: TY_E_MEMORY
 bool thread_ends_watches(uint64_t number);              // whether there is such a watcher
 // Waits for threads that are ending. One that was not added may be given.
 void thread_ends_remove(thread_end_watcher &watcher);
-// The heap of this identity, if it is open: it stays so until runtime_let_go. NULL: it is not.
+// The heap of this identity, if it is open and this process's own: it stays so until runtime_let_go, for which a close
+// waits. So who has it waits for nobody. NULL: it is not.
 txn_runtime *runtime_hold(const uint8_t identity[16]);
 void runtime_let_go(txn_runtime &rt);
+// Nobody looks at the heap any more, and nobody will, unless it is opened to them again.
+void runtime_shut(txn_runtime &rt);
 // What a thread has of a heap but for bodies of ty_atomically: its transaction and read sections.
 bool runtime_has_work(thread_end_watcher &watcher);
 void runtime_end(thread_end_watcher &watcher);

@@ -230,12 +230,10 @@ private:
         uint64_t sequence = 0;
         bool wait = below(full_ ? 2000 : 8) == 0; // while the disk is full, mostly until the log is too
         ty_status status = wait ? ty_commit(txn_) : ty_commit_async(txn_, &sequence);
-        if (prepared && status == TY_E_SPACE) { // prepared as before, or over and not stable
+        if (prepared && status != TY_OK) { // prepared as before, or over and not stable
             set_full(false);
-            status = ty_commit(txn_);
+            status = status == TY_E_IN_DOUBT ? ty_commit(txn_) : ty_stable(heap(), 0, true, nullptr);
             sequence = last_sequence();
-            if (status == TY_E_ARGUMENT)
-                status = ty_stable(heap(), 0, true, nullptr);
         }
         if (status == TY_E_SPACE && ty_current_txn(heap()) == txn_) { // X6: still under way
             refused++;

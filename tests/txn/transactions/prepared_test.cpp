@@ -24,7 +24,7 @@ struct teller {
         auto &self = *static_cast<teller *>(context);
         EXPECT_EQ(sizeof *doubt, doubt->struct_size);
         EXPECT_STREQ(heap_path, doubt->heap_path);
-        self.asked += 1;
+        self.asked += doubt->durable;
         self.sequence = doubt->sequence;
         self.description.assign(static_cast<const char *>(doubt->description), doubt->description_bytes);
         return self.outcome;
@@ -137,18 +137,23 @@ TEST_F(prepared_test, an_open_asks_what_becomes_of_it) {
         asks_ = true;
         EXPECT_EQ(TY_E_IN_DOUBT, open(files)) << "nobody knows";
         asks_ = false;
-        EXPECT_EQ(1, teller_.asked);
+        EXPECT_EQ(0, teller_.asked) << "nothing is written for who knows nothing";
         EXPECT_EQ(std::string("\0order", 6), teller_.description);
+        const std::string log = files.read_file(log_path);
+        asks_ = true;
+        EXPECT_EQ(TY_E_IN_DOUBT, open(files));
+        asks_ = false;
+        EXPECT_EQ(log, files.read_file(log_path)) << "tries that come to nothing must not fill the log";
         teller_.outcome = outcome;
         ASSERT_OK(open(files));
-        EXPECT_EQ(2, teller_.asked);
+        EXPECT_EQ(1, teller_.asked);
         EXPECT_EQ(teller_.sequence, report_.in_doubt);
         EXPECT_EQ(outcome, report_.outcome);
         EXPECT_EQ(outcome == TY_OUTCOME_COMMIT ? 2u : 1u, number());
         expect_sound(heap_);
         die();
         ASSERT_OK(open(files)); // it is told once
-        EXPECT_EQ(2, teller_.asked);
+        EXPECT_EQ(1, teller_.asked);
         EXPECT_EQ(outcome == TY_OUTCOME_COMMIT ? 2u : 1u, number());
         commit(4);
         die();
@@ -428,8 +433,10 @@ TEST_F(prepared_test, is_durable_before_anybody_is_asked) {
     struct asked {
         disk *died;
         int times = 0;
-        static ty_outcome tell(const ty_doubt *, void *context) {
+        static ty_outcome tell(const ty_doubt *doubt, void *context) {
             auto &self = *static_cast<asked *>(context);
+            if (!doubt->durable)
+                return TY_OUTCOME_ROLLBACK;
             self.times += 1;
             disk cut(self.died->cut(os::sim_cut::drop_all));
             ty_open_options options = with_log(cut);
