@@ -16,11 +16,14 @@
  * agent and participants the joint is committed as soon as each heap has it, without a further write: each keeps the
  * joint's number with its own data, so that an open that finds a prepared transaction asks the other heaps. With an
  * agent, the agent's commit decides. With participants, the group's first heap decides: its commit is ordinary, and
- * comes when all others are prepared.
+ * comes when all others are prepared. Functions of agents and participants do not throw, and do not use the heaps of
+ * the group.
  *
- * After a crash: ty_open settles what is in doubt by itself. It opens the other heaps of the group for a moment (under
- * the paths that they had, or beside the heap), or asks the agent (ty_register_agent, before the open). Where one
- * cannot be asked the open fails with TY_E_IN_DOUBT, and nothing is lost: open it again when the other one is there.
+ * After a crash: ty_open settles what is in doubt by itself. It looks at the other heaps of the group: those that this
+ * process has open, else their files, which it opens for a moment (under the paths that they had; if the heap itself
+ * does not lie where it was, beside it; their logs and journals beside them). Or it asks the agent (ty_register_agent,
+ * before the open). Where one cannot be asked the open fails with TY_E_IN_DOUBT, and nothing is lost: open it again
+ * when the other one is there.
  *
  * Limits: the heaps' logs have one partition each; a heap's part of a joint fits in half a frame of its log (2 MiB).
  */
@@ -101,8 +104,9 @@ TY_API TY_CHECKED ty_status ty_register_agent(const ty_agent *agent);
 /* Makes a group. Several heaps note in each which heaps they are (one transaction each, the first time). Participants
  * that have something prepared for this group are told what becomes of it.
  * Errors: TY_E_ARGUMENT (a heap is not transactional, read-only, or given twice; agent and participants; too many),
- * TY_E_UNSUPPORTED (a log of several partitions; participants and TY_GROUP_HEAPS_MAX), TY_E_MEMORY, those of ty_commit,
- * and what a participant says. Thread-safe. */
+ * TY_E_UNSUPPORTED (a log of several partitions), TY_E_EXISTS (a group of the same heaps with participants is open),
+ * TY_E_MEMORY, those of ty_commit, and what a participant says. A group always has the same participants. Thread-safe.
+ */
 TY_API TY_CHECKED ty_status ty_group_open(const ty_group_options *options, ty_group **group);
 /* Frees it; NULL does nothing. No joint is under way. Where a participant still has to be told of a commit, the next
  * ty_group_open does it. */
@@ -138,7 +142,9 @@ TY_API const char *ty_joint_id(const ty_joint *joint);
 
 /* Commits: durable everywhere when it returns TY_OK. The joint is over and freed, but for TY_E_IN_DOUBT.
  * Where one heap alone has changed and there is neither agent nor participant, this is that heap's ty_commit.
- * Errors: those of ty_prepare, of the agent and of participants: all is rolled back. TY_E_IN_DOUBT: the agent's answer
+ * For the thread that began it, as is ty_joint_rollback (TY_E_ARGUMENT).
+ * Errors: those of ty_prepare, of the agent and of participants: all is rolled back, in memory at once; a process that
+ * dies then may find it committed, whole. TY_E_IN_DOUBT: the agent's answer
  * is not known: call it again to ask once more, or ty_discard the heaps; until then nobody else enters them. */
 TY_API TY_CHECKED ty_status ty_joint_commit(ty_joint *joint);
 /* Takes all back; the joint is over and freed. The agent's transaction is rolled back, too. After TY_E_IN_DOUBT it is

@@ -110,10 +110,10 @@ typedef struct ty_doubt {
     size_t description_bytes;
     bool durable; /* what is in doubt is durable in this heap */
 } ty_doubt;
-/* Tells the outcome. Called by ty_open in its thread, twice: first before anything is written, when TY_OUTCOME_UNKNOWN
- * leaves all as it is; then, with durable set, for the answer that counts. Who decides only now, because this heap has
- * the transaction, does so when it is durable. The heap cannot be used meanwhile, other heaps can. *doubt is valid
- * during the call. It may not throw. */
+/* Tells the outcome. Called by ty_open in its thread, twice: first before anything is written to the log's ring, when
+ * TY_OUTCOME_UNKNOWN leaves it as it is; then, with durable set, for the answer that counts. Who decides only now,
+ * because this heap has the transaction, does so when it is durable. The heap cannot be used meanwhile, other heaps
+ * can. *doubt is valid during the call. It may not throw. */
 typedef ty_outcome ty_outcome_callback(const ty_doubt *doubt, void *context);
 
 typedef struct ty_open_options {

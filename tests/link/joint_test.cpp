@@ -612,6 +612,97 @@ TEST(participants, and_power_cuts) {
     }
 }
 
+// What the attack found.
+
+// A later joint that changes the first heap alone must not take the answer from one that a heap may still ask for.
+TEST(participants, each_joint_has_all_heaps) {
+    disk files;
+    queue one;
+    const ty_participant participant = one.participant();
+    heaps in(files);
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join(nullptr, &participant, 1));
+    ASSERT_OK(commit(in, 1));
+    ty_joint *joint = nullptr;
+    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+    put(in.heap[0], ty_joint_txn(joint, 0), 2);
+    ASSERT_OK(ty_joint_commit(joint));
+    disk cut(files.cut(os::sim_cut::drop_all)); // the outcomes of both are not durable
+    in.discard();
+    heaps after(cut);
+    ASSERT_OK(after.open(1));
+    EXPECT_EQ(1u, after.number(1));
+    ASSERT_OK(after.open(0));
+    EXPECT_EQ(2u, after.number(0));
+}
+
+TEST(participants, a_group_is_there_once) {
+    disk files;
+    queue one;
+    const ty_participant participant = one.participant();
+    heaps in(files);
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join(nullptr, &participant, 1));
+    ty_group *first = std::exchange(in.group, nullptr);
+    EXPECT_EQ(TY_E_EXISTS, in.join(nullptr, &participant, 1));
+    ASSERT_OK(in.join()); // without participants it is another one
+    ASSERT_OK(commit(in, 1));
+    ty_group_close(first);
+}
+
+TEST(participants, one_that_may_be_prepared_is_rolled_back) {
+    disk files;
+    queue one;
+    ty_participant participant = one.participant();
+    participant.prepare = [](void *context, const char *id) {
+        static_cast<queue *>(context)->prepared.insert(id);
+        return TY_E_IN_DOUBT;
+    };
+    heaps in(files);
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join(nullptr, &participant, 1));
+    EXPECT_EQ(TY_E_IO, commit(in, 1));
+    EXPECT_EQ(0u, one.prepared.size());
+    EXPECT_EQ(0u, in.number(0));
+}
+
+TEST(joint_test, is_its_threads) {
+    disk files;
+    heaps in(files);
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    ty_joint *joint = nullptr;
+    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+    change(in, joint, 1);
+    std::thread([&] {
+        EXPECT_EQ(TY_E_ARGUMENT, ty_joint_rollback(joint));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_joint_commit(joint));
+    }).join();
+    ASSERT_OK(ty_joint_commit(joint));
+    EXPECT_EQ(1u, in.number(1));
+}
+
+// Opens that come to nothing leave the log as it is, and one with no room at all is settled by a snapshot.
+TEST(joint_test, may_be_tried_for_long) {
+    disk files;
+    heaps in(files);
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    ASSERT_OK(commit(in, 1));
+    ASSERT_OK(commit(in, 2));
+    disk cut(files.cut(os::sim_cut::drop_all));
+    in.discard();
+    const ty_storage *s = cut.storage();
+    ASSERT_OK(s->rename(s->context, paths[1], "away"));
+    heaps after(cut);
+    for (int i = 0; i < 300; ++i)
+        ASSERT_EQ(TY_E_IN_DOUBT, after.open(0));
+    ASSERT_OK(s->rename(s->context, "away", paths[1]));
+    ASSERT_OK(after.open());
+    EXPECT_EQ(2u, after.number(0));
+    EXPECT_EQ(2u, after.number(1));
+}
+
 // ---- Use
 
 TEST(joint_test, wrong_use_is_refused) {

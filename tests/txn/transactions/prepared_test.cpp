@@ -143,7 +143,8 @@ TEST_F(prepared_test, an_open_asks_what_becomes_of_it) {
         asks_ = true;
         EXPECT_EQ(TY_E_IN_DOUBT, open(files));
         asks_ = false;
-        EXPECT_EQ(log, files.read_file(log_path)) << "tries that come to nothing must not fill the log";
+        EXPECT_TRUE(log.substr(8192) == files.read_file(log_path).substr(8192))
+            << "tries that come to nothing must not fill the ring";
         teller_.outcome = outcome;
         ASSERT_OK(open(files));
         EXPECT_EQ(1, teller_.asked);
