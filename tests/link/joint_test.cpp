@@ -25,7 +25,6 @@ public:
 
     ty_status open(size_t n, ty_report *report = nullptr) {
         ty_open_options options = with_log(*files_);
-        options.base = reinterpret_cast<void *>(uintptr_t{0x100000000000} + n * (uintptr_t{1} << 36));
         return ty_open(paths[n], &options, &heap[n], report);
     }
     ty_status open() {
