@@ -67,7 +67,7 @@ typedef struct ty_agent {
     ty_status (*settle)(void *context, const char *id, bool *committed);
 } ty_agent;
 
-/* What can be prepared. */
+/* What can be prepared. One joint may be committed in it by one thread while another thread prepares the next. */
 typedef struct ty_participant {
     size_t struct_size; /* sizeof(ty_participant) */
     void *context;

@@ -6,8 +6,7 @@
 #include "src/link/joint.hpp"
 #include <taiyen/taiyen.h>
 
-#include <functional>
-#include <optional>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -442,11 +441,13 @@ TEST_F(agent_test, does_not_know) {
 // ---- Participants
 
 struct queue {
+    std::mutex lock; // one joint is told of while the next one prepares
     std::set<std::string> prepared, committed;
     int prepares_fail = 0, commits_fail = 0; // so many calls
     ty_participant participant() { return {sizeof(ty_participant), this, prepare, commit, rollback, recover}; }
     static ty_status prepare(void *context, const char *id) {
         auto &self = *static_cast<queue *>(context);
+        std::lock_guard guard(self.lock);
         if (self.prepares_fail > 0 && self.prepares_fail-- > 0)
             return TY_E_SPACE;
         self.prepared.insert(id);
@@ -454,6 +455,7 @@ struct queue {
     }
     static ty_status commit(void *context, const char *id) {
         auto &self = *static_cast<queue *>(context);
+        std::lock_guard guard(self.lock);
         if (self.commits_fail > 0 && self.commits_fail-- > 0)
             return TY_E_IO;
         if (self.prepared.erase(id))
@@ -462,6 +464,7 @@ struct queue {
     }
     static ty_status rollback(void *context, const char *id) {
         auto &self = *static_cast<queue *>(context);
+        std::lock_guard guard(self.lock);
         self.prepared.erase(id);
         return TY_OK;
     }
@@ -633,6 +636,60 @@ TEST(participants, each_joint_has_all_heaps) {
     EXPECT_EQ(1u, after.number(1));
     ASSERT_OK(after.open(0));
     EXPECT_EQ(2u, after.number(0));
+}
+
+// The first heap's gate opens before its commit is durable: the next joint, which begins then, must not tell of it.
+TEST(participants, are_told_of_what_is_durable) {
+    struct watched : queue {
+        std::atomic<bool> writing{false}, early{false}, begins{false};
+        heaps *in = nullptr;
+        std::thread next;
+    } one;
+    disk files;
+    ty_participant participant = one.participant();
+    participant.context = &one;
+    participant.commit = [](void *context, const char *id) {
+        auto &self = *static_cast<watched *>(context);
+        self.early = self.early || self.writing;
+        return queue::commit(static_cast<queue *>(&self), id);
+    };
+    participant.prepare = [](void *context, const char *id) {
+        return queue::prepare(static_cast<queue *>(static_cast<watched *>(context)), id);
+    };
+    participant.rollback = [](void *context, const char *id) {
+        return queue::rollback(static_cast<queue *>(static_cast<watched *>(context)), id);
+    };
+    participant.recover = [](void *context, const char *prefix, void (*callback)(const char *, void *), void *to) {
+        return queue::recover(static_cast<queue *>(static_cast<watched *>(context)), prefix, callback, to);
+    };
+    heaps in(files, 1);
+    one.in = &in;
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join(nullptr, &participant, 1));
+    ASSERT_OK(commit(in, 1));
+    os::sim_set_write_hook(
+        files.get(),
+        [](void *context, bool done) {
+            auto &self = *static_cast<watched *>(context);
+            if (done || self.next.joinable())
+                return;
+            self.writing = true;
+            self.next = std::thread([&self] {
+                self.begins = true;
+                EXPECT_OK(commit(*self.in, 3));
+            });
+            while (!self.begins)
+                std::this_thread::yield();
+            for (int i = 0; i < 5000 && !self.early; ++i) // time enough to tell, if it does
+                std::this_thread::yield();
+            self.writing = false;
+        },
+        &one);
+    ASSERT_OK(commit(in, 2));
+    one.next.join();
+    os::sim_set_write_hook(files.get(), nullptr, nullptr);
+    EXPECT_FALSE(one.early) << "a participant has committed what a power cut could take from the heap";
+    EXPECT_EQ(3u, one.committed.size());
 }
 
 TEST(participants, a_group_is_there_once) {

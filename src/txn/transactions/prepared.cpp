@@ -138,13 +138,14 @@ ty_status leave_prepared(ty_txn *txn, ty_status status) {
         return status;
     ty_error why;
     ty_error_detail(&why);
-    const char *path = image_path(txn->rt->heap);
-    txn->owner.store(prepared_owner, std::memory_order_release);
-    return failure(TY_E_IN_DOUBT, "commit a prepared transaction: neither the log nor a snapshot takes it (%s)",
-                   ty_status_name(status))
-        .at(path)
-        .cause(why.system_error)
-        .remedy("it is prepared as before: commit it again when the disk can be written to");
+    const ty_status told =
+        failure(TY_E_IN_DOUBT, "commit a prepared transaction: neither the log nor a snapshot takes it (%s)",
+                ty_status_name(status))
+            .at(image_path(txn->rt->heap))
+            .cause(why.system_error)
+            .remedy("it is prepared as before: commit it again when the disk can be written to");
+    txn->owner.store(prepared_owner, std::memory_order_release); // from here on the heap may be closed
+    return told;
 }
 
 ty_status append_outcome(txn_runtime &rt, record_outcome outcome, uint64_t *sequence) {
