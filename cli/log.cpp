@@ -156,6 +156,9 @@ bool print_entry(const ty_log_entry *entry, void *context) {
     case TY_LOG_OUTCOME:
         std::printf("  outcome of the one before: %s\n", outcome_name(*entry));
         break;
+    case TY_LOG_PENDING:
+        std::printf("  pending: it counts with the prepared one that follows\n");
+        break;
     }
     return std::ferror(stdout) == 0; // nobody reads any more: main says so
 }
@@ -180,6 +183,8 @@ const char *kind_name(ty_log_entry_kind kind) {
         return "prepared";
     case TY_LOG_OUTCOME:
         return "outcome";
+    case TY_LOG_PENDING:
+        return "pending";
     }
     return "unknown";
 }
@@ -197,12 +202,12 @@ bool print_entry_json(const ty_log_entry *entry, void *context) {
         one["procedure"] = json::wide(entry->procedure);
     } else if (kind == TY_LOG_OUTCOME) {
         one["outcome"] = outcome_name(*entry);
-    } else if (kind != TY_LOG_PREPARED) {
+    } else if (kind != TY_LOG_PREPARED && kind != TY_LOG_PENDING) {
         one["address"] = text::hex(entry->address);
     }
     if (kind == TY_LOG_ROOT)
         one["name"] = std::string(static_cast<const char *>(entry->bytes), entry->size_bytes);
-    else if (kind != TY_LOG_FREE && kind != TY_LOG_OUTCOME)
+    else if (kind != TY_LOG_FREE && kind != TY_LOG_OUTCOME && kind != TY_LOG_PENDING)
         one["size_bytes"] = json::wide(entry->size_bytes);
     if (kind == TY_LOG_DATA || kind == TY_LOG_PROCEDURE || kind == TY_LOG_PREPARED)
         one["bytes"] = hex_of(*entry, entry->size_bytes);

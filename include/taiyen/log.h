@@ -112,7 +112,9 @@ typedef enum ty_log_entry_kind {
     TY_LOG_PROCEDURE = 6,   /* procedure, bytes: its arguments, size_bytes long */
     TY_LOG_PREPARED = 7,    /* the transaction counts if its outcome says so, which is the next one; bytes: its
                                description, size_bytes long */
-    TY_LOG_OUTCOME = 8      /* of the transaction before; size_bytes: 1 it was committed, 0 it was rolled back */
+    TY_LOG_OUTCOME = 8,     /* of the transaction before, and of pending ones before that; size_bytes: 1 they were
+                               committed, 0 they were rolled back */
+    TY_LOG_PENDING = 9      /* the transaction counts if the prepared one that follows does: one of several joints */
 } ty_log_entry_kind;
 
 typedef struct ty_log_entry {

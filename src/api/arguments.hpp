@@ -61,6 +61,9 @@ int number_of(const Enum &field) {
 // The caller's options, checked, with the storage that is to be used; NULL: all defaults. Kept by persist.cpp.
 ty_status take_open_options(const ty_open_options *options, const char *call, ty_open_options *known);
 
+// Kept by txn.cpp.
+ty_status check_txn_options(const ty_txn_options &options, const char *call);
+
 // A storage of the caller's: long enough, every function there, nothing unknown.
 ty_status check_storage(const ty_storage *storage, const char *call);
 

@@ -112,6 +112,8 @@ ty_status ty_joint_begin(ty_group *group, const ty_txn_options *options, ty_join
         if (ty_status status =
                 copy_options(options, &known, sizeof known, call, "ty_txn_options", "TY_TXN_OPTIONS_INIT"))
             return status;
+    if (ty_status status = check_txn_options(known, call))
+        return status;
     return joint_begin(group, known, joint);
 }
 
@@ -126,9 +128,13 @@ const char *ty_joint_id(const ty_joint *joint) {
 ty_status ty_joint_commit(ty_joint *joint) {
     if (ty_status status = check_pointer(joint, "commit a joint", "the joint"))
         return status;
-    return joint_commit(joint);
+    stray_guard guard;
+    return guard.end(joint_commit(joint));
 }
 
 ty_status ty_joint_rollback(ty_joint *joint) {
-    return joint ? joint_rollback(joint) : TY_OK;
+    if (!joint)
+        return TY_OK;
+    stray_guard guard;
+    return guard.end(joint_rollback(joint));
 }

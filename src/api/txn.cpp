@@ -15,20 +15,26 @@ ty_status check_txn(const ty_txn *txn, const char *call) {
     return txn_heap(txn) ? TY_OK : heap_closed(call);
 }
 
+ty_status check_end(const ty_txn *txn, const char *call) {
+    if (ty_status status = check_txn(txn, call))
+        return status;
+    return txn_refuse_joint(txn, call);
+}
+
 // Bytes to read or write: no address is needed for none.
 ty_status check_bytes(const void *address, size_t bytes, const char *call, const char *what) {
     return bytes != 0 ? check_pointer(address, call, what) : TY_OK;
 }
 
-ty_status check_txn_options(const ty_txn_options &options, const char *call) {
+} // namespace
+
+ty_status taiyen::check_txn_options(const ty_txn_options &options, const char *call) {
     const int stores = number_of(options.stores);
     if (stores < TY_STORES_DEFAULT || stores > TY_STORES_AUTOMATIC)
         return failure(TY_E_ARGUMENT, "%s: the option stores is %d", call, stores)
             .remedy("use one of the constants of txn.h");
     return TY_OK;
 }
-
-} // namespace
 
 ty_status ty_begin(ty_heap *heap, const ty_txn_options *options, ty_txn **txn) {
     constexpr const char *call = "begin a transaction";
@@ -186,18 +192,20 @@ ty_status ty_prepare(ty_txn *txn, const void *description, size_t bytes) {
         return status;
     if (!description && bytes)
         return failure(TY_E_ARGUMENT, "%s: its description is NULL", call).remedy("give one, or 0 bytes");
+    if (ty_status status = txn_refuse_joint(txn, call))
+        return status;
     return txn_prepare(txn, description, bytes);
 }
 
 ty_status ty_commit(ty_txn *txn) {
-    if (ty_status status = check_txn(txn, "commit"))
+    if (ty_status status = check_end(txn, "commit"))
         return status;
     stray_guard guard;
     return guard.end(txn_commit(txn));
 }
 
 ty_status ty_commit_async(ty_txn *txn, uint64_t *sequence) {
-    if (ty_status status = check_txn(txn, "commit"))
+    if (ty_status status = check_end(txn, "commit"))
         return status;
     stray_guard guard;
     return guard.end(txn_commit_async(txn, sequence));
@@ -206,6 +214,8 @@ ty_status ty_commit_async(ty_txn *txn, uint64_t *sequence) {
 ty_status ty_rollback(ty_txn *txn) {
     if (!txn)
         return TY_OK;
+    if (ty_status status = txn_refuse_joint(txn, "roll back"))
+        return status;
     stray_guard guard;
     return guard.end(txn_rollback(txn));
 }

@@ -1,6 +1,7 @@
 // A receiver: takes the records that a follower told, and has them done in a copy of the heap.
 #include "position.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -9,9 +10,11 @@ using namespace taiyen;
 
 struct ty_receiver {
     receiving *heap;
-    ty_follow_position position; // behind the last record done
-    ty_follow_position taken;    // the same, or behind a prepared record that waits for its outcome
-    ty_follow_record waiting;    // that one, in malloc's memory; bytes NULL: there is none
+    ty_follow_position position;                      // behind the last record done
+    ty_follow_position taken;                         // the same, or behind records that wait for an outcome
+    record_order order;                               // up to there
+    ty_follow_record waiting[record_pending_max + 1]; // these, in malloc's memory
+    size_t waiting_count;
 };
 
 namespace taiyen {
@@ -50,8 +53,10 @@ ty_status receive_begin(ty_heap *heap, const ty_follow_position &position, const
 namespace {
 
 void forget_waiting(ty_receiver *receiver) {
-    free(const_cast<void *>(receiver->waiting.bytes));
-    receiver->waiting = {};
+    for (size_t n = 0; n < receiver->waiting_count; ++n)
+        free(const_cast<void *>(receiver->waiting[n].bytes));
+    receiver->waiting_count = 0;
+    receiver->order = {};
 }
 
 ty_status keep_waiting(ty_receiver *receiver, const ty_follow_record &record) {
@@ -59,21 +64,24 @@ ty_status keep_waiting(ty_receiver *receiver, const ty_follow_record &record) {
     if (!bytes)
         return failure(TY_E_MEMORY, "take a transaction that is prepared");
     memcpy(bytes, record.bytes, record.size_bytes);
-    receiver->waiting = record;
-    receiver->waiting.bytes = bytes;
+    ty_follow_record &kept = receiver->waiting[receiver->waiting_count++] = record;
+    kept.bytes = bytes;
     return TY_OK;
 }
 
-// Does records that were checked; the first one with the prepared one that waits for it, if there is one.
-ty_status do_records(ty_receiver *receiver, const ty_follow_record *records, size_t count) {
-    if (!receiver->waiting.bytes || !count)
+// Does records that were checked. The first `decided` of them end what waits: they are done with that.
+ty_status do_records(ty_receiver *receiver, const ty_follow_record *records, size_t decided, size_t count) {
+    if (!receiver->waiting_count || !count)
         return txn_receive(*receiver->heap, records, count);
-    const ty_follow_record both[2] = {receiver->waiting, records[0]};
-    const ty_status first = txn_receive(*receiver->heap, both, 2);
-    if (txn_received(*receiver->heap) < records[0].sequence)
+    ty_follow_record all[record_pending_max + 2];
+    const size_t waiting = receiver->waiting_count;
+    std::copy_n(receiver->waiting, waiting, all);
+    std::copy_n(records, decided, all + waiting);
+    const ty_status first = txn_receive(*receiver->heap, all, waiting + decided);
+    if (txn_received(*receiver->heap) < records[decided - 1].sequence)
         return first; // the heap is spoiled
     forget_waiting(receiver);
-    const ty_status rest = txn_receive(*receiver->heap, records + 1, count - 1);
+    const ty_status rest = txn_receive(*receiver->heap, records + decided, count - decided);
     return first ? first : rest;
 }
 
@@ -90,36 +98,43 @@ void receive_end(ty_receiver *receiver) {
     free(receiver);
 }
 
-// LK5: all are checked before the first one is done. A prepared one is done with its outcome, which is the next record:
-// so whatever happens, the heap holds both or neither.
+// LK5: all are checked before the first one is done. What waits for an outcome is done with it: so whatever happens,
+// the heap holds all of that or nothing.
 ty_status receive(ty_receiver *receiver, const ty_follow_record *records, size_t count) {
-    ty_follow_position at = receiver->taken, before = at;
+    ty_follow_position at = receiver->taken, done = receiver->position;
     const uint64_t last = txn_received(*receiver->heap);
-    size_t known = 0;
-    bool prepared = receiver->waiting.bytes != nullptr;
+    size_t known = 0, decided = 0, ready = 0; // ready: up to there nothing waits
+    record_order order = receiver->order;
     for (size_t i = 0; i < count; ++i) {
-        before = at;
         if (ty_status status = follow_step(at, records[i]))
             return status;
         if (records[i].sequence <= last)
             known = i + 1;
-        else if (ty_status status = txn_receive_check(*receiver->heap, records[i], &prepared))
+        else if (ty_status status = txn_receive_check(*receiver->heap, records[i], &order))
             return status;
+        if (!order.none())
+            continue;
+        ready = i + 1;
+        done = at;
+        decided = decided ? decided : ready - known;
     }
-    const bool waits = count > known && prepared; // the last one
-    const size_t ready = count - known - waits;
-    ty_status status = do_records(receiver, records + known, ready);
-    const ty_follow_position done = waits ? before : at;
+    ty_status status = ready > known ? do_records(receiver, records + known, decided, ready - known) : TY_OK;
     if (txn_received(*receiver->heap) < done.sequence)
         return status;
-    if (count && !(waits && count == 1))
+    if (ready) {
         set_position(receiver->position, done);
-    receiver->taken = receiver->position;
-    if (waits) {
-        if (ty_status kept = keep_waiting(receiver, records[count - 1]))
-            return status ? status : kept;
-        set_position(receiver->taken, at);
+        receiver->taken = receiver->position;
     }
+    for (size_t i = ready; i < count; ++i) {
+        ty_status kept = keep_waiting(receiver, records[i]);
+        if (!kept)
+            continue;
+        forget_waiting(receiver);
+        receiver->taken = receiver->position;
+        return status ? status : kept;
+    }
+    set_position(receiver->taken, at);
+    receiver->order = order;
     return status;
 }
 

@@ -74,14 +74,29 @@ struct receive_start {
 ty_status txn_receive_begin(ty_heap *heap, const receive_start &start, receiving **made);
 void txn_receive_end(receiving *r);
 uint64_t txn_received(const receiving &r); // the last one
-// Whether the record can be one of the source's. Changes nothing. *prepared: whether the one before is prepared, and
-// then whether this one is.
-ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, bool *prepared);
-// Records that were checked, and follow. The last one is not prepared: its outcome is to come with it. On a failure
-// they are done, but not durable (txn_receive_stable tries again); or the heap is spoiled, and all later calls fail.
+// Whether the record can be one of the source's, behind those that *order has seen.
+ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, record_order *order);
+// Records that were checked, and follow. None of the last ones waits for an outcome: that is to come with it. On a
+// failure they are done, but not durable (txn_receive_stable tries again); or the heap is spoiled, and all later calls
+// fail.
 ty_status txn_receive(receiving &r, const ty_follow_record *records, size_t count);
 ty_status txn_receive_stable(receiving &r);
 ty_status txn_promote(ty_heap *heap);
+
+// ---- thread_ends.cpp
+
+// What a thread may have under way when it ends.
+struct thread_end_watcher {
+    bool (*has_work)(thread_end_watcher &watcher); // of the calling thread
+    void (*end)(thread_end_watcher &watcher);      // takes it back
+    thread_end_watcher *watched_next;
+    uint64_t number; // no other one in the process has, or had, the same
+    uint32_t enders; // threads that end, and take back what they have under way
+};
+// The last one added is asked first. Expected: TY_E_MEMORY.
+ty_status thread_ends_add(thread_end_watcher &watcher);
+// Waits for threads that are ending. One that was not added may be given.
+void thread_ends_remove(thread_end_watcher &watcher);
 
 // ---- For every kind of persistent heap; those without a log go to the image layer at once.
 
@@ -115,6 +130,8 @@ ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progres
 // ---- The functions of txn.h, with arguments checked for NULL by the caller.
 
 ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **txn);
+// What that refuses before it waits for anybody.
+ty_status txn_begin_check(ty_heap *heap);
 ty_status txn_set_stores(ty_heap *heap, ty_store_mode stores);
 ty_store_mode txn_stores(const ty_txn *txn);
 ty_txn *txn_current(ty_heap *heap);
@@ -161,6 +178,32 @@ bool txn_is_empty(const ty_txn *txn); // it has done nothing so far
 // durable. TY_E_NOT_FOUND: it has none of this identity. TY_E_BUSY: a transaction of this thread, or a prepared one,
 // is under way.
 ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap *heap, void *context), void *context);
+// ---- gathered.cpp: joints whose parts wait together for one durable write
+
+// X29: from the first one's end to the outcome of all, the gate is held: within it another transaction begins with
+// txn_begin_next. What comes from a caller is right by what it has checked.
+
+// The joint alone ends it: others are refused.
+void txn_set_joint(ty_txn *txn);
+ty_status txn_refuse_joint(const ty_txn *txn, const char *call);
+ty_status txn_begin_next(ty_heap *heap, const ty_txn_options &options, ty_txn **txn);
+// The transaction's record, in its memory until it ends.
+ty_status txn_encode(ty_txn *txn, const uint8_t **bytes, size_t *size);
+// Whether so many bytes of records can be appended as one, and settled later.
+bool txn_gather_fits(ty_heap *heap, size_t bytes);
+// It ends in memory, and its record is the caller's to append. TY_E_DAMAGED: it has ended all the same.
+ty_status txn_end_gathered(ty_txn *txn);
+// Appends records: the last one is prepared, and those before it count with it.
+ty_status txn_append_gathered(ty_heap *heap, const log_piece *records, size_t count, const void *description,
+                              size_t description_bytes, uint64_t *sequence);
+// They are committed: prepared durably, here and wherever else they must be.
+ty_status txn_commit_gathered(ty_heap *heap);
+// All that was appended has its outcome, but for that of a log that has failed: it is mended by a snapshot, which holds
+// what is committed, and nothing else.
+ty_status txn_mend_gathered(ty_heap *heap);
+// The gate opens. spoiled: what is in memory may be in no log, and the heap can only be discarded.
+void txn_release_gathered(ty_heap *heap, bool spoiled);
+
 ty_status txn_commit(ty_txn *txn);
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence);
 ty_status txn_rollback(ty_txn *txn);

@@ -513,6 +513,10 @@ size_t record_put_prepared(const void *description, size_t bytes, uint8_t *out) 
     return static_cast<size_t>(put_bytes(at, description, static_cast<uint32_t>(bytes)) - out);
 }
 
+void record_put_pending(uint8_t *out) {
+    *out = operation_head(record_pending);
+}
+
 void record_put_outcome(record_outcome outcome, uint8_t *out) {
     out[0] = operation_head(record_outcome_follows);
     out[1] = static_cast<uint8_t>(outcome);
@@ -526,6 +530,9 @@ ty_status record_look(const uint8_t *bytes, size_t size, record_view *view) {
         if (size != record_outcome_bytes || bytes[1] > static_cast<uint8_t>(record_outcome::committed))
             return TY_E_DAMAGED;
         *view = {record_role::outcome, static_cast<record_outcome>(bytes[1]), nullptr, 0, bytes + size, 0};
+    } else if (bytes[0] == operation_head(record_pending)) {
+        *view = {record_role::pending,         record_outcome::rolled_back, nullptr, 0,
+                 bytes + record_pending_bytes, size - record_pending_bytes};
     } else if (bytes[0] == operation_head(record_prepared)) {
         record_cursor cursor{bytes + 1, bytes + size};
         uint64_t length = 0;
@@ -539,6 +546,20 @@ ty_status record_look(const uint8_t *bytes, size_t size, record_view *view) {
                  parts,
                  static_cast<size_t>(cursor.end - parts)};
     }
+    return TY_OK;
+}
+
+ty_status record_order::step(const record_view &view) {
+    const bool ends = view.role == record_role::outcome;
+    if (ends ? none() || (view.outcome == record_outcome::committed && !prepared_) : prepared_)
+        return TY_E_DAMAGED;
+    if (view.role == record_role::plain && pending_ != 0)
+        return TY_E_DAMAGED;
+    if (ends)
+        *this = {};
+    prepared_ = view.role == record_role::prepared;
+    if (view.role == record_role::pending && ++pending_ > record_pending_max)
+        return TY_E_DAMAGED;
     return TY_OK;
 }
 

@@ -77,13 +77,16 @@ constexpr size_t record_prepared_bound(size_t description_bytes) {
     return 3 + description_bytes;
 }
 size_t record_put_prepared(const void *description, size_t bytes, uint8_t *out);
-// A whole record: the outcome of the prepared transactions right before it.
+// What goes before the first part of a transaction that counts if the prepared one behind it does.
+inline constexpr size_t record_pending_bytes = 1;
+void record_put_pending(uint8_t *out);
+// A whole record: the outcome of the prepared transaction right before it, and of the pending ones before that.
 inline constexpr size_t record_outcome_bytes = 2;
 void record_put_outcome(record_outcome outcome, uint8_t *out);
 
 // ---- Reading
 
-enum class record_role : uint8_t { plain, prepared, outcome };
+enum class record_role : uint8_t { plain, pending, prepared, outcome };
 // What a record is, and where its parts are: what record_decode takes.
 struct record_view {
     record_role role;
@@ -95,6 +98,24 @@ struct record_view {
 };
 // TY_E_DAMAGED: without a detail.
 ty_status record_look(const uint8_t *bytes, size_t size, record_view *view);
+
+// At most so many pending records lie before a prepared one.
+inline constexpr uint32_t record_pending_max = 64;
+// Which records follow which (X27, txn.md): an outcome is the next record behind a prepared one; before that one there
+// may be pending ones. Those that no prepared one follows are rolled back by an outcome.
+class record_order {
+public:
+    // Expected: TY_E_DAMAGED, without a detail.
+    ty_status step(const record_view &view);
+    // What waits for an outcome.
+    bool none() const { return !prepared_ && pending_ == 0; }
+    bool in_doubt() const { return prepared_; }
+    uint32_t held() const { return pending_ + prepared_; }
+
+private:
+    uint32_t pending_ = 0;
+    bool prepared_ = false;
+};
 
 // The words that a record may name: [first, end).
 struct record_scope {

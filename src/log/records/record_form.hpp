@@ -23,6 +23,8 @@ inline constexpr uint8_t record_root_removed = 6;
 inline constexpr uint8_t record_prepared = 7;
 // A record by itself. Its second byte is a record_outcome.
 inline constexpr uint8_t record_outcome_follows = 8;
+// The first item of a record, likewise. What follows counts with the prepared record behind it.
+inline constexpr uint8_t record_pending = 9;
 
 // The second byte of items other than tokens and operations.
 inline constexpr uint8_t record_width_bits = 0x3f; // of each distance

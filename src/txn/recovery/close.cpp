@@ -22,7 +22,7 @@ ty_status refuse_receiver(const txn_runtime &rt, const char *call) {
 ty_status close_with_log(txn_runtime &rt) {
     if (ty_status status = refuse_within(rt, "close a heap"))
         return status;
-    if (rt.txn->owner.load(std::memory_order_relaxed) != 0)
+    if (rt.txn->owner.load(std::memory_order_relaxed) != 0 || rt.gathered.load(std::memory_order_relaxed))
         return refuse_while_busy("close a heap");
     if (rt.spoiled.load(std::memory_order_relaxed))
         return refuse_spoiled(rt, "close a heap");

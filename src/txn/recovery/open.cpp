@@ -1,6 +1,6 @@
 // Opening heaps of every kind that has files: those with a log are brought to its end. docs/design/txn.md, "Open,
 // attach, detach, close".
-#include "open_steps.hpp"
+#include "opening.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -18,42 +18,6 @@ bool is_transactional(ty_heap *heap) {
 
 constexpr plain_calls calls_of_transactions = {is_transactional, txn_current, txn_alloc,           txn_alloc_at,
                                                txn_free,         txn_resize,  txn_resize_in_place, txn_root_set};
-
-// What an open learns on its way.
-struct opening {
-    ty_open_options options;
-    const doubt_resolver *resolver;
-    const char *heap_path;
-    uint64_t started_ns = os::now_ns();
-    log_place place{};
-    log_identity identity{};
-    log_open_2 named{}; // by the heap's image
-    log_header_2 found{};
-    io_buffer buffer; // for the log's header
-    log_marks from{};
-    replay_plan plan{};
-    bool attached = false;
-    bool recreated = false;
-    bool detaches = false;
-    bool dropped = false;  // the heap has no log any more, and the one that it had was not needed
-    bool makes = false;    // a log
-    log_shape shape{};     // of the one that it makes
-    bool reshaped = false; // the log is made anew with other partitions
-    bool made = false;     // its file: of no use if the open fails
-    bool receives = false;
-    bool replayed = false;
-    ty_outcome outcome = TY_OUTCOME_UNKNOWN; // of what was in doubt
-    ty_heap *heap = nullptr;                 // from start on
-    uint64_t replay_ns = 0;
-
-    bool read_only() const { return opens_for_reading(options.mode); }
-    bool threads() const { return options.background == TY_BACKGROUND_THREAD; }
-    ~opening() {
-        plan.records.destroy();
-        plan.copied.destroy();
-        place_destroy(place);
-    }
-};
 
 // partitions: as it had until now, where the options say nothing.
 void want_log(opening &state, uint32_t partitions, image_log_choice *choice) {
@@ -147,26 +111,6 @@ ty_status check_counters(const opening &state) {
         .remedy("open it read-only, check what it holds, and copy that to another heap");
 }
 
-// Whether there is somebody who may know.
-bool can_ask(const opening &state) {
-    const record_view &view = state.plan.prepared.view;
-    return state.options.outcome || (state.resolver && state.resolver->takes(view.description, view.description_bytes));
-}
-
-failure in_doubt(const opening &state, const char *call) {
-    return failure(TY_E_IN_DOUBT, "%s: its transaction %llu is prepared, and in doubt", call,
-                   (unsigned long long)state.plan.in_doubt)
-        .at(state.place.path);
-}
-
-ty_status refuse_in_doubt(const opening &state) {
-    if (state.detaches)
-        return in_doubt(state, "take the log from a heap").remedy("open it as a transactional heap first");
-    return in_doubt(state, "open a heap")
-        .remedy("open it with the option outcome, which tells whether it was committed, or settle it by hand: taiyen "
-                "doubt");
-}
-
 // The log of a heap that has one: what stands in it is known, or the open is refused.
 ty_status find_log(opening &state, const image_log &told, image_log_choice *choice) {
     if (told.version_1)
@@ -185,8 +129,8 @@ ty_status find_log(opening &state, const image_log &told, image_log_choice *choi
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
     if ((status = replay_scan(state.place, state.identity, state.from, told, state.threads(), &state.plan)))
         return status;
-    if (state.plan.in_doubt && !state.read_only() && (state.detaches || !can_ask(state)))
-        return refuse_in_doubt(state);
+    if (ty_status settles = state.read_only() ? TY_OK : check_can_settle(state))
+        return settles;
     return state.read_only() ? replay_check_fits(state.place, state.plan) : check_counters(state);
 }
 
@@ -386,65 +330,14 @@ ty_status start(void *context, ty_heap *heap) {
     return state.read_only() || state.detaches ? TY_OK : start_log(state, *rt);
 }
 
-// What those who know say. durable: what is in doubt is.
-ty_status ask(opening &state, txn_runtime &rt, bool durable) {
-    const record_view &view = state.plan.prepared.view;
-    char why[200] = "the program does not know";
-    ty_doubt doubt{sizeof doubt,     state.heap_path,        {},     state.plan.in_doubt,
-                   view.description, view.description_bytes, durable};
-    memcpy(doubt.heap_identity, state.identity.heap, sizeof doubt.heap_identity);
-    state.outcome = state.options.outcome ? state.options.outcome(&doubt, state.options.outcome_context)
-                                          : state.resolver->tell(doubt, rt.heap, state.options, why, sizeof why);
-    if (state.outcome == TY_OUTCOME_COMMIT || state.outcome == TY_OUTCOME_ROLLBACK)
-        return TY_OK;
-    return in_doubt(state, "open a heap")
-        .remedy("open it again when its outcome can be told, or settle it by hand (taiyen doubt); now %s", why);
-}
-
-// A ring that has no room for what was believed, and for an outcome: the file is flushed, and a snapshot stands for the
-// outcome. Its mark lies behind the record.
-ty_status settle_by_snapshot(opening &state, txn_runtime &rt) {
-    uint64_t sequence = 0;
-    if (ty_status status = sink_flush(state.place.own))
-        return status;
-    if (ty_status status = ask(state, rt, true))
-        return status;
-    if (state.outcome == TY_OUTCOME_COMMIT)
-        if (ty_status status = replay_prepared(rt, state.place, state.plan))
-            return status;
-    return snapshot_instead(rt, false, &sequence);
-}
-
-// X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The
-// snapshots' thread sleeps: none can lie between the two. Nothing is written where nobody can tell: opens may be tried
-// for long.
-ty_status settle_doubt(opening &state, txn_runtime &rt) {
-    uint64_t sequence = 0;
-    if (ty_status status = ask(state, rt, false))
-        return status;
-    if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
-        return status == TY_E_SPACE ? settle_by_snapshot(state, rt) : status;
-    if (ty_status status = ask(state, rt, true))
-        return status;
-    const bool committed = state.outcome == TY_OUTCOME_COMMIT;
-    if (committed)
-        if (ty_status status = replay_prepared(rt, state.place, state.plan))
-            return status;
-    ty_status status =
-        append_outcome(rt, committed ? record_outcome::committed : record_outcome::rolled_back, &sequence);
-    if (status == TY_E_SPACE)
-        return snapshot_instead(rt, false, &sequence);
-    return status ? status : log_wait(rt.log, sequence);
-}
-
 // From what the image's open left to a heap that can be used.
 ty_status finish_open(opening &state, ty_heap **heap) {
     txn_runtime &rt = *runtime_of(*heap);
     if (!state.replayed)
         if (ty_status status = replay(state, rt))
             return status;
-    if (state.plan.in_doubt && !state.read_only())
-        if (ty_status status = settle_doubt(state, rt))
+    if (!state.read_only())
+        if (ty_status status = settle_held(state, rt))
             return status;
     if (state.detaches)
         return detach(state, rt);
@@ -457,7 +350,7 @@ ty_status finish_open(opening &state, ty_heap **heap) {
     rt.heap = *heap;
     const log_contents &contents = state.plan.contents;
     rt.holds = {state.identity, state.named, contents.end,
-                contents.left_out == 0 && contents.behind_gap == 0 && state.plan.in_doubt == 0};
+                contents.left_out == 0 && contents.behind_gap == 0 && state.plan.held.count() == 0};
     return TY_OK;
 }
 
@@ -469,8 +362,8 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     report.log_recreated = state.recreated;
     report.replayed_transactions = contents.records;
     report.replayed_bytes = contents.record_bytes;
-    report.sequence = state.outcome != TY_OUTCOME_UNKNOWN ? log_last(runtime_of(heap)->log) // an outcome has a number
-                                                          : contents.highest;
+    const bool settled = state.plan.held.count() && !state.read_only() && !state.detaches;
+    report.sequence = settled ? log_last(runtime_of(heap)->log) : contents.highest; // an outcome has a number
     report.in_doubt = state.plan.in_doubt;
     report.outcome = state.outcome;
     report.duration_ns = os::now_ns() - state.started_ns;
@@ -478,6 +371,8 @@ void add_to_report(const opening &state, ty_heap *heap, ty_report &report) {
     static constexpr const char *outcomes[] = {"was left out", "was committed", "was rolled back"};
     if (state.plan.in_doubt)
         snprintf(doubt, sizeof doubt, "; a transaction in doubt %s", outcomes[state.outcome]);
+    else if (state.plan.held.count())
+        snprintf(doubt, sizeof doubt, "; %u of joints not acknowledged left out", state.plan.held.count());
     if (contents.records)
         snprintf(replayed, sizeof replayed, "; %llu transaction%s replayed from the log",
                  (unsigned long long)contents.records, plural(contents.records));

@@ -69,27 +69,33 @@ ty_status copy_files(const char *path, const ty_open_options &options, copied_fi
 
 // ---- replay.cpp
 
-// A prepared transaction that is read, and its outcome is not. Its bytes lie in the records that are kept, or in a
-// copy.
-struct prepared_record {
-    uint64_t sequence; // 0: there is none
-    uint64_t position;
-    const uint8_t *record;
-    size_t record_bytes;
-    record_view view;
+// Records that are read, and their outcome is not: a prepared one, and the pending ones before it.
+class held_records {
+public:
+    held_records() = default;
+    ~held_records() { memory_.destroy(); }
+    held_records(const held_records &) = delete;
+    held_records &operator=(const held_records &) = delete;
 
-    void hold(const log_record &from, const record_view &seen) {
-        *this = {from.sequence, from.position, from.bytes, from.size, seen};
-    }
-    ty_status copy(area &to);
+    uint32_t count() const { return count_; }
+    void forget() { count_ = 0; }
+    // copies: its bytes do not stay where they are. Expected: TY_E_MEMORY. X27: more than have a place are
+    // TY_E_DAMAGED.
+    ty_status hold(const log_record &record, bool copies);
+    const log_record &at(uint32_t n) const { return memory_.as<log_record>()[n]; }
+
+private:
+    static constexpr size_t most = record_pending_max + 1;
+    area memory_; // their heads, and behind these what is copied, with 8 bytes before each that can be read
+    size_t used_ = 0;
+    uint32_t count_ = 0;
 };
 
 // What a scan of the whole log finds, before anything is changed.
 struct replay_plan {
     log_contents contents;
-    uint64_t in_doubt;        // the sequence of the last record, where it is a prepared one; else 0
-    prepared_record prepared; // the same, after the replay
-    area copied;              // of it, where records are not kept
+    held_records held; // at the end
+    uint64_t in_doubt; // the sequence of the last record, where it is a prepared one; else 0
     kept_records records;
     page_copier pages;   // that records write to
     uint64_t words;      // that they do
@@ -111,8 +117,8 @@ bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan);
 ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity &identity, const log_marks &from,
                      bool writes, replay_plan &plan);
 
-// After it: does the transaction that was in doubt.
-ty_status replay_prepared(txn_runtime &rt, const log_place &place, replay_plan &plan);
+// After it: does the transactions that were in doubt.
+ty_status replay_held(txn_runtime &rt, const log_place &place, replay_plan &plan);
 
 inline log_open_2 open_of(const open_identity_2 &open) {
     return {open.number, open.random};

@@ -83,7 +83,9 @@ struct entry_teller {
     ty_status parts(uint64_t sequence, const record_view &view) {
         ty_status status = TY_OK;
         info->in_doubt = view.role == record_role::prepared ? sequence : 0;
-        if (view.role == record_role::prepared)
+        if (view.role == record_role::pending)
+            status = tell(TY_LOG_PENDING, 0, 0, nullptr);
+        else if (view.role == record_role::prepared)
             status = tell(TY_LOG_PREPARED, 0, view.description_bytes, view.description);
         else if (view.role == record_role::outcome)
             status = tell(TY_LOG_OUTCOME, 0, view.outcome == record_outcome::committed, nullptr);

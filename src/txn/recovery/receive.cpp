@@ -169,6 +169,17 @@ const uint8_t *readable(receiving &r, const ty_follow_record &record) {
     return copy;
 }
 
+// How many of the records one outcome decides on, with it: one, if the first counts by itself.
+size_t decided_together(const ty_follow_record *records, size_t count) {
+    record_order order;
+    record_view view;
+    for (size_t n = 0; n < count; ++n)
+        if (record_look(static_cast<const uint8_t *>(records[n].bytes), records[n].size_bytes, &view) ||
+            order.step(view) || order.none())
+            return n + 1;
+    return count;
+}
+
 // Changes memory alone.
 ty_status do_records(receiving &r, const ty_follow_record *records, size_t count) {
     txn_runtime &rt = *r.rt;
@@ -178,17 +189,17 @@ ty_status do_records(receiving &r, const ty_follow_record *records, size_t count
     ty_status status = TY_OK;
     r.small_count = 0;
     replay.begin();
-    record_view view{}, decided{};
-    for (size_t i = 0; i < count && !status; ++i) {
-        decided = view;
-        status = record_look(readable(r, records[i]), records[i].size_bytes, &view);
-        const bool counts = view.role == record_role::plain ||
-                            (view.role == record_role::outcome && view.outcome == record_outcome::committed);
-        if (status || !counts)
-            continue;
-        const record_view &parts = view.role == record_role::plain ? view : decided;
-        writer.begin_record(records[i].sequence, UINT64_MAX);
-        status = record_decode_in_place(parts.parts, parts.size, scope_of(rt), writer);
+    for (size_t i = 0, some; i < count && !status; i += some) {
+        some = decided_together(records + i, count - i);
+        record_view last;
+        status = record_look(readable(r, records[i + some - 1]), records[i + some - 1].size_bytes, &last);
+        const bool rolled_back = last.role == record_role::outcome && last.outcome == record_outcome::rolled_back;
+        for (size_t n = 0; n < some && !status && !rolled_back; ++n) {
+            record_view view;
+            status = record_look(readable(r, records[i + n]), records[i + n].size_bytes, &view);
+            writer.begin_record(records[i + n].sequence, UINT64_MAX);
+            status = status ? status : record_decode_in_place(view.parts, view.size, scope_of(rt), writer);
+        }
     }
     if (!status)
         status = writer.hand_over(true);
@@ -196,17 +207,12 @@ ty_status do_records(receiving &r, const ty_follow_record *records, size_t count
     return doer.status ? doer.status : status;
 }
 
-bool is_prepared(const ty_follow_record &record) {
-    record_view view;
-    return !record_look(static_cast<const uint8_t *>(record.bytes), record.size_bytes, &view) &&
-           view.role == record_role::prepared;
-}
-
-// A prepared one with its outcome, in one frame: nothing is ever in doubt in a heap that receives. X1: with the gate
-// held; so the log's sequences are the records'.
+// In one frame: nothing is ever in doubt in a heap that receives. X1: with the gate held; so the log's sequences are
+// the records'.
 ty_status append(txn_runtime &rt, const ty_follow_record *records, size_t count) {
-    const log_piece pieces[2] = {{records[0].bytes, records[0].size_bytes},
-                                 {records[count - 1].bytes, records[count - 1].size_bytes}};
+    log_piece pieces[record_pending_max + 2];
+    for (size_t n = 0; n < count; ++n)
+        pieces[n] = {records[n].bytes, records[n].size_bytes};
     return log_append_together(rt.log, pieces, count);
 }
 
@@ -216,8 +222,9 @@ void log_records(receiving &r, const ty_follow_record *records, size_t count) {
     txn_runtime &rt = *r.rt;
     uint64_t unlogged = rt.unlogged.load(std::memory_order_relaxed), bytes = 0;
     for (size_t i = 0, some; i < count; i += some) {
-        some = is_prepared(records[i]) ? 2 : 1;
-        bytes += records[i].size_bytes + (some == 2 ? records[i + 1].size_bytes : 0);
+        some = decided_together(records + i, count - i);
+        for (size_t n = 0; n < some; ++n)
+            bytes += records[i + n].size_bytes;
         if (!r.logged || unlogged || append(rt, records + i, some))
             unlogged += some;
     }
@@ -256,9 +263,14 @@ ty_status take_chunk(receiving &r, const ty_follow_record *records, size_t count
 } // namespace
 
 ty_status refuse_spoiled(const txn_runtime &rt, const char *call) {
+    constexpr const char *remedy = "discard the heap (ty_discard): its files hold what was before";
+    if (!rt.receives.load(std::memory_order_relaxed))
+        return failure(TY_E_IN_DOUBT, "%s: a write of joints has failed, which are in its memory all the same", call)
+            .at(image_path(rt.heap))
+            .remedy("%s", remedy);
     return failure(TY_E_DAMAGED, "%s: a transaction that it received did not fit the heap", call)
         .at(image_path(rt.heap))
-        .remedy("discard the heap (ty_discard): its files hold what was before");
+        .remedy("%s", remedy);
 }
 
 ty_status refuse_received(const txn_runtime &rt, const char *call) {
@@ -314,15 +326,14 @@ uint64_t txn_received(const receiving &r) {
     return txn_last(*r.rt);
 }
 
-ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, bool *prepared) {
+ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, record_order *order) {
     received_check sink;
     record_view view{};
     ty_status status = record.size_bytes == 0
                            ? TY_E_DAMAGED
                            : record_look(static_cast<const uint8_t *>(record.bytes), record.size_bytes, &view);
-    if (!status && (view.role == record_role::outcome) != *prepared) // X27
-        status = TY_E_DAMAGED;
-    *prepared = view.role == record_role::prepared;
+    if (!status)
+        status = order->step(view); // X27
     if (!status)
         status = record_decode(view.parts, view.size, scope_of(*r.rt), sink);
     if (status != TY_E_DAMAGED)
@@ -341,9 +352,14 @@ ty_status txn_receive(receiving &r, const ty_follow_record *records, size_t coun
         return refuse_spoiled(*r.rt, "take a transaction");
     for (size_t done = 0; done < count;) {
         size_t some = 0;
-        for (size_t bytes = 0; done + some < count && some < receiving::small_max - 1 && bytes < piece_bytes; ++some)
-            bytes += records[done + some].size_bytes;
-        some += is_prepared(records[done + some - 1]); // with its outcome
+        for (size_t bytes = 0; done + some < count && bytes < piece_bytes;) {
+            const size_t more = decided_together(records + done + some, count - done - some);
+            if (2 * (some + more) > receiving::small_max)
+                break;
+            for (size_t n = 0; n < more; ++n)
+                bytes += records[done + some + n].size_bytes;
+            some += more;
+        }
         const ty_status status = take_chunk(r, records + done, some);
         first = first ? first : status;
         if (r.rt->spoiled.load(std::memory_order_relaxed))

@@ -18,7 +18,7 @@ struct record_check {
     const char *name;
     record_scope scope;
     uint64_t last_page = UINT64_MAX; // words often lie side by side
-    prepared_record prepared{};      // the last record, where it is one
+    record_order order{};
 
     ty_status operation(const record_operation &operation) {
         plan->operations += 1;
@@ -49,18 +49,21 @@ struct record_check {
         auto &self = *static_cast<record_check *>(context);
         record_view view;
         ty_status status = record_look(record.bytes, record.size, &view);
-        // X27: an outcome is the next record behind a prepared one, and nothing else is.
-        if (!status && (view.role == record_role::outcome) != (self.prepared.sequence != 0))
-            status = TY_E_DAMAGED;
-        self.prepared = {};
-        if (!status && view.role == record_role::prepared) {
-            self.prepared.hold(record, view);
-            status = self.prepared.copy(self.plan->copied);
-        }
+        if (!status)
+            status = self.order.step(view); // X27
+        if (!status)
+            status = self.hold(record);
         if (!status)
             status = record_decode_in_place(view.parts, view.size, self.scope, self);
         self.plan->records.add(record);
         return status == TY_E_DAMAGED ? bad_record(self.name, record.sequence, record.position) : status;
+    }
+    ty_status hold(const log_record &record) const {
+        if (order.held() == 0) {
+            plan->held.forget();
+            return TY_OK;
+        }
+        return plan->held.hold(record, true);
     }
 };
 
@@ -70,38 +73,44 @@ struct record_reader {
     step_writer writer;
     record_scope scope;
     replay_plan &plan;
+    held_records held{}; // so far
 
-    static ty_status record(void *context, const log_record &record) {
-        auto &self = *static_cast<record_reader *>(context);
+    ty_status record(const log_record &record, bool passes) {
         record_view view;
         if (record_look(record.bytes, record.size, &view))
-            return self.writer.damage();
-        self.writer.begin_record(record.sequence, record.position);
-        if (view.role == record_role::prepared) { // its outcome decides (X28)
-            self.plan.prepared.hold(record, view);
-            return TY_OK;
-        }
+            return writer.damage();
         if (view.role == record_role::plain)
-            return self.parts(view);
-        const record_view decided = self.plan.prepared.view;
-        self.plan.prepared = {};
-        return view.outcome == record_outcome::committed ? self.parts(decided) : TY_OK;
+            return parts(record);
+        if (view.role != record_role::outcome) { // which decides (X28)
+            ty_status status = held.hold(record, passes);
+            return status == TY_E_DAMAGED ? writer.damage() : status;
+        }
+        ty_status status = view.outcome == record_outcome::committed ? all_of(held) : TY_OK;
+        held.forget();
+        return status;
+    }
+    ty_status all_of(const held_records &records) {
+        for (uint32_t n = 0; n < records.count(); ++n)
+            if (ty_status status = parts(records.at(n)))
+                return status;
+        return TY_OK;
     }
     // Of records that are gone when it returns.
     static ty_status passing(void *context, const log_record &one) {
         auto &self = *static_cast<record_reader *>(context);
-        ty_status status = record(context, one);
-        if (!status && self.writer.has_others())
-            status = self.writer.hand_over();
-        prepared_record &prepared = self.plan.prepared;
-        return !status && prepared.sequence == one.sequence ? prepared.copy(self.plan.copied) : status;
+        ty_status status = self.record(one, true);
+        return !status && self.writer.has_others() ? self.writer.hand_over() : status;
     }
-    ty_status parts(const record_view &view) {
+    ty_status parts(const log_record &record) {
+        record_view view;
+        writer.begin_record(record.sequence, record.position);
+        if (record_look(record.bytes, record.size, &view))
+            return writer.damage();
         ty_status status = record_decode_in_place(view.parts, view.size, scope, writer);
         return status == TY_E_DAMAGED ? writer.damage() : status;
     }
     ty_status kept() {
-        ty_status status = plan.records.each([&](const log_record &one) { return record(this, one); });
+        ty_status status = plan.records.each([&](const log_record &one) { return record(one, false); });
         return status ? status : writer.hand_over(true);
     }
 };
@@ -131,7 +140,6 @@ public:
           most_pages_(image_copies_allowed(rt.heap) / os::page_bytes / 2), check_{&stage_, source.place.path,
                                                                                   reader.scope} {}
 
-    ~stage_reader() { stage_.copied.destroy(); }
     stage_reader(const stage_reader &) = delete;
     stage_reader &operator=(const stage_reader &) = delete;
 
@@ -147,7 +155,7 @@ private:
     // An operation writes to some page, too.
     static ty_status frame(void *context, const log_marks &here) {
         auto &self = *static_cast<stage_reader *>(context);
-        if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_ || self.plan_.prepared.sequence)
+        if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_ || self.reader_.held.count())
             return TY_OK; // X27
         ty_status status = self.reader_.writer.hand_over();
         if (!status)
@@ -271,16 +279,25 @@ ty_status replay_with_helper(replayer &replay, const txn_runtime &rt, replay_pla
 
 } // namespace
 
-// Eight bytes before it can be read, too.
-ty_status prepared_record::copy(area &to) {
-    if (ty_status status = to.room<char>() ? TY_OK : to.create(size_t{8} << 20)) // no record is longer
+ty_status held_records::hold(const log_record &record, bool copies) {
+    constexpr size_t heads = most * sizeof(log_record), longest = size_t{8} << 20;
+    if (count_ == most)
+        return TY_E_DAMAGED;
+    if (ty_status status = memory_.room<char>() ? TY_OK : memory_.create(heads + most * longest))
         return status;
-    if (ty_status status = to.provide(record_bytes + 8))
+    if (count_ == 0)
+        used_ = heads;
+    const size_t bytes = copies ? (sizeof(uint64_t) + record.size + 7) & ~size_t{7} : 0;
+    if (ty_status status = memory_.provide(used_ + bytes))
         return status;
-    uint8_t *copied = to.as<uint8_t>() + 8;
-    memcpy(copied, record, record_bytes);
-    record = copied;
-    return record_look(copied, record_bytes, &view);
+    log_record &kept = memory_.as<log_record>()[count_++] = record;
+    if (copies) {
+        uint8_t *copy = memory_.as<uint8_t>() + used_ + sizeof(uint64_t);
+        memcpy(copy, record.bytes, record.size);
+        kept.bytes = copy;
+    }
+    used_ += bytes;
+    return TY_OK;
 }
 
 ty_status replay_scan(const log_place &place, const log_identity &identity, const log_marks &from,
@@ -296,8 +313,7 @@ ty_status replay_scan(const log_place &place, const log_identity &identity, cons
     ty_status status = log_scan(*place.sink, place.path, identity, from,
                                 {&check, record_check::record, nullptr, threads}, &plan->contents);
     plan->pages.stop(); // the memory goes if the open fails
-    plan->prepared = check.prepared;
-    plan->in_doubt = check.prepared.sequence;
+    plan->in_doubt = check.order.in_doubt() ? plan->held.at(plan->held.count() - 1).sequence : 0;
     return status;
 }
 
@@ -333,7 +349,7 @@ ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity
     return status;
 }
 
-ty_status replay_prepared(txn_runtime &rt, const log_place &place, replay_plan &plan) {
+ty_status replay_held(txn_runtime &rt, const log_place &place, replay_plan &plan) {
     step_batches batches;
     if (ty_status status = batches.create(1))
         return status;
@@ -341,8 +357,7 @@ ty_status replay_prepared(txn_runtime &rt, const log_place &place, replay_plan &
     replayer replay(rt, place.path);
     step_doer doer{replay, TY_OK};
     record_reader reader{{{&doer, step_doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}, plan};
-    reader.writer.begin_record(plan.prepared.sequence, plan.prepared.position);
-    ty_status status = reader.parts(plan.prepared.view);
+    ty_status status = reader.all_of(plan.held);
     status = status ? status : reader.writer.hand_over(true);
     heap_restore_end(rt.heap);
     return doer.status ? doer.status : status;

@@ -8,10 +8,10 @@
 namespace taiyen {
 namespace {
 
-// What an open needs to append again (L4), and a turn, must have room whatever else is in the ring: else a transaction
-// in doubt could not be settled.
 constexpr uint64_t look_wait_ns = 1'000'000'000;
 
+// What an open needs to append again (L4), and a turn, must have room whatever else is in the ring: else a transaction
+// in doubt could not be settled.
 bool has_room_to_settle(taiyen::log *log) {
     const log_figures figures = log_get_figures(log);
     return figures.used_bytes <= figures.ring_bytes / 8 * 5;
@@ -103,7 +103,10 @@ ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap
         os::give_way();
     if (status == TY_OK && !entered)
         status = failure(TY_E_BUSY, "%s: it is being written to", call).at(image_path(rt->heap)).remedy("try again");
-    if (entered) {
+    if (entered && rt->spoiled.load(std::memory_order_relaxed)) {
+        rt->gate.unlock_shared();
+        status = refuse_spoiled(*rt, call);
+    } else if (entered) {
         status = look(rt->heap, context);
         const uint64_t last = log_last(rt->log);
         rt->gate.unlock_shared();

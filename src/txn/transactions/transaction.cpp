@@ -38,7 +38,10 @@ void transaction_finish(ty_txn *txn) {
     txn->preparer.store(0, std::memory_order_relaxed);
     if (txn->twinned)
         automatic_end(*txn->rt);
+    txn->in_joint = false;
     txn->owner.store(0, std::memory_order_relaxed);
+    if (txn->rt->gathered.load(std::memory_order_relaxed)) // X29
+        return;
     others_go_on(*txn->rt);
     txn->rt->gate.unlock();
 }
@@ -72,6 +75,8 @@ ty_status refuse_begin(const txn_runtime &rt) {
         return status;
     if (rt.receives.load(std::memory_order_relaxed)) // LK7
         return refuse_received(rt, call);
+    if (rt.spoiled.load(std::memory_order_relaxed))
+        return refuse_spoiled(rt, call);
     if (rt.txn->owner.load(std::memory_order_relaxed) == this_thread())
         return failure(TY_E_ARGUMENT, "%s: this thread has one under way on the heap", call)
             .remedy("commit it or roll it back first; ty_current_txn returns it");
@@ -197,6 +202,28 @@ ty_status transaction_append(ty_txn *txn, uint64_t *sequence) {
     return status;
 }
 
+ty_status transaction_encode(ty_txn *txn, const uint8_t **bytes, size_t *size) {
+    record_part part{};
+    size_t entries = 0, bound = 0;
+    const bool words = is_few_words(txn, &entries);
+    if (words)
+        bound = record_words_bound(txn->changed.count);
+    else if (ty_status status = part_collect(txn, true, &part))
+        return status;
+    else
+        bound = txn->parts.count + record_bound(part);
+    if (ty_status status = txn->encoded.provide(bound))
+        return status;
+    auto *record = txn->encoded.as<uint8_t>();
+    *bytes = record;
+    if (words)
+        *size = txn->changed.count != 0 ? record_encode_words(txn->changed, record) : 0;
+    else
+        *size = encode(txn, part, record);
+    txn->rt->figures.entries.add(words ? entries : part.range_count + part.operation_count);
+    return TY_OK;
+}
+
 namespace {
 
 // Up to where the transaction can't be taken back any more. Fails as X6 says.
@@ -294,6 +321,27 @@ void transaction_destroy(txn_runtime &rt) {
     rt.txn = nullptr;
 }
 
+ty_status txn_begin_check(ty_heap *heap) {
+    return refuse_begin(*runtime_of(heap));
+}
+
+// With the gate held.
+static ty_status start(txn_runtime &rt, const ty_txn_options &options, ty_txn **begun) {
+    ty_txn *txn = rt.txn;
+    txn->by_default = options.stores == TY_STORES_DEFAULT;
+    ty_store_mode stores = txn->by_default ? rt.stores.load(std::memory_order_relaxed) : options.stores;
+    txn->free_later = options.free_later;
+    txn->automatic = stores == TY_STORES_AUTOMATIC;
+    txn->twinned = txn->automatic || rt.check_stores;
+    if (txn->twinned)
+        if (ty_status status = automatic_begin(rt))
+            return status;
+    set_bounds(txn);
+    txn->owner.store(this_thread(), std::memory_order_relaxed);
+    *begun = txn;
+    return TY_OK;
+}
+
 ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun) {
     txn_runtime *rt = runtime_of(heap);
     if (rt == nullptr)
@@ -308,23 +356,18 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     else if (!rt->gate.try_lock())
         return busy();
     stop_others(*rt);
-    ty_txn *txn = rt->txn;
-    txn->by_default = options.stores == TY_STORES_DEFAULT;
-    ty_store_mode stores = txn->by_default ? rt->stores.load(std::memory_order_relaxed) : options.stores;
-    txn->free_later = options.free_later;
-    txn->automatic = stores == TY_STORES_AUTOMATIC;
-    txn->twinned = txn->automatic || rt->check_stores;
-    if (txn->twinned) {
-        if (ty_status status = automatic_begin(*rt)) {
-            others_go_on(*rt);
-            rt->gate.unlock();
-            return status;
-        }
+    if (ty_status status = start(*rt, options, begun)) {
+        others_go_on(*rt);
+        rt->gate.unlock();
+        return status;
     }
-    set_bounds(txn);
-    txn->owner.store(this_thread(), std::memory_order_relaxed);
-    *begun = txn;
     return TY_OK;
+}
+
+ty_status txn_begin_next(ty_heap *heap, const ty_txn_options &options, ty_txn **begun) {
+    if (ty_status status = thread_ends_watch())
+        return status;
+    return start(*runtime_of(heap), options, begun);
 }
 
 // From now on the transaction finds its stores by itself: as good as from its begin, where nothing is known of stores

@@ -74,6 +74,7 @@ struct ty_txn {
     bool automatic;          // it finds its stores by itself
     bool by_default;         // that it does, or does not, was not said at its begin
     bool twinned;            // twins are taken: it does, or stores are checked
+    bool in_joint;           // which ends it
     uint64_t prepared;       // the sequence of its record, where that is appended already; 0: not prepared
     const void *description; // while it is being prepared
     size_t description_bytes;
@@ -140,6 +141,9 @@ struct committed {
 ty_status transaction_append(ty_txn *txn, uint64_t *sequence);
 // The transaction is over: its memory is ready for the next one, and the gate open.
 void transaction_finish(ty_txn *txn);
+
+// The same record, with no head, in the transaction's memory. size 0: nothing has changed. Its changes stay its own.
+ty_status transaction_encode(ty_txn *txn, const uint8_t **bytes, size_t *size);
 
 // ---- prepared.cpp
 

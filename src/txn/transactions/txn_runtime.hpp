@@ -72,15 +72,6 @@ struct other_writers {
     void (*add_stats)(other_writers &others, ty_txn_stats *stats);
 };
 
-// What a thread may have under way when it ends (thread_ends.cpp).
-struct thread_end_watcher {
-    bool (*has_work)(thread_end_watcher &watcher); // of the calling thread
-    void (*end)(thread_end_watcher &watcher);      // takes it back
-    thread_end_watcher *watched_next;
-    uint64_t number; // no other one in the process has, or had, the same
-    uint32_t enders; // threads that end, and take back what they have under way
-};
-
 struct txn_runtime : thread_end_watcher {
     // Set at open, then constant.
     ty_heap *heap;
@@ -112,11 +103,12 @@ struct txn_runtime : thread_end_watcher {
     struct snapshot_service *snapshots; // snapshots.cpp
     struct automatic_stores *automatic; // automatic.cpp; NULL until the first automatic transaction
     other_writers *others;              // NULL: the heap is not concurrent
+    std::atomic<bool> gathered;         // transactions have ended that wait for one outcome (gathered.cpp)
 
     // Of a heap that receives (recovery/receive.cpp): written with the gate held.
     struct receiving *receiver;     // NULL: there is none
     std::atomic<bool> receives;     // nobody else may write
-    std::atomic<bool> spoiled;      // memory holds a part of a transaction
+    std::atomic<bool> spoiled;      // memory holds a part of a transaction; or joints that may be in no log
     std::atomic<uint64_t> unlogged; // transactions behind the log's last that are in memory alone
 
     // Of one that is open for reading: what it holds.
@@ -151,10 +143,7 @@ void transaction_destroy(txn_runtime &rt);
 // ---- thread_ends.cpp
 // The calling thread's end is watched from now on. Expected: TY_E_MEMORY.
 ty_status thread_ends_watch();
-ty_status thread_ends_add(thread_end_watcher &watcher); // expected: TY_E_MEMORY
-bool thread_ends_watches(uint64_t number);              // whether there is such a watcher
-// Waits for threads that are ending. One that was not added may be given.
-void thread_ends_remove(thread_end_watcher &watcher);
+bool thread_ends_watches(uint64_t number); // whether there is such a watcher
 // The heap of this identity, if it is open and this process's own: it stays so until runtime_let_go, for which a close
 // waits. So who has it waits for nobody. NULL: it is not.
 txn_runtime *runtime_hold(const uint8_t identity[16]);

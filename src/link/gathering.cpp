@@ -1,0 +1,335 @@
+// Joints of one group that come at the same time share their durable writes.
+//
+// A joint that finds others waiting ends in memory, and its records are kept; the next one begins at once, within the
+// same hold of the gates. One of the threads that wait writes what is kept, of several joints: those before the last
+// are pending, the last one is prepared, and its number, which all heaps have then, decides on all of them (JO2).
+//
+// JO5: a joint that was gathered waits for the disk alone, and for no other joint's program; and it is acknowledged
+//      when all heaps have it and those before it, and no sooner.
+#include "group.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace taiyen {
+namespace {
+
+// Readers and others wait for the gates; then they are opened, however many joints wait.
+constexpr size_t held_max = record_pending_max;
+
+void tell(waiting_thread &one, turn what) {
+    one.told.store(uint32_t(what), std::memory_order_release);
+    os::wake_one(one.told); // it may be gone: then nobody is woken, or somebody who looks again
+}
+
+void tell_all(waiting_threads all, turn what) {
+    while (waiting_thread *one = all.pop())
+        tell(*one, what);
+}
+
+ty_status of_no_use(const char *call, ty_status status) {
+    return failure(status, "%s: a write has failed, and it is not known which joints are committed", call)
+        .remedy("discard the heaps (ty_discard), and open them again: that settles it");
+}
+
+size_t bytes_kept(const gathering &g, size_t n) {
+    return g.batches[0].heaps[n].size + g.batches[1].heaps[n].size;
+}
+
+// How many bytes more the logs would take, with their heads, and an end.
+bool fits(const ty_group &group, const size_t *sizes) {
+    const gathering &g = group.gathered;
+    for (size_t n = 0; n < group.count; ++n) {
+        constexpr size_t heads = record_pending_max * 16 + 2 * description_max;
+        if (!txn_gather_fits(group.heaps[n], bytes_kept(g, n) + (sizes ? sizes[n] : 0) + heads))
+            return false;
+    }
+    return true;
+}
+
+// Nobody is within them. Where a write has failed, or a log that failed cannot be mended, the heaps are of no use.
+void open_gates(ty_group &group) {
+    gathering &g = group.gathered;
+    for (size_t n = 0; n < group.count && !g.broken; ++n)
+        g.broken = txn_mend_gathered(group.heaps[n]) != TY_OK;
+    for (size_t n = 0; n < group.count; ++n)
+        txn_release_gathered(group.heaps[n], g.broken);
+    g.held = false;
+    g.held_count = 0;
+}
+
+// Lets the next joint begin, or opens the gates where nobody is within them. The lock is held, as for all from here on
+// that take the gathering alone.
+void go_on(ty_group &group) {
+    gathering &g = group.gathered;
+    const bool idle = !g.flushing && g.batches[g.filled].count == 0;
+    if (g.running)
+        return;
+    if (g.held && !g.broken && g.held_count < held_max && g.queue.end && fits(group, nullptr)) {
+        g.running = true;
+        tell(*g.queue.pop(), turn::continues);
+        return;
+    }
+    if (g.held && (idle || (g.broken && !g.flushing)))
+        open_gates(group);
+    if (g.broken) {
+        tell_all(g.queue.take(), turn::refused);
+    } else if (!g.held && g.queue.end) {
+        g.running = true;
+        tell(*g.queue.pop(), turn::begins);
+    }
+}
+
+// ---- Writing
+
+ty_status append(const ty_group &group, const gathered_batch &batch, uint64_t *sequences) {
+    uint8_t description[description_max];
+    const size_t bytes = joint_describe(batch.last, description);
+    for (size_t n = 0; n < group.count; ++n) {
+        const gathered_records &records = batch.heaps[n];
+        log_piece pieces[record_pending_max];
+        for (size_t i = 0, begin = 0; i < batch.count; begin = records.ends[i++])
+            pieces[i] = {records.bytes + begin, records.ends[i] - begin};
+        if (ty_status status =
+                txn_append_gathered(group.heaps[n], pieces, batch.count, description, bytes, &sequences[n]))
+            return status;
+    }
+    return TY_OK;
+}
+
+// JO3. A heap that cannot take the outcome is mended before the gates open: the joints count all the same.
+ty_status write(const ty_group &group, const gathered_batch &batch) {
+    uint64_t sequences[TY_GROUP_HEAPS_MAX];
+    if (ty_status status = append(group, batch, sequences))
+        return status;
+    for (size_t n = 0; n + 1 < group.count; ++n)
+        txn_prepare_ask(group.heaps[n], sequences[n]);
+    for (size_t n = group.count; n-- > 0;)
+        if (ty_status status = txn_prepare_wait(group.heaps[n], sequences[n]))
+            return status;
+    for (size_t n = 0; n < group.count; ++n)
+        static_cast<void>(txn_commit_gathered(group.heaps[n]));
+    return TY_OK;
+}
+
+void empty(gathered_batch &batch) {
+    for (gathered_records &records : batch.heaps)
+        records.size = 0;
+    batch.count = 0;
+}
+
+// Writes one batch, with this thread's joint in it; where more has come meanwhile, one of that batch's threads goes on.
+ty_status flush(ty_group &group, const waiting_thread &own) {
+    gathering &g = group.gathered;
+    g.lock.lock();
+    gathered_batch &batch = g.batches[g.filled];
+    g.filled = 1 - g.filled;
+    g.lock.unlock();
+    const ty_status status = write(group, batch);
+    g.lock.lock();
+    waiting_threads members = batch.members.take(), lost{};
+    gathered_batch &next = g.batches[g.filled];
+    empty(batch);
+    g.broken = g.broken || status;
+    g.flushing = next.count != 0 && !status;
+    if (g.flushing)
+        tell(*next.members.first, turn::flushes);
+    else
+        lost = next.members.take(); // none, but after a failure
+    if (waiting_thread *drainer = g.flushing ? nullptr : std::exchange(g.drainer, nullptr))
+        tell(*drainer, turn::drained);
+    go_on(group);
+    g.lock.unlock();
+    while (waiting_thread *one = members.pop())
+        if (one != &own)
+            tell(*one, status ? turn::in_doubt : turn::committed);
+    tell_all(lost, turn::in_doubt);
+    return status;
+}
+
+// ---- Joints
+
+// What the joint has changed in each heap.
+struct encoded_joint {
+    const uint8_t *bytes[TY_GROUP_HEAPS_MAX];
+    size_t sizes[TY_GROUP_HEAPS_MAX];
+};
+
+ty_status encode(ty_joint *joint, encoded_joint *one) {
+    for (size_t n = 0; n < joint->group->count; ++n) {
+        if (ty_status status = set_number(joint, n))
+            return status;
+        if (ty_status status = txn_encode(joint->txns[n], &one->bytes[n], &one->sizes[n]))
+            return status;
+    }
+    return TY_OK;
+}
+
+ty_status provide(gathered_records &records, size_t bytes) {
+    if (bytes <= records.capacity)
+        return TY_OK;
+    const size_t capacity = bytes < 4096 ? 4096 : 2 * bytes;
+    void *memory = realloc(records.bytes, capacity);
+    if (!memory)
+        return failure(TY_E_MEMORY, "commit a joint with others");
+    records.bytes = static_cast<uint8_t *>(memory);
+    records.capacity = capacity;
+    return TY_OK;
+}
+
+ty_status keep(ty_joint *joint, const encoded_joint &one, waiting_thread &own) {
+    ty_group &group = *joint->group;
+    gathering &g = group.gathered;
+    gathered_batch &batch = g.batches[g.filled];
+    for (size_t n = 0; n < group.count; ++n)
+        if (ty_status status = provide(batch.heaps[n], batch.heaps[n].size + one.sizes[n]))
+            return status;
+    for (size_t n = 0; n < group.count; ++n) {
+        gathered_records &records = batch.heaps[n];
+        memcpy(records.bytes + records.size, one.bytes[n], one.sizes[n]);
+        records.size += one.sizes[n];
+        records.ends[batch.count] = records.size;
+    }
+    batch.last = joint->what;
+    ++batch.count;
+    batch.members.push(own);
+    g.held = true;
+    ++g.held_count;
+    return TY_OK;
+}
+
+// Until nothing is kept, and nothing is being written. The thread's own joint is running, so nothing is added.
+void drain(gathering &g) {
+    waiting_thread own;
+    if (!g.flushing)
+        return;
+    g.drainer = &own;
+    g.lock.unlock();
+    static_cast<void>(own.wait());
+    g.lock.lock();
+}
+
+// It has been kept, and ends in memory: its turn is over.
+bool end_gathered(ty_joint *joint) {
+    ty_group &group = *joint->group;
+    gathering &g = group.gathered;
+    for (size_t n = 0; n < group.count; ++n) {
+        const ty_status status = txn_end_gathered(joint->txns[n]);
+        joint->damage = joint->damage ? joint->damage : status;
+        joint->txns[n] = nullptr;
+    }
+    group.thread.store(0, std::memory_order_relaxed);
+    joint->in_group = false;
+    joint->state = joint_state::asking;
+    os::lock_guard guard(g.lock);
+    const bool flushes = !g.flushing && !g.broken;
+    g.flushing = g.flushing || flushes;
+    g.running = false;
+    go_on(group);
+    return flushes;
+}
+
+} // namespace
+
+turn waiting_thread::wait() const {
+    while (told.load(std::memory_order_acquire) == uint32_t(turn::none))
+        os::wait_on(told, uint32_t(turn::none));
+    return turn(told.load(std::memory_order_relaxed));
+}
+
+void waiting_threads::push(waiting_thread &one) {
+    *(end ? end : &first) = &one;
+    end = &one.next;
+}
+
+waiting_thread *waiting_threads::pop() {
+    if (!end)
+        return nullptr;
+    waiting_thread *one = first;
+    first = one->next;
+    if (end == &one->next)
+        end = nullptr;
+    return one;
+}
+
+waiting_threads waiting_threads::take() {
+    return std::exchange(*this, {});
+}
+
+ty_status take_turn(ty_group &group, bool no_wait, turn *given) {
+    constexpr const char *call = "begin a joint";
+    gathering &g = group.gathered;
+    waiting_thread own;
+    g.lock.lock();
+    const bool waits = g.running || g.held;
+    if (!g.broken && waits && !no_wait) {
+        g.queue.push(own);
+        go_on(group);
+    } else if (!g.broken && !waits) {
+        g.running = true;
+    }
+    const bool broken = g.broken;
+    g.lock.unlock();
+    if (broken)
+        return of_no_use(call, TY_E_IN_DOUBT);
+    if (waits && no_wait)
+        return failure(TY_E_BUSY, "%s: another one of the group is under way", call)
+            .remedy("try again, or leave no_wait out");
+    *given = waits ? own.wait() : turn::begins;
+    return *given == turn::refused ? of_no_use(call, TY_E_IN_DOUBT) : TY_OK;
+}
+
+void give_turn(ty_group &group) {
+    os::lock_guard guard(group.gathered.lock);
+    group.gathered.running = false;
+    go_on(group);
+}
+
+bool is_gathered(ty_group &group, bool several) {
+    os::lock_guard guard(group.gathered.lock);
+    return group.gathered.held || (several && group.gathered.queue.end);
+}
+
+ty_status gathered_in_doubt() {
+    return of_no_use("commit a joint", TY_E_IN_DOUBT);
+}
+
+ty_status commit_gathered(ty_joint *joint, bool *done) {
+    ty_group &group = *joint->group;
+    gathering &g = group.gathered;
+    waiting_thread own;
+    encoded_joint one;
+    *done = true;
+    if (ty_status status = encode(joint, &one))
+        return give_up(joint, status);
+    g.lock.lock();
+    if (!g.broken && (g.batches[g.filled].count == record_pending_max || !fits(group, one.sizes))) {
+        drain(g);
+        *done = g.broken;
+    }
+    ty_status status = g.broken ? of_no_use("commit a joint", TY_E_IO) : TY_OK;
+    if (!status && *done)
+        status = keep(joint, one, own);
+    g.lock.unlock();
+    if (!*done)
+        return TY_OK;
+    if (status)
+        return give_up(joint, status);
+    turn told = end_gathered(joint) ? turn::flushes : own.wait();
+    if (told == turn::flushes)
+        told = flush(group, own) ? turn::in_doubt : turn::committed;
+    if (told == turn::in_doubt)
+        return gathered_in_doubt();
+    status = joint->damage;
+    free_joint(joint);
+    return status;
+}
+
+void forget_gathered(ty_group &group) {
+    for (gathered_batch &batch : group.gathered.batches)
+        for (gathered_records &records : batch.heaps)
+            free(records.bytes);
+}
+
+} // namespace taiyen

@@ -1,0 +1,104 @@
+// What the end of a log leaves open: a transaction in doubt, and records that no prepared one follows.
+#include "opening.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+record_view last_held(const opening &state) {
+    record_view view{};
+    const held_records &held = state.plan.held;
+    if (held.count()) // it was looked at when it was held
+        static_cast<void>(record_look(held.at(held.count() - 1).bytes, held.at(held.count() - 1).size, &view));
+    return view;
+}
+
+// Whether there is somebody who may know.
+bool can_ask(const opening &state) {
+    const record_view view = last_held(state);
+    return state.options.outcome || (state.resolver && state.resolver->takes(view.description, view.description_bytes));
+}
+
+failure in_doubt(const opening &state, const char *call) {
+    return failure(TY_E_IN_DOUBT, "%s: its transaction %llu is prepared, and in doubt", call,
+                   (unsigned long long)state.plan.in_doubt)
+        .at(state.place.path);
+}
+
+ty_status refuse_in_doubt(const opening &state) {
+    if (state.detaches)
+        return in_doubt(state, "take the log from a heap").remedy("open it as a transactional heap first");
+    return in_doubt(state, "open a heap")
+        .remedy("open it with the option outcome, which tells whether it was committed, or settle it by hand: taiyen "
+                "doubt");
+}
+
+// What those who know say. durable: what is in doubt is.
+ty_status ask(opening &state, txn_runtime &rt, bool durable) {
+    const record_view view = last_held(state);
+    char why[200] = "the program does not know";
+    ty_doubt doubt{sizeof doubt,     state.heap_path,        {},     state.plan.in_doubt,
+                   view.description, view.description_bytes, durable};
+    memcpy(doubt.heap_identity, state.identity.heap, sizeof doubt.heap_identity);
+    state.outcome = state.options.outcome ? state.options.outcome(&doubt, state.options.outcome_context)
+                                          : state.resolver->tell(doubt, rt.heap, state.options, why, sizeof why);
+    if (state.outcome == TY_OUTCOME_COMMIT || state.outcome == TY_OUTCOME_ROLLBACK)
+        return TY_OK;
+    return in_doubt(state, "open a heap")
+        .remedy("open it again when its outcome can be told, or settle it by hand (taiyen doubt); now %s", why);
+}
+
+// A ring that has no room for what was believed, and for an outcome: the file is flushed, and a snapshot stands for the
+// outcome. Its mark lies behind the record.
+ty_status settle_by_snapshot(opening &state, txn_runtime &rt) {
+    uint64_t sequence = 0;
+    if (ty_status status = sink_flush(state.place.own))
+        return status;
+    if (ty_status status = ask(state, rt, true))
+        return status;
+    if (state.outcome == TY_OUTCOME_COMMIT)
+        if (ty_status status = replay_held(rt, state.place, state.plan))
+            return status;
+    return snapshot_instead(rt, false, &sequence);
+}
+
+// Durably. Its snapshot's mark would lie behind the records, too.
+ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
+    uint64_t sequence = 0;
+    ty_status status = append_outcome(rt, outcome, &sequence);
+    if (status == TY_E_SPACE)
+        return snapshot_instead(rt, false, &sequence);
+    return status ? status : log_wait(rt.log, sequence);
+}
+
+// X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The
+// snapshots' thread sleeps: none can lie between the two. Nothing is written where nobody can tell: opens may be tried
+// for long.
+ty_status settle_doubt(opening &state, txn_runtime &rt) {
+    if (ty_status status = ask(state, rt, false))
+        return status;
+    if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
+        return status == TY_E_SPACE ? settle_by_snapshot(state, rt) : status;
+    if (ty_status status = ask(state, rt, true))
+        return status;
+    const bool committed = state.outcome == TY_OUTCOME_COMMIT;
+    if (committed)
+        if (ty_status status = replay_held(rt, state.place, state.plan))
+            return status;
+    return put_outcome(rt, committed ? record_outcome::committed : record_outcome::rolled_back);
+}
+
+} // namespace
+
+ty_status check_can_settle(const opening &state) {
+    return state.plan.in_doubt && (state.detaches || !can_ask(state)) ? refuse_in_doubt(state) : TY_OK;
+}
+
+ty_status settle_held(opening &state, txn_runtime &rt) {
+    if (state.plan.in_doubt)
+        return settle_doubt(state, rt);
+    return state.plan.held.count() && !state.detaches ? put_outcome(rt, record_outcome::rolled_back) : TY_OK;
+}
+
+} // namespace taiyen

@@ -1,0 +1,50 @@
+// What an open knows of itself, shared by open.cpp and doubt.cpp.
+#pragma once
+
+#include "open_steps.hpp"
+
+namespace taiyen {
+
+// What an open learns on its way.
+struct opening {
+    ty_open_options options;
+    const doubt_resolver *resolver;
+    const char *heap_path;
+    uint64_t started_ns = os::now_ns();
+    log_place place{};
+    log_identity identity{};
+    log_open_2 named{}; // by the heap's image
+    log_header_2 found{};
+    io_buffer buffer; // for the log's header
+    log_marks from{};
+    replay_plan plan{};
+    bool attached = false;
+    bool recreated = false;
+    bool detaches = false;
+    bool dropped = false;  // the heap has no log any more, and the one that it had was not needed
+    bool makes = false;    // a log
+    log_shape shape{};     // of the one that it makes
+    bool reshaped = false; // the log is made anew with other partitions
+    bool made = false;     // its file: of no use if the open fails
+    bool receives = false;
+    bool replayed = false;
+    ty_outcome outcome = TY_OUTCOME_UNKNOWN; // of what was in doubt
+    ty_heap *heap = nullptr;                 // from start on
+    uint64_t replay_ns = 0;
+
+    bool read_only() const { return opens_for_reading(options.mode); }
+    bool threads() const { return options.background == TY_BACKGROUND_THREAD; }
+    ~opening() {
+        plan.records.destroy();
+        place_destroy(place);
+    }
+};
+
+// ---- doubt.cpp
+
+// Before anything is changed: whether an open for writing can settle what the log's end holds.
+ty_status check_can_settle(const opening &state);
+// X28: what is in doubt is settled, durably; records that no prepared one follows are rolled back.
+ty_status settle_held(opening &state, txn_runtime &rt);
+
+} // namespace taiyen

@@ -1,0 +1,88 @@
+// Joints whose parts wait together for one durable write: each ends in memory, and another one begins at once.
+//
+// X29: from the first one's end to the outcome of all, the gate is held. So nobody but the next joint sees what is not
+//      durable everywhere, and neither a snapshot's mark nor another record lies before their outcome.
+#include "automatic.hpp"
+
+namespace taiyen {
+
+void txn_set_joint(ty_txn *txn) {
+    txn->in_joint = true;
+}
+
+ty_status txn_refuse_joint(const ty_txn *txn, const char *call) {
+    const uintptr_t owner = txn->owner.load(std::memory_order_acquire);
+    if ((owner != this_thread() && owner != prepared_owner) || !txn->in_joint)
+        return TY_OK;
+    return failure(TY_E_ARGUMENT, "%s: the transaction is a part of a joint", call)
+        .remedy("end that one (ty_joint_commit, ty_joint_rollback)");
+}
+
+ty_status txn_encode(ty_txn *txn, const uint8_t **bytes, size_t *size) {
+    if (ty_status status = check_owner(txn, "commit a joint"))
+        return status;
+    return transaction_encode(txn, bytes, size);
+}
+
+// Half of the ring, as what is prepared alone may take a little more, and its outcome must find room.
+bool txn_gather_fits(ty_heap *heap, size_t bytes) {
+    const taiyen::log *log = runtime_of(heap)->log;
+    const log_figures figures = log_get_figures(runtime_of(heap)->log);
+    return bytes <= log_record_max(log) && figures.used_bytes + bytes <= figures.ring_bytes / 2;
+}
+
+ty_status txn_end_gathered(ty_txn *txn) {
+    txn_runtime &rt = *txn->rt;
+    if (txn->twinned && !txn->automatic)
+        stray_stores_in(txn);
+    const ty_status status = txn->blocks.count == 0 ? TY_OK : blocks_settle(txn, false);
+    rt.figures.transactions.add(1);
+    rt.gathered.store(true, std::memory_order_relaxed);
+    transaction_finish(txn);
+    return status;
+}
+
+ty_status txn_append_gathered(ty_heap *heap, const log_piece *records, size_t count, const void *description,
+                              size_t description_bytes, uint64_t *sequence) {
+    txn_runtime &rt = *runtime_of(heap);
+    for (size_t n = 0; n < count; ++n) {
+        const bool last = n + 1 == count;
+        const size_t head = last ? record_prepared_bound(description_bytes) : record_pending_bytes;
+        uint8_t *place;
+        if (ty_status status = log_append_begin(rt.log, head + records[n].size, &place))
+            return status;
+        size_t bytes = record_pending_bytes;
+        if (last)
+            bytes = record_put_prepared(description, description_bytes, place);
+        else
+            record_put_pending(place);
+        memcpy(place + bytes, records[n].bytes, records[n].size);
+        *sequence = log_append_end(rt.log, bytes + records[n].size);
+        rt.figures.record_bytes.add(bytes + records[n].size);
+    }
+    return TY_OK;
+}
+
+ty_status txn_commit_gathered(ty_heap *heap) {
+    uint64_t sequence;
+    return append_outcome(*runtime_of(heap), record_outcome::committed, &sequence);
+}
+
+ty_status txn_mend_gathered(ty_heap *heap) {
+    txn_runtime &rt = *runtime_of(heap);
+    uint64_t sequence;
+    return log_broken(rt.log) ? snapshot_instead(rt, false, &sequence) : TY_OK;
+}
+
+void txn_release_gathered(ty_heap *heap, bool spoiled) {
+    txn_runtime &rt = *runtime_of(heap);
+    if (spoiled)
+        rt.spoiled.store(true, std::memory_order_release);
+    else
+        snapshots_after_commit(rt);
+    rt.gathered.store(false, std::memory_order_relaxed);
+    others_go_on(rt);
+    rt.gate.unlock();
+}
+
+} // namespace taiyen

@@ -1,0 +1,347 @@
+// Goal: joints of several threads that share a durable write are all there or none, wherever power fails, in all heaps
+// of the group and in the order in which they ended; nothing that was acknowledged is lost; and no joint waits for
+// another one's program. Method: threads whose joints wait for each other's turns, so that they are gathered, over
+// heaps on a simulated disk that is cut at every event, or whose writes fail.
+#include "joint_heaps.hpp"
+
+#include "src/link/group.hpp"
+
+#include <mutex>
+#include <thread>
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+size_t queued(ty_group *group) {
+    os::lock_guard guard(group->gathered.lock);
+    size_t count = 0;
+    const waiting_threads &queue = group->gathered.queue;
+    if (queue.end)
+        for (const waiting_thread *one = queue.first; one; one = one->next)
+            ++count;
+    return count;
+}
+
+// The numbers of all heaps, one more.
+void add_one(heaps &in, ty_joint *joint) {
+    change(in, joint, in.number(0) + 1);
+}
+
+struct told {
+    std::mutex lock;
+    std::vector<acknowledged> all; // what each joint made of the number
+    size_t in_doubt = 0, refused = 0;
+
+    void note(ty_status status, uint64_t event, uint64_t number) {
+        std::lock_guard guard(lock);
+        if (!status)
+            all.push_back({event, number});
+        else if (status == TY_E_IN_DOUBT)
+            ++in_doubt;
+        else
+            ++refused;
+    }
+    uint64_t newest(uint64_t event) const {
+        uint64_t number = 0;
+        for (const acknowledged &one : all)
+            if (one.event <= event)
+                number = std::max(number, one.number);
+        return number;
+    }
+};
+
+// While one batch is written, all other joints end in memory: so they are one batch, too.
+void let_others_end(void *context, bool done) {
+    gathering &g = static_cast<ty_group *>(context)->gathered;
+    for (bool others = !done; others; std::this_thread::yield()) {
+        os::lock_guard guard(g.lock);
+        others = g.flushing && (g.running || g.queue.end);
+    }
+}
+
+// So many joints of as many threads, all of which wait before the first one ends.
+void one_batch(const disk &files, heaps &in, size_t threads, told &to, bool rolls_back = false) {
+    ty_joint *first = nullptr;
+    ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
+    std::vector<std::thread> others;
+    for (size_t t = 1; t < threads; ++t)
+        others.emplace_back([&, t] {
+            ty_joint *joint = nullptr;
+            if (ty_status status = ty_joint_begin(in.group, nullptr, &joint)) {
+                to.note(status, 0, 0);
+                return;
+            }
+            if (rolls_back && t % 3 == 1) {
+                change(in, joint, 1000000);
+                EXPECT_OK(ty_joint_rollback(joint));
+                return;
+            }
+            add_one(in, joint);
+            const uint64_t number = in.number(0);
+            const ty_status status = ty_joint_commit(joint);
+            to.note(status, os::sim_event_count(files.get()), number);
+        });
+    while (queued(in.group) + 1 < threads)
+        std::this_thread::yield();
+    os::sim_set_write_hook(files.get(), let_others_end, in.group);
+    add_one(in, first);
+    const uint64_t number = in.number(0);
+    const ty_status status = ty_joint_commit(first);
+    to.note(status, os::sim_event_count(files.get()), number);
+    for (std::thread &each : others)
+        each.join();
+    os::sim_set_write_hook(files.get(), nullptr, nullptr);
+}
+
+uint64_t pending_records(const disk &files, const char *path) {
+    uint64_t pending = 0;
+    EXPECT_OK(ty_log_read(
+        path, nullptr, files.storage(), nullptr,
+        [](const ty_log_entry *entry, void *context) {
+            *static_cast<uint64_t *>(context) += entry->kind == TY_LOG_PENDING;
+            return true;
+        },
+        &pending));
+    return pending;
+}
+
+class gathered : public testing::TestWithParam<size_t> {};
+
+// X29, JO2, JO3, JO5.
+TEST_P(gathered, joints_are_there_all_or_none) {
+    const size_t count = GetParam();
+    disk files;
+    heaps in(files, count);
+    told to;
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    const uint64_t begun = os::sim_event_count(files.get());
+    for (size_t round = 0; round < 5 - count; ++round) {
+        one_batch(files, in, 5, to, round == 1);
+        if (round == 1) {
+            ASSERT_OK(ty_snapshot(in.heap[0]));
+        }
+    }
+    const uint64_t end = os::sim_event_count(files.get());
+    EXPECT_LT(3u, pending_records(files, paths[count - 1]));
+    EXPECT_EQ(0u, to.refused + to.in_doubt);
+    EXPECT_EQ(to.all.size(), in.number(0));
+    in.discard();
+    uint64_t doubts = 0;
+    for (const os::sim_cut how : {os::sim_cut::keep_all, os::sim_cut::drop_all, os::sim_cut::random, os::sim_cut::trash,
+                                  os::sim_cut::process_death}) {
+        for (uint64_t event = begun; event <= end; ++event) {
+            SCOPED_TRACE(testing::Message() << "event " << event << ", cut " << int(how));
+            disk cut(os::sim_power_cut(files.get(), event, how, event));
+            heaps after(cut, count);
+            for (size_t n = 0; n < count; ++n) {
+                ty_report report{};
+                report.struct_size = sizeof report;
+                ASSERT_OK(after.open((event + n) % count, &report));
+                doubts += report.in_doubt != 0;
+            }
+            for (size_t n = 1; n < count; ++n)
+                EXPECT_EQ(after.number(0), after.number(n)) << "half of a joint";
+            EXPECT_GE(after.number(0), to.newest(event));
+            EXPECT_GT(1000u, after.number(0)) << "what was rolled back is there";
+            for (size_t n = 0; n < count; ++n)
+                expect_sound(after.heap[n]);
+            ASSERT_OK(after.join());
+            told later;
+            one_batch(cut, after, 3, later);
+            EXPECT_EQ(3u, later.all.size());
+            const uint64_t number = after.number(0);
+            after.discard();
+            ASSERT_OK(after.open());
+            EXPECT_EQ(number, after.number(0));
+            EXPECT_EQ(number, after.number(count - 1));
+            if (HasFailure())
+                return;
+        }
+    }
+    EXPECT_GT(doubts, 10u);
+}
+INSTANTIATE_TEST_SUITE_P(heaps, gathered, testing::Values(2, 3));
+
+// A write that fails, at each place: what was acknowledged is there, what was refused is not, and nobody waits for
+// ever.
+TEST(gathered_test, writes_that_fail) {
+    size_t failed = 0;
+    for (uint32_t n = 0; n < 24; ++n) {
+        SCOPED_TRACE(n);
+        disk files;
+        heaps in(files);
+        told to;
+        ASSERT_OK(in.open());
+        ASSERT_OK(in.join());
+        one_batch(files, in, 4, to);
+        os::sim_set_fault(files.get(),
+                          {os::sim_op_write | os::sim_op_flush | os::sim_op_write_durable, n / 2, n % 2 != 0});
+        const size_t before = to.all.size();
+        one_batch(files, in, 4, to);
+        os::sim_set_fault(files.get(), {});
+        const size_t came = to.all.size() - before;
+        EXPECT_EQ(4u, came + to.in_doubt + to.refused);
+        ty_joint *joint = nullptr;
+        if (to.in_doubt) { // the heaps are of no use, and say so
+            ++failed;
+            ty_txn *txn = nullptr;
+            EXPECT_EQ(TY_E_IN_DOUBT, ty_joint_begin(in.group, nullptr, &joint));
+            EXPECT_EQ(TY_E_IN_DOUBT, ty_begin(in.heap[0], nullptr, &txn));
+            EXPECT_EQ(TY_E_IN_DOUBT, ty_read_begin(in.heap[1]));
+            EXPECT_EQ(TY_E_IN_DOUBT, ty_snapshot(in.heap[1]));
+            EXPECT_EQ(TY_E_IN_DOUBT, ty_close(in.heap[0]));
+        }
+        in.discard();
+        ASSERT_OK(in.open());
+        EXPECT_EQ(in.number(0), in.number(1));
+        EXPECT_GE(in.number(0), to.newest(UINT64_MAX));
+        EXPECT_LE(in.number(0), to.all.size() + to.in_doubt);
+        if (HasFailure())
+            return;
+    }
+    EXPECT_GT(failed, 3u);
+}
+
+// JO5: the thread of an ended joint holds a lock of the program until it is acknowledged, and the next joint wants it.
+TEST(gathered_test, waits_for_no_other_joint) {
+    disk files;
+    heaps in(files);
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    std::mutex of_the_program;
+    ty_joint *joint = nullptr;
+    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+    std::thread next([&] {
+        ty_joint *other = nullptr;
+        ASSERT_OK(ty_joint_begin(in.group, nullptr, &other));
+        std::lock_guard guard(of_the_program);
+        add_one(in, other);
+        ASSERT_OK(ty_joint_commit(other));
+    });
+    while (!queued(in.group))
+        std::this_thread::yield();
+    {
+        std::lock_guard guard(of_the_program);
+        add_one(in, joint);
+        ASSERT_OK(ty_joint_commit(joint));
+    }
+    next.join();
+    EXPECT_EQ(2u, in.number(0));
+}
+
+// X9: a joint whose thread ends is over, and those that wait go on.
+TEST(gathered_test, a_thread_that_ends) {
+    disk files;
+    heaps in(files);
+    told to;
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    one_batch(files, in, 2, to);
+    ty_joint *joint = nullptr;
+    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+    std::thread leaves([&] {
+        ty_joint *left = nullptr;
+        ASSERT_OK(ty_joint_begin(in.group, nullptr, &left));
+        change(in, left, 1000);
+    });
+    while (queued(in.group) < 1)
+        std::this_thread::yield();
+    std::thread stays([&] {
+        ty_joint *one = nullptr;
+        ASSERT_OK(ty_joint_begin(in.group, nullptr, &one));
+        add_one(in, one);
+        ASSERT_OK(ty_joint_commit(one));
+    });
+    while (queued(in.group) < 2)
+        std::this_thread::yield();
+    add_one(in, joint);
+    ASSERT_OK(ty_joint_commit(joint));
+    leaves.join();
+    stays.join();
+    EXPECT_EQ(4u, in.number(0));
+    EXPECT_EQ(4u, in.number(1));
+    in.discard();
+    ASSERT_OK(in.open());
+    EXPECT_EQ(4u, in.number(0));
+    EXPECT_EQ(4u, in.number(1));
+}
+
+// More than the logs take at once, joints that change one heap or none, and such as are rolled back.
+TEST(gathered_test, joints_of_all_kinds) {
+    disk files;
+    heaps in(files);
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    std::vector<std::thread> threads;
+    std::atomic<uint64_t> sum[2] = {};
+    struct words {
+        uint64_t sum;
+        unsigned char bytes[20000];
+    };
+    for (size_t n = 0; n < 2; ++n) {
+        ty_txn *txn = nullptr;
+        ASSERT_OK(ty_begin(in.heap[n], nullptr, &txn));
+        void *place = ty_txn_alloc(txn, sizeof(words));
+        ASSERT_OK(ty_txn_root_set(txn, "words", place));
+        ASSERT_OK(ty_commit(txn));
+    }
+    for (unsigned t = 0; t < 6; ++t)
+        threads.emplace_back([&, t] {
+            for (unsigned i = 0; i < 60; ++i) {
+                ty_joint *joint = nullptr;
+                ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+                const unsigned kind = (t * 7 + i) % 8;
+                for (size_t n = 0; n < 2 && kind != 0; ++n) {
+                    if (kind == 1 + n)
+                        continue;
+                    auto *place = static_cast<words *>(ty_root(in.heap[n], "words"));
+                    ASSERT_OK(ty_declare(ty_joint_txn(joint, n), place, kind == 3 ? sizeof *place : 8));
+                    place->sum += 1;
+                    if (kind == 3)
+                        memset(place->bytes, int(i), sizeof place->bytes);
+                }
+                if (kind == 4) {
+                    ASSERT_OK(ty_joint_rollback(joint));
+                    continue;
+                }
+                ASSERT_OK(ty_joint_commit(joint));
+                for (size_t n = 0; n < 2 && kind != 0; ++n)
+                    sum[n] += kind != 1 + n;
+            }
+        });
+    for (std::thread &each : threads)
+        each.join();
+    for (int opened = 0; opened < 2; ++opened) {
+        for (size_t n = 0; n < 2; ++n)
+            EXPECT_EQ(sum[n], static_cast<words *>(ty_root(in.heap[n], "words"))->sum);
+        in.discard();
+        ASSERT_OK(in.open());
+    }
+}
+
+TEST(gathered_test, parts_are_ended_by_the_joint) {
+    disk files;
+    heaps in(files);
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    ty_joint *joint = nullptr;
+    ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+    change(in, joint, 1);
+    ty_txn *part = ty_joint_txn(joint, 0);
+    EXPECT_EQ(TY_E_ARGUMENT, ty_commit(part));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_commit_async(part, nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_rollback(part));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_prepare(part, "", 0));
+    ty_joint *again = nullptr;
+    EXPECT_EQ(TY_E_ARGUMENT, ty_joint_begin(in.group, nullptr, &again));
+    ASSERT_OK(ty_joint_commit(joint));
+    EXPECT_EQ(1u, in.number(1));
+    ty_txn *own = nullptr;
+    ASSERT_OK(ty_begin(in.heap[0], nullptr, &own)); // an ordinary one
+    ASSERT_OK(ty_rollback(own));
+}
+
+} // namespace
