@@ -14,7 +14,8 @@
  *
  * How: heaps write their records as prepared ones, all at the same time: one durable write's time for all. Without
  * agent and participants the joint is committed as soon as each heap has it, without a further write: each keeps the
- * joint's number with its own data, so that an open that finds a prepared transaction asks the other heaps. With an
+ * joint's number with its own data, so that an open that finds a prepared transaction asks the other heaps. Joints of
+ * several threads share their writes: while one waits for the disk, the next ones are begun and ended. With an
  * agent, the agent's commit decides. With participants, the group's first heap decides: its commit is ordinary, and
  * comes when all others are prepared. Functions of agents and participants do not throw, and do not use the heaps of
  * the group.
@@ -131,9 +132,10 @@ TY_API bool ty_joint_read(const void *description, size_t bytes, ty_joint_info *
 
 /* Begins a joint: a transaction on each heap, in an order that all groups of the process have in common, so that
  * joints do not wait for each other for ever. (A thread that has begun a transaction on one of the heaps by itself is
- * refused.) options: as for ty_begin, for each of them; may be NULL.
- * Errors: as ty_begin, TY_E_SPACE and TY_E_IO (a heap's log is nearly full, and its snapshot fails), TY_E_IN_DOUBT (a
- * participant cannot be told of the last commit), TY_E_MEMORY. Thread-safe. */
+ * refused.) Its transactions are ended by the joint alone. It is rolled back when its thread ends. options: as for
+ * ty_begin, for each of them; may be NULL. Errors: as ty_begin, TY_E_SPACE and TY_E_IO (a heap's log is nearly full,
+ * and its snapshot fails), TY_E_IN_DOUBT (a participant cannot be told of the last commit), TY_E_MEMORY. Thread-safe.
+ */
 TY_API TY_CHECKED ty_status ty_joint_begin(ty_group *group, const ty_txn_options *options, ty_joint **joint);
 /* The transaction on the n-th heap of the group's options; NULL: there is none such. */
 TY_API ty_txn *ty_joint_txn(const ty_joint *joint, size_t n);
@@ -144,8 +146,10 @@ TY_API const char *ty_joint_id(const ty_joint *joint);
  * Where one heap alone has changed and there is neither agent nor participant, this is that heap's ty_commit.
  * For the thread that began it, as is ty_joint_rollback (TY_E_ARGUMENT).
  * Errors: those of ty_prepare, of the agent and of participants: all is rolled back, in memory at once; a process that
- * dies then may find it committed, whole. TY_E_IN_DOUBT: the agent's answer
- * is not known: call it again to ask once more, or ty_discard the heaps; until then nobody else enters them. */
+ * dies then may find it committed, whole. TY_E_IN_DOUBT: the agent's answer is not known: call it again to ask once
+ * more, or ty_discard the heaps; until then nobody else enters them. Or a write has failed which joints of several
+ * threads shared: all of these say so, nothing can be done with the heaps any more (TY_E_IN_DOUBT), and after
+ * ty_discard and ty_open they are there, all or none. */
 TY_API TY_CHECKED ty_status ty_joint_commit(ty_joint *joint);
 /* Takes all back; the joint is over and freed. The agent's transaction is rolled back, too. After TY_E_IN_DOUBT it is
  * refused with that, and nothing is done. NULL does nothing. */

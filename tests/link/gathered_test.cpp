@@ -322,6 +322,93 @@ TEST(gathered_test, joints_of_all_kinds) {
     }
 }
 
+// LK6: a heap that receives holds all that has one outcome, or nothing of it, however the records come.
+TEST(gathered_test, records_are_received_whole) {
+    disk files;
+    heaps in(files);
+    told to;
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    disk base(files.cut(os::sim_cut::keep_all));
+    ty_follower *follower = nullptr;
+    ty_follow_options source = TY_FOLLOW_OPTIONS_INIT;
+    ty_open_options options = with_log(files);
+    source.open = &options;
+    source.heap = in.heap[1];
+    ASSERT_OK(ty_follow_open(paths[1], &source, &follower));
+    ty_follow_position position{};
+    ASSERT_OK(ty_follow_base(follower, &position));
+    for (int round = 0; round < 4; ++round)
+        one_batch(files, in, 6, to, round % 2 != 0);
+    ASSERT_OK(ty_stable(in.heap[1], 0, true, nullptr));
+    struct record {
+        ty_follow_record head;
+        std::vector<char> bytes;
+    };
+    std::vector<record> records;
+    ty_follow_position at = position;
+    ASSERT_OK(ty_follow_read(
+        follower, &at,
+        [](const ty_follow_record *one, void *context) {
+            const auto *bytes = static_cast<const char *>(one->bytes);
+            static_cast<std::vector<record> *>(context)->push_back({*one, {bytes, bytes + one->size_bytes}});
+            return true;
+        },
+        &records, nullptr));
+    ty_follow_close(follower);
+    std::vector<ty_follow_record> all;
+    for (record &one : records) {
+        one.head.bytes = one.bytes.data();
+        all.push_back(one.head);
+    }
+    ASSERT_LT(20u, all.size());
+    const uint64_t expected = in.number(1);
+    in.discard();
+    ty_heap *copy = nullptr;
+    ty_follow_position copied{};
+    options = with_log(base);
+    options.mode = TY_OPEN_COPY;
+    ASSERT_OK(ty_open(paths[1], &options, &copy, nullptr));
+    ASSERT_OK(ty_follow_copied(copy, &copied));
+    ASSERT_OK(ty_close(copy));
+    options.mode = TY_OPEN_EXISTING;
+    for (size_t piece = 1; piece <= 9; ++piece) {
+        SCOPED_TRACE(piece);
+        disk own(base.cut(os::sim_cut::keep_all));
+        options.storage = own.storage();
+        ASSERT_OK(ty_open(paths[1], &options, &copy, nullptr));
+        ty_receive_options how = TY_RECEIVE_OPTIONS_INIT;
+        how.copied_sequence = copied.sequence;
+        ty_receiver *receiver = nullptr;
+        ty_follow_position from = position;
+        ASSERT_OK(ty_receive_begin(copy, &from, &how, &receiver));
+        int restarts = 0;
+        for (size_t done = 0, calls = 1; done < all.size(); ++calls) {
+            const size_t some = std::min(piece, all.size() - done);
+            ASSERT_OK(ty_receive(receiver, all.data() + done, some));
+            done += some;
+            if (calls % 3 != 0 || ++restarts > 4)
+                continue;
+            ASSERT_OK(ty_receive_stable(receiver, &from)); // it goes on from what it holds
+            ty_receive_end(receiver);
+            ASSERT_OK(ty_discard(copy));
+            ASSERT_OK(ty_open(paths[1], &options, &copy, nullptr));
+            ASSERT_OK(ty_receive_begin(copy, &from, &how, &receiver));
+            for (done = 0; done < all.size() && all[done].sequence <= from.sequence;)
+                ++done;
+        }
+        ASSERT_OK(ty_receive_stable(receiver, &from));
+        ty_receive_end(receiver);
+        const auto *number = static_cast<const uint64_t *>(ty_root(copy, "number"));
+        ASSERT_NE(nullptr, number);
+        EXPECT_EQ(expected, *number);
+        expect_sound(copy);
+        ASSERT_OK(ty_discard(copy));
+        if (HasFailure())
+            return;
+    }
+}
+
 TEST(gathered_test, parts_are_ended_by_the_joint) {
     disk files;
     heaps in(files);

@@ -1,6 +1,6 @@
 // Goal: whenever the process is killed, also while it opens the heaps and settles what is in doubt, a joint is in all
 // of its heaps, and with its agent, or in none; and none that was acknowledged is missing. Method: real files;
-// processes that commit joints in two threads until they are killed; each looks, when it has opened the heaps, whether
+// processes that commit joints in four threads until they are killed; each looks, when it has opened the heaps, whether
 // they agree. TAIYEN_JOINT_KILLS: how many, 40 if it is not set.
 #include "support.hpp"
 #include "tests/os/temporary_folder.hpp"
@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -86,9 +87,10 @@ public:
         options.heap_count = 2;
         options.agent = has_agent_ ? &agent : nullptr;
         require(ty_group_open(&options, &group_));
-        const uint64_t seeds[2] = {random_(), random_()};
-        std::thread other([this, &seeds] { commit_for_ever(seeds[1]); });
-        commit_for_ever(seeds[0]);
+        std::vector<std::thread> others;
+        for (int n = 1; n < 4; ++n)
+            others.emplace_back([this, seed = random_()] { commit_for_ever(seed); });
+        commit_for_ever(random_());
     }
 
 private:

@@ -236,6 +236,7 @@ TEST(hostile_test, prepared_records_and_outcomes_that_cannot_be) {
     for (const std::vector<uint8_t> &record : std::initializer_list<std::vector<uint8_t>>{
              {0xf8, 1},            // the outcome of nothing
              {0xf8, 2},            // no outcome
+             {0xf9},               // pending, and another transaction follows
              {0xf8},               // cut
              {0xf8, 1, 0},         // something behind it
              {0xf7, 0},            // prepared, and another transaction follows
@@ -265,6 +266,51 @@ TEST(hostile_test, prepared_records_and_outcomes_that_cannot_be) {
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr)) << "it does not count, and nothing of it was done";
     expect_sound(heap);
     ASSERT_OK(ty_discard(heap));
+}
+
+// Pending records count with the prepared one behind them, and only so many may wait for one.
+TEST(hostile_test, pending_records) {
+    using records = std::vector<std::vector<uint8_t>>;
+    const std::vector<uint8_t> pending{0xf9}, prepared{0xf7, 0}, commit{0xf8, 1}, rollback{0xf8, 0};
+    records most(record_pending_max, pending), too_many = most;
+    most.push_back(prepared);
+    most.push_back(commit);
+    too_many.push_back(pending);
+    const struct {
+        records all;
+        ty_status status;
+    } cases[] = {
+        {{pending, commit}, TY_E_DAMAGED},
+        {{pending, pending, commit}, TY_E_DAMAGED},
+        {{prepared, pending}, TY_E_DAMAGED},
+        {{prepared, prepared}, TY_E_DAMAGED},
+        {{pending, prepared, pending}, TY_E_DAMAGED},
+        {{pending, rollback, rollback}, TY_E_DAMAGED},
+        {{pending, prepared, commit, commit}, TY_E_DAMAGED},
+        {too_many, TY_E_DAMAGED},
+        {most, TY_OK},
+        {{pending}, TY_OK}, // an open rolls it back
+        {{pending, pending}, TY_OK},
+        {{pending, rollback}, TY_OK},
+        {{pending, prepared, rollback, prepared, commit}, TY_OK},
+        {{pending, prepared}, TY_E_IN_DOUBT},
+    };
+    for (const auto &one : cases) {
+        SCOPED_TRACE(testing::PrintToString(one.all));
+        disk files;
+        make_heap(files);
+        for (const std::vector<uint8_t> &record : one.all)
+            append_record(files, record);
+        ty_open_options options = with_log(files, TY_KIND_DEFAULT);
+        for (int i = 0; i < 2; ++i) {
+            ty_heap *heap = nullptr;
+            ASSERT_EQ(one.status, ty_open(heap_path, &options, &heap, nullptr)) << ty_error_text();
+            if (!heap)
+                continue;
+            expect_sound(heap);
+            ASSERT_OK(ty_discard(heap));
+        }
+    }
 }
 
 TEST(hostile_test, a_procedure_that_nobody_registered) {
