@@ -109,8 +109,8 @@ TY_API TY_CHECKED ty_status ty_register_agent(const ty_agent *agent);
  * TY_E_MEMORY, those of ty_commit, and what a participant says. A group always has the same participants. Thread-safe.
  */
 TY_API TY_CHECKED ty_status ty_group_open(const ty_group_options *options, ty_group **group);
-/* Frees it; NULL does nothing. No joint is under way. Where a participant still has to be told of a commit, the next
- * ty_group_open does it. */
+/* Frees it, and joints that a failed write has left in doubt; NULL does nothing. No joint is under way. Where a
+ * participant still has to be told of a commit, the next ty_group_open does it. */
 TY_API void ty_group_close(ty_group *group);
 
 /* Who decides on a joint. */

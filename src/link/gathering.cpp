@@ -68,6 +68,7 @@ void go_on(ty_group &group) {
         return;
     if (g.held && !g.broken && g.held_count < held_max && g.queue.end && fits(group, nullptr)) {
         g.running = true;
+        ++g.held_count;
         tell(*g.queue.pop(), turn::continues);
         return;
     }
@@ -195,7 +196,8 @@ ty_status keep(ty_joint *joint, const encoded_joint &one, waiting_thread &own) {
     ++batch.count;
     batch.members.push(own);
     g.held = true;
-    ++g.held_count;
+    own.flushes = !g.flushing; // nobody else will write this batch
+    g.flushing = true;
     return TY_OK;
 }
 
@@ -211,7 +213,7 @@ void drain(gathering &g) {
 }
 
 // It has been kept, and ends in memory: its turn is over.
-bool end_gathered(ty_joint *joint) {
+void end_gathered(ty_joint *joint) {
     ty_group &group = *joint->group;
     gathering &g = group.gathered;
     for (size_t n = 0; n < group.count; ++n) {
@@ -223,11 +225,8 @@ bool end_gathered(ty_joint *joint) {
     joint->in_group = false;
     joint->state = joint_state::asking;
     os::lock_guard guard(g.lock);
-    const bool flushes = !g.flushing && !g.broken;
-    g.flushing = g.flushing || flushes;
     g.running = false;
     go_on(group);
-    return flushes;
 }
 
 } // namespace
@@ -316,11 +315,15 @@ ty_status commit_gathered(ty_joint *joint, bool *done) {
         return TY_OK;
     if (status)
         return give_up(joint, status);
-    turn told = end_gathered(joint) ? turn::flushes : own.wait();
+    end_gathered(joint);
+    turn told = own.flushes ? turn::flushes : own.wait();
     if (told == turn::flushes)
         told = flush(group, own) ? turn::in_doubt : turn::committed;
-    if (told == turn::in_doubt)
+    if (told == turn::in_doubt) {
+        os::lock_guard guard(g.lock);
+        joint->next = std::exchange(g.doubtful, joint);
         return gathered_in_doubt();
+    }
     status = joint->damage;
     free_joint(joint);
     return status;
@@ -330,6 +333,10 @@ void forget_gathered(ty_group &group) {
     for (gathered_batch &batch : group.gathered.batches)
         for (gathered_records &records : batch.heaps)
             free(records.bytes);
+    while (ty_joint *joint = group.gathered.doubtful) {
+        group.gathered.doubtful = joint->next;
+        free(joint);
+    }
 }
 
 } // namespace taiyen

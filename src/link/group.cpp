@@ -61,9 +61,9 @@ bool has_joint(thread_end_watcher &watcher) {
 void end_joint(thread_end_watcher &watcher) {
     auto &group = static_cast<ty_group &>(watcher);
     ty_joint *joint = group.joint;
+    group.thread.store(0, std::memory_order_relaxed); // before another thread has the next joint
     if (joint->state == joint_state::open)
-        static_cast<void>(joint_rollback(joint));     // nobody is there to be told
-    group.thread.store(0, std::memory_order_relaxed); // a child of the process has not rolled it back
+        static_cast<void>(joint_rollback(joint)); // nobody is there to be told
 }
 
 } // namespace

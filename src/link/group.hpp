@@ -37,6 +37,7 @@ enum class turn : uint32_t {
 struct waiting_thread {
     waiting_thread *next = nullptr;
     std::atomic<uint32_t> told{uint32_t(turn::none)};
+    bool flushes = false; // it writes the batch that its joint is in, without being told
 
     turn wait() const;
 };
@@ -72,9 +73,10 @@ struct gathering {
     bool held;                             // joints have ended since the gates were taken
     bool flushing;                         // a batch is being written
     bool broken;                           // a write failed: what is in memory is in no log
-    size_t held_count;                     // of these joints
+    size_t held_count;                     // joints that have begun within the hold
     gathered_batch batches[2];
     size_t filled;           // which of them the next joint goes to
+    ty_joint *doubtful;      // joints whose write failed: freed with the group
     waiting_thread *drainer; // the thread of the joint that is running, which waits for all writes
 };
 
@@ -111,6 +113,7 @@ struct ty_joint {
     taiyen::joint_state state;
     bool in_group;    // it has its turn in the group, which its end gives on
     ty_status damage; // of a heap, that its end has found
+    ty_joint *next;   // of those in doubt
     taiyen::joint_description what;
     char id[TY_JOINT_ID_BYTES];
 };

@@ -205,6 +205,193 @@ TEST(gathered_test, writes_that_fail) {
     EXPECT_GT(failed, 3u);
 }
 
+// X29: while joints that have ended are written, the gates are held, though nobody is within a transaction.
+TEST(gathered_test, nobody_sees_what_is_not_durable) {
+    static std::atomic<int> looked;
+    static ty_heap *heap;
+    disk files;
+    heaps in(files);
+    told to;
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    looked = 0;
+    heap = in.heap[0];
+    ty_joint *first = nullptr;
+    ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
+    std::thread second([&] {
+        ty_joint *joint = nullptr;
+        ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+        add_one(in, joint);
+        ASSERT_OK(ty_joint_commit(joint));
+    });
+    while (!queued(in.group))
+        std::this_thread::yield();
+    os::sim_set_write_hook(
+        files.get(),
+        [](void *context, bool done) {
+            let_others_end(context, done);
+            if (done || ++looked > 1)
+                return;
+            std::thread([] { // none of those that write
+                ty_txn *txn = nullptr;
+                ty_txn_options options = TY_TXN_OPTIONS_INIT;
+                options.no_wait = true;
+                EXPECT_EQ(TY_E_BUSY, ty_begin(heap, &options, &txn));
+                EXPECT_OK(txn ? ty_rollback(txn) : TY_OK);
+            })
+                .join();
+        },
+        in.group);
+    add_one(in, first);
+    ASSERT_OK(ty_joint_commit(first));
+    second.join();
+    os::sim_set_write_hook(files.get(), nullptr, nullptr);
+    EXPECT_LT(0, looked);
+    ty_txn *txn = nullptr;
+    ASSERT_OK(ty_begin(heap, nullptr, &txn));
+    ASSERT_OK(ty_rollback(txn));
+}
+
+// X29: who waited at a gate while a write failed is refused as well.
+TEST(gathered_test, those_that_wait_for_a_write_that_fails) {
+    disk files;
+    heaps in(files);
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    ASSERT_OK(commit(in, 7));
+    ty_joint *first = nullptr;
+    ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
+    std::thread second([&] {
+        ty_joint *joint = nullptr;
+        ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+        add_one(in, joint);
+        EXPECT_NE(TY_OK, ty_joint_commit(joint));
+    });
+    while (!queued(in.group))
+        std::this_thread::yield();
+    std::atomic<int> asked{0};
+    std::thread writer([&] {
+        ty_txn *txn = nullptr;
+        ++asked;
+        EXPECT_EQ(TY_E_IN_DOUBT, ty_begin(in.heap[0], nullptr, &txn));
+    });
+    std::thread reader([&] {
+        ++asked;
+        EXPECT_EQ(TY_E_IN_DOUBT, ty_read_begin(in.heap[1]));
+    });
+    std::thread of_an_object([&] {
+        ++asked;
+        ty_status status = ty_object_read_begin(in.heap[1], ty_root(in.heap[1], "number"));
+        if (!status) { // it came before the failure
+            ty_object_read_end(in.heap[1], ty_root(in.heap[1], "number"));
+        } else {
+            EXPECT_EQ(TY_E_IN_DOUBT, status);
+        }
+    });
+    while (asked < 3)
+        std::this_thread::yield();
+    os::sim_set_write_hook(files.get(), let_others_end, in.group);
+    os::sim_set_fault(files.get(), {os::sim_op_write | os::sim_op_flush | os::sim_op_write_durable, 0, true});
+    add_one(in, first);
+    EXPECT_EQ(TY_E_IN_DOUBT, ty_joint_commit(first));
+    for (std::thread *each : {&second, &writer, &reader, &of_an_object})
+        each->join();
+    os::sim_set_write_hook(files.get(), nullptr, nullptr);
+    os::sim_set_fault(files.get(), {});
+    in.discard();
+    ASSERT_OK(in.open());
+    EXPECT_EQ(in.number(0), in.number(1));
+}
+
+// JO5: a joint is written once, however late its thread comes to wait, by whoever does it.
+TEST(gathered_test, a_thread_that_ends_its_joint_late) {
+    static std::atomic<ty_group *> group;
+    static std::atomic<int> strays;
+    disk files;
+    heaps in(files);
+    ty_heap *heap = nullptr;
+    ty_open_options options = with_log(files);
+    options.check_stores = true; // its callback comes when the joint is kept, and has not ended
+    options.stray_store = [](const ty_stray_store *, void *) {
+        gathering &g = group.load()->gathered;
+        ++strays;
+        for (int i = 0; i < 20000; ++i) {
+            os::lock_guard guard(g.lock);
+            if (!g.flushing)
+                break;
+            std::this_thread::yield();
+        }
+    };
+    ASSERT_OK(ty_open(paths[0], &options, &heap, nullptr));
+    in.heap[0] = heap;
+    ASSERT_OK(in.open(1));
+    ASSERT_OK(in.join());
+    group = in.group;
+    strays = 0;
+    ASSERT_OK(commit(in, 7));
+    ty_txn *txn = nullptr;
+    ASSERT_OK(ty_begin(heap, nullptr, &txn));
+    ASSERT_OK(ty_txn_root_set(txn, "other", ty_txn_alloc(txn, 64)));
+    ASSERT_OK(ty_commit(txn));
+    for (int round = 0; round < 3; ++round) {
+        ty_joint *first = nullptr;
+        ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
+        std::thread second([&] {
+            ty_joint *joint = nullptr;
+            ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+            add_one(in, joint);
+            static_cast<uint64_t *>(ty_root(in.heap[0], "other"))[1] += 1; // undeclared
+            ASSERT_OK(ty_joint_commit(joint));
+        });
+        while (!queued(in.group))
+            std::this_thread::yield();
+        add_one(in, first);
+        ASSERT_OK(ty_joint_commit(first));
+        second.join();
+    }
+    EXPECT_LE(3, strays);
+    const uint64_t number = in.number(1);
+    in.discard();
+    ASSERT_OK(in.open());
+    EXPECT_EQ(number, in.number(0));
+    EXPECT_EQ(number, in.number(1));
+}
+
+// Readers get in, though joints are rolled back without end.
+TEST(gathered_test, readers_get_in_beside_rollbacks) {
+    disk files;
+    heaps in(files);
+    ASSERT_OK(in.open());
+    ASSERT_OK(in.join());
+    ASSERT_OK(commit(in, 1));
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (unsigned i = 0; !stop; ++i) {
+                ty_joint *joint = nullptr;
+                ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+                if ((i + t) % 100 == 0) {
+                    add_one(in, joint);
+                    ASSERT_OK(ty_joint_commit(joint));
+                } else {
+                    ASSERT_OK(ty_joint_rollback(joint));
+                }
+            }
+        });
+    size_t longest = 0;
+    for (int i = 0; i < 50; ++i) {
+        ASSERT_OK(ty_read_begin(in.heap[0]));
+        ty_read_end(in.heap[0]);
+        os::lock_guard guard(in.group->gathered.lock);
+        longest = std::max(longest, in.group->gathered.held_count);
+    }
+    stop = true;
+    for (std::thread &each : threads)
+        each.join();
+    EXPECT_GE(record_pending_max, longest);
+}
+
 // JO5: the thread of an ended joint holds a lock of the program until it is acknowledged, and the next joint wants it.
 TEST(gathered_test, waits_for_no_other_joint) {
     disk files;
@@ -263,6 +450,18 @@ TEST(gathered_test, a_thread_that_ends) {
     stays.join();
     EXPECT_EQ(4u, in.number(0));
     EXPECT_EQ(4u, in.number(1));
+    std::vector<std::thread> leaving; // one behind the other, each with a joint
+    for (int t = 0; t < 4; ++t)
+        leaving.emplace_back([&] {
+            for (int i = 0; i < 50; ++i)
+                std::thread([&] {
+                    ty_joint *left = nullptr;
+                    ASSERT_OK(ty_joint_begin(in.group, nullptr, &left));
+                    change(in, left, 1000);
+                }).join();
+        });
+    for (std::thread &each : leaving)
+        each.join();
     in.discard();
     ASSERT_OK(in.open());
     EXPECT_EQ(4u, in.number(0));

@@ -41,6 +41,10 @@ stm::verdict call_body(stm::transaction &own, void *context) {
     txn.waits = txn.vouched = txn.too_long = txn.log_failed = false;
     call.runs++;
     call.thrown.forget();
+    if (const txn_runtime *rt = txn.all->rt; rt && rt->spoiled.load(std::memory_order_acquire)) { // while this waited
+        call.status = refuse_spoiled(*rt, "run a transaction");
+        return stm::verdict::roll_back;
+    }
     auto run = [&call] { call.status = call.body(call.txn, call.context); };
     if (!call.thrown.run(run) && own.lost() != TY_E_BUSY && !txn.waits)
         return stm::verdict::roll_back; // and it is thrown again

@@ -81,6 +81,7 @@ void txn_release_gathered(ty_heap *heap, bool spoiled) {
     else
         snapshots_after_commit(rt);
     rt.gathered.store(false, std::memory_order_relaxed);
+    objects_unlock(rt.txn);
     others_go_on(rt);
     rt.gate.unlock();
 }

@@ -85,9 +85,14 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
 }
 
 // Transactions of others know nothing of gates.
-void enter_gate(txn_runtime &rt, txn_gate &gate) {
+ty_status enter_gate(txn_runtime &rt, txn_gate &gate, const char *call) {
     gate.lock_shared();
+    if (rt.spoiled.load(std::memory_order_relaxed)) { // while this waited
+        gate.unlock_shared();
+        return refuse_spoiled(rt, call);
+    }
     stop_others(rt);
+    return TY_OK;
 }
 void leave_gate(txn_runtime &rt, txn_gate &gate) {
     others_go_on(rt);
@@ -148,7 +153,8 @@ ty_status txn_read_begin(ty_heap *heap) {
         return failure(TY_E_ARGUMENT, "begin a read section: this thread has one of an object open on the heap")
             .remedy("begin the heap's section first, or end the object's");
     if (!nested)
-        enter_gate(*rt, rt->gate);
+        if (ty_status status = enter_gate(*rt, rt->gate, "begin a read section"))
+            return status;
     keep_section(rt, s);
     s->depth++;
     return TY_OK;
@@ -173,7 +179,8 @@ ty_status txn_object_read_begin(ty_heap *heap, const void *object) {
         return failure(TY_E_ARGUMENT, "%s: this thread has one open on the heap", call)
             .remedy("end it first, or use a read section of the heap");
     txn_gate &gate = rt->objects->of(object);
-    enter_gate(*rt, gate);
+    if (ty_status status = enter_gate(*rt, gate, call))
+        return status;
     keep_section(rt, s);
     s->object = &gate;
     return TY_OK;

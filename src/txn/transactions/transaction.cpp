@@ -26,7 +26,7 @@ void clear_blocks(ty_txn *txn) {
 void transaction_finish(ty_txn *txn) {
     if (txn->blocks.count != 0)
         clear_blocks(txn);
-    if (txn->objects.count != 0)
+    if (txn->objects.count != 0 && !txn->rt->gathered.load(std::memory_order_relaxed)) // X29
         objects_unlock(txn);
     txn->ranges.reset();
     clear(txn->roots);
@@ -356,12 +356,16 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     else if (!rt->gate.try_lock())
         return busy();
     stop_others(*rt);
-    if (ty_status status = start(*rt, options, begun)) {
+    ty_status status = TY_OK;
+    if (rt->spoiled.load(std::memory_order_relaxed)) // while this waited
+        status = refuse_spoiled(*rt, "begin a transaction");
+    else
+        status = start(*rt, options, begun);
+    if (status) {
         others_go_on(*rt);
         rt->gate.unlock();
-        return status;
     }
-    return TY_OK;
+    return status;
 }
 
 ty_status txn_begin_next(ty_heap *heap, const ty_txn_options &options, ty_txn **begun) {
