@@ -178,6 +178,20 @@ AT(ty_log_info, left_out, 144);
 AT(ty_log_info, in_partition, 152);
 AT(ty_log_info, in_doubt, 408);
 
+SIZE(ty_message, 32);
+AT(ty_message, source, 0);
+AT(ty_message, number, 8);
+AT(ty_message, bytes, 16);
+AT(ty_message, size_bytes, 24);
+
+SIZE(ty_outbox_info, 80);
+AT(ty_outbox_info, struct_size, 0);
+AT(ty_outbox_info, source, 8);
+AT(ty_outbox_info, first, 48);
+AT(ty_outbox_info, next, 56);
+AT(ty_outbox_info, used_bytes, 64);
+AT(ty_outbox_info, size_bytes, 72);
+
 SIZE(ty_follow_options, 24);
 AT(ty_follow_options, struct_size, 0);
 AT(ty_follow_options, open, 8);
@@ -524,3 +538,10 @@ IS(TY_MAP_WRITE, 1);
 IS(TY_MAP_SHARED, 2);
 IS(TY_STORAGE_PATH_MAX, 4096);
 IS(TY_UNDO_LABEL_MAX, 47);
+IS(TY_OUTBOX_NAME_MAX, 32);
+IS(TY_SOURCE_NAME_MAX, 63);
+IS(TY_INBOX_SOURCES_MAX, 16384);
+IS(TY_MESSAGE_BYTES_MAX, 1048576);
+IS(TY_MESSAGE_NEW, 1);
+IS(TY_MESSAGE_DOUBLE, 2);
+IS(TY_MESSAGE_GAP, 3);
