@@ -1,6 +1,6 @@
 // A PostgreSQL database as a participant of joints (taiyen/joint.h): it prepares its part, and the group's first heap
-// decides. So several databases can take part in one joint. The server must allow prepared ones (PREPARE TRANSACTION).
-// To be copied into a program, with postgres.hpp and its source.
+// decides. So several databases can take part in one joint. The server must allow prepared transactions. To be copied
+// into a program, with postgres.hpp and its source.
 #pragma once
 
 #include "postgres.hpp"
