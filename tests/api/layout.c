@@ -5,6 +5,7 @@
  */
 #include <stddef.h>
 #include <taiyen/taiyen.h>
+#include <taiyen/xa.h>
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " has another size: see docs/versions.md")
 #define AT(type, member, place)                                                                                        \
@@ -191,6 +192,17 @@ AT(ty_outbox_info, first, 48);
 AT(ty_outbox_info, next, 56);
 AT(ty_outbox_info, used_bytes, 64);
 AT(ty_outbox_info, size_bytes, 72);
+
+SIZE(XID, 152);
+AT(XID, gtrid_length, 8);
+AT(XID, bqual_length, 16);
+AT(XID, data, 24);
+
+SIZE(struct xa_switch_t, 128);
+AT(struct xa_switch_t, flags, 32);
+AT(struct xa_switch_t, version, 40);
+AT(struct xa_switch_t, xa_open_entry, 48);
+AT(struct xa_switch_t, xa_complete_entry, 120);
 
 SIZE(ty_follow_options, 24);
 AT(ty_follow_options, struct_size, 0);
