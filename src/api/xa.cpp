@@ -109,10 +109,6 @@ int xa_close(char *, int rmid, long flags) {
     manager *found = await_manager(rmid);
     if (!found || !is_opened_here(*found))
         return XA_OK; // it was closed already
-    if (found->opened == 1)
-        for (const branch *each = found->branches; each; each = each->next)
-            if (each->state != branch_state::doubtful)
-                return XAER_PROTO;
     for (const branch *each = found->branches; each; each = each->next)
         if (each->thread == thread_number() && each->state != branch_state::doubtful)
             return XAER_PROTO;
