@@ -1,6 +1,7 @@
 // A PostgreSQL database as the agent of joints (taiyen/joint.h), by a row for each joint: it needs no prepared
 // transactions, and leaves none. The same works with any SQL database that makes an insert wait for another one of the
-// same key. To be copied into a program, with postgres.hpp and its source.
+// same key. To be copied into a program, with postgres.hpp and its source. What sqlite_agent.hpp says of rows holds
+// here.
 #pragma once
 
 #include "postgres.hpp"

@@ -25,8 +25,8 @@ ty_status postgres_participant::prepare(const char *id) {
     const std::string command = "PREPARE TRANSACTION " + work_.quoted(id);
     if (is_done(work_.run(command.c_str()), "PREPARE TRANSACTION"))
         return TY_OK;
-    if (!work_.is_connected()) // it may be prepared
-        return TY_E_IN_DOUBT;
+    if (!work_.is_connected()) // it may be prepared, or will be; with the lock the old session is over, and it is known
+        return work_.reconnect() && end("ROLLBACK PREPARED", id) == TY_OK ? TY_E_IO : TY_E_IN_DOUBT;
     if (work_.in_transaction())
         work_.run("ROLLBACK");
     return TY_E_IO;

@@ -1,5 +1,7 @@
 // An SQLite database as the agent of joints (taiyen/joint.h): it commits last, with the joint's identifier in a row of
 // its own, and answers for it after a crash. To be copied into a program: it needs nothing but SQLite and Taiyen.
+// Rows of joints that were rolled back after a crash stay in the table joints: they can be deleted when no process that
+// could still commit one of them lives.
 #pragma once
 
 #include <sqlite3.h>

@@ -168,6 +168,9 @@ TEST(postgres_participant, prepares_and_is_told) {
     EXPECT_EQ(TY_OK, calls.commit(calls.context, "ty-a-1")) << "once more";
     EXPECT_EQ("1", count());
     EXPECT_EQ(TY_E_IO, prepare("ty-a-2", "1")) << "the row is there already";
+    one.work().run("BEGIN");
+    look.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'");
+    EXPECT_EQ(TY_E_IO, calls.prepare(calls.context, "ty-a-lost"));
     EXPECT_EQ(TY_OK, prepare("ty-a-3", "3"));
     EXPECT_EQ(TY_OK, prepare("ty-b%-4", "4"));
     std::set<std::string> found;
