@@ -27,7 +27,7 @@ source_1 *entries(inbox_1 *box) {
 }
 
 ty_status find(ty_heap *heap, inbox_1 **box) {
-    size_t bytes;
+    size_t bytes = 0;
     if (ty_status status = find_behind(heap, TY_INBOX_ROOT, inbox_magic, box, &bytes))
         return status;
     if (*box && ((*box)->count > TY_INBOX_SOURCES_MAX || (*box)->count > (bytes - sizeof **box) / sizeof(source_1)))

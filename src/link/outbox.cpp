@@ -64,7 +64,7 @@ bool is_sound(const outbox_1 &box, size_t block_bytes) {
 }
 
 ty_status find(ty_heap *heap, const char *name, outbox_1 **box) {
-    size_t bytes;
+    size_t bytes = 0;
     if (ty_status status = find_behind(heap, root_name(name).text, outbox_magic, box, &bytes))
         return status;
     return *box && !is_sound(**box, bytes) ? damaged(heap, name) : TY_OK;
