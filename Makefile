@@ -26,18 +26,19 @@ build: ## Build everything: programs in build/release/bin, libraries in build/re
 	@scripts/setup $(packages_for)
 	@scripts/build release $(JOBS)
 
-demo: ## Real data in a heap, a bank with transactions, a drawing with undo; each killed again and again (a minute)
-	@scripts/setup build
-	@scripts/build release $(JOBS) atlas_demo ledger_demo draw draw_demo taiyen_cli
-	@echo "taiyen: three demos, about a minute in all"
+demo: ## Real data in a heap, a bank with transactions, a shop with a database, a drawing with undo; each killed again and again (a minute)
+	@scripts/setup demo
+	@scripts/build release $(JOBS) atlas_demo ledger_demo orders_demo draw draw_demo taiyen_cli
+	@echo "taiyen: four demos, about a minute in all"
 	@$(BIN)/atlas-demo
 	@echo
 	@$(BIN)/ledger-demo
 	@echo
+	@[ ! -x $(BIN)/orders-demo ] || { $(BIN)/orders-demo && echo; }
 	@$(BIN)/draw-demo
 
+test: packages_for := test
 test: build ## Build, then run all tests
-	@scripts/setup test
 	@ctest --preset release --parallel $(JOBS) --no-tests=error
 
 test-kernel: build ## The tests that a kernel makes differ, under Debian 12's own kernel (KERNEL) in a virtual machine

@@ -8,11 +8,13 @@
 
 namespace bench {
 
-// It measures the heaps of the examples.
+// They measure what the examples have.
 #ifdef TAIYEN_BENCH_WITHOUT_EXAMPLES
 #define TAIYEN_BENCH_PACK(SUITE)
+#define TAIYEN_BENCH_TOGETHER(SUITE)
 #else
 #define TAIYEN_BENCH_PACK(SUITE) SUITE(pack)
+#define TAIYEN_BENCH_TOGETHER(SUITE) SUITE(together)
 #endif
 
 #define TAIYEN_BENCH_SUITES(SUITE)                                                                                     \
@@ -24,6 +26,7 @@ namespace bench {
     SUITE(open)                                                                                                        \
     SUITE(commit)                                                                                                      \
     SUITE(oltp)                                                                                                        \
+    TAIYEN_BENCH_TOGETHER(SUITE)                                                                                       \
     SUITE(transactional)                                                                                               \
     SUITE(undo)                                                                                                        \
     TAIYEN_BENCH_PACK(SUITE)

@@ -68,7 +68,8 @@ typedef struct ty_agent {
     ty_status (*settle)(void *context, const char *id, bool *committed);
 } ty_agent;
 
-/* What can be prepared. One joint may be committed in it by one thread while another thread prepares the next. */
+/* What can be prepared. One joint may be committed in it by one thread while another thread prepares the next. Who was
+ * not asked to prepare is told nothing: where a joint ends before, the program itself takes back what it did. */
 typedef struct ty_participant {
     size_t struct_size; /* sizeof(ty_participant) */
     void *context;
@@ -80,7 +81,8 @@ typedef struct ty_participant {
     ty_status (*commit)(void *context, const char *id);
     /* Rolls it back, likewise. */
     ty_status (*rollback)(void *context, const char *id);
-    /* Calls back with each identifier that is prepared and begins with the prefix. */
+    /* Calls back with each identifier that is prepared and begins with the prefix. What a dead process has asked to be
+     * prepared is not prepared afterwards: where a server may not know of its death yet, that is waited for. */
     ty_status (*recover)(void *context, const char *prefix, void (*callback)(const char *id, void *callback_context),
                          void *callback_context);
 } ty_participant;

@@ -10,6 +10,7 @@
  *   follow.h    committed transactions, for a second copy
  *   receive.h   and that copy
  *   joint.h     one transaction over several heaps, databases, queues
+ *   outbox.h    messages that leave a heap and arrive in another one
  *   log.h       where a transaction log is kept, and reading one
  */
 #ifndef TAIYEN_TAIYEN_H
@@ -21,6 +22,7 @@
 #include "heap.h"
 #include "joint.h"
 #include "log.h"
+#include "outbox.h"
 #include "persist.h"
 #include "receive.h"
 #include "status.h"

@@ -4,6 +4,7 @@
 #include "../txn/txn.hpp"
 #include <taiyen/follow.h>
 #include <taiyen/joint.h>
+#include <taiyen/outbox.h>
 #include <taiyen/receive.h>
 
 namespace taiyen {
@@ -43,5 +44,18 @@ ty_txn *joint_txn(const ty_joint *joint, size_t n);
 const char *joint_id(const ty_joint *joint);
 ty_status joint_commit(ty_joint *joint);
 ty_status joint_rollback(ty_joint *joint);
+
+// ---- Outboxes and inboxes: the functions of outbox.h, likewise (outbox.hpp)
+
+ty_status outbox_make(ty_txn *txn, const char *name, size_t bytes);
+ty_status outbox_remove(ty_txn *txn, const char *name);
+ty_status outbox_put(ty_txn *txn, const char *name, const void *bytes, size_t size, uint64_t *number);
+ty_status outbox_read(ty_heap *heap, const char *name, uint64_t after, ty_message_callback *callback, void *context);
+ty_status outbox_wait(ty_heap *heap, const char *name, uint64_t after, uint32_t timeout_ms, bool *more);
+ty_status outbox_forget(ty_txn *txn, const char *name, uint64_t through);
+ty_status outbox_get_info(ty_heap *heap, const char *name, ty_outbox_info *info);
+ty_status inbox_take(ty_txn *txn, const char *source, uint64_t number, ty_taken *taken);
+ty_status inbox_set(ty_txn *txn, const char *source, uint64_t number);
+ty_status inbox_last(ty_heap *heap, const char *source, uint64_t *number);
 
 } // namespace taiyen

@@ -5,6 +5,7 @@
  */
 #include <stddef.h>
 #include <taiyen/taiyen.h>
+#include <taiyen/xa.h>
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " has another size: see docs/versions.md")
 #define AT(type, member, place)                                                                                        \
@@ -177,6 +178,31 @@ AT(ty_log_info, partitions, 136);
 AT(ty_log_info, left_out, 144);
 AT(ty_log_info, in_partition, 152);
 AT(ty_log_info, in_doubt, 408);
+
+SIZE(ty_message, 32);
+AT(ty_message, source, 0);
+AT(ty_message, number, 8);
+AT(ty_message, bytes, 16);
+AT(ty_message, size_bytes, 24);
+
+SIZE(ty_outbox_info, 80);
+AT(ty_outbox_info, struct_size, 0);
+AT(ty_outbox_info, source, 8);
+AT(ty_outbox_info, first, 48);
+AT(ty_outbox_info, next, 56);
+AT(ty_outbox_info, used_bytes, 64);
+AT(ty_outbox_info, size_bytes, 72);
+
+SIZE(XID, 152);
+AT(XID, gtrid_length, 8);
+AT(XID, bqual_length, 16);
+AT(XID, data, 24);
+
+SIZE(struct xa_switch_t, 128);
+AT(struct xa_switch_t, flags, 32);
+AT(struct xa_switch_t, version, 40);
+AT(struct xa_switch_t, xa_open_entry, 48);
+AT(struct xa_switch_t, xa_complete_entry, 120);
 
 SIZE(ty_follow_options, 24);
 AT(ty_follow_options, struct_size, 0);
@@ -524,3 +550,10 @@ IS(TY_MAP_WRITE, 1);
 IS(TY_MAP_SHARED, 2);
 IS(TY_STORAGE_PATH_MAX, 4096);
 IS(TY_UNDO_LABEL_MAX, 47);
+IS(TY_OUTBOX_NAME_MAX, 32);
+IS(TY_SOURCE_NAME_MAX, 63);
+IS(TY_INBOX_SOURCES_MAX, 16384);
+IS(TY_MESSAGE_BYTES_MAX, 1048576);
+IS(TY_MESSAGE_NEW, 1);
+IS(TY_MESSAGE_DOUBLE, 2);
+IS(TY_MESSAGE_GAP, 3);

@@ -158,6 +158,12 @@ const expectation &expected(const std::string &suite) {
          {"txn_per_s", "p99_us", "longest_ms", "conflicts_per_txn", "log_bytes_per_txn", "long_ms", "snapshot_wait_ms"},
          {"taiyen", "taiyen-unhinted", "one-writer", "raw", "raw-huge", "mutex", "mutex-hinted", "records"},
          "4096"},
+        {"together",
+         {"heaps-1", "heaps-4", "heaps-16", "dummies-1", "dummies-10", "dummies-100", "database-1", "database-16",
+          "followed-1", "followed-16", "restore"},
+         {"txn_per_s", "p50_us", "p99_us", "restored_mb_per_s", "base_ms"},
+         {"taiyen", "one-heap", "apart", "alone"},
+         "64"},
         {"transactional",
          {"churn", "sync", "entries-8", "restore-log", "restore-words", "restore-journal", "restore-congruent"},
          {"entries", "transactions", "entries_per_txn", "txn_bytes", "flush_efficiency", "forced_snapshots",
@@ -274,8 +280,8 @@ TEST_P(bench_test, json_has_every_case_and_subject) {
 }
 
 INSTANTIATE_TEST_SUITE_P(suites, bench_test,
-                         testing::Values("churn", "dirty", "snapshot", "open", "commit", "oltp", "transactional",
-                                         "undo", "pack"),
+                         testing::Values("churn", "dirty", "snapshot", "open", "commit", "oltp", "together",
+                                         "transactional", "undo", "pack"),
                          [](const auto &each) { return std::string(each.param); });
 
 TEST_F(bench_program, a_row_is_chosen_by_its_name_with_those_measured_together) {

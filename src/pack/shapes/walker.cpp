@@ -5,11 +5,18 @@
 #include <algorithm>
 #include <cstring>
 #include <taiyen/joint.h>
+#include <taiyen/outbox.h>
 #include <taiyen/persist.h>
 
 namespace taiyen::pack {
 
 namespace {
+
+// What the library itself keeps behind roots.
+bool is_without_addresses(const char *root) {
+    return strcmp(root, TY_SHAPES_ROOT) == 0 || strcmp(root, TY_JOINT_ROOT) == 0 || strcmp(root, TY_INBOX_ROOT) == 0 ||
+           strncmp(root, TY_OUTBOX_ROOT, sizeof TY_OUTBOX_ROOT - 1) == 0;
+}
 
 constexpr unsigned depth_max = 2 * nesting_max; // of nested objects, with those that hooks hand over
 
@@ -104,8 +111,7 @@ void walker::start_root(const char *name, void *address) {
     found_block to;
     const set_root *root = set_.find_root(name);
     bool found = find(address, to);
-    // What joint.h keeps holds no addresses, either.
-    if (!root && (strcmp(name, TY_SHAPES_ROOT) == 0 || strcmp(name, TY_JOINT_ROOT) == 0)) {
+    if (!root && is_without_addresses(name)) {
         if (found && types_[to.ordinal] == 0)
             types_[to.ordinal] = text_;
         return;

@@ -1,0 +1,62 @@
+#include "postgres_agent.hpp"
+#include <stdexcept>
+
+namespace orders {
+
+postgres_agent::postgres_agent(postgres &connection, const char *name) : connection_(connection), name_(name) {
+    const char *make = "CREATE TABLE IF NOT EXISTS joints (id text PRIMARY KEY, committed boolean NOT NULL)";
+    if (!is_done(connection_.run(make), "CREATE"))
+        throw std::runtime_error(std::string("cannot make the table joints: ") + connection_.error());
+}
+
+ty_agent postgres_agent::described() {
+    return {sizeof(ty_agent),
+            name_,
+            this,
+            [](void *self, const char *id, const char *done) {
+                return static_cast<postgres_agent *>(self)->commit(id, done);
+            },
+            [](void *self) { static_cast<postgres_agent *>(self)->rollback(); },
+            [](void *self, const char *id, bool *committed) {
+                return static_cast<postgres_agent *>(self)->settle(id, committed);
+            }};
+}
+
+ty_status postgres_agent::commit(const char *id, const char *done) {
+    const bool is_noted = (connection_.in_transaction() || is_done(connection_.run("BEGIN"), "BEGIN")) &&
+                          is_done(connection_.run("INSERT INTO joints VALUES ($1, true)", {id}), "INSERT") &&
+                          (!done || is_done(connection_.run("DELETE FROM joints WHERE id = $1", {done}), "DELETE"));
+    if (!is_noted) {
+        rollback();
+        return TY_E_IO;
+    }
+    const postgres_result result = connection_.run("COMMIT");
+    if (is_done(result, "COMMIT"))
+        return TY_OK;
+    if (!connection_.is_connected()) // it was asked to, and the answer is lost
+        return TY_E_IN_DOUBT;
+    rollback();
+    return TY_E_IO; // the server answered ROLLBACK, or an error
+}
+
+void postgres_agent::rollback() {
+    if (connection_.in_transaction())
+        connection_.run("ROLLBACK");
+}
+
+// The insert waits for a transaction that has put the identifier and is not over: a server notices a moment later that
+// its client has died. Then the row is there, or is put there as one that was rolled back, and a later insert fails.
+ty_status postgres_agent::settle(const char *id, bool *committed) {
+    if (!connection_.reconnect())
+        return TY_E_IO;
+    rollback();
+    if (!is_done(connection_.run("INSERT INTO joints VALUES ($1, false) ON CONFLICT DO NOTHING", {id}), "INSERT"))
+        return TY_E_IO;
+    const postgres_result found = connection_.run("SELECT committed FROM joints WHERE id = $1", {id});
+    if (PQresultStatus(found.get()) != PGRES_TUPLES_OK || PQntuples(found.get()) != 1)
+        return TY_E_IO;
+    *committed = PQgetvalue(found.get(), 0, 0)[0] == 't';
+    return TY_OK;
+}
+
+} // namespace orders

@@ -1,0 +1,31 @@
+// A PostgreSQL database as the agent of joints (taiyen/joint.h), by a row for each joint: it needs no prepared
+// transactions, and leaves none. The same works with any SQL database that makes an insert wait for another one of the
+// same key. To be copied into a program, with postgres.hpp and its source. What sqlite_agent.hpp says of rows holds
+// here.
+#pragma once
+
+#include "postgres.hpp"
+#include <taiyen/taiyen.h>
+
+namespace orders {
+
+// The program changes its tables through the same connection, between ty_joint_begin and ty_joint_commit, in a
+// transaction that it begins. One joint at a time uses the connection.
+class postgres_agent {
+public:
+    // The table is made if it is not there. Throws if the database cannot be used.
+    postgres_agent(postgres &connection, const char *name);
+
+    // For ty_register_agent, and ty_group_options. The object lives as long as the process may open heaps.
+    ty_agent described();
+
+private:
+    ty_status commit(const char *id, const char *done);
+    void rollback();
+    ty_status settle(const char *id, bool *committed);
+
+    postgres &connection_;
+    const char *name_;
+};
+
+} // namespace orders

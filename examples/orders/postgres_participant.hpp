@@ -1,0 +1,35 @@
+// A PostgreSQL database as a participant of joints (taiyen/joint.h): it prepares its part, and the group's first heap
+// decides. So several databases can take part in one joint. The server must allow prepared transactions. To be copied
+// into a program, with postgres.hpp and its source.
+#pragma once
+
+#include "postgres.hpp"
+#include <mutex>
+#include <taiyen/taiyen.h>
+
+namespace orders {
+
+// The program changes its tables through `work()`, between ty_joint_begin and ty_joint_commit, in a transaction that it
+// begins; if the joint is not committed, it rolls that back itself, as who was not asked to prepare is told nothing.
+class postgres_participant {
+public:
+    // key: a number for the program's group: another one for each. It keeps two processes from the same part of the
+    // database, also where one of them is dead and its server does not know yet: else that could prepare a transaction
+    // when the next process has already asked which there are. Throws if the database cannot be used.
+    postgres_participant(const std::string &where, int key);
+
+    postgres &work() { return work_; }
+    // For ty_group_options. The object lives as long as the group.
+    ty_participant described();
+
+private:
+    ty_status prepare(const char *id);
+    ty_status end(const char *command, const char *id);
+    ty_status recover(const char *prefix, void (*callback)(const char *id, void *context), void *context);
+
+    postgres work_;
+    std::mutex tell_lock_; // one joint may be committed while the next one prepares
+    postgres tell_;
+};
+
+} // namespace orders

@@ -1,0 +1,41 @@
+// An SQLite database as the agent of joints (taiyen/joint.h): it commits last, with the joint's identifier in a row of
+// its own, and answers for it after a crash. To be copied into a program: it needs nothing but SQLite and Taiyen.
+// Rows of joints that were rolled back after a crash stay in the table joints: they can be deleted when no process that
+// could still commit one of them lives.
+#pragma once
+
+#include <sqlite3.h>
+#include <taiyen/taiyen.h>
+
+namespace orders {
+
+// The program changes its tables through the same connection, between ty_joint_begin and ty_joint_commit, in a
+// transaction that it begins with BEGIN IMMEDIATE. One joint at a time uses the connection, as one does of a group.
+class sqlite_agent {
+public:
+    // The table is made if it is not there. Throws if the database cannot be used. Power cuts need the connection's
+    // PRAGMA synchronous at FULL.
+    sqlite_agent(sqlite3 *connection, const char *name);
+    ~sqlite_agent();
+    sqlite_agent(const sqlite_agent &) = delete;
+    sqlite_agent &operator=(const sqlite_agent &) = delete;
+
+    // For ty_register_agent, and ty_group_options. The object lives as long as the process may open heaps.
+    ty_agent described();
+
+private:
+    ty_status commit(const char *id, const char *done);
+    void rollback();
+    ty_status settle(const char *id, bool *committed);
+    bool run(const char *sql);
+    bool run_with(sqlite3_stmt *statement, const char *id);
+
+    sqlite3 *connection_;
+    const char *name_;
+    sqlite3_stmt *note_ = nullptr;   // as committed
+    sqlite3_stmt *refuse_ = nullptr; // as rolled back, if it is not there
+    sqlite3_stmt *forget_ = nullptr;
+    sqlite3_stmt *look_ = nullptr;
+};
+
+} // namespace orders

@@ -1,0 +1,50 @@
+// Outboxes and inboxes: what their files have in common. docs/design/outbox.md tells how they work.
+#pragma once
+
+#include "link.hpp"
+
+namespace taiyen {
+
+// A read section, in which a thing of the heap can be looked at; or the thread's transaction, where `within`.
+class looking_at {
+public:
+    explicit looking_at(ty_heap *heap, bool within = false) : heap_(heap) {
+        is_open_ = !(within && txn_current(heap));
+        status_ = is_open_ ? txn_read_begin(heap) : TY_OK;
+    }
+    ~looking_at() { end(); }
+    looking_at(const looking_at &) = delete;
+    looking_at &operator=(const looking_at &) = delete;
+
+    ty_status status() const { return status_; }
+    void end() {
+        if (is_open_ && !status_)
+            txn_read_end(heap_);
+        is_open_ = false;
+    }
+
+private:
+    ty_heap *heap_;
+    bool is_open_;
+    ty_status status_;
+};
+
+// What lies behind a root: a block that begins with a magic of 8 bytes. NULL and TY_OK: there is no such root.
+template <class Head>
+ty_status find_behind(ty_heap *heap, const char *root, const char *magic, Head **head, size_t *block_bytes) {
+    void *address = heap_root(heap, root);
+    *head = nullptr;
+    if (!address)
+        return TY_OK;
+    ty_block block;
+    if (!heap_find_block(heap, address, &block) || block.address != address || block.size_bytes < sizeof(Head) ||
+        memcmp(address, magic, 8) != 0)
+        return failure(TY_E_DAMAGED, "look behind the root %s: it leads to something else", root)
+            .at(image_path(heap))
+            .remedy("take the root away, if it is the program's own");
+    *head = static_cast<Head *>(address);
+    *block_bytes = block.size_bytes;
+    return TY_OK;
+}
+
+} // namespace taiyen
