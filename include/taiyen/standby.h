@@ -69,14 +69,15 @@ typedef struct ty_engine {
      * to timeout_ms; TY_OK also if none came. If what comes next was trimmed, it begins with the first one kept. */
     ty_status (*read)(void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                       ty_engine_callback *callback, void *callback_context);
-    /* Begins a run of messages, and ends the one before. Its first message stands right behind `behind`, each other one
-     * right behind the one before it, or they are not in the log at all. A writer of a higher term may shut out those of
-     * lower ones here. Of an earlier run messages may still get in, as long as none of this run did. */
+    /* Begins a run of messages, and ends the one before. Its first message stands right behind the one at `behind`, which
+     * is the newest one, or is refused. Each other one stands right behind the one before it. Only if that was refused
+     * (then so is the run) or it is of an earlier run, and under way for long, it may stand behind another one; messages
+     * say themselves what they belong behind. A writer of a higher term may shut out those of lower ones here. */
     ty_status (*run)(void *context, ty_engine_log log, uint64_t term, uint64_t behind);
     /* Hands over the next message of the run, without waiting for its acknowledgement. */
     ty_status (*append)(void *context, ty_engine_log log, const void *bytes, size_t size);
-    /* How many messages of the run are acknowledged, in order, and the position of the last one of these (if count is
-     * not 0). Waits up to timeout_ms until they are more than `known`. Errors: the run has ended. TY_E_MISMATCH: a
+    /* How many messages of the run are acknowledged, with all of the run before them, and the position of the last one
+     * of these (if count is not 0). Waits up to timeout_ms until they are more than `known`. Errors: the run has ended. TY_E_MISMATCH: a
      * message was refused, as another one stands in its place. */
     ty_status (*acknowledged)(void *context, ty_engine_log log, uint64_t known, uint32_t timeout_ms, uint64_t *count,
                               uint64_t *position);

@@ -20,7 +20,7 @@ ty_status refuse_busy(const char *why) {
 // A destination that puts the base of a shipper to the engine, and drops the segments: the publisher has the records.
 class base_writer {
 public:
-    base_writer(const ty_engine &engine, const owned_message &records) : engine_(engine), records_(records) {
+    base_writer(const ty_engine &engine, const place &records) : engine_(engine), records_(records) {
         table_ = {sizeof table_, this, put_begin, put_bytes, put_end, get, list, remove};
     }
     base_writer(const base_writer &) = delete;
@@ -58,7 +58,7 @@ private:
     static ty_status remove(void *, const char *) { return TY_OK; }
 
     const ty_engine &engine_;
-    const owned_message &records_; // the newest message of records before the base was begun
+    const place &records_; // where they ended before the base was begun
     ty_destination table_{};
     message_header_1 last_{};
     uint64_t begin_at_ = 0;
@@ -92,14 +92,17 @@ ty_status base_writer::begin(const char *name) {
     if (ty_status status = newest_base(engine_, &complete_, &has_complete_))
         return status;
     sequence_ = strtoull(name + strlen(base_prefix), nullptr, 16);
-    const message_header_1 &of = records_.read.header;
+    const message_header_1 &of = records_.newest.read.header;
     message_header_1 header = header_behind(newest.read.header, message_kind::base_begin);
     header.term = of.term;
     memcpy(header.owner, of.owner, sizeof header.owner);
     header.position = of.position;
     header.line_sequence = of.line_sequence;
-    header.records_at = records_.read.at;
+    header.previous = 0;
+    header.records_at = records_.newest.read.at;
     header.record_number = of.number;
+    header.record_checksum = of.checksum;
+    header.record_run = of.run;
     header.complete = has_complete_ ? complete_.read.at : 0;
     const std::vector<uint8_t> message = message_of(header, name, strlen(name));
     if (ty_status status = append_one(engine_, TY_ENGINE_BASES, of.term, newest.read.at, message, &begin_at_))
@@ -145,21 +148,21 @@ ty_status base_writer::bytes(const void *bytes, size_t size) {
 
 // ST6: the copy may hold what is not durable yet in the heap that it was made of. Nothing interrupted the line, either.
 ty_status base_writer::wait_for_records() {
-    const message_header_1 &from = records_.read.header;
-    owned_message newest;
+    const message_header_1 &from = records_.newest.read.header;
+    place at;
+    owned_message next;
     bool found = false;
-    if (ty_status status = newest_message(engine_, TY_ENGINE_RECORDS, &newest, &found))
-        return status;
     for (int left = tries; left > 0;) {
-        const message_header_1 &now = newest.read.header;
+        if (ty_status status = newest_place(engine_, &at, &found))
+            return status;
+        const message_header_1 &now = at.newest.read.header;
         if (!same_owner(now.owner, from.owner))
             return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "", "make this one anew");
         if (now.line_sequence != from.line_sequence || now.kind == uint32_t(message_kind::term))
             return refuse_busy("the publisher fell behind meanwhile");
         if (now.position.sequence >= sequence_)
             return TY_OK;
-        const uint64_t behind = newest.read.at;
-        if (ty_status status = first_behind(engine_, TY_ENGINE_RECORDS, behind, 1000, &newest, &found))
+        if (ty_status status = first_behind(engine_, TY_ENGINE_RECORDS, at.end_at, 1000, &next, &found))
             return status;
         left -= !found;
     }
@@ -190,7 +193,7 @@ ty_status base_writer::end() {
 }
 
 ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
-                        owned_message *newest) {
+                        place *at) {
     ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
     options.open = open;
     ty_follower *follower = nullptr;
@@ -202,12 +205,13 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
     if (status)
         return status;
     bool found = false;
-    if (ty_status read = newest_message(engine, TY_ENGINE_RECORDS, newest, &found))
+    if (ty_status read = newest_place(engine, at, &found))
         return read;
-    if (found && !same_owner(newest->read.header.owner, base.heap_identity))
+    const message_header_1 &newest = at->newest.read.header;
+    if (found && !same_owner(newest.owner, base.heap_identity))
         return fail(TY_E_MISMATCH, "publish a base: another heap is the primary", heap_path,
                     "make this heap anew, as a standby of that one");
-    if (!found || newest->read.header.kind == uint32_t(message_kind::term))
+    if (!found || newest.kind == uint32_t(message_kind::term))
         return fail(TY_E_NOT_FOUND, "publish a base: nobody has published the heap yet", heap_path,
                     "start a publisher first (ty_publisher_open, taiyen publish)");
     return TY_OK;
@@ -217,10 +221,10 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
 
 ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
                        uint64_t *sequence) {
-    owned_message newest;
-    if (ty_status status = begun_records(heap_path, engine, open, &newest))
+    place at;
+    if (ty_status status = begun_records(heap_path, engine, open, &at))
         return status;
-    base_writer writer(engine, newest);
+    base_writer writer(engine, at);
     ty_ship_options options = TY_SHIP_OPTIONS_INIT;
     options.open = open;
     options.merged = 1; // never
@@ -273,14 +277,15 @@ void base_source::rewind() {
 }
 
 ty_status base_source::next_piece() {
-    const uint64_t number = piece_.read.header.number + 1, behind = piece_.read.at;
-    bool found = false;
-    if (ty_status status = first_behind(engine_, TY_ENGINE_BASES, behind, answer_ms, &piece_, &found))
-        return status;
-    if (!found)
-        return fail(TY_E_IO, "read a base from the engine: what follows did not come", "", "try again");
     const message_header_1 &header = piece_.read.header;
-    if (header.number != number || header.begin != begin_at_ || header.offset != offset_ + size_)
+    do { // those of other bases are of one that was interrupted
+        bool found = false;
+        if (ty_status status = first_behind(engine_, TY_ENGINE_BASES, piece_.read.at, answer_ms, &piece_, &found))
+            return status;
+        if (!found)
+            return fail(TY_E_IO, "read a base from the engine: what follows did not come", "", "try again");
+    } while (header.begin != begin_at_);
+    if (header.offset != offset_ + size_)
         return damaged(piece_.read.at, "it is not the next one of its base");
     offset_ += size_;
     size_ = header.payload_bytes;

@@ -1,5 +1,7 @@
 #include "engine_io.hpp"
 
+#include <random>
+
 namespace taiyen::standby {
 
 namespace {
@@ -51,10 +53,46 @@ ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_messa
                          "see whether the server is well, and whether somebody removed the message");
 }
 
+// From a message on that its writer knew to be acknowledged: those before the newest one may be void, and it, too.
+ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
+    owned_message one;
+    if (ty_status status = newest_message(engine, TY_ENGINE_RECORDS, &one, found))
+        return status;
+    if (!*found)
+        return TY_OK;
+    const uint64_t end = one.read.at, known = one.read.header.known_at;
+    tail last{};
+    bool counts = false;
+    if (known >= end)
+        return damaged(end, "it names a later one as one before it");
+    for (at->end_at = known ? known - 1 : 0; at->end_at < end; at->end_at = one.read.at) {
+        if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, at->end_at, answer_ms, &one, found))
+            return status;
+        if (!*found)
+            return fail(TY_E_IO, "read the engine's newest messages: they do not come", "", "try again");
+        const message_header_1 &header = one.read.header;
+        if (known && last.number == 0)
+            last = {header.number - 1, header.previous, 0, 0};
+        if (ty_status status = judge(one.read, &last, &counts))
+            return status;
+        if (counts)
+            std::swap(at->newest, one);
+        if (counts) // what its bytes were read from has moved with it
+            one.read.at = at->newest.read.at;
+    }
+    return TY_OK;
+}
+
+uint64_t random_run() {
+    std::random_device source;
+    return uint64_t{source()} << 32 | source();
+}
+
 message_header_1 header_behind(const message_header_1 &before, message_kind kind) {
     message_header_1 header{};
     header.kind = uint32_t(kind);
     header.number = before.number + 1;
+    header.previous = before.checksum;
     header.term = before.term;
     memcpy(header.owner, before.owner, sizeof header.owner);
     header.position = before.position;

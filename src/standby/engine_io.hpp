@@ -15,13 +15,21 @@ struct owned_message {
 // The first one behind a position. *found: there was one within the time.
 ty_status first_behind(const ty_engine &engine, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                        owned_message *first, bool *found);
-// *found: false if there never was one.
+// The records' newest message that counts. *found: false if there is none.
+struct place {
+    owned_message newest;
+    uint64_t end_at = 0; // the engine's position of the last one, which may be void
+};
+ty_status newest_place(const ty_engine &engine, place *at, bool *found);
+uint64_t random_run();
+
+// Whether it counts or not. *found: false if there never was one.
 ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_message *newest, bool *found);
 
 // Where the newest base begins that is whole. *found: false if there is none.
 ty_status newest_base(const ty_engine &engine, owned_message *begin, bool *found);
 
-// A header that goes on behind another one.
+// A header that goes on behind another one, but for its run.
 message_header_1 header_behind(const message_header_1 &before, message_kind kind);
 
 // Writes one message, sealed already, and waits for its acknowledgement.

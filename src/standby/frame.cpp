@@ -48,7 +48,23 @@ bool same_place(const ty_follow_position &a, const ty_follow_position &b) {
            a.sequence == b.sequence && a.hash == b.hash;
 }
 
-void seal_message(std::vector<uint8_t> &message) {
+ty_status judge(const message &one, tail *last, bool *counts) {
+    const message_header_1 &header = one.header;
+    *counts = header.number == last->number + 1 && header.previous == last->checksum;
+    if (*counts) {
+        *last = {header.number, header.checksum, header.run, last->voids};
+        return TY_OK;
+    }
+    if (header.number > last->number + 1 + (header.run == last->run ? 0 : last->voids))
+        return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
+                            nullptr, one.at, "remove this standby's files, and make a new one");
+    if (header.run == last->run)
+        return damaged(one.at, "it stands there twice, or has changed places");
+    last->voids += 1;
+    return TY_OK;
+}
+
+uint64_t seal_message(std::vector<uint8_t> &message) {
     message_header_1 header;
     memcpy(&header, message.data(), sizeof header);
     header.magic = message_magic_1;
@@ -56,6 +72,7 @@ void seal_message(std::vector<uint8_t> &message) {
     header.payload_bytes = static_cast<uint32_t>(message.size() - sizeof header);
     header.checksum = checksum_of(header, message.data() + sizeof header);
     memcpy(message.data(), &header, sizeof header);
+    return header.checksum;
 }
 
 // ST1.

@@ -227,7 +227,8 @@ ty_status jetstream::listen(stream &of) {
     return status;
 }
 
-// subject: RUN.NUMBER. That a message was taken says that all of its run before it were.
+// subject: RUN.NUMBER. Behind one that was refused another one may be taken, if it finds by chance the place that it
+// expects: so only what has all before it counts.
 void jetstream::take_answer(stream &of, const char *subject, const char *data, size_t size) {
     const std::string answer(data ? data : "", size);
     char *end = nullptr;
@@ -241,9 +242,12 @@ void jetstream::take_answer(stream &of, const char *subject, const char *data, s
         of.why = of.failed == TY_E_MISMATCH ? "another message stands in that place"
                  : answer.empty()           ? "nothing takes it"
                                             : answer.substr(0, 200);
-    } else if (number > of.answered) {
+    } else if (number == of.answered + 1) {
         of.answered = number;
         of.last_at = at;
+    } else {
+        of.failed = TY_E_IO;
+        of.why = "an acknowledgement is missing";
     }
     changed_.notify_all();
 }

@@ -62,46 +62,46 @@ ty_status ty_publisher::open() {
 // ---- The thread that sends
 
 // ST5: what is in the engine decides where to go on, and whether at all.
-ty_status ty_publisher::check_newest(const owned_message &newest) const {
-    const message_header_1 &header = newest.read.header;
-    if (same_owner(header.owner, identity_))
+ty_status ty_publisher::check_owner(const message_header_1 &newest) const {
+    if (same_owner(newest.owner, identity_))
         return TY_OK;
     return fail(TY_E_MISMATCH,
-                "publish a heap: another one is the primary since term " + std::to_string(header.term), path_,
+                "publish a heap: another one is the primary since term " + std::to_string(newest.term), path_,
                 "make this heap anew, as a standby of that one (ty_standby_make, taiyen standby)");
 }
 
 ty_status ty_publisher::find_place() {
-    owned_message newest;
+    place at;
     bool found = false;
     ty_follow_position base{};
     if (ty_status status = ty_follow_base(follower_, &base))
         return status;
     memcpy(identity_, base.heap_identity, sizeof identity_);
-    if (ty_status status = newest_message(engine_, TY_ENGINE_RECORDS, &newest, &found))
+    if (ty_status status = newest_place(engine_, &at, &found))
         return status;
+    last_ = at.newest.read.header;
     if (found)
-        if (ty_status status = check_newest(newest))
+        if (ty_status status = check_owner(last_))
             return status;
-    last_ = newest.read.header;
-    last_at_ = newest.read.at;
     position_ = found ? last_.position : base;
-    // Behind a term only: a promoted heap has records of its own from its base on.
-    if (ty_status status = begin_run())
+    if (ty_status status = begin_run(at.end_at, at.newest.read.at))
         return status;
     if (!found)
         if (ty_status status = begin_term())
             return status;
-    return !found || last_.kind == uint32_t(message_kind::term) ? begin_line(base) : TY_OK;
+    // Behind a term: a heap that was promoted has records of its own from its base on.
+    return last_.kind == uint32_t(message_kind::term) ? begin_line(base) : TY_OK;
 }
 
-ty_status ty_publisher::begin_run() {
+ty_status ty_publisher::begin_run(uint64_t behind, uint64_t known_at) {
     const uint64_t term = last_.term ? last_.term : 1;
-    if (ty_status status = engine_.run(engine_.context, TY_ENGINE_RECORDS, term, last_at_))
+    if (ty_status status = engine_.run(engine_.context, TY_ENGINE_RECORDS, term, behind))
         return status;
+    run_ = random_run();
     const std::lock_guard<std::mutex> with(lock_);
     flight_.clear();
     acknowledged_ = 0;
+    known_at_ = known_at;
     running_ = true;
     cut_ = {};
     message_.clear();
@@ -120,8 +120,8 @@ ty_status ty_publisher::begin_term() {
     memcpy(header.owner, identity_, sizeof header.owner);
     header.position = position_;
     header.line_sequence = position_.sequence;
-    std::vector<uint8_t> message = message_of(header);
-    return put(message, 0, 0);
+    std::vector<uint8_t> message(sizeof header);
+    return put(header, message, 0, 0);
 }
 
 ty_status ty_publisher::begin_line(const ty_follow_position &at) {
@@ -133,14 +133,14 @@ ty_status ty_publisher::begin_line(const ty_follow_position &at) {
         line_ = at.sequence;
         based_ = false;
     }
-    std::vector<uint8_t> message = message_of(header);
-    return put(message, 0, 0);
+    std::vector<uint8_t> message(sizeof header);
+    return put(header, message, 0, 0);
 }
 
-// Waits for the window, and hands a message over.
-ty_status ty_publisher::put(std::vector<uint8_t> &message, uint32_t records, uint64_t record_bytes) {
-    message_header_1 header;
-    memcpy(&header, message.data(), sizeof header);
+// Waits for the window, and hands a message over: the header, and what stands behind the place for it.
+ty_status ty_publisher::put(message_header_1 header, std::vector<uint8_t> &message, uint32_t records,
+                            uint64_t record_bytes) {
+    header.run = run_;
     {
         std::unique_lock<std::mutex> with(lock_);
         changed_.wait(with, [this] { return stop_ || !running_ || flight_.size() < options_.window; });
@@ -149,7 +149,10 @@ ty_status ty_publisher::put(std::vector<uint8_t> &message, uint32_t records, uin
         if (stop_)
             return fail(TY_E_BUSY, "publish a heap: the publisher was closed", path_, "");
         flight_.push_back({header.position.sequence, records, record_bytes});
+        header.known_at = known_at_;
     }
+    memcpy(message.data(), &header, sizeof header);
+    header.checksum = seal_message(message);
     const ty_status status = engine_.append(engine_.context, TY_ENGINE_RECORDS, message.data(), message.size());
     last_ = header;
     message.clear();
@@ -169,9 +172,7 @@ ty_status ty_publisher::end_message(const ty_follow_position &behind) {
     message_header_1 header = header_behind(last_, message_kind::records);
     header.position = behind;
     header.records = message_records_;
-    memcpy(message_.data(), &header, sizeof header);
-    seal_message(message_);
-    return put(message_, message_records_, message_bytes_);
+    return put(header, message_, message_records_, message_bytes_);
 }
 
 // What is behind the record before it until the last part is there.
@@ -187,8 +188,9 @@ ty_status ty_publisher::put_parts(const ty_follow_record &record) {
         header.record_hash = record.hash;
         header.record_bytes = record.size_bytes;
         header.offset = at;
-        std::vector<uint8_t> message = message_of(header, bytes + at, size);
-        if (ty_status status = put(message, last, last ? record.size_bytes : 0))
+        std::vector<uint8_t> message(sizeof header);
+        message.insert(message.end(), bytes + at, bytes + at + size);
+        if (ty_status status = put(header, message, last, last ? record.size_bytes : 0))
             return status;
     }
     return TY_OK;
@@ -342,7 +344,8 @@ void ty_publisher::send() {
 // ---- The thread that takes acknowledgements
 
 // Under the lock. ST3: what is told to be in the engine was acknowledged, with all before it.
-void ty_publisher::acknowledged(uint64_t count) {
+void ty_publisher::acknowledged(uint64_t count, uint64_t position) {
+    known_at_ = position;
     for (; acknowledged_ < count && !flight_.empty(); acknowledged_++) {
         const in_flight &one = flight_.front();
         reached_ = one.sequence;
@@ -384,7 +387,7 @@ void ty_publisher::take_answers() {
             continue;
         if (!status && count > known) {
             since = now_ms();
-            acknowledged(count);
+            acknowledged(count, position);
         } else if (status) {
             running_ = false;
             cut_.keep(status);

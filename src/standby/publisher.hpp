@@ -34,8 +34,8 @@ private:
     void send();
     ty_status work();
     ty_status find_place();
-    ty_status check_newest(const taiyen::standby::owned_message &newest) const;
-    ty_status begin_run();
+    ty_status check_owner(const taiyen::standby::message_header_1 &newest) const;
+    ty_status begin_run(uint64_t behind, uint64_t known_at);
     ty_status begin_term();
     ty_status begin_line(const ty_follow_position &at);
     ty_status gather(bool *more);
@@ -45,13 +45,14 @@ private:
     ty_status take(const ty_follow_record &record);
     ty_status put_parts(const ty_follow_record &record);
     ty_status end_message(const ty_follow_position &behind);
-    ty_status put(std::vector<uint8_t> &message, uint32_t records, uint64_t record_bytes);
+    ty_status put(taiyen::standby::message_header_1 header, std::vector<uint8_t> &message, uint32_t records,
+                  uint64_t record_bytes);
     bool get_over(ty_status status);
     void tell_reached();
 
     // ---- The thread that takes acknowledgements
     void take_answers();
-    void acknowledged(uint64_t count);
+    void acknowledged(uint64_t count, uint64_t position);
 
     std::string path_;
     const ty_engine &engine_;
@@ -63,7 +64,7 @@ private:
     ty_follow_position position_{}; // handed over up to here
     ty_follow_position walked_{};   // taken up to here, in a reading
     taiyen::standby::message_header_1 last_{};
-    uint64_t last_at_ = 0; // of the newest message when the run began
+    uint64_t run_ = 0;
     uint8_t identity_[16] = {};
     std::vector<uint8_t> message_; // being filled
     uint32_t message_records_ = 0;
@@ -75,6 +76,7 @@ private:
     std::condition_variable changed_;
     std::deque<taiyen::standby::in_flight> flight_; // under lock_, as all below
     uint64_t acknowledged_ = 0;                     // messages of the run
+    uint64_t known_at_ = 0;                         // the last one's position, or of the one before the run
     bool running_ = false;
     taiyen::own::kept_failure cut_; // why the run has ended
     taiyen::own::kept_failure why_; // why it does not work now, or has ended

@@ -33,21 +33,22 @@ namespace taiyen::standby {
 
 ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
                        const ty_standby_options &options, ty_standby_report *report) {
-    owned_message begin, newest;
+    owned_message begin;
+    place at;
     bool found = false, any = false;
     if (ty_status status = newest_base(engine, &begin, &found))
         return status;
-    if (ty_status status = newest_message(engine, TY_ENGINE_RECORDS, &newest, &any))
+    if (ty_status status = newest_place(engine, &at, &any))
         return status;
-    const message_header_1 &base = begin.read.header, &now = newest.read.header;
+    const message_header_1 &base = begin.read.header, &now = at.newest.read.header;
     if (!found || !any || !same_owner(base.owner, now.owner) || now.line_sequence > base.position.sequence)
         return fail(TY_E_NOT_FOUND, "make a standby: the engine has no base of the present primary", heap_path,
                     "put one on the primary's machine (ty_publish_base, taiyen publish --base)");
     state_folder folder;
     state_1 state{};
     state.position = base.position;
-    state.records_at = base.records_at;
-    state.number = base.record_number;
+    state.records_at = state.known_at = base.records_at;
+    state.last = {base.record_number, base.record_checksum, base.record_run, 0};
     state.term = base.term;
     memcpy(state.owner, base.owner, sizeof state.owner);
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
@@ -168,11 +169,15 @@ ty_status ty_standby::take_line(const message &one) {
 ty_status ty_standby::take(const message &one) {
     const message_header_1 &header = one.header;
     const auto kind = static_cast<message_kind>(header.kind);
-    if (header.number > state_.number + 1)
-        return ty_error_set(TY_E_NOT_FOUND, 0, "go on as a standby: messages in between are not in the engine any more",
-                            path_.c_str(), one.at, "remove this standby's files, and make a new one");
-    if (header.number != state_.number + 1)
-        return damaged(one.at, "it stands there twice, or has changed places");
+    tail last = state_.last;
+    bool counts = false;
+    if (ty_status status = judge(one, &last, &counts))
+        return status;
+    if (!counts) {
+        state_.records_at = one.at;
+        state_.last = last;
+        return TY_OK;
+    }
     if (kind == message_kind::term) {
         if (ty_status status = take_new_term(one))
             return status;
@@ -190,8 +195,8 @@ ty_status ty_standby::take(const message &one) {
         status = take_part(one);
     if (status)
         return status;
-    state_.number = header.number;
-    state_.records_at = one.at;
+    state_.last = last;
+    state_.records_at = state_.known_at = one.at;
     report_.messages += 1;
     report_.promoting = same_owner(state_.owner, identity_);
     unsaved_ = true;
@@ -265,12 +270,15 @@ ty_status ty_standby::catch_up() {
 // ST5: it stands right behind all that was taken, or not at all.
 ty_status ty_standby::begin_term() {
     message_header_1 before{};
-    before.number = state_.number;
+    before.number = state_.last.number;
+    before.checksum = state_.last.checksum;
     message_header_1 header = header_behind(before, message_kind::term);
     header.term = state_.term + 1;
     memcpy(header.owner, identity_, sizeof header.owner);
     header.position = stable_;
     header.line_sequence = stable_.sequence;
+    header.run = random_run();
+    header.known_at = state_.known_at;
     uint64_t at = 0;
     return append_one(engine_, TY_ENGINE_RECORDS, header.term, state_.records_at, message_of(header), &at);
 }

@@ -15,14 +15,15 @@ struct state_1 {
     uint32_t reserved;
     ty_follow_position position; // ST7: at or before what is durable in the heap
     uint64_t records_at;         // the engine's position
-    uint64_t number;             // of the message there
+    uint64_t known_at;           // and of the last message that counts
+    tail last;                   // that one
     uint64_t term;
     uint8_t owner[16];
     uint64_t checksum; // of all bytes before it
 };
 inline constexpr uint64_t state_magic_1 = 0x73796264'6e617473; // "standbys"
 inline constexpr uint32_t state_version_1 = 1;
-static_assert(sizeof(state_1) == 64 + sizeof(ty_follow_position));
+static_assert(sizeof(state_1) == 96 + sizeof(ty_follow_position));
 
 // In a folder of its own, which one process at a time has.
 class state_folder {

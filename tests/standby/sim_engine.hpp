@@ -63,8 +63,7 @@ private:
         uint64_t answered = 0;
         uint64_t last_at = 0;
         ty_status failed = TY_OK;
-        std::vector<std::string> late;
-        uint64_t late_behind = 0;
+        std::vector<sim_message> late; // with the position that each is to have
     };
 
     static sim_engine &of(void *context) { return *static_cast<sim_engine *>(context); }
@@ -105,45 +104,44 @@ private:
         one_run next;
         next.behind = behind;
         next.late = std::move(self.runs_[log].late);
-        next.late_behind = self.runs_[log].late_behind;
         self.runs_[log] = std::move(next);
         return TY_OK;
     }
     // Under the lock. What an earlier run left under way comes now, if it still fits.
     void late_ones(int log) {
         one_run &r = runs_[log];
-        for (std::string &one : r.late)
-            if (store_.newest(log) == r.late_behind) {
-                store_.add(log, std::move(one));
-                r.late_behind = store_.newest(log);
-            }
+        for (sim_message &one : r.late)
+            if (store_.newest(log) + store_.step == one.position)
+                store_.add(log, std::move(one.bytes));
         r.late.clear();
     }
     static ty_status append(void *context, ty_engine_log log, const void *bytes, size_t size) {
         sim_engine &self = of(context);
         const std::lock_guard<std::mutex> with(self.store_.lock);
         one_run &r = self.runs_[log];
-        std::string message(static_cast<const char *>(bytes), size);
-        self.late_ones(log);
-        if (r.failed == TY_OK && self.store_.newest(log) != (r.sent ? r.last_at : r.behind))
-            r.failed = TY_E_MISMATCH;
-        r.sent += 1;
-        if (r.failed) {
-            if (!r.late.empty()) // behind one that is late
-                r.late.push_back(std::move(message));
+        sim_message message{std::string(static_cast<const char *>(bytes), size), 0};
+        if (self.happens(500))
+            self.late_ones(log);
+        message.position = r.behind + ++r.sent * self.store_.step;
+        // As JetStream does, each message is judged by its place alone, also behind one that was refused.
+        const bool fits = self.store_.newest(log) + self.store_.step == message.position;
+        if (r.failed == TY_E_IO && !r.late.empty()) {
+            r.late.push_back(std::move(message));
+        } else if (r.failed == TY_E_IO || !fits) {
+            r.failed = r.failed ? r.failed : TY_E_MISMATCH;
         } else if (self.happens(self.faults_.lost)) {
             r.failed = TY_E_IO;
         } else if (self.happens(self.faults_.late)) {
             r.failed = TY_E_IO;
-            r.late_behind = self.store_.newest(log);
             r.late.push_back(std::move(message));
         } else {
-            self.store_.add(log, std::move(message));
-            r.last_at = self.store_.newest(log);
+            self.store_.add(log, std::move(message.bytes));
             if (self.happens(self.faults_.unheard))
                 r.failed = TY_E_IO;
-            else
+            if (r.failed == TY_OK) {
                 r.answered = r.sent;
+                r.last_at = self.store_.newest(log);
+            }
         }
         self.cuts += r.failed == TY_E_IO;
         self.store_.changed.notify_all();
