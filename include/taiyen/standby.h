@@ -51,6 +51,9 @@ typedef enum ty_engine_log {
     TY_ENGINE_BASES = 1
 } ty_engine_log;
 
+/* Behind the newest message, whichever that is. */
+#define TY_ENGINE_ANYWHERE UINT64_MAX
+
 /* Called for a message; the bytes are valid during the call. False: no more in this call; this one counts as told. */
 typedef bool ty_engine_callback(const void *bytes, size_t size, uint64_t position, void *context);
 
@@ -70,7 +73,7 @@ typedef struct ty_engine {
     ty_status (*read)(void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                       ty_engine_callback *callback, void *callback_context);
     /* Begins a run of messages, and ends the one before. Its first message stands right behind the one at `behind`, which
-     * is the newest one, or is refused. Each other one stands right behind the one before it. Only if that was refused
+     * is the newest one, or is refused; or behind whatever there is (TY_ENGINE_ANYWHERE; for one message alone). Each other one stands right behind the one before it. Only if that was refused
      * (then so is the run) or it is of an earlier run, and under way for long, it may stand behind another one; messages
      * say themselves what they belong behind. A writer of a higher term may shut out those of lower ones here. */
     ty_status (*run)(void *context, ty_engine_log log, uint64_t term, uint64_t behind);
@@ -158,8 +161,9 @@ TY_API void ty_publisher_close(ty_publisher *publisher);
 TY_API TY_CHECKED ty_status ty_publisher_wait(ty_publisher *publisher, uint64_t sequence, uint32_t timeout_ms);
 
 /* Commits a transaction of the publisher's heap, durably, and waits as ty_publisher_wait for ever does. If the publisher
- * has ended before, nothing is committed and the transaction is still under way. Errors: those of ty_commit, as it has
- * them; and those of ty_publisher_wait: it is committed here, and perhaps not in the engine. Thread-safe, for different
+ * has ended before, it is rolled back. Errors: those of ty_commit, as it has them; and those of ty_publisher_wait, for
+ * which it is committed here, and perhaps not in the engine, or was rolled back: nobody else sees it, as the heap is to be
+ * made anew. Thread-safe, for different
  * transactions. */
 TY_API TY_CHECKED ty_status ty_publisher_commit(ty_publisher *publisher, ty_txn *txn);
 

@@ -50,11 +50,20 @@ bool same_place(const ty_follow_position &a, const ty_follow_position &b) {
 
 ty_status judge(const message &one, tail *last, bool *counts) {
     const message_header_1 &header = one.header;
-    *counts = header.number == last->number + 1 && header.previous == last->checksum;
+    const bool follows = header.number == last->number + 1 && header.previous == last->checksum;
+    *counts = header.kind == uint32_t(message_kind::term) ? header.term > last->term
+                                                          : follows && header.term == last->term;
     if (*counts) {
-        *last = {header.number, header.checksum, header.run, last->voids};
+        *last = {header.number, header.checksum, header.run, header.term, last->voids};
         return TY_OK;
     }
+    if (header.term < last->term || (header.kind == uint32_t(message_kind::term) && header.run != last->run)) {
+        last->voids += 1;
+        return TY_OK;
+    }
+    if (header.term > last->term)
+        return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: where its term begins is not there any more",
+                            nullptr, one.at, "remove this standby's files, and make a new one");
     if (header.number > last->number + 1 + (header.run == last->run ? 0 : last->voids))
         return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
                             nullptr, one.at, "remove this standby's files, and make a new one");

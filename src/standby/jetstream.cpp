@@ -272,12 +272,12 @@ ty_status jetstream::append(stream &of, const void *bytes, size_t size) {
             return kept(of);
         of.sent += 1;
         reply = of.inbox + "." + std::to_string(of.run) + "." + std::to_string(of.sent);
-        expected = std::to_string(of.expected);
-        of.expected += 1;
+        if (of.expected != TY_ENGINE_ANYWHERE)
+            expected = std::to_string(of.expected++);
     }
     natsStatus s = natsMsg_Create(&message, of.subject.c_str(), reply.c_str(), static_cast<const char *>(bytes),
                                   static_cast<int>(size));
-    if (s == NATS_OK)
+    if (s == NATS_OK && !expected.empty())
         s = natsMsgHeader_Set(message,
                               expected == "0" ? "Nats-Expected-Last-Subject-Sequence" : "Nats-Expected-Last-Sequence",
                               expected.c_str());

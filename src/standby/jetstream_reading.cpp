@@ -77,7 +77,10 @@ ty_status jetstream::newest(stream &of, uint64_t *position) {
     return TY_OK;
 }
 
+// A purge up to the first message would take all of them: to the server, 1 says that no place was given.
 ty_status jetstream::trim(stream &of, uint64_t before) {
+    if (before <= 1)
+        return TY_OK;
     jsOptions options;
     jsOptions_Init(&options);
     options.Wait = options_.timeout_ms;

@@ -428,8 +428,10 @@ ty_status ty_publisher::wait(uint64_t sequence, uint32_t timeout_ms) {
 
 ty_status ty_publisher::commit(ty_txn *txn) {
     uint64_t sequence = 0;
-    if (ty_status status = ended())
-        return status;
+    if (ended()) {
+        const ty_status rolled_back = ty_rollback(txn);
+        return rolled_back ? rolled_back : ended();
+    }
     if (ty_status status = ty_commit_async(txn, &sequence))
         return status;
     if (ty_status status = ty_stable(options_.heap, sequence, true, nullptr))

@@ -48,8 +48,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     state_1 state{};
     state.position = base.position;
     state.records_at = state.known_at = base.records_at;
-    state.last = {base.record_number, base.record_checksum, base.record_run, 0};
-    state.term = base.term;
+    state.last = {base.record_number, base.record_checksum, base.record_run, base.term, 0};
     memcpy(state.owner, base.owner, sizeof state.owner);
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
         return status;
@@ -100,7 +99,7 @@ ty_status ty_standby::open() {
         return status;
     stable_ = state_.position;
     saved_ms_ = now_ms();
-    report_.term = state_.term;
+    report_.term = state_.last.term;
     report_.sequence = report_.stable_sequence = stable_.sequence;
     return TY_OK;
 }
@@ -148,14 +147,6 @@ ty_status ty_standby::take_part(const message &one) {
     return status;
 }
 
-ty_status ty_standby::take_new_term(const message &one) {
-    if (one.header.term <= state_.term)
-        return damaged(one.at, "its term is not a new one");
-    state_.term = report_.term = one.header.term;
-    memcpy(state_.owner, one.header.owner, sizeof state_.owner);
-    return TY_OK;
-}
-
 ty_status ty_standby::take_line(const message &one) {
     if (same_place(one.header.position, state_.position))
         return TY_OK;
@@ -178,12 +169,10 @@ ty_status ty_standby::take(const message &one) {
         state_.last = last;
         return TY_OK;
     }
-    if (kind == message_kind::term) {
-        if (ty_status status = take_new_term(one))
-            return status;
-    } else if (header.term != state_.term || !same_owner(header.owner, state_.owner)) {
-        return damaged(one.at, "it is of another term than those around it");
-    }
+    if (kind == message_kind::term)
+        memcpy(state_.owner, header.owner, sizeof state_.owner);
+    else if (!same_owner(header.owner, state_.owner))
+        return damaged(one.at, "it is of another owner than those around it");
     ty_status status = TY_OK;
     if (kind != message_kind::part)
         parts_.clear();
@@ -198,6 +187,7 @@ ty_status ty_standby::take(const message &one) {
     state_.last = last;
     state_.records_at = state_.known_at = one.at;
     report_.messages += 1;
+    report_.term = last.term;
     report_.promoting = same_owner(state_.owner, identity_);
     unsaved_ = true;
     return TY_OK;
@@ -249,38 +239,30 @@ ty_status ty_standby::save() {
 
 // ---- Promotion
 
-ty_status ty_standby::catch_up() {
-    for (;;) {
-        uint64_t newest = 0;
-        if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &newest))
-            return status;
-        if (newest < state_.records_at)
-            return fail(TY_E_DAMAGED, "promote a standby: the engine has lost messages", path_,
-                        "see whether its server was restored from a backup");
-        if (newest == state_.records_at)
-            return TY_OK;
+ty_status ty_standby::catch_up(uint64_t to) {
+    while (state_.records_at < to) {
         const uint64_t before = state_.records_at;
         if (ty_status status = step(answer_ms))
             return status;
         if (before == state_.records_at)
             return fail(TY_E_IO, "promote a standby: the engine's messages do not come", path_, "try again");
     }
+    return TY_OK;
 }
 
-// ST5: it stands right behind all that was taken, or not at all.
-ty_status ty_standby::begin_term() {
+// ST5: it stands behind whatever the old primary has got in until then; that is all taken before the heap is promoted.
+ty_status ty_standby::begin_term(uint64_t *at) {
     message_header_1 before{};
     before.number = state_.last.number;
     before.checksum = state_.last.checksum;
     message_header_1 header = header_behind(before, message_kind::term);
-    header.term = state_.term + 1;
+    header.term = state_.last.term + 1;
     memcpy(header.owner, identity_, sizeof header.owner);
     header.position = stable_;
     header.line_sequence = stable_.sequence;
     header.run = random_run();
     header.known_at = state_.known_at;
-    uint64_t at = 0;
-    return append_one(engine_, TY_ENGINE_RECORDS, header.term, state_.records_at, message_of(header), &at);
+    return append_one(engine_, TY_ENGINE_RECORDS, header.term, TY_ENGINE_ANYWHERE, message_of(header), at);
 }
 
 ty_status ty_standby::finish() {
@@ -293,23 +275,25 @@ ty_status ty_standby::finish() {
 }
 
 ty_status ty_standby::promote() {
-    for (;;) {
-        if (!receiver_) // it failed to the end
-            return promoted_ ? folder_.remove() : finish();
-        if (ty_status status = catch_up())
+    if (!receiver_) // it failed in finish()
+        return promoted_ ? folder_.remove() : finish();
+    uint64_t newest = 0;
+    if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &newest))
+        return status;
+    if (newest < state_.records_at)
+        return fail(TY_E_DAMAGED, "promote a standby: the engine has lost messages", path_,
+                    "see whether its server was restored from a backup");
+    if (ty_status status = catch_up(newest))
+        return status;
+    if (!report_.promoting && same_owner(state_.owner, state_.position.heap_identity)) {
+        if (ty_status status = begin_term(&newest))
             return status;
-        if (!report_.promoting && !same_owner(state_.owner, state_.position.heap_identity))
-            return refuse_new_primary(path_, state_.term);
-        if (ty_status status = save())
+        if (ty_status status = catch_up(newest))
             return status;
-        if (report_.promoting)
-            return finish();
-        const ty_status status = begin_term();
-        if (status && status != TY_E_MISMATCH) // then something came meanwhile
-            return status;
-        if (!status)
-            report_.term = state_.term + 1;
-        if (!status)
-            return finish();
     }
+    if (!report_.promoting)
+        return refuse_new_primary(path_, state_.last.term);
+    if (ty_status status = save())
+        return status;
+    return finish();
 }

@@ -17,7 +17,6 @@ struct state_1 {
     uint64_t records_at;         // the engine's position
     uint64_t known_at;           // and of the last message that counts
     tail last;                   // that one
-    uint64_t term;
     uint8_t owner[16];
     uint64_t checksum; // of all bytes before it
 };
@@ -65,8 +64,8 @@ private:
     ty_status take_part(const taiyen::standby::message &one);
     ty_status receive(const ty_follow_record *records, size_t count);
     ty_status save();
-    ty_status catch_up();
-    ty_status begin_term();
+    ty_status catch_up(uint64_t to);
+    ty_status begin_term(uint64_t *at);
     ty_status finish();
 
     ty_heap *heap_;

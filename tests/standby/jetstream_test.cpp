@@ -90,6 +90,9 @@ TEST_F(jetstream_test, takes_what_stands_in_its_place_and_nothing_else) {
     EXPECT_EQ("other", all[200]);
     EXPECT_EQ("later", all[201]); // it finds the place that it expects: messages say themselves what they are behind
     EXPECT_EQ(102u, read(other.get(), 100).size());
+    for (uint64_t none : {0, 1})
+        ASSERT_OK(one->trim(one->context, TY_ENGINE_RECORDS, none));
+    EXPECT_EQ(202u, read(other.get(), 0).size());
     ASSERT_OK(one->trim(one->context, TY_ENGINE_RECORDS, 150));
     EXPECT_EQ(53u, read(other.get(), 3).size());
     EXPECT_EQ(202u, newest(other.get()));

@@ -124,7 +124,8 @@ private:
             self.late_ones(log);
         message.position = r.behind + ++r.sent * self.store_.step;
         // As JetStream does, each message is judged by its place alone, also behind one that was refused.
-        const bool fits = self.store_.newest(log) + self.store_.step == message.position;
+        const bool fits = r.behind == TY_ENGINE_ANYWHERE ||
+                          self.store_.newest(log) + self.store_.step == message.position;
         if (r.failed == TY_E_IO && !r.late.empty()) {
             r.late.push_back(std::move(message));
         } else if (r.failed == TY_E_IO || !fits) {
