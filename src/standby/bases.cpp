@@ -74,8 +74,8 @@ ty_status base_writer::answers(uint64_t wanted) {
     uint64_t position = 0;
     while (answered_ < wanted) {
         const uint64_t known = answered_;
-        if (ty_status status = engine_.acknowledged(engine_.context, TY_ENGINE_BASES, known, answer_ms, &answered_,
-                                                    &position))
+        if (ty_status status =
+                engine_.acknowledged(engine_.context, TY_ENGINE_BASES, known, answer_ms, &answered_, &position))
             return status == TY_E_MISMATCH ? refuse_busy("another process puts one") : status;
         if (answered_ == known)
             return fail(TY_E_IO, "publish a base: the engine does not acknowledge", "",
@@ -192,8 +192,7 @@ ty_status base_writer::end() {
     return trim();
 }
 
-ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
-                        place *at) {
+ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open, place *at) {
     ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
     options.open = open;
     ty_follower *follower = nullptr;

@@ -18,8 +18,7 @@ bool take_first(const void *bytes, size_t size, uint64_t position, void *context
     try {
         const auto *from = static_cast<const uint8_t *>(bytes);
         reads.into->bytes.assign(from, from + size);
-        if (ty_status status =
-                read_message(reads.into->bytes.data(), size, position, reads.log, &reads.into->read))
+        if (ty_status status = read_message(reads.into->bytes.data(), size, position, reads.log, &reads.into->read))
             reads.failed.keep(status);
         reads.found = true;
     } catch (const std::exception &) {
@@ -72,8 +71,8 @@ ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
             return fail(TY_E_IO, "read the engine's newest messages: they do not come", "", "try again");
         const message_header_1 &header = one.read.header;
         if (known && last.number == 0)
-            last = {header.number - 1, header.previous, 0,
-                    header.term - (header.kind == uint32_t(message_kind::term)), 0};
+            last = {header.number - 1, header.previous, 0, header.term - (header.kind == uint32_t(message_kind::term)),
+                    0};
         if (ty_status status = judge(one.read, &last, &counts))
             return status;
         if (counts)

@@ -51,8 +51,8 @@ bool same_place(const ty_follow_position &a, const ty_follow_position &b) {
 ty_status judge(const message &one, tail *last, bool *counts) {
     const message_header_1 &header = one.header;
     const bool follows = header.number == last->number + 1 && header.previous == last->checksum;
-    *counts = header.kind == uint32_t(message_kind::term) ? header.term > last->term
-                                                          : follows && header.term == last->term;
+    *counts =
+        header.kind == uint32_t(message_kind::term) ? header.term > last->term : follows && header.term == last->term;
     if (*counts) {
         *last = {header.number, header.checksum, header.run, header.term, last->voids};
         return TY_OK;
@@ -62,8 +62,9 @@ ty_status judge(const message &one, tail *last, bool *counts) {
         return TY_OK;
     }
     if (header.term > last->term)
-        return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: where its term begins is not there any more",
-                            nullptr, one.at, "remove this standby's files, and make a new one");
+        return ty_error_set(TY_E_NOT_FOUND, 0,
+                            "take a message from the engine: where its term begins is not there any more", nullptr,
+                            one.at, "remove this standby's files, and make a new one");
     if (header.number > last->number + 1 + (header.run == last->run ? 0 : last->voids))
         return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
                             nullptr, one.at, "remove this standby's files, and make a new one");
@@ -94,8 +95,8 @@ ty_status read_message(const void *bytes, size_t size, uint64_t at, ty_engine_lo
         return ty_error_set(TY_E_FORMAT, 0, "take a message from the engine: no publisher has made it", nullptr, at,
                             "use a name in the engine that nothing else writes to");
     if (header.version != message_version_1)
-        return ty_error_set(TY_E_FORMAT, 0, "take a message from the engine: its version is not known here", nullptr, at,
-                            "use a newer version of the library");
+        return ty_error_set(TY_E_FORMAT, 0, "take a message from the engine: its version is not known here", nullptr,
+                            at, "use a newer version of the library");
     if (header.payload_bytes != size - sizeof header)
         return damaged(at, "it was cut, or something was appended to it");
     read->payload = static_cast<const uint8_t *>(bytes) + sizeof header;

@@ -1,5 +1,5 @@
-// The form of the messages in an engine. Fixed-width, little-endian, no padding. docs/design/standby.md tells the rules,
-// docs/reference.md the form for others.
+// The form of the messages in an engine. Fixed-width, little-endian, no padding. docs/design/standby.md tells the
+// rules, docs/reference.md the form for others.
 #pragma once
 
 #include "../own/own.hpp"
@@ -49,7 +49,7 @@ struct message_header_1 {
     uint64_t record_number; // of the message there: its number, checksum and run
     uint64_t record_checksum;
     uint64_t record_run;
-    uint64_t record_hash;   // a part: of its record
+    uint64_t record_hash; // a part: of its record
     uint64_t record_bytes;
     uint64_t offset;  // a part, or a piece of a base: where it belongs
     uint32_t records; // in the payload
@@ -88,8 +88,8 @@ struct tail {
 };
 // ST1: a message counts if it is the next one by number and by the checksum of the one before. What an earlier run left
 // under way may get into the log behind a newer run's message: it names another one before it, and is void. Else it is
-// told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing). ST5: a higher term begins wherever it stands, and what
-// a lower one has behind it is void.
+// told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing). ST5: a higher term begins wherever it stands, and
+// what a lower one has behind it is void.
 ty_status judge(const message &one, tail *last, bool *counts);
 
 // Records of a message of such, behind a position whose sequence and hash move. Who takes the records checks them. ST2.

@@ -40,7 +40,8 @@ ty_status kept(const stream &of) {
 
 ty_status nats_failure(natsStatus status, const std::string &operation, const std::string &stream) {
     const char *more = nats_GetLastError(nullptr);
-    const std::string what = operation + ": " + natsStatus_GetText(status) + (more && *more ? ", " : "") + (more ? more : "");
+    const std::string what =
+        operation + ": " + natsStatus_GetText(status) + (more && *more ? ", " : "") + (more ? more : "");
     if (status == NATS_NO_MEMORY)
         return fail(TY_E_MEMORY, what, stream, "free memory of the process");
     if (status == NATS_NOT_PERMITTED || status == NATS_CONNECTION_AUTH_FAILED)
@@ -290,8 +291,7 @@ ty_status jetstream::append(stream &of, const void *bytes, size_t size) {
 ty_status jetstream::acknowledged(stream &of, uint64_t known, uint32_t timeout_ms, uint64_t *count,
                                   uint64_t *position) {
     std::unique_lock<std::mutex> with(lock_);
-    changed_.wait_for(with, std::chrono::milliseconds(timeout_ms),
-                      [&] { return of.answered > known || of.failed; });
+    changed_.wait_for(with, std::chrono::milliseconds(timeout_ms), [&] { return of.answered > known || of.failed; });
     if (of.answered <= known && of.failed)
         return kept(of);
     *count = of.answered;

@@ -29,7 +29,8 @@ ty_status jetstream::check_stream(const stream &of, const jsStreamInfo &info) {
     if (c.Retention != js_LimitsPolicy)
         return refuse_setting(of, "messages leave it when they were read (its retention is not limits)", make_anew);
     if (c.MaxAge > 0 || c.MaxMsgsPerSubject > 0 || (bounded && c.Discard != js_DiscardNew))
-        return refuse_setting(of, "old messages are dropped (max_age, max_msgs_per_subject, or discard old)", make_anew);
+        return refuse_setting(of, "old messages are dropped (max_age, max_msgs_per_subject, or discard old)",
+                              make_anew);
     if (c.NoAck || c.Sealed)
         return refuse_setting(of, "it acknowledges nothing, or is sealed", make_anew);
     if (c.Mirror || c.SourcesLen > 0)

@@ -9,9 +9,9 @@ using namespace taiyen::standby;
 
 namespace {
 
-constexpr uint32_t slice_ms = 100;                     // in which a thread sees that it is to end
-constexpr size_t message_bytes = size_t{256} << 10;    // about, where the engine takes them
-constexpr size_t gathered_bytes = size_t{128} << 10;   // of records, behind which a message is not filled further
+constexpr uint32_t slice_ms = 100;                   // in which a thread sees that it is to end
+constexpr size_t message_bytes = size_t{256} << 10;  // about, where the engine takes them
+constexpr size_t gathered_bytes = size_t{128} << 10; // of records, behind which a message is not filled further
 constexpr size_t message_bytes_min = size_t{4} << 10;
 
 uint64_t now_ms() {
@@ -65,9 +65,8 @@ ty_status ty_publisher::open() {
 ty_status ty_publisher::check_owner(const message_header_1 &newest) const {
     if (same_owner(newest.owner, identity_))
         return TY_OK;
-    return fail(TY_E_MISMATCH,
-                "publish a heap: another one is the primary since term " + std::to_string(newest.term), path_,
-                "make this heap anew, as a standby of that one (ty_standby_make, taiyen standby)");
+    return fail(TY_E_MISMATCH, "publish a heap: another one is the primary since term " + std::to_string(newest.term),
+                path_, "make this heap anew, as a standby of that one (ty_standby_make, taiyen standby)");
 }
 
 ty_status ty_publisher::find_place() {
@@ -198,7 +197,8 @@ ty_status ty_publisher::put_parts(const ty_follow_record &record) {
 
 ty_status ty_publisher::take(const ty_follow_record &record) {
     const ty_follow_position before = walked_;
-    const size_t most = std::min(engine_.message_bytes_max, message_bytes), size = record_head_bytes_1 + record.size_bytes;
+    const size_t most = std::min(engine_.message_bytes_max, message_bytes),
+                 size = record_head_bytes_1 + record.size_bytes;
     if (ty_status status = ty_follow_check(&walked_, &record))
         return status;
     if (!message_.empty() && (message_bytes_ >= gathered_bytes || size > most - std::min(most, message_.size())))

@@ -83,9 +83,9 @@ private:
     bool ended_ = false;
     bool stop_ = false;
     uint32_t waiters_ = 0;
-    uint64_t reached_ = 0;  // acknowledged up to this transaction
-    uint64_t line_ = 0;     // the transaction behind which the line begins
-    bool based_ = false;    // ST4
+    uint64_t reached_ = 0; // acknowledged up to this transaction
+    uint64_t line_ = 0;    // the transaction behind which the line begins
+    bool based_ = false;   // ST4
     ty_publisher_report report_{};
 
     std::thread sender_, answers_;

@@ -69,8 +69,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
 
 } // namespace taiyen::standby
 
-ty_standby::ty_standby(ty_heap *heap, const char *heap_path, const ty_engine &engine,
-                       const ty_standby_options &options)
+ty_standby::ty_standby(ty_heap *heap, const char *heap_path, const ty_engine &engine, const ty_standby_options &options)
     : heap_(heap), path_(heap_path), engine_(engine), options_(options) {
     options_.stable_ms = options.stable_ms ? options.stable_ms : stable_ms_standard;
 }
@@ -128,7 +127,8 @@ ty_status ty_standby::take_records(const message &one) {
     return receive(records_.data(), records_.size());
 }
 
-// One that does not go on with those before begins anew; what is missing then shows in the position of the next message.
+// One that does not go on with those before begins anew; what is missing then shows in the position of the next
+// message.
 ty_status ty_standby::take_part(const message &one) {
     const message_header_1 &header = one.header;
     if (header.offset != parts_.size())
@@ -203,7 +203,8 @@ bool ty_standby::take(const void *bytes, size_t size, uint64_t at, void *context
         if (status)
             self.taking_.keep(status);
     } catch (const std::exception &) {
-        self.taking_.keep(fail(TY_E_MEMORY, "take a message from the engine", self.path_, "free memory of the process"));
+        self.taking_.keep(
+            fail(TY_E_MEMORY, "take a message from the engine", self.path_, "free memory of the process"));
     }
     self.report_.caught_up = false;
     return self.taking_.status == TY_OK;
@@ -213,8 +214,7 @@ ty_status ty_standby::step(uint32_t timeout_ms) {
     taking_ = {};
     late_ = {};
     report_.caught_up = true; // if nothing comes
-    if (ty_status status =
-            engine_.read(engine_.context, TY_ENGINE_RECORDS, state_.records_at, timeout_ms, take, this))
+    if (ty_status status = engine_.read(engine_.context, TY_ENGINE_RECORDS, state_.records_at, timeout_ms, take, this))
         return status;
     if (taking_.status || late_.status)
         return taking_.status ? taking_.tell() : late_.tell();

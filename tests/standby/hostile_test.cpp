@@ -1,6 +1,6 @@
-// Goal: whatever is changed, cut, doubled, exchanged or left out of what the engine tells is told, and does nothing (ST1,
-// ST2). Method: each bit of some messages of each kind, each length, each message twice, exchanged, taken away; after each
-// the standby takes the true ones.
+// Goal: whatever is changed, cut, doubled, exchanged or left out of what the engine tells is told, and does nothing
+// (ST1, ST2). Method: each bit of some messages of each kind, each length, each message twice, exchanged, taken away;
+// after each the standby takes the true ones.
 #include "support.hpp"
 
 using namespace taiyen;
@@ -10,8 +10,9 @@ namespace {
 
 class hostile_test : public testing::Test {
 protected:
-    hostile_test() : engine(store, 1, {}, 4096), source(45, files, published_options(files, false, 1)),
-                     standby(folder.file("standby"), engine.table()) {
+    hostile_test()
+        : engine(store, 1, {}, 4096), source(45, files, published_options(files, false, 1)),
+          standby(folder.file("standby"), engine.table()) {
         source.transactions(5);
         source.close();
         {

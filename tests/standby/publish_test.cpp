@@ -32,7 +32,8 @@ void expect_each_once(const sim_store &store, const source_model &source) {
             part.resize(read.header.offset);
             part.append(reinterpret_cast<const char *>(read.payload), read.header.payload_bytes);
             if (part.size() == read.header.record_bytes)
-                records.push_back({position.sequence + 1, position.hash, read.header.record_hash, part.data(), part.size()});
+                records.push_back(
+                    {position.sequence + 1, position.hash, read.header.record_hash, part.data(), part.size()});
         } else if (kind == message_kind::records) {
             ty_follow_position walks = position;
             ASSERT_OK(standby::take_apart(read, &walks, &records));

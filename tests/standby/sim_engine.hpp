@@ -38,10 +38,10 @@ struct sim_store {
 
 // How often things go wrong, of a thousand appends.
 struct sim_faults {
-    uint32_t lost = 0;     // the message is, and the connection cut
-    uint32_t unheard = 0;  // the acknowledgement is, and the connection cut
-    uint32_t late = 0;     // the message comes when the next run begins; and the connection is cut
-    uint32_t away = 0;     // of a thousand calls of newest and read: they fail
+    uint32_t lost = 0;    // the message is, and the connection cut
+    uint32_t unheard = 0; // the acknowledgement is, and the connection cut
+    uint32_t late = 0;    // the message comes when the next run begins; and the connection is cut
+    uint32_t away = 0;    // of a thousand calls of newest and read: they fail
 };
 
 class sim_engine {
@@ -124,8 +124,8 @@ private:
             self.late_ones(log);
         message.position = r.behind + ++r.sent * self.store_.step;
         // As JetStream does, each message is judged by its place alone, also behind one that was refused.
-        const bool fits = r.behind == TY_ENGINE_ANYWHERE ||
-                          self.store_.newest(log) + self.store_.step == message.position;
+        const bool fits =
+            r.behind == TY_ENGINE_ANYWHERE || self.store_.newest(log) + self.store_.step == message.position;
         if (r.failed == TY_E_IO && !r.late.empty()) {
             r.late.push_back(std::move(message));
         } else if (r.failed == TY_E_IO || !fits) {

@@ -16,7 +16,8 @@ struct publisher_end {
 };
 using publisher_owner = std::unique_ptr<ty_publisher, publisher_end>;
 
-inline publisher_owner open_publisher(const ty_open_options &open, const ty_engine *engine, const char *path = heap_path,
+inline publisher_owner open_publisher(const ty_open_options &open, const ty_engine *engine,
+                                      const char *path = heap_path,
                                       ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT) {
     ty_publisher *publisher = nullptr;
     options.open = &open;

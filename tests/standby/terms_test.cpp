@@ -1,6 +1,6 @@
-// Goal: once a standby was promoted, the old primary is refused, at its start and while it works (ST5), and its heap can
-// become a standby of the new one; a promotion that was interrupted anywhere can be ended (ST5). Method: two heaps, whose
-// roles change from round to round; a simulated engine that fails.
+// Goal: once a standby was promoted, the old primary is refused, at its start and while it works (ST5), and its heap
+// can become a standby of the new one; a promotion that was interrupted anywhere can be ended (ST5). Method: two heaps,
+// whose roles change from round to round; a simulated engine that fails.
 #include "support.hpp"
 
 using namespace taiyen;
@@ -50,7 +50,8 @@ protected:
     temporary_folder folder;
     sim_store store;
     sim_engine engine{store};
-    sim_engine publishes[4] = {sim_engine(store), sim_engine(store), sim_engine(store), sim_engine(store)}; // one writer each
+    sim_engine publishes[4] = {sim_engine(store), sim_engine(store), sim_engine(store),
+                               sim_engine(store)}; // one writer each
     size_t opened = 0;
     ty_open_options open = open_options();
     int round = 0;
