@@ -1,7 +1,7 @@
 // Single messages of an engine, read and written.
 #pragma once
 
-#include "frame.hpp"
+#include "message.hpp"
 
 namespace taiyen::standby {
 

@@ -228,8 +228,8 @@ ty_status jetstream::listen(stream &of) {
     return status;
 }
 
-// subject: RUN.NUMBER. Behind one that was refused another one may be taken, if it finds by chance the place that it
-// expects: so only what has all before it counts.
+// ST3. subject: RUN.NUMBER. Behind one that was refused another one may be taken, if it finds by chance the place that
+// it expects: so only what has all before it counts.
 void jetstream::take_answer(stream &of, const char *subject, const char *data, size_t size) {
     const std::string answer(data ? data : "", size);
     char *end = nullptr;

@@ -1,7 +1,7 @@
 // Standbys: docs/design/standby.md, "A standby".
 #include "receiving.hpp"
 
-#include "bases.hpp"
+#include "base_log.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
 // The functions of standby.h, but for the engines.
-#include "bases.hpp"
+#include "base_log.hpp"
 #include "publisher.hpp"
 #include "receiving.hpp"
 

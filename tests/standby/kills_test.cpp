@@ -54,7 +54,7 @@ public:
         options.mode = mode;
         options.kind = TY_TRANSACTIONAL;
         options.limit_bytes = size_t{64} << 20;
-        options.log_bytes = size_t{2} << 20;
+        options.log_bytes = size_t{32} << 20; // one that fills up while it is killed again and again makes a gap
         ty_status status;
         do
             status = ty_open(path_.c_str(), &options, &heap_, nullptr);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim_engine.hpp"
-#include "src/standby/frame.hpp"
+#include "src/standby/message.hpp"
 #include "tests/ship/support.hpp"
 
 #include <taiyen/standby.h>

@@ -1,4 +1,4 @@
-#include "bases.hpp"
+#include "base_log.hpp"
 
 #include <algorithm>
 #include <cstdlib>

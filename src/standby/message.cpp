@@ -1,4 +1,4 @@
-#include "frame.hpp"
+#include "message.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -48,6 +48,7 @@ bool same_place(const ty_follow_position &a, const ty_follow_position &b) {
            a.sequence == b.sequence && a.hash == b.hash;
 }
 
+// ST1, ST5.
 ty_status judge(const message &one, tail *last, bool *counts) {
     const message_header_1 &header = one.header;
     const bool follows = header.number == last->number + 1 && header.previous == last->checksum;

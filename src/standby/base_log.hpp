@@ -1,4 +1,4 @@
-// Bases in an engine: a shipper's object (ship.h) in pieces. ty_ship makes it, ty_restore takes it.
+// Bases in an engine: a shipper's object (ship.h) in pieces. ty_ship_step makes it, ty_restore takes it.
 #pragma once
 
 #include "engine_io.hpp"
