@@ -426,17 +426,25 @@ ty_status ty_publisher::wait(uint64_t sequence, uint32_t timeout_ms) {
     return fail(TY_E_BUSY, why, path_, "wait on: the publisher goes on by itself");
 }
 
+void ty_publisher::waits_more(int by) {
+    const std::lock_guard<std::mutex> with(lock_);
+    waiters_ += static_cast<uint32_t>(by);
+}
+
 ty_status ty_publisher::commit(ty_txn *txn) {
     uint64_t sequence = 0;
     if (ended()) {
         const ty_status rolled_back = ty_rollback(txn);
         return rolled_back ? rolled_back : ended();
     }
-    if (ty_status status = ty_commit_async(txn, &sequence))
-        return status;
-    if (ty_status status = ty_stable(options_.heap, sequence, true, nullptr))
-        return status;
-    return wait(sequence, UINT32_MAX);
+    waits_more(1); // so that what is stable is sent at once
+    ty_status status = ty_commit_async(txn, &sequence);
+    if (!status)
+        status = ty_stable(options_.heap, sequence, true, nullptr);
+    if (!status)
+        status = wait(sequence, UINT32_MAX);
+    waits_more(-1);
+    return status;
 }
 
 void ty_publisher::tell(ty_publisher_report *report) {

@@ -27,9 +27,12 @@ struct ty_publisher {
     ty_status wait(uint64_t sequence, uint32_t timeout_ms);
     ty_status commit(ty_txn *txn);
     ty_status ended();
+    bool has_heap() const { return options_.heap != nullptr; }
     void tell(ty_publisher_report *report);
 
 private:
+    void waits_more(int by);
+
     // ---- The thread that sends
     void send();
     ty_status work();

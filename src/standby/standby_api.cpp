@@ -74,8 +74,8 @@ ty_status ty_publisher_wait(ty_publisher *publisher, uint64_t sequence, uint32_t
 
 ty_status ty_publisher_commit(ty_publisher *publisher, ty_txn *txn) {
     constexpr const char *call = "commit, and wait for the engine";
-    if (!publisher)
-        return refuse_call(call, "give a publisher");
+    if (!publisher || !publisher->has_heap())
+        return refuse_call(call, "give a publisher that was opened with the heap");
     return at_boundary(call, [&] { return publisher->commit(txn); });
 }
 

@@ -168,7 +168,8 @@ TEST_F(hostile_test, bases) {
         }
     }
     all.pop_back(); // its end: it is none
-    refused();
+    standby_of other(folder.file("unended"), engine.table());
+    EXPECT_EQ(TY_E_NOT_FOUND, other.make());
 }
 
 } // namespace
