@@ -69,7 +69,8 @@ typedef struct ty_engine {
     /* The newest message's position, of those that stand there as acknowledged ones do; 0: there never was one. */
     ty_status (*newest)(void *context, ty_engine_log log, uint64_t *position);
     /* Tells messages behind a position, in order: those that are there, up to some number. Waits for the first one up
-     * to timeout_ms; TY_OK also if none came. If what comes next was trimmed, it begins with the first one kept. */
+     * to timeout_ms; TY_OK also if none came; TY_E_DAMAGED if the log ends before `behind`. If what
+     * comes next was trimmed, it begins with the first one kept. */
     ty_status (*read)(void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                       ty_engine_callback *callback, void *callback_context);
     /* Begins a run of messages, and ends the one before. Its first message stands right behind the one at `behind`,

@@ -71,7 +71,11 @@ ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
             return fail(TY_E_IO, "read the engine's newest messages: they do not come", "", "try again");
         const message_header_1 &header = one.read.header;
         if (known && last.number == 0)
-            last = {header.number - 1, header.previous, 0, header.term - (header.kind == uint32_t(message_kind::term)),
+            last = {header.number - 1,
+                    header.previous,
+                    0,
+                    header.term - (header.kind == uint32_t(message_kind::term)),
+                    0,
                     0};
         if (ty_status status = judge(one.read, &last, &counts))
             return status;

@@ -173,6 +173,9 @@ ty_status jetstream::read(stream &of, uint64_t behind, uint32_t timeout_ms, ty_e
         uint64_t last = 0;
         if (ty_status status = newest(of, &last))
             return status;
+        if (last < behind)
+            return fail(TY_E_DAMAGED, "read a stream: it has lost messages that were read", of.name,
+                        "see whether its server was restored from a backup; make a new standby");
         if (last > behind)
             unsubscribe(of);
     }

@@ -55,7 +55,7 @@ ty_status judge(const message &one, tail *last, bool *counts) {
     *counts =
         header.kind == uint32_t(message_kind::term) ? header.term > last->term : follows && header.term == last->term;
     if (*counts) {
-        *last = {header.number, header.checksum, header.run, header.term, last->voids};
+        *last = {header.number, header.checksum, header.run, header.term, one.at, last->voids};
         return TY_OK;
     }
     if (header.term < last->term || (header.kind == uint32_t(message_kind::term) && header.run != last->run)) {
@@ -71,6 +71,8 @@ ty_status judge(const message &one, tail *last, bool *counts) {
                             nullptr, one.at, "remove this standby's files, and make a new one");
     if (header.run == last->run)
         return damaged(one.at, "it stands there twice, or has changed places");
+    if (header.known_at > last->at)
+        return damaged(one.at, "the engine has lost messages that were taken, and others stand in their places");
     last->voids += 1;
     return TY_OK;
 }

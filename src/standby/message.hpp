@@ -84,12 +84,14 @@ struct tail {
     uint64_t checksum = 0;
     uint64_t run = 0;
     uint64_t term = 0;
+    uint64_t at = 0;    // the engine's position
     uint64_t voids = 0; // messages behind it, and before, that do not count
 };
 // ST1: a message counts if it is the next one by number and by the checksum of the one before. What an earlier run left
-// under way may get into the log behind a newer run's message: it names another one before it, and is void. Else it is
-// told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing). ST5: a higher term begins wherever it stands, and
-// what a lower one has behind it is void.
+// under way may get into the log behind a newer run's message: it names another one before it, and is void. One whose
+// writer knows of later messages that count is of another history: the engine lost some, and they were written anew. It
+// is told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing). ST5: a higher term begins wherever it stands,
+// and what a lower one has behind it is void.
 ty_status judge(const message &one, tail *last, bool *counts);
 
 // Records of a message of such, behind a position whose sequence and hash move. Who takes the records checks them. ST2.

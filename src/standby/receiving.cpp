@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 
 using namespace taiyen::own;
 using namespace taiyen::standby;
@@ -44,11 +45,16 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     if (!found || !any || !same_owner(base.owner, now.owner) || now.line_sequence > base.position.sequence)
         return fail(TY_E_NOT_FOUND, "make a standby: the engine has no base of the present primary", heap_path,
                     "put one on the primary's machine (ty_publish_base, taiyen publish --base)");
+    if (std::FILE *there = std::fopen(heap_path, "r")) { // whose state is not to be lost
+        std::fclose(there);
+        return fail(TY_E_EXISTS, "make a standby: there is a file of that name", heap_path,
+                    "give another path, or move the file away first");
+    }
     state_folder folder;
     state_1 state{};
     state.position = base.position;
-    state.records_at = state.known_at = base.records_at;
-    state.last = {base.record_number, base.record_checksum, base.record_run, base.term, 0};
+    state.records_at = base.records_at;
+    state.last = {base.record_number, base.record_checksum, base.record_run, base.term, base.records_at, 0};
     memcpy(state.owner, base.owner, sizeof state.owner);
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
         return status;
@@ -185,7 +191,7 @@ ty_status ty_standby::take(const message &one) {
     if (status)
         return status;
     state_.last = last;
-    state_.records_at = state_.known_at = one.at;
+    state_.records_at = one.at;
     report_.messages += 1;
     report_.term = last.term;
     report_.promoting = same_owner(state_.owner, identity_);
@@ -261,7 +267,7 @@ ty_status ty_standby::begin_term(uint64_t *at) {
     header.position = stable_;
     header.line_sequence = stable_.sequence;
     header.run = random_run();
-    header.known_at = state_.known_at;
+    header.known_at = state_.last.at;
     return append_one(engine_, TY_ENGINE_RECORDS, header.term, TY_ENGINE_ANYWHERE, message_of(header), at);
 }
 

@@ -15,8 +15,7 @@ struct state_1 {
     uint32_t reserved;
     ty_follow_position position; // ST7: at or before what is durable in the heap
     uint64_t records_at;         // the engine's position
-    uint64_t known_at;           // and of the last message that counts
-    tail last;                   // that one
+    tail last;                   // the last message that counts
     uint8_t owner[16];
     uint64_t checksum; // of all bytes before it
 };

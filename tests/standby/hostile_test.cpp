@@ -140,6 +140,32 @@ TEST_F(hostile_test, forged_headers) {
     expect_end();
 }
 
+// The engine forgets what it had acknowledged, and the publisher, who goes on from what is left, writes it anew.
+TEST_F(hostile_test, another_history) {
+    expect_end();
+    messages().resize(messages().size() - 4);
+    EXPECT_EQ(TY_E_DAMAGED, standby.step()) << ty_error_text();
+    standby.close();
+    for (int n = 0; n < 8; ++n) {
+        source.open();
+        source.transactions(3);
+        source.close();
+        publish(source, engine.table());
+    }
+    standby.open();
+    EXPECT_EQ(TY_E_DAMAGED, standby.step()) << ty_error_text();
+    standby.close();
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+    }
+    standby_of anew(folder.file("anew"), engine.table());
+    ASSERT_OK(anew.make());
+    anew.open();
+    anew.catch_up();
+    anew.expect_like(source);
+}
+
 // A base's pieces, too.
 TEST_F(hostile_test, bases) {
     auto &all = store.logs[TY_ENGINE_BASES];

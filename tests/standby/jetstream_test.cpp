@@ -146,7 +146,7 @@ TEST_F(jetstream_test, carries_a_standby) {
             server.end(SIGKILL);
             ASSERT_TRUE(server.start());
         }
-        ASSERT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, UINT32_MAX));
+        ASSERT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
         standby.open();
         do
             ASSERT_OK(ty_standby_step(standby.get(), 200, &standby.report));

@@ -139,7 +139,7 @@ TEST(publish_test, a_gap_is_told) {
     const publisher_owner first = open_publisher(source.options(), engine.table());
     EXPECT_EQ(TY_E_BUSY, ty_publisher_wait(first.get(), 1, 50));
     put_base(source, store, engine.table());
-    EXPECT_OK(ty_publisher_wait(first.get(), source.records.back()->record.sequence, UINT32_MAX));
+    EXPECT_OK(ty_publisher_wait(first.get(), source.records.back()->record.sequence, patience_ms));
     standby_of standby(folder.file("standby"), engine.table());
     ASSERT_OK(standby.make());
     standby.open();
@@ -179,7 +179,7 @@ TEST(publish_test, a_gap_is_told) {
     EXPECT_EQ(TY_E_NOT_FOUND, status) << ty_error_text();
     standby.close();
     ASSERT_OK(ty_publish_base(heap_path, engine.table(), &source.options(), nullptr));
-    EXPECT_OK(ty_publisher_wait(first.get(), last, UINT32_MAX));
+    EXPECT_OK(ty_publisher_wait(first.get(), last, patience_ms));
     standby_of anew(folder.file("anew"), engine.table());
     ASSERT_OK(anew.make());
     anew.open();

@@ -89,6 +89,8 @@ private:
                 return away();
             self.store_.changed.wait_for(with, std::chrono::milliseconds(timeout_ms),
                                          [&] { return self.store_.newest(log) > behind; });
+            if (self.store_.newest(log) < behind)
+                return ty_error_set(TY_E_DAMAGED, 0, "read the simulated engine", nullptr, behind, "it lost messages");
             for (const sim_message &one : self.store_.logs[log])
                 if (one.position > behind && found.size() < self.read_most)
                     found.push_back(one);

@@ -11,6 +11,8 @@
 
 namespace taiyen::test {
 
+inline constexpr uint32_t patience_ms = 60'000; // behind which a test gives up
+
 struct publisher_end {
     void operator()(ty_publisher *publisher) const { ty_publisher_close(publisher); }
 };
@@ -48,7 +50,7 @@ inline void put_base(const source_model &source, sim_store &store, const ty_engi
 // All that there is, with the heap closed.
 inline void publish(const source_model &source, const ty_engine *engine) {
     const publisher_owner publisher = open_publisher(source.options(), engine);
-    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, UINT32_MAX));
+    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
 }
 
 inline ty_standby_report standby_report() {

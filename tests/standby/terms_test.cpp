@@ -23,7 +23,7 @@ protected:
         const publisher_owner publisher = open_publisher(open, publishes[opened++ % 4].table(), primary().c_str());
         store.wait_for(TY_ENGINE_RECORDS, 2);
         base();
-        ASSERT_OK(ty_publisher_wait(publisher.get(), 1, UINT32_MAX));
+        ASSERT_OK(ty_publisher_wait(publisher.get(), 1, patience_ms));
     }
     std::string primary() const { return folder.file(round % 2 ? "b" : "a"); }
     std::string other() const { return folder.file(round % 2 ? "a" : "b"); }
@@ -42,7 +42,7 @@ protected:
         ASSERT_OK(status);
     }
     void expect_refused(ty_publisher *publisher) {
-        EXPECT_EQ(TY_E_MISMATCH, ty_publisher_wait(publisher, UINT64_MAX, UINT32_MAX));
+        EXPECT_EQ(TY_E_MISMATCH, ty_publisher_wait(publisher, UINT64_MAX, patience_ms));
         EXPECT_NE(nullptr, strstr(ty_error_text(), "another one is the primary")) << ty_error_text();
         EXPECT_TRUE(report_of(publisher).ended);
     }
