@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 MUTANTS ?=
 KERNEL ?= linux-image-amd64
 packages_for := build
-FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_shapes fuzz_ship fuzz_undo
+FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_shapes fuzz_ship fuzz_standby fuzz_undo
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test bench check crash fuzz mutants test-kernel docs install deb conan format tidy clean check-asan check-tsan

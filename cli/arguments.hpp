@@ -26,6 +26,8 @@ struct request {
     std::string keep;
     std::string base_age;
     std::string interval;
+    std::string server;
+    std::string credentials;
     std::vector<std::string> roots;
     std::vector<std::string> hints;
     bool json = false;
@@ -39,6 +41,7 @@ struct request {
     bool list = false;
     bool verify = false;
     bool receives = false;
+    bool only_base = false;
     bool settle = false;
     bool commit = false;
     bool roll_back = false;

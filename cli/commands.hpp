@@ -41,6 +41,9 @@ int shapes(const request &given);
 int ship(const request &given);
 int restore(const request &given);
 int doubt(const request &given);
+int publish(const request &given); // these three where it is built with the standby library
+int standby(const request &given);
+int promote(const request &given);
 
 // Calls `look` for each heap, whatever came of the one before it. The highest of their exit codes.
 int each_heap(const request &given, int (*look)(const heap_files &files, const request &given));

@@ -15,8 +15,15 @@ if(TARGET taiyen_pack) # exported apart: a package has them that the core does w
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           FILES_MATCHING PATTERN "pack.h*" PATTERN "*shapes.h*" PATTERN "ship.h")
 endif()
+if(TARGET taiyen_standby) # the same, of another package
+  install(TARGETS taiyen_standby_shared EXPORT taiyen_standby_targets)
+  install(TARGETS taiyen_standby EXPORT taiyen_standby_static_targets)
+  list(APPEND static_libraries taiyen_standby)
+  install(FILES ${PROJECT_SOURCE_DIR}/include/taiyen/standby.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/taiyen)
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        PATTERN "pack.h*" EXCLUDE PATTERN "*shapes.h*" EXCLUDE PATTERN "ship.h" EXCLUDE)
+        PATTERN "pack.h*" EXCLUDE PATTERN "*shapes.h*" EXCLUDE PATTERN "ship.h" EXCLUDE
+        PATTERN "standby.h" EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/docs/man/libtaiyen.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
@@ -33,6 +40,11 @@ install(EXPORT taiyen_targets NAMESPACE taiyen:: FILE taiyen-targets.cmake DESTI
 if(TARGET taiyen_pack)
   install(EXPORT taiyen_pack_targets NAMESPACE taiyen:: FILE taiyen-pack-targets.cmake DESTINATION ${package_dir})
   install(EXPORT taiyen_pack_static_targets NAMESPACE taiyen:: FILE taiyen-pack-static-targets.cmake
+          DESTINATION ${package_dir})
+endif()
+if(TARGET taiyen_standby)
+  install(EXPORT taiyen_standby_targets NAMESPACE taiyen:: FILE taiyen-standby-targets.cmake DESTINATION ${package_dir})
+  install(EXPORT taiyen_standby_static_targets NAMESPACE taiyen:: FILE taiyen-standby-static-targets.cmake
           DESTINATION ${package_dir})
 endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/taiyen-config.cmake.in ${PROJECT_BINARY_DIR}/taiyen-config.cmake
@@ -60,7 +72,7 @@ if(TARGET taiyen_pack)
   list(TRANSFORM runtime PREPEND "-l" OUTPUT_VARIABLE TAIYEN_PC_CXX_RUNTIME)
   list(JOIN TAIYEN_PC_CXX_RUNTIME " " TAIYEN_PC_CXX_RUNTIME)
 endif()
-foreach(package taiyen taiyen-malloc taiyen-pack taiyen-ship)
+foreach(package taiyen taiyen-malloc taiyen-pack taiyen-ship taiyen-standby)
   string(MAKE_C_IDENTIFIER ${package} target)
   if(TARGET ${target})
     configure_file(${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)

@@ -24,8 +24,10 @@ LOWER_LAYERS = {
     "undo": ("os", "heap", "image", "log", "stm", "txn"),
     "link": ("os", "heap", "image", "log", "stm", "txn"),
     "api": ("os", "heap", "image", "log", "stm", "txn", "undo", "link"),
-    "pack": (),  # the public API alone
-    "ship": (),  # the same
+    "own": (),  # what the libraries of their own share, on the public API alone
+    "pack": ("own",),
+    "ship": ("own",),
+    "standby": ("own",),
     "malloc": ("os", "heap"),  # and the public API
     "sim": ("os",),
 }
@@ -42,7 +44,7 @@ PARTS = {
 }
 
 # Libraries of their own, with the C++ run-time library; what of them calls the operating system.
-OWN_LIBRARIES = ("pack", "ship")
+OWN_LIBRARIES = ("own", "pack", "ship", "standby")
 OWN_SYSTEM = ("src/pack/ends/", "src/pack/shapes/program_ranges.cpp", "src/ship/folder.cpp")
 
 # The simulated disk stands beside the layers. It is a test instrument, no part of the library: it may use the C++
@@ -73,7 +75,7 @@ ISO_C = set(
 C_HEADERS = {name + ".h" for name in ISO_C} | {"c" + name for name in ISO_C}
 
 # Libraries, by the layers that use them. The core uses one that is a header alone.
-THIRD_PARTY = {"xxhash.h": ("os", "pack", "ship"), "lz4.h": ("pack", "ship"), "lz4hc.h": ("pack",), "zstd.h": ("pack",)}
+THIRD_PARTY = {"xxhash.h": ("os", "pack", "ship", "standby"), "nats/nats.h": ("standby",), "lz4.h": ("pack", "ship"), "lz4hc.h": ("pack",), "zstd.h": ("pack",)}
 
 SOURCE_SUFFIXES = (".c", ".h", ".cpp", ".hpp", ".cc", ".hh", ".inc")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')

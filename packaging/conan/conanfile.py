@@ -47,7 +47,7 @@ class TaiyenRecipe(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        for part in ("CLI", "BENCH", "EXAMPLES", "TESTS"):
+        for part in ("STANDBY", "CLI", "BENCH", "EXAMPLES", "TESTS"):
             toolchain.cache_variables[f"TAIYEN_BUILD_{part}"] = False
         toolchain.cache_variables["TAIYEN_BUILD_PACK"] = bool(self.options.with_pack)
         toolchain.generate()

@@ -1,9 +1,10 @@
 // The functions of pack.h.
-#include "arguments.hpp"
+#include "../own/own.hpp"
 #include "ends/ends.hpp"
 #include "pack.hpp"
 #include "shapes/boundary.hpp"
 
+using taiyen::own::copy_options, taiyen::own::check_output, taiyen::own::copy_output, taiyen::own::refuse_call;
 using namespace taiyen::pack;
 
 namespace {
@@ -14,7 +15,7 @@ constexpr const char *unpack_call = "unpack a heap";
 ty_status check_pack(ty_heap *heap, const ty_pack_options *options, ty_pack_options *known,
                      const ty_pack_report *report) {
     if (heap == nullptr || ty_heap_base(heap) == nullptr)
-        return refuse_null("pack a heap: it is NULL, or not open", "hand in an open heap");
+        return refuse_call("pack a heap: it is NULL, or not open", "hand in an open heap");
     if (ty_status status = copy_options(options, known, pack_call))
         return status;
     if (ty_status status = check_output(report, pack_call))
@@ -22,9 +23,9 @@ ty_status check_pack(ty_heap *heap, const ty_pack_options *options, ty_pack_opti
     int codec;
     memcpy(&codec, &known->codec, sizeof codec);
     if (codec < TY_CODEC_LZ4 || codec > TY_CODEC_NONE)
-        return refuse_null("pack a heap: there is no such codec", "use one of TY_CODEC_");
+        return refuse_call("pack a heap: there is no such codec", "use one of TY_CODEC_");
     if (!level_is_known(codec_of(known->codec), known->level))
-        return refuse_null("pack a heap: the codec has no such level",
+        return refuse_call("pack a heap: the codec has no such level",
                            "give 3 to 12 for LZ4, 1 to 22 for Zstandard, or 0");
     return TY_OK;
 }
@@ -41,16 +42,16 @@ ty_status check_unpack(const ty_unpack_options *options, ty_unpack_options *know
     memcpy(&layout, &known->layout, sizeof layout);
     if (kind < TY_KIND_DEFAULT || kind > TY_TRANSACTIONAL || place < TY_PLACE_SAME || place > TY_PLACE_OTHER ||
         layout < TY_LAYOUT_SAME || layout > TY_LAYOUT_PACKED)
-        return refuse_null("unpack a heap: an option has no such value", "use the constants of pack.h");
+        return refuse_call("unpack a heap: an option has no such value", "use the constants of pack.h");
     if (known->path != nullptr && (known->path[0] == 0 || strlen(known->path) >= TY_STORAGE_PATH_MAX - 16))
-        return refuse_null("unpack a heap: its path is empty, or too long", "give the path of a file");
+        return refuse_call("unpack a heap: its path is empty, or too long", "give the path of a file");
     if (known->path != nullptr ? kind == TY_VOLATILE : kind > TY_VOLATILE)
-        return refuse_null("unpack a heap: path and kind do not fit together",
+        return refuse_call("unpack a heap: path and kind do not fit together",
                            "give a path for a kind that lives in files, and none for a volatile heap");
     if (heap == nullptr && known->path == nullptr)
-        return refuse_null("unpack a volatile heap: the place for the heap is NULL", "pass a valid pointer");
+        return refuse_call("unpack a volatile heap: the place for the heap is NULL", "pass a valid pointer");
     if (known->base != nullptr && place != TY_PLACE_OTHER)
-        return refuse_null("unpack a heap: a base is given", "give TY_PLACE_OTHER with it");
+        return refuse_call("unpack a heap: a base is given", "give TY_PLACE_OTHER with it");
     return TY_OK;
 }
 
@@ -66,7 +67,7 @@ ty_status ty_pack(ty_heap *heap, const ty_pack_options *options, ty_pack_writer 
     if (ty_status status = check_pack(heap, options, &known, report))
         return status;
     if (writer == nullptr)
-        return refuse_null("pack a heap: the writer is NULL", "pass a function");
+        return refuse_call("pack a heap: the writer is NULL", "pass a function");
     return at_boundary(pack_call, [&] {
         ty_pack_report told{};
         ty_status status = pack_heap(heap, known, writer, context, &told);
@@ -78,7 +79,7 @@ ty_status ty_pack(ty_heap *heap, const ty_pack_options *options, ty_pack_writer 
 
 ty_status ty_pack_file(ty_heap *heap, const char *path, const ty_pack_options *options, ty_pack_report *report) {
     if (no_path(path))
-        return refuse_null("pack a heap: the path is NULL, empty or too long", "give the path of a file");
+        return refuse_call("pack a heap: the path is NULL, empty or too long", "give the path of a file");
     return at_boundary(pack_call, [&] {
         ty_pack_options known = TY_PACK_OPTIONS_INIT;
         if (ty_status status = check_pack(heap, options, &known, report))
@@ -100,7 +101,7 @@ ty_status ty_pack_descriptor(ty_heap *heap, int descriptor, const ty_pack_option
 ty_status ty_pack_memory(ty_heap *heap, const ty_pack_options *options, void **bytes, size_t *size,
                          ty_pack_report *report) {
     if (bytes == nullptr || size == nullptr)
-        return refuse_null("pack a heap: a place for the result is NULL", "pass valid pointers");
+        return refuse_call("pack a heap: a place for the result is NULL", "pass valid pointers");
     memory_sink sink;
     if (ty_status status = ty_pack(heap, options, write_memory, &sink, report))
         return status;
@@ -116,7 +117,7 @@ ty_status ty_unpack(ty_pack_reader *reader, void *context, const ty_unpack_optio
     if (ty_status status = check_unpack(options, &known, heap, report))
         return status;
     if (reader == nullptr)
-        return refuse_null("unpack a heap: the reader is NULL", "pass a function");
+        return refuse_call("unpack a heap: the reader is NULL", "pass a function");
     return at_boundary(unpack_call, [&] {
         ty_unpack_report told{};
         std::unique_ptr<ty_moves> made;
@@ -133,7 +134,7 @@ ty_status ty_unpack(ty_pack_reader *reader, void *context, const ty_unpack_optio
 ty_status ty_unpack_file(const char *path, const ty_unpack_options *options, ty_heap **heap, ty_moves **moves,
                          ty_unpack_report *report) {
     if (no_path(path))
-        return refuse_null("unpack a heap: the path is NULL, empty or too long", "give the path of a packed heap");
+        return refuse_call("unpack a heap: the path is NULL, empty or too long", "give the path of a packed heap");
     file_source file;
     if (ty_status status = file.open(path))
         return status;
@@ -149,7 +150,7 @@ ty_status ty_unpack_descriptor(int descriptor, const ty_unpack_options *options,
 ty_status ty_unpack_memory(const void *bytes, size_t size, const ty_unpack_options *options, ty_heap **heap,
                            ty_moves **moves, ty_unpack_report *report) {
     if (bytes == nullptr)
-        return refuse_null("unpack a heap: the bytes are NULL", "pass the packed heap");
+        return refuse_call("unpack a heap: the bytes are NULL", "pass the packed heap");
     memory_source source{static_cast<const char *>(bytes), size};
     return ty_unpack(read_memory, &source, options, heap, moves, report);
 }
@@ -157,7 +158,7 @@ ty_status ty_unpack_memory(const void *bytes, size_t size, const ty_unpack_optio
 ty_status ty_compact(ty_heap *heap, const ty_compact_options *options, ty_compact_report *report) {
     constexpr const char *call = "compact a heap";
     if (heap == nullptr || ty_heap_base(heap) == nullptr)
-        return refuse_null("compact a heap: it is NULL, or not open", "hand in an open heap");
+        return refuse_call("compact a heap: it is NULL, or not open", "hand in an open heap");
     ty_compact_options known = TY_COMPACT_OPTIONS_INIT;
     if (ty_status status = copy_options(options, &known, call))
         return status;
@@ -193,7 +194,7 @@ void tell_info(const stream_header &header, ty_pack_info *info) {
 ty_status ty_read_pack_info(ty_pack_reader *reader, void *context, ty_pack_info *info) {
     constexpr const char *call = "read what a packed heap says of itself";
     if (reader == nullptr || info == nullptr)
-        return refuse_null(call, "pass a reader, and a place for the result");
+        return refuse_call(call, "pass a reader, and a place for the result");
     if (ty_status status = check_output(info, call))
         return status;
     stream_header header;
@@ -206,7 +207,7 @@ ty_status ty_read_pack_info(ty_pack_reader *reader, void *context, ty_pack_info 
 
 ty_status ty_read_pack_info_file(const char *path, ty_pack_info *info) {
     if (no_path(path))
-        return refuse_null("read what a packed heap says of itself", "give the path of a packed heap");
+        return refuse_call("read what a packed heap says of itself", "give the path of a packed heap");
     file_source file;
     if (ty_status status = file.open(path))
         return status;
@@ -217,7 +218,7 @@ ty_status ty_verify_pack(ty_pack_reader *reader, void *context, ty_progress_call
                          ty_pack_info *info) {
     constexpr const char *call = "verify a packed heap";
     if (reader == nullptr)
-        return refuse_null(call, "pass a reader");
+        return refuse_call(call, "pass a reader");
     if (ty_status status = check_output(info, call))
         return status;
     return at_boundary(call, [&] {

@@ -13,17 +13,6 @@ uint64_t unix_ns() {
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-void kept_failure::keep(ty_status failed) {
-    status = failed;
-    ty_error_detail(&error);
-}
-
-ty_status kept_failure::tell() const {
-    return status ? ty_error_set(status, error.system_error, error.operation, error.path[0] ? error.path : nullptr,
-                                 error.offset, error.remedy)
-                  : TY_OK;
-}
-
 base_maker::~base_maker() {
     stop_ = true;
     wait();

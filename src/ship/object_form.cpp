@@ -18,11 +18,6 @@ uint64_t checksum_of(const frame_header_1 &header, const void *stored, uint64_t 
     return XXH3_64bits_withSeed(stored, header.stored_bytes, seed);
 }
 
-ty_status fail(ty_status status, const std::string &operation, const std::string &name, const std::string &remedy) {
-    return ty_error_set(status, 0, operation.c_str(), name.empty() ? nullptr : name.c_str(), UINT64_MAX,
-                        remedy.c_str());
-}
-
 std::string name_of(const object_header_1 &header) {
     char name[64];
     if (header.kind == uint32_t(object_kind::base))

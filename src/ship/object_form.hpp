@@ -2,6 +2,8 @@
 // rules, docs/reference.md the form for others.
 #pragma once
 
+#include "../own/own.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -67,6 +69,6 @@ inline bool same_line(const object_header_1 &a, const object_header_1 &b) {
     return a.line_hash == b.line_hash && a.line_sequence == b.line_sequence;
 }
 
-ty_status fail(ty_status status, const std::string &operation, const std::string &name, const std::string &remedy);
+using own::fail;
 
 } // namespace taiyen::ship

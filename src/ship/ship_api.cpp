@@ -1,5 +1,5 @@
 // The functions of ship.h.
-#include "arguments.hpp"
+#include "../own/own.hpp"
 #include "folder.hpp"
 #include "restoring.hpp"
 #include "shipper.hpp"
@@ -7,29 +7,20 @@
 #include <new>
 #include <stdexcept>
 
+using namespace taiyen::own;
 using namespace taiyen::ship;
 
 namespace {
-
-// What the C++ library throws becomes a status.
-template <class Function>
-ty_status at_boundary(const char *operation, const Function &body) {
-    try {
-        return body();
-    } catch (const std::exception &) {
-        return ty_error_set(TY_E_MEMORY, 0, operation, nullptr, UINT64_MAX, "free memory of the process");
-    }
-}
 
 ty_status check_destination(const ty_destination *destination, const char *call) {
     if (destination && destination->struct_size >= sizeof(ty_destination) && destination->put_begin &&
         destination->put_bytes && destination->put_end && destination->get && destination->list && destination->remove)
         return TY_OK;
-    return refuse(call, "give a destination with all its functions (ty_folder_open makes one)");
+    return refuse_call(call, "give a destination with all its functions (ty_folder_open makes one)");
 }
 
 ty_status check_path(const char *path, const char *call) {
-    return path && path[0] ? TY_OK : refuse(call, "give a path");
+    return path && path[0] ? TY_OK : refuse_call(call, "give a path");
 }
 
 } // namespace
@@ -39,7 +30,7 @@ ty_status ty_folder_open(const char *path, bool writes, ty_destination **destina
     if (ty_status status = check_path(path, call))
         return status;
     if (!destination)
-        return refuse(call, "pass a place for the destination");
+        return refuse_call(call, "pass a place for the destination");
     *destination = nullptr;
     return at_boundary(call, [&] { return folder_open(path, writes, destination); });
 }
@@ -58,7 +49,7 @@ ty_status ty_ship_open(const char *heap_path, const ty_destination *destination,
     if (ty_status status = check_destination(destination, call))
         return status;
     if (!shipper)
-        return refuse(call, "pass a place for the shipper");
+        return refuse_call(call, "pass a place for the shipper");
     if (ty_status status = copy_options(options, &known, call))
         return status;
     *shipper = nullptr;
@@ -78,7 +69,7 @@ void ty_ship_close(ty_shipper *shipper) {
 ty_status ty_ship_step(ty_shipper *shipper, uint32_t timeout_ms, bool *more, ty_ship_report *report) {
     constexpr const char *call = "ship a heap";
     if (!shipper)
-        return refuse(call, "give a shipper");
+        return refuse_call(call, "give a shipper");
     if (ty_status status = check_output(report, call))
         return status;
     return at_boundary(call, [&] {
@@ -96,7 +87,7 @@ ty_status ty_ship_step(ty_shipper *shipper, uint32_t timeout_ms, bool *more, ty_
 ty_status ty_ship_all(ty_shipper *shipper, ty_ship_report *report) {
     constexpr const char *call = "ship a heap";
     if (!shipper)
-        return refuse(call, "give a shipper");
+        return refuse_call(call, "give a shipper");
     if (ty_status status = check_output(report, call))
         return status;
     return at_boundary(call, [&] {
@@ -113,7 +104,7 @@ ty_status ty_ship_list(const ty_destination *destination, ty_ship_object_callbac
     if (ty_status status = check_destination(destination, call))
         return status;
     if (!callback)
-        return refuse(call, "pass a function");
+        return refuse_call(call, "pass a function");
     return at_boundary(call, [&] {
         catalog all;
         if (ty_status status = all.read(*destination, nullptr, nullptr))
@@ -162,9 +153,9 @@ ty_status ty_restore(const ty_destination *destination, const char *heap_path, c
     if (ty_status status = check_output(report, call))
         return status;
     if (known.to_sequence && known.to_ns)
-        return refuse(call, "give a transaction or a time, not both");
+        return refuse_call(call, "give a transaction or a time, not both");
     if (known.open && known.open->storage && known.open->storage != ty_storage_default())
-        return refuse(call, "leave the option storage out: a heap is restored to files");
+        return refuse_call(call, "leave the option storage out: a heap is restored to files");
     return at_boundary(call, [&] {
         ty_restore_report told{};
         const ty_status status = restore_heap(*destination, heap_path, known, &told);

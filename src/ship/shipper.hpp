@@ -1,6 +1,7 @@
 // A shipper's parts: what it follows, the base that is under way, and upkeep of the destination.
 #pragma once
 
+#include "../own/own.hpp"
 #include "catalog.hpp"
 #include "segment.hpp"
 
@@ -10,13 +11,7 @@
 
 namespace taiyen::ship {
 
-// What of the calling thread's last failure another thread is told.
-struct kept_failure {
-    ty_status status = TY_OK;
-    ty_error error{};
-    void keep(ty_status failed);
-    ty_status tell() const;
-};
+using own::kept_failure;
 
 // Makes a base in a thread of its own. SP3: it gets its name only once the segments reach to it.
 class base_maker {

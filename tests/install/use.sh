@@ -49,6 +49,14 @@ needs_only 'libtaiyen|libtaiyen-pack' "$folder/pack_with_pc"
 read -ra flags < <(pkg-config --cflags --libs taiyen-ship)
 cc -o "$folder/ship_with_pc" "$here/outside/ship.c" "${flags[@]}" -Wl,-rpath-link,"$libraries"
 LD_LIBRARY_PATH=$libraries "$folder/ship_with_pc"
+if [ -e "$libraries/libtaiyen-standby.so" ]; then
+    "$folder/outside/program_standby"
+    "$folder/outside/program_standby_shared"
+    needs_only 'libtaiyen|libtaiyen-standby' "$folder/outside/program_standby_shared"
+    read -ra flags < <(pkg-config --cflags --libs taiyen-standby)
+    cc -o "$folder/standby_with_pc" "$here/outside/standby.c" "${flags[@]}" -Wl,-rpath-link,"$libraries"
+    LD_LIBRARY_PATH=$libraries "$folder/standby_with_pc"
+fi
 # Of the static pack library: what others made may be shared.
 read -ra flags < <(pkg-config --static --cflags --libs taiyen-pack | sed -E 's/-l(taiyen[a-z-]*)/-l:lib\1.a/g')
 cc -o "$folder/pack_with_pc_static" "$here/outside/pack.c" "${flags[@]}"

@@ -13,7 +13,7 @@ endif()
 vcpkg_cmake_configure(
     SOURCE_PATH "${SOURCE_PATH}"
     OPTIONS ${features}
-            -DTAIYEN_BUILD_CLI=OFF -DTAIYEN_BUILD_BENCH=OFF -DTAIYEN_BUILD_EXAMPLES=OFF -DTAIYEN_BUILD_TESTS=OFF)
+            -DTAIYEN_BUILD_STANDBY=OFF -DTAIYEN_BUILD_CLI=OFF -DTAIYEN_BUILD_BENCH=OFF -DTAIYEN_BUILD_EXAMPLES=OFF -DTAIYEN_BUILD_TESTS=OFF)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/taiyen)
 vcpkg_fixup_pkgconfig()

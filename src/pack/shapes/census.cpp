@@ -1,10 +1,11 @@
 // ty_take_census: a walk that moves nothing, and what it tells.
 #include "census.hpp"
 
-#include "../arguments.hpp"
+#include "../../own/own.hpp"
 #include "boundary.hpp"
 #include "clock.hpp"
 
+using taiyen::own::check_output, taiyen::own::copy_output;
 using namespace taiyen::pack;
 
 namespace {

@@ -1,11 +1,14 @@
 // ty_fix_pointers: a walk that gives addresses their new values.
-#include "../arguments.hpp"
+#include "../../own/own.hpp"
 #include "boundary.hpp"
 #include "census.hpp"
 #include "clock.hpp"
 #include "shapes.hpp"
 
 namespace taiyen::pack {
+
+using own::check_output, own::copy_output;
+
 namespace {
 
 constexpr const char *operation = "fix the pointers of a heap";

@@ -1,10 +1,13 @@
-// Checks of what callers hand in, as src/api/arguments.hpp has them (O1, O2): this library uses the public API alone.
+// What the libraries of their own share (pack, ship, standby), which use the public API alone: checks of what callers
+// hand in, as src/api/arguments.hpp has them (O1, O2), and failures that go from one thread to another.
 #pragma once
 
 #include <cstring>
+#include <exception>
+#include <string>
 #include <taiyen/storage.h>
 
-namespace taiyen::pack {
+namespace taiyen::own {
 
 inline constexpr size_t struct_size_max = 4096;
 
@@ -14,7 +17,7 @@ inline size_t struct_size_of(const void *given) {
     return bytes;
 }
 
-inline ty_status refuse_null(const char *call, const char *remedy) {
+inline ty_status refuse_call(const char *call, const char *remedy) {
     return ty_error_set(TY_E_ARGUMENT, 0, call, nullptr, UINT64_MAX, remedy);
 }
 
@@ -61,4 +64,35 @@ void copy_output(const Output &known, Output *given) {
     memcpy(static_cast<void *>(given), &bytes, sizeof bytes);
 }
 
-} // namespace taiyen::pack
+inline ty_status fail(ty_status status, const std::string &operation, const std::string &path,
+                      const std::string &remedy) {
+    return ty_error_set(status, 0, operation.c_str(), path.empty() ? nullptr : path.c_str(), UINT64_MAX,
+                        remedy.c_str());
+}
+
+// What the C++ library throws becomes a status.
+template <class Function>
+ty_status at_boundary(const char *operation, const Function &body) {
+    try {
+        return body();
+    } catch (const std::exception &) {
+        return ty_error_set(TY_E_MEMORY, 0, operation, nullptr, UINT64_MAX, "free memory of the process");
+    }
+}
+
+// What of the calling thread's last failure another thread is told, or a later call.
+struct kept_failure {
+    ty_status status = TY_OK;
+    ty_error error{};
+    void keep(ty_status failed) {
+        status = failed;
+        ty_error_detail(&error);
+    }
+    ty_status tell() const {
+        return status ? ty_error_set(status, error.system_error, error.operation, error.path[0] ? error.path : nullptr,
+                                     error.offset, error.remedy)
+                      : TY_OK;
+    }
+};
+
+} // namespace taiyen::own

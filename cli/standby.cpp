@@ -1,0 +1,194 @@
+// taiyen publish, standby, promote: a second copy of a heap over a replicated log.
+#include "commands.hpp"
+#include "numbers.hpp"
+#include "text.hpp"
+#include "times.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <taiyen/standby.h>
+#include <unistd.h>
+
+namespace cli {
+
+namespace {
+
+constexpr uint32_t step_ms = 200;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void end_with_interrupts() {
+    struct sigaction how {};
+    how.sa_handler = [](int) { interrupted = 1; };
+    sigaction(SIGINT, &how, nullptr);
+    sigaction(SIGTERM, &how, nullptr);
+}
+
+using engine_owner = std::unique_ptr<ty_engine, void (*)(ty_engine *)>;
+
+ty_status open_engine(const request &given, engine_owner *engine) {
+    ty_engine *opened = nullptr;
+    ty_jetstream_options options = TY_JETSTREAM_OPTIONS_INIT;
+    options.credentials = given.credentials.empty() ? nullptr : given.credentials.c_str();
+    const std::string url = given.server.empty() ? "nats://127.0.0.1:4222" : given.server;
+    const ty_status status = ty_jetstream_open(url.c_str(), given.paths[1].c_str(), &options, &opened);
+    engine->reset(opened);
+    return status;
+}
+
+// What may be over later: the server is away, the log is full.
+bool may_pass(ty_status status) {
+    return status == TY_E_IO || status == TY_E_BUSY || status == TY_E_SPACE;
+}
+
+// Says what went wrong when that changes, and not each time.
+class complaints {
+public:
+    void tell(ty_status status) {
+        if (status != TY_OK && (last_.empty() || last_ != ty_error_text()))
+            complain(status);
+        last_ = status == TY_OK ? "" : ty_error_text();
+    }
+
+private:
+    std::string last_;
+};
+
+int put_base(const request &given, const ty_engine *engine, const ty_open_options &open) {
+    uint64_t sequence = 0;
+    if (ty_status status = ty_publish_base(given.paths[0].c_str(), engine, &open, &sequence))
+        return complain(status);
+    std::printf("%s: a base behind transaction %llu\n", text::printable(given.paths[0]).c_str(),
+                static_cast<unsigned long long>(sequence));
+    std::fflush(stdout);
+    return exit_fine;
+}
+
+int publish_on(const request &given, const ty_engine *engine, const ty_open_options &open, uint64_t base_age_ms) {
+    ty_publisher *publisher = nullptr;
+    ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
+    options.open = &open;
+    if (ty_status status = ty_publisher_open(given.paths[0].c_str(), engine, &options, &publisher))
+        return complain(status);
+    const std::unique_ptr<ty_publisher, void (*)(ty_publisher *)> owner(publisher, ty_publisher_close);
+    ty_publisher_report report{};
+    report.struct_size = sizeof report;
+    complaints said;
+    using clock = std::chrono::steady_clock;
+    clock::time_point based{};
+    while (!interrupted) {
+        const ty_status status = ty_publisher_wait(publisher, UINT64_MAX, step_ms);
+        if (ty_status asked = ty_publisher_get_report(publisher, &report))
+            return complain(asked);
+        if (report.ended)
+            return complain(status);
+        if (report.status)
+            said.tell(status);
+        if (report.term && !report.status &&
+            (!report.based ||
+             (based != clock::time_point{} && clock::now() - based >= std::chrono::milliseconds(base_age_ms)))) {
+            if (put_base(given, engine, open) == exit_fine)
+                based = clock::now();
+        } else if (based == clock::time_point{}) {
+            based = clock::now();
+        }
+    }
+    std::printf("%s: published up to transaction %llu of term %llu: %s of %s in %s\n",
+                text::printable(given.paths[0]).c_str(), static_cast<unsigned long long>(report.sequence),
+                static_cast<unsigned long long>(report.term), text::counted(report.records, "record").c_str(),
+                text::size(report.record_bytes).c_str(), text::counted(report.messages, "message").c_str());
+    return exit_fine;
+}
+
+// A standby's heap and the standby, closed in order.
+struct opened {
+    ty_heap *heap = nullptr;
+    ty_standby *standby = nullptr;
+    ty_status open(const request &given, const ty_engine *engine) {
+        ty_open_options options = heap_files{given.paths[0], given.journal_path, given.log_path}.options();
+        options.mode = TY_OPEN_EXISTING;
+        options.kind = TY_TRANSACTIONAL;
+        if (ty_status status = ty_open(given.paths[0].c_str(), &options, &heap, nullptr))
+            return status;
+        return ty_standby_open(heap, given.paths[0].c_str(), engine, nullptr, &standby);
+    }
+    int close(int code) {
+        ty_standby_close(standby);
+        const ty_status status = heap ? ty_close(heap) : TY_OK;
+        return status && code == exit_fine ? complain(status) : code;
+    }
+};
+
+int stand_by(opened &one, ty_standby_report *report) {
+    complaints said;
+    while (!interrupted) {
+        const ty_status status = ty_standby_step(one.standby, step_ms, report);
+        if (status && !may_pass(status))
+            return complain(status);
+        said.tell(status);
+        if (report->promoting) {
+            std::fprintf(stderr, "taiyen: the standby's promotion has begun: taiyen promote ends it\n");
+            return exit_cannot;
+        }
+    }
+    return exit_fine;
+}
+
+} // namespace
+
+int publish(const request &given) {
+    engine_owner engine(nullptr, ty_jetstream_close);
+    uint64_t base_age_ms = uint64_t{24} * 3600 * 1000;
+    if (!given.base_age.empty() && !read_duration(given.base_age, &base_age_ms)) {
+        refuse_value("base-age", given.base_age, "a time such as 90s, 15m, 36h or 7d");
+        return exit_cannot;
+    }
+    end_with_interrupts();
+    const heap_files files{given.paths[0], given.journal_path, given.log_path};
+    const ty_open_options open = files.options();
+    if (ty_status status = open_engine(given, &engine))
+        return complain(status);
+    return given.only_base ? put_base(given, engine.get(), open) : publish_on(given, engine.get(), open, base_age_ms);
+}
+
+int standby(const request &given) {
+    end_with_interrupts();
+    engine_owner engine(nullptr, ty_jetstream_close);
+    if (ty_status status = open_engine(given, &engine))
+        return complain(status);
+    const ty_open_options open = heap_files{given.paths[0], given.journal_path, given.log_path}.options();
+    if (access(given.paths[0].c_str(), F_OK))
+        if (ty_status status = ty_standby_make(given.paths[0].c_str(), engine.get(), &open, nullptr, nullptr))
+            return complain(status);
+    opened one;
+    ty_standby_report report{};
+    report.struct_size = sizeof report;
+    const ty_status status = one.open(given, engine.get());
+    const int code = one.close(status ? complain(status) : stand_by(one, &report));
+    if (code == exit_fine)
+        std::printf("%s: took transactions up to %llu of term %llu\n", text::printable(given.paths[0]).c_str(),
+                    static_cast<unsigned long long>(report.sequence), static_cast<unsigned long long>(report.term));
+    return code;
+}
+
+int promote(const request &given) {
+    engine_owner engine(nullptr, ty_jetstream_close);
+    if (ty_status status = open_engine(given, &engine))
+        return complain(status);
+    opened one;
+    ty_standby_report report{};
+    report.struct_size = sizeof report;
+    ty_status status = one.open(given, engine.get());
+    if (!status)
+        status = ty_standby_promote(one.standby, &report);
+    const int code = one.close(status ? complain(status) : exit_fine);
+    if (code == exit_fine)
+        std::printf("%s: is the primary of term %llu, behind transaction %llu\n",
+                    text::printable(given.paths[0]).c_str(), static_cast<unsigned long long>(report.term),
+                    static_cast<unsigned long long>(report.sequence));
+    return code;
+}
+
+} // namespace cli

@@ -1,0 +1,315 @@
+#include "base_log.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace taiyen::standby {
+
+namespace {
+
+constexpr const char *base_prefix = "base-"; // of a shipper's objects (docs/reference.md)
+constexpr size_t piece_bytes = size_t{256} << 10;
+constexpr uint64_t window = 32;
+constexpr uint32_t step_ms = 20;
+constexpr int tries = 60; // of a second each, for records to come so far
+
+ty_status refuse_busy(const char *why) {
+    return fail(TY_E_BUSY, std::string("publish a base: ") + why, "", "try again");
+}
+
+// A destination that puts the base of a shipper to the engine, and drops the segments: the publisher has the records.
+class base_writer {
+public:
+    base_writer(const ty_engine &engine, const place &records) : engine_(engine), records_(records) {
+        table_ = {sizeof table_, this, put_begin, put_bytes, put_end, get, list, remove};
+    }
+    base_writer(const base_writer &) = delete;
+    base_writer &operator=(const base_writer &) = delete;
+    const ty_destination &destination() const { return table_; }
+    uint64_t sequence() const { return sequence_; }
+
+private:
+    ty_status begin(const char *name);
+    ty_status bytes(const void *bytes, size_t size);
+    ty_status end();
+    ty_status put(message_kind kind, const void *payload, size_t size);
+    ty_status answers(uint64_t wanted);
+    ty_status wait_for_records();
+    ty_status trim();
+
+    static ty_status put_begin(void *context, const char *name, void **object) {
+        auto &self = *static_cast<base_writer *>(context);
+        const bool base = strncmp(name, base_prefix, strlen(base_prefix)) == 0;
+        *object = base ? context : nullptr;
+        return base ? own::at_boundary("publish a base", [&] { return self.begin(name); }) : TY_OK;
+    }
+    static ty_status put_bytes(void *context, void *object, const void *bytes, size_t size) {
+        auto &self = *static_cast<base_writer *>(context);
+        return object ? own::at_boundary("publish a base", [&] { return self.bytes(bytes, size); }) : TY_OK;
+    }
+    static ty_status put_end(void *context, void *object, bool keep) {
+        auto &self = *static_cast<base_writer *>(context);
+        return object && keep ? own::at_boundary("publish a base", [&] { return self.end(); }) : TY_OK;
+    }
+    static ty_status get(void *, const char *name, uint64_t, void *, size_t, size_t *) {
+        return fail(TY_E_NOT_FOUND, "read an object of a base that is being put", name, "");
+    }
+    static ty_status list(void *, ty_object_callback *, void *) { return TY_OK; }
+    static ty_status remove(void *, const char *) { return TY_OK; }
+
+    const ty_engine &engine_;
+    const place &records_; // where they ended before the base was begun
+    ty_destination table_{};
+    message_header_1 last_{};
+    uint64_t begin_at_ = 0;
+    owned_message complete_; // the base before, if there is one
+    bool has_complete_ = false;
+    std::vector<uint8_t> piece_;
+    uint64_t offset_ = 0;
+    uint64_t sent_ = 0, answered_ = 0;
+    uint64_t sequence_ = 0;
+};
+
+ty_status base_writer::answers(uint64_t wanted) {
+    uint64_t position = 0;
+    while (answered_ < wanted) {
+        const uint64_t known = answered_;
+        if (ty_status status =
+                engine_.acknowledged(engine_.context, TY_ENGINE_BASES, known, answer_ms, &answered_, &position))
+            return status == TY_E_MISMATCH ? refuse_busy("another process puts one") : status;
+        if (answered_ == known)
+            return fail(TY_E_IO, "publish a base: the engine does not acknowledge", "",
+                        "see whether the server is well");
+    }
+    return TY_OK;
+}
+
+ty_status base_writer::begin(const char *name) {
+    owned_message newest;
+    bool found = false;
+    if (ty_status status = newest_message(engine_, TY_ENGINE_BASES, &newest, &found))
+        return status;
+    if (ty_status status = newest_base(engine_, &complete_, &has_complete_))
+        return status;
+    sequence_ = strtoull(name + strlen(base_prefix), nullptr, 16);
+    const message_header_1 &of = records_.newest.read.header;
+    message_header_1 header = header_behind(newest.read.header, message_kind::base_begin);
+    header.term = of.term;
+    memcpy(header.owner, of.owner, sizeof header.owner);
+    header.position = of.position;
+    header.line_sequence = of.line_sequence;
+    header.previous = 0;
+    header.records_at = records_.newest.read.at;
+    header.record_number = of.number;
+    header.record_checksum = of.checksum;
+    header.record_run = of.run;
+    header.complete = has_complete_ ? complete_.read.at : 0;
+    const std::vector<uint8_t> message = message_of(header, name, strlen(name));
+    if (ty_status status = append_one(engine_, TY_ENGINE_BASES, of.term, newest.read.at, message, &begin_at_))
+        return status == TY_E_MISMATCH ? refuse_busy("another process puts one") : status;
+    sent_ = answered_ = 1;
+    last_ = header;
+    return TY_OK;
+}
+
+ty_status base_writer::put(message_kind kind, const void *payload, size_t size) {
+    message_header_1 header = header_behind(last_, kind);
+    header.begin = begin_at_;
+    header.complete = last_.complete;
+    header.offset = offset_;
+    if (sent_ - answered_ >= window)
+        if (ty_status status = answers(answered_ + 1))
+            return status;
+    const std::vector<uint8_t> message = message_of(header, payload, size);
+    if (ty_status status = engine_.append(engine_.context, TY_ENGINE_BASES, message.data(), message.size()))
+        return status == TY_E_MISMATCH ? refuse_busy("another process puts one") : status;
+    sent_ += 1;
+    offset_ += size;
+    last_ = header;
+    return TY_OK;
+}
+
+ty_status base_writer::bytes(const void *bytes, size_t size) {
+    const size_t most = std::min(engine_.message_bytes_max - sizeof(message_header_1), piece_bytes);
+    const auto *at = static_cast<const uint8_t *>(bytes);
+    while (size) {
+        const size_t some = std::min(size, most - piece_.size());
+        piece_.insert(piece_.end(), at, at + some);
+        at += some;
+        size -= some;
+        if (piece_.size() < most)
+            break;
+        if (ty_status status = put(message_kind::base_piece, piece_.data(), piece_.size()))
+            return status;
+        piece_.clear();
+    }
+    return TY_OK;
+}
+
+// ST6: the copy may hold what is not durable yet in the heap that it was made of. Nothing interrupted the line, either.
+ty_status base_writer::wait_for_records() {
+    const message_header_1 &from = records_.newest.read.header;
+    place at;
+    owned_message next;
+    bool found = false;
+    for (int left = tries; left > 0;) {
+        if (ty_status status = newest_place(engine_, &at, &found))
+            return status;
+        const message_header_1 &now = at.newest.read.header;
+        if (!same_owner(now.owner, from.owner))
+            return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "", "make this one anew");
+        if (now.line_sequence != from.line_sequence || now.kind == uint32_t(message_kind::term))
+            return refuse_busy("the publisher fell behind meanwhile");
+        if (now.position.sequence >= sequence_)
+            return TY_OK;
+        if (ty_status status = first_behind(engine_, TY_ENGINE_RECORDS, at.end_at, 1000, &next, &found))
+            return status;
+        left -= !found;
+    }
+    return refuse_busy("the records did not come so far: see whether a publisher works");
+}
+
+ty_status base_writer::trim() {
+    if (!has_complete_)
+        return TY_OK;
+    if (ty_status status = engine_.trim(engine_.context, TY_ENGINE_BASES, complete_.read.at))
+        return status;
+    return engine_.trim(engine_.context, TY_ENGINE_RECORDS, complete_.read.header.records_at);
+}
+
+ty_status base_writer::end() {
+    if (!piece_.empty())
+        if (ty_status status = put(message_kind::base_piece, piece_.data(), piece_.size()))
+            return status;
+    if (ty_status status = answers(sent_))
+        return status;
+    if (ty_status status = wait_for_records())
+        return status;
+    if (ty_status status = put(message_kind::base_end, nullptr, 0))
+        return status;
+    if (ty_status status = answers(sent_))
+        return status;
+    return trim();
+}
+
+ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty_open_options *open, place *at) {
+    ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
+    options.open = open;
+    ty_follower *follower = nullptr;
+    ty_follow_position base{};
+    if (ty_status status = ty_follow_open(heap_path, &options, &follower))
+        return status;
+    const ty_status status = ty_follow_base(follower, &base);
+    ty_follow_close(follower);
+    if (status)
+        return status;
+    bool found = false;
+    if (ty_status read = newest_place(engine, at, &found))
+        return read;
+    const message_header_1 &newest = at->newest.read.header;
+    if (found && !same_owner(newest.owner, base.heap_identity))
+        return fail(TY_E_MISMATCH, "publish a base: another heap is the primary", heap_path,
+                    "make this heap anew, as a standby of that one");
+    if (!found || newest.kind == uint32_t(message_kind::term))
+        return fail(TY_E_NOT_FOUND, "publish a base: nobody has published the heap yet", heap_path,
+                    "start a publisher first (ty_publisher_open, taiyen publish)");
+    return TY_OK;
+}
+
+} // namespace
+
+ty_status publish_base(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
+                       uint64_t *sequence) {
+    place at;
+    if (ty_status status = begun_records(heap_path, engine, open, &at))
+        return status;
+    base_writer writer(engine, at);
+    ty_ship_options options = TY_SHIP_OPTIONS_INIT;
+    options.open = open;
+    options.merged = 1; // never
+    ty_shipper *shipper = nullptr;
+    if (ty_status status = ty_ship_open(heap_path, &writer.destination(), &options, &shipper))
+        return status;
+    ty_ship_report report{};
+    report.struct_size = sizeof report;
+    ty_status status = TY_OK;
+    own::kept_failure failed;
+    while (!status && report.bases == 0)
+        status = ty_ship_step(shipper, step_ms, nullptr, &report);
+    failed.keep(status);
+    ty_ship_close(shipper);
+    if (sequence)
+        *sequence = writer.sequence();
+    return failed.tell();
+}
+
+// ---- For reading
+
+base_source::base_source(const ty_engine &engine, const owned_message &begin)
+    : engine_(engine), begin_(begin.read.header), begin_at_(begin.read.at),
+      name_(reinterpret_cast<const char *>(begin.read.payload), begin_.payload_bytes) {
+    table_.struct_size = sizeof table_;
+    table_.context = this;
+    table_.put_begin = [](void *, const char *name, void **) {
+        return fail(TY_E_PERMISSION, "put an object to a base", name, "");
+    };
+    table_.put_bytes = [](void *, void *, const void *, size_t) { return TY_E_PERMISSION; };
+    table_.put_end = [](void *, void *, bool) { return TY_E_PERMISSION; };
+    table_.remove = [](void *, const char *) { return TY_E_PERMISSION; };
+    table_.list = [](void *context, ty_object_callback *callback, void *with) {
+        callback(static_cast<base_source *>(context)->name_.c_str(), 0, with);
+        return TY_OK;
+    };
+    table_.get = [](void *context, const char *, uint64_t offset, void *buffer, size_t size, size_t *got) {
+        return own::at_boundary("read a base",
+                                [&] { return static_cast<base_source *>(context)->get(offset, buffer, size, got); });
+    };
+    rewind();
+}
+
+void base_source::rewind() {
+    piece_.read.header = begin_;
+    piece_.read.at = begin_at_;
+    offset_ = 0;
+    size_ = 0;
+    ended_ = false;
+}
+
+ty_status base_source::next_piece() {
+    const message_header_1 &header = piece_.read.header;
+    do { // those of other bases are of one that was interrupted
+        bool found = false;
+        if (ty_status status = first_behind(engine_, TY_ENGINE_BASES, piece_.read.at, answer_ms, &piece_, &found))
+            return status;
+        if (!found)
+            return fail(TY_E_IO, "read a base from the engine: what follows did not come", "", "try again");
+    } while (header.begin != begin_at_);
+    if (header.offset != offset_ + size_)
+        return damaged(piece_.read.at, "it is not the next one of its base");
+    offset_ += size_;
+    size_ = header.payload_bytes;
+    ended_ = header.kind == uint32_t(message_kind::base_end);
+    if (!ended_ && header.kind != uint32_t(message_kind::base_piece))
+        return damaged(piece_.read.at, "it is no piece of a base");
+    return TY_OK;
+}
+
+ty_status base_source::get(uint64_t offset, void *buffer, size_t size, size_t *got) {
+    *got = 0;
+    if (offset < offset_)
+        rewind();
+    while (*got < size && !ended_) {
+        const uint64_t at = offset + *got;
+        if (at < offset_ + size_) {
+            const size_t from = static_cast<size_t>(at - offset_), some = std::min(size - *got, size_ - from);
+            memcpy(static_cast<uint8_t *>(buffer) + *got, piece_.read.payload + from, some);
+            *got += some;
+        } else if (ty_status status = next_piece()) {
+            rewind(); // what was read of it is not known
+            return status;
+        }
+    }
+    return TY_OK;
+}
+
+} // namespace taiyen::standby

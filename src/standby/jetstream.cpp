@@ -1,0 +1,336 @@
+// The connection, and writing to a stream.
+#include "jetstream.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace taiyen::standby {
+
+namespace {
+
+constexpr uint32_t timeout_ms_standard = 5000;
+constexpr int64_t reconnect_ms = 50;
+constexpr int wrong_last_sequence[] = {10071, 10164}; // error codes of the server's answers
+constexpr int no_room[] = {10023, 10028, 10047, 10077, 10122};
+
+// A number behind a name in the server's answer, which is JSON; 0 if it is not there.
+uint64_t number_of(const std::string &answer, const char *name) {
+    const size_t at = answer.find(std::string("\"") + name + "\":");
+    return at == std::string::npos ? 0 : strtoull(answer.c_str() + at + strlen(name) + 3, nullptr, 10);
+}
+
+ty_status status_of(int code) {
+    for (int one : wrong_last_sequence)
+        if (code == one)
+            return TY_E_MISMATCH;
+    for (int one : no_room)
+        if (code == one)
+            return TY_E_SPACE;
+    return TY_E_IO;
+}
+
+ty_status kept(const stream &of) {
+    return fail(of.failed, "write to a stream: " + of.why, of.name,
+                of.failed == TY_E_MISMATCH ? "another process has written to it" : "see whether the server is well");
+}
+
+} // namespace
+
+ty_status nats_failure(natsStatus status, const std::string &operation, const std::string &stream) {
+    const char *more = nats_GetLastError(nullptr);
+    const std::string what =
+        operation + ": " + natsStatus_GetText(status) + (more && *more ? ", " : "") + (more ? more : "");
+    if (status == NATS_NO_MEMORY)
+        return fail(TY_E_MEMORY, what, stream, "free memory of the process");
+    if (status == NATS_NOT_PERMITTED || status == NATS_CONNECTION_AUTH_FAILED)
+        return fail(TY_E_PERMISSION, what, stream, "give a URL or credentials that are allowed to");
+    if (status == NATS_INVALID_ARG || status == NATS_ADDRESS_MISSING)
+        return fail(TY_E_ARGUMENT, what, stream, "give a URL such as nats://127.0.0.1:4222");
+    return fail(TY_E_IO, what, stream, "see whether the server runs, with JetStream, and can be reached");
+}
+
+jetstream::jetstream(const char *name, const ty_jetstream_options &options) : options_(options) {
+    streams_[0].name = name;
+    streams_[1].name = std::string(name) + "-bases";
+    for (stream &one : streams_)
+        one.subject = "taiyen." + one.name;
+    options_.replicas = options.replicas ? options.replicas : 1;
+    options_.timeout_ms = options.timeout_ms ? options.timeout_ms : timeout_ms_standard;
+    table_.struct_size = sizeof table_;
+    table_.context = this;
+    table_.newest = [](void *context, ty_engine_log log, uint64_t *position) {
+        auto &js = *static_cast<jetstream *>(context);
+        return js.newest(js.of(log), position);
+    };
+    table_.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
+                     ty_engine_callback *callback, void *with) {
+        auto &js = *static_cast<jetstream *>(context);
+        return js.read(js.of(log), behind, timeout_ms, callback, with);
+    };
+    table_.run = [](void *context, ty_engine_log log, uint64_t, uint64_t behind) {
+        auto &js = *static_cast<jetstream *>(context);
+        return js.run(js.of(log), behind);
+    };
+    table_.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
+        auto &js = *static_cast<jetstream *>(context);
+        return js.append(js.of(log), bytes, size);
+    };
+    table_.acknowledged = [](void *context, ty_engine_log log, uint64_t known, uint32_t timeout_ms, uint64_t *count,
+                             uint64_t *position) {
+        auto &js = *static_cast<jetstream *>(context);
+        return js.acknowledged(js.of(log), known, timeout_ms, count, position);
+    };
+    table_.trim = [](void *context, ty_engine_log log, uint64_t before) {
+        auto &js = *static_cast<jetstream *>(context);
+        return js.trim(js.of(log), before);
+    };
+}
+
+// Callbacks come from threads of libnats: it is told that no more will come.
+jetstream::~jetstream() {
+    for (stream &one : streams_) {
+        unsubscribe(one);
+        if (!one.answers)
+            continue;
+        natsSubscription_Unsubscribe(one.answers);
+        std::unique_lock<std::mutex> with(lock_);
+        changed_.wait(with, [&] { return one.answers_end; });
+        with.unlock();
+        natsSubscription_Destroy(one.answers);
+    }
+    if (js_)
+        jsCtx_Destroy(js_);
+    if (connection_) {
+        natsConnection_Close(connection_);
+        std::unique_lock<std::mutex> with(lock_);
+        changed_.wait(with, [this] { return closed_; });
+        with.unlock();
+        natsConnection_Destroy(connection_);
+    }
+}
+
+// What was in flight may be in the stream or not, and no answer will come.
+void jetstream::cut() {
+    const std::lock_guard<std::mutex> with(lock_);
+    connections_ += 1;
+    for (stream &one : streams_)
+        if (!one.failed) {
+            one.failed = TY_E_IO;
+            one.why = "the connection to the server was cut";
+        }
+    changed_.notify_all();
+}
+
+ty_status jetstream::connect_options(natsOptions *options, const char *urls) {
+    natsStatus s = natsOptions_SetURL(options, urls);
+    if (s == NATS_OK)
+        s = natsOptions_SetName(options, "taiyen");
+    if (s == NATS_OK)
+        s = natsOptions_SetTimeout(options, options_.timeout_ms);
+    if (s == NATS_OK)
+        s = natsOptions_SetMaxReconnect(options, -1);
+    if (s == NATS_OK)
+        s = natsOptions_SetReconnectWait(options, reconnect_ms);
+    if (s == NATS_OK)
+        s = natsOptions_SetReconnectJitter(options, reconnect_ms, reconnect_ms);
+    if (s == NATS_OK)
+        s = natsOptions_SetSendAsap(options, true);
+    if (s == NATS_OK)
+        s = natsOptions_SetDisconnectedCB(
+            options, [](natsConnection *, void *self) { static_cast<jetstream *>(self)->cut(); }, this);
+    if (s == NATS_OK)
+        s = natsOptions_SetClosedCB(
+            options,
+            [](natsConnection *, void *closure) {
+                auto &self = *static_cast<jetstream *>(closure);
+                const std::lock_guard<std::mutex> with(self.lock_);
+                self.closed_ = true;
+                self.changed_.notify_all();
+            },
+            this);
+    if (s == NATS_OK && options_.credentials)
+        s = natsOptions_SetUserCredentialsFromFiles(options, options_.credentials, nullptr);
+    return s == NATS_OK ? TY_OK : nats_failure(s, "connect to a server", urls);
+}
+
+ty_status jetstream::connect(const char *urls) {
+    natsOptions *options = nullptr;
+    natsStatus s = natsOptions_Create(&options);
+    if (s != NATS_OK)
+        return nats_failure(s, "connect to a server", urls);
+    ty_status status = connect_options(options, urls);
+    if (!status && (s = natsConnection_Connect(&connection_, options)) != NATS_OK)
+        status = nats_failure(s, "connect to a server", urls);
+    natsOptions_Destroy(options);
+    if (status)
+        return status;
+    jsOptions js;
+    jsOptions_Init(&js);
+    js.Wait = options_.timeout_ms;
+    s = natsConnection_JetStream(&js_, connection_, &js);
+    return s == NATS_OK ? TY_OK : nats_failure(s, "use JetStream", urls);
+}
+
+ty_status jetstream::open(const char *urls) {
+    constexpr int64_t header_bytes = 256; // of NATS, beside a message
+    if (ty_status status = connect(urls))
+        return status;
+    table_.message_bytes_max = static_cast<size_t>(natsConnection_GetMaxPayload(connection_) - header_bytes);
+    for (stream &one : streams_) {
+        if (ty_status status = see_to_stream(one))
+            return status;
+        if (ty_status status = listen(one))
+            return status;
+    }
+    return TY_OK;
+}
+
+// ---- Writing
+
+void jetstream::answer(natsConnection *, natsSubscription *, natsMsg *message, void *closure) {
+    auto &self = *static_cast<jetstream *>(closure);
+    const std::string subject = natsMsg_GetSubject(message);
+    for (stream &one : self.streams_)
+        if (subject.rfind(one.inbox + ".", 0) == 0)
+            self.take_answer(one, subject.c_str() + one.inbox.size() + 1, natsMsg_GetData(message),
+                             static_cast<size_t>(natsMsg_GetDataLength(message)));
+    natsMsg_Destroy(message);
+}
+
+ty_status jetstream::listen(stream &of) {
+    natsInbox *inbox = nullptr;
+    natsStatus s = natsInbox_Create(&inbox);
+    if (s != NATS_OK)
+        return nats_failure(s, "listen to a stream's answers", of.name);
+    of.inbox = inbox;
+    natsInbox_Destroy(inbox);
+    s = natsConnection_Subscribe(&of.answers, connection_, (of.inbox + ".>").c_str(), answer, this);
+    if (s == NATS_OK)
+        s = natsSubscription_SetPendingLimits(of.answers, -1, -1);
+    if (s == NATS_OK)
+        s = natsSubscription_SetOnCompleteCB(
+            of.answers,
+            [](void *closure) {
+                auto &self = *static_cast<jetstream *>(closure);
+                const std::lock_guard<std::mutex> with(self.lock_);
+                // The first one that waits is the one that ended: they are ended one after the other.
+                (self.streams_[0].answers_end ? self.streams_[1] : self.streams_[0]).answers_end = true;
+                self.changed_.notify_all();
+            },
+            this);
+    if (s == NATS_OK)
+        return TY_OK;
+    const ty_status status = nats_failure(s, "listen to a stream's answers", of.name);
+    natsSubscription_Destroy(of.answers);
+    of.answers = nullptr;
+    return status;
+}
+
+// ST3. subject: RUN.NUMBER. Behind one that was refused another one may be taken, if it finds by chance the place that
+// it expects: so only what has all before it counts.
+void jetstream::take_answer(stream &of, const char *subject, const char *data, size_t size) {
+    const std::string answer(data ? data : "", size);
+    char *end = nullptr;
+    const uint64_t run = strtoull(subject, &end, 10), number = *end == '.' ? strtoull(end + 1, nullptr, 10) : 0;
+    const std::lock_guard<std::mutex> with(lock_);
+    if (run != of.run || of.failed || number == 0 || number > of.sent)
+        return;
+    const uint64_t at = number_of(answer, "seq");
+    if (answer.find("\"error\"") != std::string::npos || at == 0) {
+        of.failed = status_of(static_cast<int>(number_of(answer, "err_code")));
+        of.why = of.failed == TY_E_MISMATCH ? "another message stands in that place"
+                 : answer.empty()           ? "nothing takes it"
+                                            : answer.substr(0, 200);
+    } else if (number == of.answered + 1) {
+        of.answered = number;
+        of.last_at = at;
+    } else {
+        of.failed = TY_E_IO;
+        of.why = "an acknowledgement is missing";
+    }
+    changed_.notify_all();
+}
+
+ty_status jetstream::run(stream &of, uint64_t behind) {
+    const std::lock_guard<std::mutex> with(lock_);
+    of.run += 1;
+    of.expected = behind;
+    of.sent = of.answered = 0;
+    of.failed = TY_OK;
+    return TY_OK;
+}
+
+// The server takes it only if the stream's newest message is the one that is expected. 0 it understands of subjects
+// alone; the stream has one.
+ty_status jetstream::append(stream &of, const void *bytes, size_t size) {
+    natsMsg *message = nullptr;
+    std::string reply, expected;
+    {
+        const std::lock_guard<std::mutex> with(lock_);
+        if (of.failed)
+            return kept(of);
+        of.sent += 1;
+        reply = of.inbox + "." + std::to_string(of.run) + "." + std::to_string(of.sent);
+        if (of.expected != TY_ENGINE_ANYWHERE)
+            expected = std::to_string(of.expected++);
+    }
+    natsStatus s = natsMsg_Create(&message, of.subject.c_str(), reply.c_str(), static_cast<const char *>(bytes),
+                                  static_cast<int>(size));
+    if (s == NATS_OK && !expected.empty())
+        s = natsMsgHeader_Set(message,
+                              expected == "0" ? "Nats-Expected-Last-Subject-Sequence" : "Nats-Expected-Last-Sequence",
+                              expected.c_str());
+    if (s == NATS_OK)
+        s = natsConnection_PublishMsg(connection_, message);
+    natsMsg_Destroy(message);
+    return s == NATS_OK ? TY_OK : nats_failure(s, "write to a stream", of.name);
+}
+
+ty_status jetstream::acknowledged(stream &of, uint64_t known, uint32_t timeout_ms, uint64_t *count,
+                                  uint64_t *position) {
+    std::unique_lock<std::mutex> with(lock_);
+    changed_.wait_for(with, std::chrono::milliseconds(timeout_ms), [&] { return of.answered > known || of.failed; });
+    if (of.answered <= known && of.failed)
+        return kept(of);
+    *count = of.answered;
+    *position = of.last_at;
+    return TY_OK;
+}
+
+} // namespace taiyen::standby
+
+// ---- The public functions
+
+ty_status ty_jetstream_open(const char *url, const char *name, const ty_jetstream_options *options,
+                            ty_engine **engine) {
+    using namespace taiyen;
+    constexpr const char *call = "open an engine on JetStream";
+    constexpr size_t name_max = 200;
+    ty_jetstream_options known = TY_JETSTREAM_OPTIONS_INIT;
+    if (!url || !url[0] || !engine)
+        return own::refuse_call(call, "give a URL, and a place for the engine");
+    *engine = nullptr;
+    if (!name || !name[0] || strlen(name) > name_max ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != strlen(name))
+        return own::refuse_call(call, "give a name of letters, digits, '-' and '_'");
+    if (ty_status status = own::copy_options(options, &known, call))
+        return status;
+    return own::at_boundary(call, [&] {
+        auto made = std::make_unique<standby::jetstream>(name, known);
+        own::kept_failure failed;
+        if (ty_status status = made->open(url)) {
+            failed.keep(status);
+            made.reset();
+            return failed.tell();
+        }
+        *engine = made.release()->table();
+        return TY_OK;
+    });
+}
+
+void ty_jetstream_close(ty_engine *engine) {
+    if (engine)
+        delete static_cast<taiyen::standby::jetstream *>(engine->context);
+}

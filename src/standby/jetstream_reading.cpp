@@ -1,0 +1,185 @@
+// Streams: made, checked, read and trimmed.
+#include "jetstream.hpp"
+
+#include <algorithm>
+
+namespace taiyen::standby {
+
+namespace {
+
+constexpr int messages_max = 256; // of one reading
+constexpr int64_t quick_ms = 1;   // for a message that is here already
+
+ty_status refuse_setting(const stream &of, const char *setting, const char *remedy) {
+    return fail(TY_E_UNSUPPORTED, std::string("use a stream: ") + setting, of.name, remedy);
+}
+
+constexpr const char *make_anew = "change the setting, or have a stream made under another name";
+
+} // namespace
+
+// ST8: nothing that was acknowledged goes by a setting.
+ty_status jetstream::check_stream(const stream &of, const jsStreamInfo &info) {
+    const jsStreamConfig &c = *info.Config;
+    const bool bounded = c.MaxMsgs > 0 || c.MaxBytes > 0;
+    if (c.SubjectsLen != 1 || of.subject != c.Subjects[0])
+        return refuse_setting(of, "it has other subjects than one of its own", make_anew);
+    if (c.Storage != js_FileStorage)
+        return refuse_setting(of, "it is kept in the server's memory", make_anew);
+    if (c.Retention != js_LimitsPolicy)
+        return refuse_setting(of, "messages leave it when they were read (its retention is not limits)", make_anew);
+    if (c.MaxAge > 0 || c.MaxMsgsPerSubject > 0 || (bounded && c.Discard != js_DiscardNew))
+        return refuse_setting(of, "old messages are dropped (max_age, max_msgs_per_subject, or discard old)",
+                              make_anew);
+    if (c.NoAck || c.Sealed)
+        return refuse_setting(of, "it acknowledges nothing, or is sealed", make_anew);
+    if (c.Mirror || c.SourcesLen > 0)
+        return refuse_setting(of, "it is a copy of another stream", make_anew);
+    if (static_cast<uint32_t>(std::max<int64_t>(c.Replicas, 1)) < options_.replicas)
+        return refuse_setting(of, "it has fewer replicas than were asked for", "raise them, or ask for fewer");
+    return TY_OK;
+}
+
+ty_status jetstream::see_to_stream(stream &of) {
+    jsStreamInfo *info = nullptr;
+    jsErrCode code = static_cast<jsErrCode>(0);
+    natsStatus s = js_GetStreamInfo(&info, js_, of.name.c_str(), nullptr, &code);
+    if (s == NATS_NOT_FOUND) {
+        const char *subject = of.subject.c_str();
+        jsStreamConfig config;
+        jsStreamConfig_Init(&config);
+        config.Name = of.name.c_str();
+        config.Subjects = &subject;
+        config.SubjectsLen = 1;
+        config.Storage = js_FileStorage;
+        config.Retention = js_LimitsPolicy;
+        config.Discard = js_DiscardNew;
+        config.Replicas = options_.replicas;
+        config.DenyDelete = true;
+        s = js_AddStream(&info, js_, &config, nullptr, &code);
+    }
+    if (s != NATS_OK)
+        return nats_failure(s, "look at a stream, or make it", of.name);
+    const ty_status status = check_stream(of, *info);
+    if (!status && info->Config->MaxMsgSize > 0)
+        table_.message_bytes_max =
+            std::min(table_.message_bytes_max, static_cast<size_t>(std::max(info->Config->MaxMsgSize - 256, 0)));
+    jsStreamInfo_Destroy(info);
+    return status;
+}
+
+ty_status jetstream::newest(stream &of, uint64_t *position) {
+    jsStreamInfo *info = nullptr;
+    const natsStatus s = js_GetStreamInfo(&info, js_, of.name.c_str(), nullptr, nullptr);
+    if (s != NATS_OK)
+        return nats_failure(s, "look at a stream", of.name);
+    *position = info->State.LastSeq;
+    jsStreamInfo_Destroy(info);
+    return TY_OK;
+}
+
+// A purge up to the first message would take all of them: to the server, 1 says that no place was given.
+ty_status jetstream::trim(stream &of, uint64_t before) {
+    if (before <= 1)
+        return TY_OK;
+    jsOptions options;
+    jsOptions_Init(&options);
+    options.Wait = options_.timeout_ms;
+    options.Stream.Purge.Sequence = before;
+    const natsStatus s = js_PurgeStream(js_, of.name.c_str(), &options, nullptr);
+    return s == NATS_OK ? TY_OK : nats_failure(s, "trim a stream", of.name);
+}
+
+// ---- Reading
+
+void jetstream::unsubscribe(stream &of) {
+    if (!of.messages)
+        return;
+    natsSubscription_Unsubscribe(of.messages);
+    natsSubscription_Destroy(of.messages);
+    of.messages = nullptr;
+}
+
+ty_status jetstream::subscribe(stream &of, uint64_t behind) {
+    jsSubOptions options;
+    jsSubOptions_Init(&options);
+    options.Stream = of.name.c_str();
+    options.Ordered = true;
+    options.Config.DeliverPolicy = js_DeliverByStartSequence;
+    options.Config.OptStartSeq = behind + 1;
+    unsubscribe(of);
+    {
+        const std::lock_guard<std::mutex> with(lock_);
+        of.made_for = connections_;
+    }
+    const natsStatus s = js_SubscribeSync(&of.messages, js_, of.subject.c_str(), nullptr, &options, nullptr);
+    if (s != NATS_OK)
+        return nats_failure(s, "read a stream", of.name);
+    of.cursor = behind;
+    of.first = true;
+    return TY_OK;
+}
+
+// *more: one was told, and there may be another one here.
+ty_status jetstream::next(stream &of, uint32_t timeout_ms, ty_engine_callback *callback, void *context, bool *more) {
+    natsMsg *message = nullptr;
+    jsMsgMetaData *about = nullptr;
+    *more = false;
+    natsStatus s = natsSubscription_NextMsg(&message, of.messages, std::max<int64_t>(timeout_ms, quick_ms));
+    if (s == NATS_TIMEOUT)
+        return TY_OK;
+    if (s == NATS_OK)
+        s = natsMsg_GetMetaData(&about, message);
+    if (s != NATS_OK) {
+        natsMsg_Destroy(message);
+        unsubscribe(of);
+        return nats_failure(s, "read a stream", of.name);
+    }
+    const uint64_t at = about->Sequence.Stream;
+    const bool follows = at == of.cursor + 1 || (of.first && at > of.cursor);
+    if (follows) {
+        of.cursor = at;
+        of.first = false;
+        *more = callback(natsMsg_GetData(message), static_cast<size_t>(natsMsg_GetDataLength(message)), at, context);
+    } else {
+        unsubscribe(of); // the library dropped some: from there on once more
+    }
+    jsMsgMetaData_Destroy(about);
+    natsMsg_Destroy(message);
+    return TY_OK;
+}
+
+ty_status jetstream::read(stream &of, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback,
+                          void *context) {
+    const std::lock_guard<std::mutex> alone(of.reading);
+    uint64_t connections;
+    {
+        const std::lock_guard<std::mutex> with(lock_);
+        connections = connections_;
+    }
+    if (!of.messages || of.cursor != behind || of.made_for != connections)
+        if (ty_status status = subscribe(of, behind))
+            return status;
+    bool more = true;
+    for (int n = 0; more && of.messages && n < messages_max; n++) {
+        int here = 0;
+        if (n > 0 && (natsSubscription_GetPending(of.messages, &here, nullptr) != NATS_OK || here == 0))
+            return TY_OK;
+        if (ty_status status = next(of, n ? 0 : timeout_ms, callback, context, &more))
+            return status;
+        if (n > 0 || more || !of.messages || of.cursor != behind)
+            continue;
+        // Nothing came: whether the subscription is deaf shows in the stream alone.
+        uint64_t last = 0;
+        if (ty_status status = newest(of, &last))
+            return status;
+        if (last < behind)
+            return fail(TY_E_DAMAGED, "read a stream: it has lost messages that were read", of.name,
+                        "see whether its server was restored from a backup; make a new standby");
+        if (last > behind)
+            unsubscribe(of);
+    }
+    return TY_OK;
+}
+
+} // namespace taiyen::standby

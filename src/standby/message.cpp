@@ -1,0 +1,141 @@
+#include "message.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace taiyen::standby {
+
+namespace {
+
+constexpr uint64_t payload_seed = 0x7962646e617473; // "standby"
+
+uint64_t checksum_of(const message_header_1 &header, const void *payload) {
+    const uint64_t seed = XXH3_64bits_withSeed(&header, offsetof(message_header_1, checksum), payload_seed);
+    return XXH3_64bits_withSeed(payload, header.payload_bytes, seed);
+}
+
+// What no publisher writes, whatever its checksum.
+const char *wrong_field(const message_header_1 &h, ty_engine_log log) {
+    const auto kind = static_cast<message_kind>(h.kind);
+    const bool of_bases = h.kind >= uint32_t(message_kind::base_begin);
+    if (h.kind < uint32_t(message_kind::term) || h.kind > uint32_t(message_kind::base_end))
+        return "its kind is none";
+    if (of_bases != (log == TY_ENGINE_BASES))
+        return "it belongs to the other log";
+    if (h.number == 0 || h.number > counter_max || h.term == 0 || h.term > counter_max)
+        return "its number or term is impossible";
+    if ((kind == message_kind::records) != (h.records != 0))
+        return "it has records, or none";
+    if (h.records > h.payload_bytes / record_head_bytes_1)
+        return "it has more records than bytes";
+    if (kind == message_kind::part && (h.payload_bytes == 0 || h.record_bytes > counter_max ||
+                                       h.offset > h.record_bytes || h.payload_bytes > h.record_bytes - h.offset))
+        return "it is a part that lies outside its record";
+    if (kind == message_kind::base_piece && (h.payload_bytes == 0 || h.offset > counter_max))
+        return "it is a piece of a base without a place";
+    return nullptr;
+}
+
+} // namespace
+
+ty_status damaged(uint64_t at, const char *what) {
+    return ty_error_set(TY_E_DAMAGED, 0, (std::string("take a message from the engine: ") + what).c_str(), nullptr, at,
+                        "get it from another replica; or make a new standby from a newer base");
+}
+
+bool same_place(const ty_follow_position &a, const ty_follow_position &b) {
+    return same_owner(a.heap_identity, b.heap_identity) && a.log_identity == b.log_identity &&
+           a.sequence == b.sequence && a.hash == b.hash;
+}
+
+// ST1, ST5.
+ty_status judge(const message &one, tail *last, bool *counts) {
+    const message_header_1 &header = one.header;
+    const bool follows = header.number == last->number + 1 && header.previous == last->checksum;
+    *counts =
+        header.kind == uint32_t(message_kind::term) ? header.term > last->term : follows && header.term == last->term;
+    if (*counts) {
+        *last = {header.number, header.checksum, header.run, header.term, one.at, last->voids};
+        return TY_OK;
+    }
+    if (header.term < last->term || (header.kind == uint32_t(message_kind::term) && header.run != last->run)) {
+        last->voids += 1;
+        return TY_OK;
+    }
+    if (header.term > last->term)
+        return ty_error_set(TY_E_NOT_FOUND, 0,
+                            "take a message from the engine: where its term begins is not there any more", nullptr,
+                            one.at, "remove this standby's files, and make a new one");
+    if (header.number > last->number + 1 + (header.run == last->run ? 0 : last->voids))
+        return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
+                            nullptr, one.at, "remove this standby's files, and make a new one");
+    if (header.run == last->run)
+        return damaged(one.at, "it stands there twice, or has changed places");
+    if (header.known_at > last->at)
+        return damaged(one.at, "the engine has lost messages that were taken, and others stand in their places");
+    last->voids += 1;
+    return TY_OK;
+}
+
+uint64_t seal_message(std::vector<uint8_t> &message) {
+    message_header_1 header;
+    memcpy(&header, message.data(), sizeof header);
+    header.magic = message_magic_1;
+    header.version = message_version_1;
+    header.payload_bytes = static_cast<uint32_t>(message.size() - sizeof header);
+    header.checksum = checksum_of(header, message.data() + sizeof header);
+    memcpy(message.data(), &header, sizeof header);
+    return header.checksum;
+}
+
+// ST1.
+ty_status read_message(const void *bytes, size_t size, uint64_t at, ty_engine_log log, message *read) {
+    message_header_1 &header = read->header;
+    if (size < sizeof header)
+        return damaged(at, "it is shorter than any");
+    memcpy(&header, bytes, sizeof header);
+    if (header.magic != message_magic_1)
+        return ty_error_set(TY_E_FORMAT, 0, "take a message from the engine: no publisher has made it", nullptr, at,
+                            "use a name in the engine that nothing else writes to");
+    if (header.version != message_version_1)
+        return ty_error_set(TY_E_FORMAT, 0, "take a message from the engine: its version is not known here", nullptr,
+                            at, "use a newer version of the library");
+    if (header.payload_bytes != size - sizeof header)
+        return damaged(at, "it was cut, or something was appended to it");
+    read->payload = static_cast<const uint8_t *>(bytes) + sizeof header;
+    read->at = at;
+    if (header.checksum != checksum_of(header, read->payload))
+        return damaged(at, "its checksum is wrong");
+    if (const char *why = wrong_field(header, log))
+        return damaged(at, why);
+    return TY_OK;
+}
+
+// ST2.
+ty_status take_apart(const message &from, ty_follow_position *position, std::vector<ty_follow_record> *records) {
+    const uint8_t *at = from.payload;
+    size_t left = from.header.payload_bytes;
+    records->clear();
+    for (uint32_t n = 0; n < from.header.records; n++) {
+        uint32_t size = 0;
+        uint64_t hash = 0;
+        if (left < record_head_bytes_1)
+            return damaged(from.at, "its records are not as many as it says");
+        memcpy(&size, at, sizeof size);
+        memcpy(&hash, at + sizeof size, sizeof hash);
+        at += record_head_bytes_1;
+        left -= record_head_bytes_1;
+        if (size > left)
+            return damaged(from.at, "a record is longer than it");
+        records->push_back({position->sequence + 1, position->hash, hash, at, size});
+        position->sequence += 1;
+        position->hash = hash;
+        at += size;
+        left -= size;
+    }
+    if (left != 0 || !same_place(*position, from.header.position))
+        return damaged(from.at, "its records do not lead where it says");
+    return TY_OK;
+}
+
+} // namespace taiyen::standby

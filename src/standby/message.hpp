@@ -1,0 +1,108 @@
+// The form of the messages in an engine. Fixed-width, little-endian, no padding. docs/design/standby.md tells the
+// rules, docs/reference.md the form for others.
+#pragma once
+
+#include "../own/own.hpp"
+
+#include <cstdint>
+#include <string>
+#include <taiyen/follow.h>
+#include <taiyen/standby.h>
+#include <vector>
+
+namespace taiyen::standby {
+
+using own::fail;
+
+inline constexpr uint64_t message_magic_1 = 0x656d6172'66796154; // "Tayframe"
+inline constexpr uint32_t message_version_1 = 1;
+
+// What a message is. The records' log has the first four, the bases' log the others.
+enum class message_kind : uint32_t {
+    term = 1,    // a new primary
+    line = 2,    // records begin at the position
+    records = 3, // whole ones
+    part = 4,    // of one record that is too long for a message
+    base_begin = 5,
+    base_piece = 6,
+    base_end = 7
+};
+
+// ST1: the checksum covers each byte before it and all of the payload; number and checksum of the message before say
+// where it belongs.
+// ST2: the position is a follower's, sealed, behind the message's last whole record.
+struct message_header_1 {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t kind; // message_kind
+    uint64_t number;
+    uint64_t previous; // the checksum of the message before; of a base's message 0, as all up to `term`
+    uint64_t run;      // a random number of the writer's run
+    uint64_t known_at; // the engine's position of a message before it that was acknowledged. 0: the log's begin
+    uint64_t term;
+    uint8_t owner[16]; // the identity of the term's primary
+    ty_follow_position position;
+    uint64_t line_sequence; // of the position where the line began
+    uint64_t begin;         // a base's message: the engine's position of its first one; of that one 0
+    uint64_t complete;      // and of the first one of the newest base that was whole before; 0: there was none
+    uint64_t records_at;    // the engine's position, in the other log, behind which the records that a base needs come
+    uint64_t record_number; // of the message there: its number, checksum and run
+    uint64_t record_checksum;
+    uint64_t record_run;
+    uint64_t record_hash; // a part: of its record
+    uint64_t record_bytes;
+    uint64_t offset;  // a part, or a piece of a base: where it belongs
+    uint32_t records; // in the payload
+    uint32_t payload_bytes;
+    uint64_t checksum;
+};
+static_assert(sizeof(message_header_1) == 168 + sizeof(ty_follow_position));
+static_assert(sizeof(ty_follow_position) == 280);
+
+// In a payload of records, for each one: its length (4 bytes), its hash (8) and its bytes.
+inline constexpr size_t record_head_bytes_1 = 12;
+
+inline constexpr uint64_t counter_max = uint64_t{1} << 62;
+
+// Sets the fields that every message has, and the checksum, which it returns. The payload stands behind the header
+// already.
+uint64_t seal_message(std::vector<uint8_t> &message);
+
+// A message as it was read.
+struct message {
+    message_header_1 header;
+    const uint8_t *payload; // valid as long as the message's bytes
+    uint64_t at;            // the engine's position
+};
+
+// TY_E_FORMAT, TY_E_DAMAGED. ST1: nothing of a message is used before.
+ty_status read_message(const void *bytes, size_t size, uint64_t at, ty_engine_log log, message *read);
+
+// The last message of the records' log that counts, for who reads on from there.
+struct tail {
+    uint64_t number = 0;
+    uint64_t checksum = 0;
+    uint64_t run = 0;
+    uint64_t term = 0;
+    uint64_t at = 0;    // the engine's position
+    uint64_t voids = 0; // messages behind it, and before, that do not count
+};
+// ST1: a message counts if it is the next one by number and by the checksum of the one before. What an earlier run left
+// under way may get into the log behind a newer run's message: it names another one before it, and is void. One whose
+// writer knows of later messages that count is of another history: the engine lost some, and they were written anew. It
+// is told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing). ST5: a higher term begins wherever it stands,
+// and what a lower one has behind it is void.
+ty_status judge(const message &one, tail *last, bool *counts);
+
+// Records of a message of such, behind a position whose sequence and hash move. Who takes the records checks them. ST2.
+ty_status take_apart(const message &from, ty_follow_position *position, std::vector<ty_follow_record> *records);
+
+ty_status damaged(uint64_t at, const char *what);
+
+inline bool same_owner(const uint8_t *a, const uint8_t *b) {
+    return memcmp(a, b, 16) == 0;
+}
+// Whether they stand behind the same record of the same log.
+bool same_place(const ty_follow_position &a, const ty_follow_position &b);
+
+} // namespace taiyen::standby

@@ -1,0 +1,455 @@
+// Publishing: docs/design/standby.md, "A publisher".
+#include "publisher.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+using namespace taiyen::own;
+using namespace taiyen::standby;
+
+namespace {
+
+constexpr uint32_t slice_ms = 100;                   // in which a thread sees that it is to end
+constexpr size_t message_bytes = size_t{256} << 10;  // about, where the engine takes them
+constexpr size_t gathered_bytes = size_t{128} << 10; // of records, behind which a message is not filled further
+constexpr size_t message_bytes_min = size_t{4} << 10;
+
+uint64_t now_ms() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+// What may be over when it is tried again.
+bool may_pass(ty_status status) {
+    return status == TY_E_IO || status == TY_E_BUSY || status == TY_E_SPACE || status == TY_E_MEMORY;
+}
+
+} // namespace
+
+ty_publisher::ty_publisher(const char *heap_path, const ty_engine &engine, const ty_publisher_options &options)
+    : path_(heap_path), engine_(engine), options_(options) {
+    if (options.open)
+        open_ = *options.open;
+    options_.gather_ms = options.gather_ms ? options.gather_ms : 20;
+    options_.window = options.window ? options.window : 64;
+    options_.answer_ms = options.answer_ms ? options.answer_ms : answer_ms;
+}
+
+ty_publisher::~ty_publisher() {
+    {
+        const std::lock_guard<std::mutex> with(lock_);
+        stop_ = true;
+    }
+    changed_.notify_all();
+    if (sender_.joinable())
+        sender_.join();
+    if (answers_.joinable())
+        answers_.join();
+    ty_follow_close(follower_);
+}
+
+ty_status ty_publisher::open() {
+    ty_follow_options options = TY_FOLLOW_OPTIONS_INIT;
+    options.open = &open_;
+    options.heap = options_.heap;
+    if (ty_status status = ty_follow_open(path_.c_str(), &options, &follower_))
+        return status;
+    sender_ = std::thread([this] { send(); });
+    answers_ = std::thread([this] { take_answers(); });
+    return TY_OK;
+}
+
+// ---- The thread that sends
+
+// ST5: what is in the engine decides where to go on, and whether at all.
+ty_status ty_publisher::check_owner(const message_header_1 &newest) const {
+    if (same_owner(newest.owner, identity_))
+        return TY_OK;
+    return fail(TY_E_MISMATCH, "publish a heap: another one is the primary since term " + std::to_string(newest.term),
+                path_, "make this heap anew, as a standby of that one (ty_standby_make, taiyen standby)");
+}
+
+ty_status ty_publisher::find_place() {
+    place at;
+    bool found = false;
+    ty_follow_position base{};
+    if (ty_status status = ty_follow_base(follower_, &base))
+        return status;
+    memcpy(identity_, base.heap_identity, sizeof identity_);
+    if (ty_status status = newest_place(engine_, &at, &found))
+        return status;
+    last_ = at.newest.read.header;
+    if (found)
+        if (ty_status status = check_owner(last_))
+            return status;
+    position_ = found ? last_.position : base;
+    if (ty_status status = begin_run(at.end_at, at.newest.read.at))
+        return status;
+    if (!found)
+        if (ty_status status = begin_term())
+            return status;
+    // Behind a term: a heap that was promoted has records of its own from its base on.
+    return last_.kind == uint32_t(message_kind::term) ? begin_line(base) : TY_OK;
+}
+
+ty_status ty_publisher::begin_run(uint64_t behind, uint64_t known_at) {
+    const uint64_t term = last_.term ? last_.term : 1;
+    if (ty_status status = engine_.run(engine_.context, TY_ENGINE_RECORDS, term, behind))
+        return status;
+    run_ = random_run();
+    const std::lock_guard<std::mutex> with(lock_);
+    flight_.clear();
+    acknowledged_ = 0;
+    known_at_ = known_at;
+    running_ = true;
+    cut_ = {};
+    message_.clear();
+    report_.runs += 1;
+    report_.term = term;
+    reached_ = last_.number ? last_.position.sequence : 0;
+    line_ = last_.line_sequence;
+    based_ = false;
+    changed_.notify_all();
+    return TY_OK;
+}
+
+ty_status ty_publisher::begin_term() {
+    message_header_1 header = header_behind(last_, message_kind::term);
+    header.term = 1;
+    memcpy(header.owner, identity_, sizeof header.owner);
+    header.position = position_;
+    header.line_sequence = position_.sequence;
+    std::vector<uint8_t> message(sizeof header);
+    return put(header, message, 0, 0);
+}
+
+ty_status ty_publisher::begin_line(const ty_follow_position &at) {
+    message_header_1 header = header_behind(last_, message_kind::line);
+    header.position = position_ = at;
+    header.line_sequence = at.sequence;
+    {
+        const std::lock_guard<std::mutex> with(lock_);
+        line_ = at.sequence;
+        based_ = false;
+    }
+    std::vector<uint8_t> message(sizeof header);
+    return put(header, message, 0, 0);
+}
+
+// Waits for the window, and hands a message over: the header, and what stands behind the place for it.
+ty_status ty_publisher::put(message_header_1 header, std::vector<uint8_t> &message, uint32_t records,
+                            uint64_t record_bytes) {
+    header.run = run_;
+    {
+        std::unique_lock<std::mutex> with(lock_);
+        changed_.wait(with, [this] { return stop_ || !running_ || flight_.size() < options_.window; });
+        if (!running_)
+            return cut_.tell();
+        if (stop_)
+            return fail(TY_E_BUSY, "publish a heap: the publisher was closed", path_, "");
+        flight_.push_back({header.position.sequence, records, record_bytes});
+        header.known_at = known_at_;
+    }
+    memcpy(message.data(), &header, sizeof header);
+    header.checksum = seal_message(message);
+    const ty_status status = engine_.append(engine_.context, TY_ENGINE_RECORDS, message.data(), message.size());
+    last_ = header;
+    message.clear();
+    const std::lock_guard<std::mutex> with(lock_);
+    if (status && running_) {
+        running_ = false;
+        cut_.keep(status);
+    }
+    changed_.notify_all();
+    return status;
+}
+
+// ST2: the header's position is behind the last record.
+ty_status ty_publisher::end_message(const ty_follow_position &behind) {
+    if (message_.empty())
+        return TY_OK;
+    message_header_1 header = header_behind(last_, message_kind::records);
+    header.position = behind;
+    header.records = message_records_;
+    return put(header, message_, message_records_, message_bytes_);
+}
+
+// What is behind the record before it until the last part is there.
+ty_status ty_publisher::put_parts(const ty_follow_record &record) {
+    const size_t most = std::min(engine_.message_bytes_max, message_bytes) - sizeof(message_header_1);
+    const auto *bytes = static_cast<const uint8_t *>(record.bytes);
+    for (size_t at = 0; at < record.size_bytes; at += most) {
+        const size_t size = std::min(most, record.size_bytes - at);
+        const bool last = at + size == record.size_bytes;
+        message_header_1 header = header_behind(last_, message_kind::part);
+        if (last)
+            header.position = walked_;
+        header.record_hash = record.hash;
+        header.record_bytes = record.size_bytes;
+        header.offset = at;
+        std::vector<uint8_t> message(sizeof header);
+        message.insert(message.end(), bytes + at, bytes + at + size);
+        if (ty_status status = put(header, message, last, last ? record.size_bytes : 0))
+            return status;
+    }
+    return TY_OK;
+}
+
+ty_status ty_publisher::take(const ty_follow_record &record) {
+    const ty_follow_position before = walked_;
+    const size_t most = std::min(engine_.message_bytes_max, message_bytes),
+                 size = record_head_bytes_1 + record.size_bytes;
+    if (ty_status status = ty_follow_check(&walked_, &record))
+        return status;
+    if (!message_.empty() && (message_bytes_ >= gathered_bytes || size > most - std::min(most, message_.size())))
+        if (ty_status status = end_message(before))
+            return status;
+    if (record.size_bytes > UINT32_MAX || size > most - sizeof(message_header_1))
+        return put_parts(record);
+    if (message_.empty()) {
+        message_.resize(sizeof(message_header_1));
+        message_records_ = 0;
+        message_bytes_ = 0;
+    }
+    const uint32_t length = static_cast<uint32_t>(record.size_bytes);
+    uint8_t head[record_head_bytes_1];
+    memcpy(head, &length, sizeof length);
+    memcpy(head + sizeof length, &record.hash, sizeof record.hash);
+    message_.insert(message_.end(), head, head + sizeof head);
+    const auto *bytes = static_cast<const uint8_t *>(record.bytes);
+    message_.insert(message_.end(), bytes, bytes + record.size_bytes);
+    message_records_ += 1;
+    message_bytes_ += record.size_bytes;
+    return TY_OK;
+}
+
+bool ty_publisher::take(const ty_follow_record *record, void *context) {
+    auto &self = *static_cast<ty_publisher *>(context);
+    try {
+        if (ty_status status = self.take(*record))
+            self.taking_.keep(status);
+    } catch (const std::exception &) {
+        self.taking_.keep(fail(TY_E_MEMORY, "publish a transaction", self.path_, "free memory of the process"));
+    }
+    return self.taking_.status == TY_OK;
+}
+
+// All that there is.
+ty_status ty_publisher::read() {
+    ty_follow_position end = position_, base{};
+    walked_ = position_;
+    taking_ = {};
+    ty_status status = ty_follow_read(follower_, &end, take, this, &base);
+    if (status == TY_E_NOT_FOUND && base.partitions) {
+        {
+            const std::lock_guard<std::mutex> with(lock_);
+            report_.gaps += 1;
+        }
+        return begin_line(base);
+    }
+    if (status || (status = taking_.tell()) || (status = end_message(end)))
+        return status;
+    position_ = end;
+    return TY_OK;
+}
+
+// While nobody waits, so that a message has more than one transaction.
+ty_status ty_publisher::gather(bool *more) {
+    *more = false;
+    if (ty_status status = ty_follow_wait(follower_, &position_, slice_ms, more))
+        return status;
+    std::unique_lock<std::mutex> with(lock_);
+    if (!running_)
+        return cut_.tell();
+    if (*more)
+        changed_.wait_for(with, std::chrono::milliseconds(options_.gather_ms),
+                          [this] { return stop_ || waiters_ || !running_; });
+    return TY_OK;
+}
+
+// ST4.
+ty_status ty_publisher::see_whether_based() {
+    owned_message begin;
+    bool found = false;
+    if (based_ || now_ms() < looks_at_ms_) // no other thread changes these
+        return TY_OK;
+    looks_at_ms_ = now_ms() + slice_ms;
+    if (ty_status status = newest_base(engine_, &begin, &found))
+        return status;
+    const ty_follow_position &at = begin.read.header.position;
+    const std::lock_guard<std::mutex> with(lock_);
+    based_ = found && same_owner(at.heap_identity, identity_) && at.log_identity == position_.log_identity &&
+             at.sequence >= line_;
+    tell_reached();
+    return TY_OK;
+}
+
+ty_status ty_publisher::work() {
+    if (ty_status status = find_place())
+        return status;
+    for (;;) {
+        bool more = false;
+        if (ty_status status = see_whether_based())
+            return status;
+        {
+            const std::lock_guard<std::mutex> with(lock_);
+            if (stop_)
+                return TY_OK;
+        }
+        if (ty_status status = gather(&more))
+            return status;
+        if (more)
+            if (ty_status status = read())
+                return status;
+    }
+}
+
+// False: it ends.
+bool ty_publisher::get_over(ty_status status) {
+    std::unique_lock<std::mutex> with(lock_);
+    const bool refused = cut_.status == TY_E_MISMATCH && !running_; // by the engine: what stands there is looked at
+    running_ = false;
+    message_.clear();
+    why_.keep(status);
+    if (!may_pass(status) && !refused) {
+        ended_ = true;
+        changed_.notify_all();
+        return false;
+    }
+    changed_.notify_all();
+    if (!refused)
+        changed_.wait_for(with, std::chrono::milliseconds(slice_ms), [this] { return stop_; });
+    cut_ = {};
+    return !stop_;
+}
+
+void ty_publisher::send() {
+    for (;;) {
+        ty_status status;
+        try {
+            status = work();
+        } catch (const std::exception &) {
+            status = fail(TY_E_MEMORY, "publish a heap", path_, "free memory of the process");
+        }
+        {
+            const std::lock_guard<std::mutex> with(lock_);
+            if (stop_)
+                return;
+        }
+        if (!get_over(status))
+            return;
+    }
+}
+
+// ---- The thread that takes acknowledgements
+
+// Under the lock. ST3: what is told to be in the engine was acknowledged, with all before it.
+void ty_publisher::acknowledged(uint64_t count, uint64_t position) {
+    known_at_ = position;
+    for (; acknowledged_ < count && !flight_.empty(); acknowledged_++) {
+        const in_flight &one = flight_.front();
+        reached_ = one.sequence;
+        report_.records += one.records;
+        report_.record_bytes += one.record_bytes;
+        report_.messages += 1;
+        flight_.pop_front();
+        why_ = {};
+    }
+    tell_reached();
+}
+
+// Under the lock. ST4: records are of use only with a base of their line.
+void ty_publisher::tell_reached() {
+    if (based_)
+        report_.sequence = std::max(report_.sequence, reached_);
+    report_.based = based_;
+    changed_.notify_all();
+}
+
+void ty_publisher::take_answers() {
+    uint64_t since = now_ms();
+    std::unique_lock<std::mutex> with(lock_);
+    while (!stop_) {
+        if (!running_ || flight_.empty()) {
+            changed_.wait(with);
+            since = now_ms();
+            continue;
+        }
+        const uint64_t known = acknowledged_, run = report_.runs;
+        uint64_t count = known, position = 0;
+        with.unlock();
+        ty_status status = engine_.acknowledged(engine_.context, TY_ENGINE_RECORDS, known, slice_ms, &count, &position);
+        if (!status && count == known && now_ms() - since > options_.answer_ms)
+            status = fail(TY_E_IO, "publish a heap: the engine does not acknowledge", path_,
+                          "see whether the server is well");
+        with.lock();
+        if (report_.runs != run || !running_)
+            continue;
+        if (!status && count > known) {
+            since = now_ms();
+            acknowledged(count, position);
+        } else if (status) {
+            running_ = false;
+            cut_.keep(status);
+            changed_.notify_all();
+        }
+    }
+}
+
+// ---- Those who wait
+
+ty_status ty_publisher::ended() {
+    const std::lock_guard<std::mutex> with(lock_);
+    return ended_ ? why_.tell() : TY_OK;
+}
+
+ty_status ty_publisher::wait(uint64_t sequence, uint32_t timeout_ms) {
+    std::unique_lock<std::mutex> with(lock_);
+    const auto there = [&] { return report_.sequence >= sequence || ended_; };
+    waiters_ += 1;
+    changed_.notify_all();
+    if (timeout_ms == UINT32_MAX)
+        changed_.wait(with, there);
+    else
+        changed_.wait_for(with, std::chrono::milliseconds(timeout_ms), there);
+    waiters_ -= 1;
+    if (report_.sequence >= sequence)
+        return TY_OK;
+    if (ended_)
+        return why_.tell();
+    if (running_ && !based_)
+        return fail(TY_E_BUSY, "wait for the engine: it has no base of the heap, or none since a gap", path_,
+                    "put one beside the program (ty_publish_base, taiyen publish --base)");
+    std::string why = "wait for the engine: it has not acknowledged the transaction yet";
+    if (why_.status)
+        why += std::string("; last, it failed: ") + why_.error.operation;
+    return fail(TY_E_BUSY, why, path_, "wait on: the publisher goes on by itself");
+}
+
+void ty_publisher::waits_more(int by) {
+    const std::lock_guard<std::mutex> with(lock_);
+    waiters_ += static_cast<uint32_t>(by);
+}
+
+ty_status ty_publisher::commit(ty_txn *txn) {
+    uint64_t sequence = 0;
+    if (ended()) {
+        const ty_status rolled_back = ty_rollback(txn);
+        return rolled_back ? rolled_back : ended();
+    }
+    waits_more(1); // so that what is stable is sent at once
+    ty_status status = ty_commit_async(txn, &sequence);
+    if (!status)
+        status = ty_stable(options_.heap, sequence, true, nullptr);
+    if (!status)
+        status = wait(sequence, UINT32_MAX);
+    waits_more(-1);
+    return status;
+}
+
+void ty_publisher::tell(ty_publisher_report *report) {
+    const std::lock_guard<std::mutex> with(lock_);
+    *report = report_;
+    report->ended = ended_;
+    report->status = why_.status;
+}

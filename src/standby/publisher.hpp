@@ -1,0 +1,95 @@
+// A publisher: one thread reads what a follower tells and hands it to the engine, one takes the acknowledgements.
+#pragma once
+
+#include "engine_io.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace taiyen::standby {
+
+// A message in flight: up to where its records lead.
+struct in_flight {
+    uint64_t sequence;
+    uint32_t records;
+    uint64_t record_bytes;
+};
+
+} // namespace taiyen::standby
+
+struct ty_publisher {
+    ty_publisher(const char *heap_path, const ty_engine &engine, const ty_publisher_options &options);
+    ~ty_publisher();
+    ty_status open();
+    ty_status wait(uint64_t sequence, uint32_t timeout_ms);
+    ty_status commit(ty_txn *txn);
+    ty_status ended();
+    bool has_heap() const { return options_.heap != nullptr; }
+    void tell(ty_publisher_report *report);
+
+private:
+    void waits_more(int by);
+
+    // ---- The thread that sends
+    void send();
+    ty_status work();
+    ty_status find_place();
+    ty_status check_owner(const taiyen::standby::message_header_1 &newest) const;
+    ty_status begin_run(uint64_t behind, uint64_t known_at);
+    ty_status begin_term();
+    ty_status begin_line(const ty_follow_position &at);
+    ty_status gather(bool *more);
+    ty_status read();
+    ty_status see_whether_based();
+    static bool take(const ty_follow_record *record, void *context);
+    ty_status take(const ty_follow_record &record);
+    ty_status put_parts(const ty_follow_record &record);
+    ty_status end_message(const ty_follow_position &behind);
+    ty_status put(taiyen::standby::message_header_1 header, std::vector<uint8_t> &message, uint32_t records,
+                  uint64_t record_bytes);
+    bool get_over(ty_status status);
+    void tell_reached();
+
+    // ---- The thread that takes acknowledgements
+    void take_answers();
+    void acknowledged(uint64_t count, uint64_t position);
+
+    std::string path_;
+    const ty_engine &engine_;
+    ty_publisher_options options_;
+    ty_open_options open_ = TY_OPEN_OPTIONS_INIT;
+    ty_follower *follower_ = nullptr;
+
+    // Of the thread that sends.
+    ty_follow_position position_{}; // handed over up to here
+    ty_follow_position walked_{};   // taken up to here, in a reading
+    taiyen::standby::message_header_1 last_{};
+    uint64_t run_ = 0;
+    uint8_t identity_[16] = {};
+    std::vector<uint8_t> message_; // being filled
+    uint32_t message_records_ = 0;
+    uint64_t message_bytes_ = 0;
+    taiyen::own::kept_failure taking_;
+    uint64_t looks_at_ms_ = 0; // for a base
+
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::deque<taiyen::standby::in_flight> flight_; // under lock_, as all below
+    uint64_t acknowledged_ = 0;                     // messages of the run
+    uint64_t known_at_ = 0;                         // the last one's position, or of the one before the run
+    bool running_ = false;
+    taiyen::own::kept_failure cut_; // why the run has ended
+    taiyen::own::kept_failure why_; // why it does not work now, or has ended
+    bool ended_ = false;
+    bool stop_ = false;
+    uint32_t waiters_ = 0;
+    uint64_t reached_ = 0; // acknowledged up to this transaction
+    uint64_t line_ = 0;    // the transaction behind which the line begins
+    bool based_ = false;   // ST4
+    ty_publisher_report report_{};
+
+    std::thread sender_, answers_;
+};

@@ -1,0 +1,305 @@
+// Standbys: docs/design/standby.md, "A standby".
+#include "receiving.hpp"
+
+#include "base_log.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+using namespace taiyen::own;
+using namespace taiyen::standby;
+
+namespace {
+
+constexpr uint32_t stable_ms_standard = 1000;
+
+uint64_t now_ms() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+ty_status refuse_place(uint64_t at) {
+    return damaged(at, "what stands before it is not all there");
+}
+
+ty_status refuse_new_primary(const std::string &path, uint64_t term) {
+    return fail(TY_E_MISMATCH, "go on as a standby: another heap is the primary since term " + std::to_string(term),
+                path, "remove this standby's files, and make a new one (ty_standby_make, taiyen standby)");
+}
+
+} // namespace
+
+namespace taiyen::standby {
+
+ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
+                       const ty_standby_options &options, ty_standby_report *report) {
+    owned_message begin;
+    place at;
+    bool found = false, any = false;
+    if (ty_status status = newest_base(engine, &begin, &found))
+        return status;
+    if (ty_status status = newest_place(engine, &at, &any))
+        return status;
+    const message_header_1 &base = begin.read.header, &now = at.newest.read.header;
+    if (!found || !any || !same_owner(base.owner, now.owner) || now.line_sequence > base.position.sequence)
+        return fail(TY_E_NOT_FOUND, "make a standby: the engine has no base of the present primary", heap_path,
+                    "put one on the primary's machine (ty_publish_base, taiyen publish --base)");
+    if (std::FILE *there = std::fopen(heap_path, "r")) { // whose state is not to be lost
+        std::fclose(there);
+        return fail(TY_E_EXISTS, "make a standby: there is a file of that name", heap_path,
+                    "give another path, or move the file away first");
+    }
+    state_folder folder;
+    state_1 state{};
+    state.position = base.position;
+    state.records_at = base.records_at;
+    state.last = {base.record_number, base.record_checksum, base.record_run, base.term, base.records_at, 0};
+    memcpy(state.owner, base.owner, sizeof state.owner);
+    if (ty_status status = folder.open(state_path_of(heap_path, options)))
+        return status;
+    if (ty_status status = folder.write(state)) // before the heap: it is of no use without
+        return status;
+    base_source source(engine, begin);
+    ty_restore_options restore = TY_RESTORE_OPTIONS_INIT;
+    restore.open = open;
+    restore.receives = true;
+    ty_restore_report restored{};
+    restored.struct_size = sizeof restored;
+    if (ty_status status = ty_restore(&source.destination(), heap_path, &restore, &restored))
+        return status;
+    report->sequence = report->stable_sequence = restored.sequence;
+    report->term = base.term;
+    return TY_OK;
+}
+
+} // namespace taiyen::standby
+
+ty_standby::ty_standby(ty_heap *heap, const char *heap_path, const ty_engine &engine, const ty_standby_options &options)
+    : heap_(heap), path_(heap_path), engine_(engine), options_(options) {
+    options_.stable_ms = options.stable_ms ? options.stable_ms : stable_ms_standard;
+}
+
+ty_standby::~ty_standby() {
+    if (receiver_ && unsaved_)
+        (void)save(); // what is not, is received again
+    ty_receive_end(receiver_);
+}
+
+ty_status ty_standby::open() {
+    if (ty_status status = folder_.open(state_path_of(path_.c_str(), options_)))
+        return status;
+    if (ty_status status = folder_.read(&state_))
+        return status;
+    ty_follower *follower = nullptr;
+    ty_follow_position own{};
+    if (ty_status status = ty_follow_open(path_.c_str(), nullptr, &follower))
+        return status;
+    const ty_status based = ty_follow_base(follower, &own);
+    ty_follow_close(follower);
+    if (based)
+        return based;
+    memcpy(identity_, own.heap_identity, sizeof identity_);
+    if (ty_status status = ty_receive_begin(heap_, &state_.position, nullptr, &receiver_))
+        return status;
+    stable_ = state_.position;
+    saved_ms_ = now_ms();
+    report_.term = state_.last.term;
+    report_.sequence = report_.stable_sequence = stable_.sequence;
+    return TY_OK;
+}
+
+// ---- Messages
+
+ty_status ty_standby::receive(const ty_follow_record *records, size_t count) {
+    const ty_status status = ty_receive(receiver_, records, count);
+    if (status == TY_E_SPACE || status == TY_E_IO)
+        late_.keep(status); // they are done; what could not be made durable, save() tries again
+    else if (status)
+        return status;
+    report_.records += count;
+    for (size_t i = 0; i < count; i++)
+        report_.record_bytes += records[i].size_bytes;
+    state_.position.sequence = records[count - 1].sequence;
+    state_.position.hash = records[count - 1].hash;
+    report_.sequence = state_.position.sequence;
+    return TY_OK;
+}
+
+ty_status ty_standby::take_records(const message &one) {
+    ty_follow_position position = state_.position;
+    if (ty_status status = take_apart(one, &position, &records_))
+        return status;
+    return receive(records_.data(), records_.size());
+}
+
+// One that does not go on with those before begins anew; what is missing then shows in the position of the next
+// message.
+ty_status ty_standby::take_part(const message &one) {
+    const message_header_1 &header = one.header;
+    if (header.offset != parts_.size())
+        parts_.clear();
+    if (header.offset != parts_.size())
+        return same_place(header.position, state_.position) ? TY_OK : refuse_place(one.at);
+    parts_.insert(parts_.end(), one.payload, one.payload + header.payload_bytes);
+    if (parts_.size() != header.record_bytes)
+        return same_place(header.position, state_.position) ? TY_OK : refuse_place(one.at);
+    if (header.position.sequence != state_.position.sequence + 1 || header.position.hash != header.record_hash)
+        return refuse_place(one.at);
+    const ty_follow_record whole{state_.position.sequence + 1, state_.position.hash, header.record_hash, parts_.data(),
+                                 parts_.size()};
+    const ty_status status = receive(&whole, 1);
+    parts_.clear();
+    return status;
+}
+
+ty_status ty_standby::take_line(const message &one) {
+    if (same_place(one.header.position, state_.position))
+        return TY_OK;
+    if (!same_owner(one.header.position.heap_identity, state_.position.heap_identity))
+        return refuse_new_primary(path_, one.header.term);
+    return fail(TY_E_NOT_FOUND, "go on as a standby: the publisher fell behind what the primary's log held", path_,
+                "remove this standby's files, put a base (taiyen publish --base), and make a new one");
+}
+
+// ST1, ST2, ST5.
+ty_status ty_standby::take(const message &one) {
+    const message_header_1 &header = one.header;
+    const auto kind = static_cast<message_kind>(header.kind);
+    tail last = state_.last;
+    bool counts = false;
+    if (ty_status status = judge(one, &last, &counts))
+        return status;
+    if (!counts) {
+        state_.records_at = one.at;
+        state_.last = last;
+        return TY_OK;
+    }
+    if (kind == message_kind::term)
+        memcpy(state_.owner, header.owner, sizeof state_.owner);
+    else if (!same_owner(header.owner, state_.owner))
+        return damaged(one.at, "it is of another owner than those around it");
+    ty_status status = TY_OK;
+    if (kind != message_kind::part)
+        parts_.clear();
+    if (kind == message_kind::line)
+        status = take_line(one);
+    else if (kind == message_kind::records)
+        status = take_records(one);
+    else if (kind == message_kind::part)
+        status = take_part(one);
+    if (status)
+        return status;
+    state_.last = last;
+    state_.records_at = one.at;
+    report_.messages += 1;
+    report_.term = last.term;
+    report_.promoting = same_owner(state_.owner, identity_);
+    unsaved_ = true;
+    return TY_OK;
+}
+
+bool ty_standby::take(const void *bytes, size_t size, uint64_t at, void *context) {
+    auto &self = *static_cast<ty_standby *>(context);
+    try {
+        message one;
+        ty_status status = read_message(bytes, size, at, TY_ENGINE_RECORDS, &one);
+        if (!status)
+            status = self.take(one);
+        if (status)
+            self.taking_.keep(status);
+    } catch (const std::exception &) {
+        self.taking_.keep(
+            fail(TY_E_MEMORY, "take a message from the engine", self.path_, "free memory of the process"));
+    }
+    self.report_.caught_up = false;
+    return self.taking_.status == TY_OK;
+}
+
+ty_status ty_standby::step(uint32_t timeout_ms) {
+    taking_ = {};
+    late_ = {};
+    report_.caught_up = true; // if nothing comes
+    if (ty_status status = engine_.read(engine_.context, TY_ENGINE_RECORDS, state_.records_at, timeout_ms, take, this))
+        return status;
+    if (taking_.status || late_.status)
+        return taking_.status ? taking_.tell() : late_.tell();
+    return unsaved_ && now_ms() - saved_ms_ >= options_.stable_ms ? save() : TY_OK;
+}
+
+// ST7: a place within a record, or behind one that waits for its outcome, is none to go on from.
+ty_status ty_standby::save() {
+    if (ty_status status = ty_receive_stable(receiver_, &stable_))
+        return status;
+    report_.stable_sequence = stable_.sequence;
+    saved_ms_ = now_ms();
+    if (!parts_.empty() || !same_place(stable_, state_.position))
+        return TY_OK;
+    state_1 kept = state_;
+    kept.position = stable_;
+    if (ty_status status = folder_.write(kept))
+        return status;
+    unsaved_ = false;
+    return TY_OK;
+}
+
+// ---- Promotion
+
+ty_status ty_standby::catch_up(uint64_t to) {
+    while (state_.records_at < to) {
+        const uint64_t before = state_.records_at;
+        if (ty_status status = step(answer_ms))
+            return status;
+        if (before == state_.records_at)
+            return fail(TY_E_IO, "promote a standby: the engine's messages do not come", path_, "try again");
+    }
+    return TY_OK;
+}
+
+// ST5: it stands behind whatever the old primary has got in until then; that is all taken before the heap is promoted.
+ty_status ty_standby::begin_term(uint64_t *at) {
+    message_header_1 before{};
+    before.number = state_.last.number;
+    before.checksum = state_.last.checksum;
+    message_header_1 header = header_behind(before, message_kind::term);
+    header.term = state_.last.term + 1;
+    memcpy(header.owner, identity_, sizeof header.owner);
+    header.position = stable_;
+    header.line_sequence = stable_.sequence;
+    header.run = random_run();
+    header.known_at = state_.last.at;
+    return append_one(engine_, TY_ENGINE_RECORDS, header.term, TY_ENGINE_ANYWHERE, message_of(header), at);
+}
+
+ty_status ty_standby::finish() {
+    ty_receive_end(receiver_);
+    receiver_ = nullptr;
+    if (ty_status status = ty_promote(heap_))
+        return status;
+    promoted_ = true;
+    return folder_.remove();
+}
+
+ty_status ty_standby::promote() {
+    if (!receiver_) // it failed in finish()
+        return promoted_ ? folder_.remove() : finish();
+    uint64_t newest = 0;
+    if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &newest))
+        return status;
+    if (newest < state_.records_at)
+        return fail(TY_E_DAMAGED, "promote a standby: the engine has lost messages", path_,
+                    "see whether its server was restored from a backup");
+    if (ty_status status = catch_up(newest))
+        return status;
+    if (!report_.promoting && same_owner(state_.owner, state_.position.heap_identity)) {
+        if (ty_status status = begin_term(&newest))
+            return status;
+        if (ty_status status = catch_up(newest))
+            return status;
+    }
+    if (!report_.promoting)
+        return refuse_new_primary(path_, state_.last.term);
+    if (ty_status status = save())
+        return status;
+    return finish();
+}

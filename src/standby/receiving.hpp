@@ -1,0 +1,87 @@
+// A standby: takes what the engine has, and can be promoted.
+#pragma once
+
+#include "engine_io.hpp"
+
+#include <taiyen/receive.h>
+#include <taiyen/ship.h>
+
+namespace taiyen::standby {
+
+// What is kept of a standby beside its heap: a place in the engine, and the position of the same place.
+struct state_1 {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t reserved;
+    ty_follow_position position; // ST7: at or before what is durable in the heap
+    uint64_t records_at;         // the engine's position
+    tail last;                   // the last message that counts
+    uint8_t owner[16];
+    uint64_t checksum; // of all bytes before it
+};
+inline constexpr uint64_t state_magic_1 = 0x73796264'6e617473; // "standbys"
+inline constexpr uint32_t state_version_1 = 1;
+static_assert(sizeof(state_1) == 96 + sizeof(ty_follow_position));
+
+// In a folder of its own, which one process at a time has.
+class state_folder {
+public:
+    state_folder() = default;
+    state_folder(const state_folder &) = delete;
+    state_folder &operator=(const state_folder &) = delete;
+    ~state_folder() { ty_folder_close(folder_); }
+    ty_status open(const std::string &path);
+    ty_status read(state_1 *state) const;
+    ty_status write(state_1 state) const; // durable
+    ty_status remove() const;
+
+private:
+    std::string path_;
+    ty_destination *folder_ = nullptr;
+};
+
+std::string state_path_of(const char *heap_path, const ty_standby_options &options);
+ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_open_options *open,
+                       const ty_standby_options &options, ty_standby_report *report);
+
+} // namespace taiyen::standby
+
+struct ty_standby {
+    ty_standby(ty_heap *heap, const char *heap_path, const ty_engine &engine, const ty_standby_options &options);
+    ~ty_standby();
+    ty_status open();
+    ty_status step(uint32_t timeout_ms);
+    ty_status promote();
+    void tell(ty_standby_report *report) const { *report = report_; }
+
+private:
+    static bool take(const void *bytes, size_t size, uint64_t at, void *context);
+    ty_status take(const taiyen::standby::message &one);
+    ty_status take_new_term(const taiyen::standby::message &one);
+    ty_status take_line(const taiyen::standby::message &one);
+    ty_status take_records(const taiyen::standby::message &one);
+    ty_status take_part(const taiyen::standby::message &one);
+    ty_status receive(const ty_follow_record *records, size_t count);
+    ty_status save();
+    ty_status catch_up(uint64_t to);
+    ty_status begin_term(uint64_t *at);
+    ty_status finish();
+
+    ty_heap *heap_;
+    std::string path_;
+    const ty_engine &engine_;
+    ty_standby_options options_;
+    taiyen::standby::state_folder folder_;
+    taiyen::standby::state_1 state_{}; // of the last message taken; its position is not sealed
+    uint8_t identity_[16] = {};
+    ty_receiver *receiver_ = nullptr;
+    std::vector<ty_follow_record> records_;
+    std::vector<uint8_t> parts_; // of a record that is not whole yet
+    taiyen::own::kept_failure taking_;
+    taiyen::own::kept_failure late_; // of what was taken all the same
+    ty_follow_position stable_{};
+    uint64_t saved_ms_ = 0;
+    bool unsaved_ = false;
+    bool promoted_ = false;
+    ty_standby_report report_{};
+};

@@ -1,0 +1,201 @@
+// Goal: whatever is changed, cut, doubled, exchanged or left out of what the engine tells is told, and does nothing
+// (ST1, ST2). Method: each bit of some messages of each kind, each length, each message twice, exchanged, taken away;
+// after each the standby takes the true ones.
+#include "support.hpp"
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+class hostile_test : public testing::Test {
+protected:
+    hostile_test()
+        : engine(store, 1, {}, 4096), source(45, files, published_options(files, false, 1)),
+          standby(folder.file("standby"), engine.table()) {
+        source.transactions(5);
+        source.close();
+        {
+            const publisher_owner publisher = open_publisher(source.options(), engine.table());
+            put_base(source, store, engine.table());
+        }
+        EXPECT_OK(standby.make());
+        for (int n = 0; n < 8; ++n) {
+            source.open();
+            source.transactions(3);
+            source.close();
+            publish(source, engine.table());
+        }
+        engine.read_most = 1;
+        standby.open();
+        EXPECT_OK(standby.step()); // the first one behind the base
+    }
+    std::vector<sim_message> &messages() { return store.logs[TY_ENGINE_RECORDS]; }
+    size_t next() const {
+        const auto &all = store.logs[TY_ENGINE_RECORDS];
+        size_t at = 0;
+        while (at < all.size() && message_number(all[at]) != standby.report.messages + first)
+            ++at;
+        return at;
+    }
+    static uint64_t message_number(const sim_message &one) {
+        return reinterpret_cast<const standby::message_header_1 *>(one.bytes.data())->number;
+    }
+    void expect_told(const char *what, size_t at) {
+        const uint64_t sequence = standby.last();
+        EXPECT_NE(TY_OK, standby.step()) << what << " of " << at;
+        EXPECT_EQ(sequence, standby.last()) << what << " of " << at;
+    }
+    void expect_end() {
+        engine.read_most = SIZE_MAX;
+        standby.catch_up();
+        standby.expect_like(source);
+        EXPECT_EQ(source.records.back()->record.sequence, standby.report.sequence);
+    }
+
+    static constexpr uint64_t first = 3; // term, line, and then
+    disk files;
+    temporary_folder folder;
+    sim_store store;
+    sim_engine engine;
+    source_model source;
+    standby_of standby;
+};
+
+TEST_F(hostile_test, each_bit_and_each_length) {
+    std::set<uint32_t> kinds;
+    while (next() < messages().size() && !HasFailure()) {
+        sim_message &one = messages()[next()];
+        const std::string good = one.bytes;
+        if (kinds.insert(message_in(one).header.kind).second) {
+            for (size_t bit = 0; bit < good.size() * 8 && !HasFailure(); ++bit) {
+                one.bytes[bit / 8] = static_cast<char>(one.bytes[bit / 8] ^ (1 << bit % 8));
+                expect_told("bit", bit);
+                one.bytes = good;
+            }
+            for (size_t size = 0; size < good.size() && !HasFailure(); ++size) {
+                one.bytes = good.substr(0, size);
+                expect_told("length", size);
+            }
+            one.bytes = good + '\0';
+            expect_told("one byte more", good.size());
+            one.bytes = good;
+        }
+        ASSERT_OK(standby.step());
+    }
+    EXPECT_TRUE(kinds.count(uint32_t(standby::message_kind::part)));
+    EXPECT_TRUE(kinds.count(uint32_t(standby::message_kind::records)));
+    expect_end();
+}
+
+TEST_F(hostile_test, twice_exchanged_and_missing) {
+    for (; next() + 2 < messages().size() && !HasFailure();) {
+        const size_t at = next();
+        const std::vector<sim_message> good = messages();
+        messages()[at].bytes = good[at - 1].bytes; // the one before once more
+        expect_told("double", at);
+        std::swap((messages() = good)[at].bytes, messages()[at + 1].bytes);
+        expect_told("exchange", at);
+        (messages() = good).erase(messages().begin() + std::ptrdiff_t(at));
+        expect_told("gap", at);
+        messages() = good;
+        ASSERT_OK(standby.step());
+    }
+    expect_end();
+}
+
+// With right checksums, as who writes to the engine could: the chain of records tells.
+TEST_F(hostile_test, forged_headers) {
+    using header = standby::message_header_1;
+    const struct {
+        const char *name;
+        void (*forge)(header &);
+    } forgeries[] = {
+        {"number", [](header &h) { h.number += 1; }},
+        {"previous", [](header &h) { h.previous += 1; }},
+        {"term", [](header &h) { h.term += 1; }},
+        {"owner", [](header &h) { h.owner[3] ^= 1; }},
+        {"position", [](header &h) { h.position.sequence += 1; }},
+        {"hash", [](header &h) { h.position.hash += 1; }},
+        {"kind", [](header &h) { h.kind = uint32_t(standby::message_kind::base_piece); }},
+        {"no kind", [](header &h) { h.kind = 99; }},
+        {"records", [](header &h) { h.records += 1; }},
+        {"offset", [](header &h) { h.kind = uint32_t(standby::message_kind::part), h.records = 0, h.offset = 7; }},
+    };
+    while (message_in(messages()[next()]).header.kind != uint32_t(standby::message_kind::records))
+        ASSERT_OK(standby.step());
+    sim_message &one = messages()[next()];
+    const std::string good = one.bytes;
+    for (const auto &forgery : forgeries) {
+        std::vector<uint8_t> bytes(good.begin(), good.end());
+        header h;
+        memcpy(&h, bytes.data(), sizeof h);
+        forgery.forge(h);
+        memcpy(bytes.data(), &h, sizeof h);
+        standby::seal_message(bytes);
+        one.bytes.assign(bytes.begin(), bytes.end());
+        expect_told(forgery.name, 0);
+    }
+    one.bytes = good;
+    expect_end();
+}
+
+// The engine forgets what it had acknowledged, and the publisher, who goes on from what is left, writes it anew.
+TEST_F(hostile_test, another_history) {
+    expect_end();
+    messages().resize(messages().size() - 4);
+    EXPECT_EQ(TY_E_DAMAGED, standby.step()) << ty_error_text();
+    standby.close();
+    for (int n = 0; n < 8; ++n) {
+        source.open();
+        source.transactions(3);
+        source.close();
+        publish(source, engine.table());
+    }
+    standby.open();
+    EXPECT_EQ(TY_E_DAMAGED, standby.step()) << ty_error_text();
+    standby.close();
+    {
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+    }
+    standby_of anew(folder.file("anew"), engine.table());
+    ASSERT_OK(anew.make());
+    anew.open();
+    anew.catch_up();
+    anew.expect_like(source);
+}
+
+// A base's pieces, too.
+TEST_F(hostile_test, bases) {
+    auto &all = store.logs[TY_ENGINE_BASES];
+    const std::vector<sim_message> good = all;
+    int name = 0;
+    const auto refused = [&] {
+        standby_of other(folder.file(("other" + std::to_string(name++)).c_str()), engine.table());
+        EXPECT_NE(TY_OK, other.make());
+    };
+    standby.close();
+    std::mt19937_64 random(7);
+    for (size_t i = 0; i < all.size(); ++i) {
+        for (int n = 0; n < 20; ++n) {
+            char &byte = all[i].bytes[random() % all[i].bytes.size()];
+            byte = static_cast<char>(byte ^ (1 << random() % 8));
+            refused();
+            all = good;
+        }
+        all[i].bytes.pop_back();
+        refused();
+        all = good;
+        if (i + 1 < all.size()) {
+            std::swap(all[i].bytes, all[i + 1].bytes);
+            refused();
+            all = good;
+        }
+    }
+    all.pop_back(); // its end: it is none
+    standby_of other(folder.file("unended"), engine.table());
+    EXPECT_EQ(TY_E_NOT_FOUND, other.make());
+}
+
+} // namespace

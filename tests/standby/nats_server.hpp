@@ -1,0 +1,88 @@
+// A nats-server of a test's own, on loopback, with JetStream in a temporary folder. It ends with the test.
+#pragma once
+
+#include "tests/os/temporary_folder.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace taiyen::test {
+
+inline std::string nats_server_program() {
+    for (const char *path : {"/usr/sbin/nats-server", "/usr/bin/nats-server", "/usr/local/bin/nats-server"})
+        if (access(path, X_OK) == 0)
+            return path;
+    return "";
+}
+
+class nats_server {
+public:
+    nats_server() : folder_() {}
+    ~nats_server() { end(SIGTERM); }
+    nats_server(const nats_server &) = delete;
+    nats_server &operator=(const nats_server &) = delete;
+
+    // Whether it runs. The second start has the first one's port.
+    bool start() {
+        const std::string program = nats_server_program(), config = folder_.file("config");
+        if (program.empty())
+            return false;
+        FILE *file = fopen(config.c_str(), "w");
+        if (!file)
+            return false;
+        fprintf(file, "listen: \"127.0.0.1:%d\"\njetstream { store_dir: \"%s\" }\n", port_,
+                folder_.file("store").c_str());
+        fclose(file);
+        int log[2];
+        if (pipe(log))
+            return false;
+        child_ = fork();
+        if (child_ == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            dup2(log[1], STDERR_FILENO);
+            close(log[0]);
+            close(log[1]);
+            execl(program.c_str(), program.c_str(), "-c", config.c_str(), static_cast<char *>(nullptr));
+            _exit(127);
+        }
+        close(log[1]);
+        return child_ > 0 && wait_until_ready(log[0]);
+    }
+    void end(int signal) {
+        if (child_ <= 0)
+            return;
+        kill(child_, signal);
+        waitpid(child_, nullptr, 0);
+        child_ = -1;
+        if (log_)
+            fclose(log_);
+        log_ = nullptr;
+    }
+    std::string url() const { return "nats://127.0.0.1:" + std::to_string(port_); }
+
+private:
+    bool wait_until_ready(int descriptor) {
+        constexpr const char *listens = "Listening for client connections on 127.0.0.1:";
+        char line[1024];
+        log_ = fdopen(descriptor, "r");
+        while (log_ && fgets(line, sizeof line, log_)) {
+            if (const char *at = strstr(line, listens))
+                port_ = atoi(at + strlen(listens));
+            if (strstr(line, "Server is ready"))
+                return true;
+        }
+        return false;
+    }
+
+    temporary_folder folder_;
+    int port_ = -1;
+    pid_t child_ = -1;
+    FILE *log_ = nullptr; // kept, so that the server can write to it
+};
+
+} // namespace taiyen::test

@@ -1,0 +1,127 @@
+// What the tests of standbys share: a source_model's heap published to a simulated engine, and standbys of it. The two
+// heaps have one address, so one of them is open at a time.
+#pragma once
+
+#include "sim_engine.hpp"
+#include "src/standby/message.hpp"
+#include "tests/ship/support.hpp"
+
+#include <taiyen/standby.h>
+#include <thread>
+
+namespace taiyen::test {
+
+inline constexpr uint32_t patience_ms = 60'000; // behind which a test gives up
+
+struct publisher_end {
+    void operator()(ty_publisher *publisher) const { ty_publisher_close(publisher); }
+};
+using publisher_owner = std::unique_ptr<ty_publisher, publisher_end>;
+
+inline publisher_owner open_publisher(const ty_open_options &open, const ty_engine *engine,
+                                      const char *path = heap_path,
+                                      ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT) {
+    ty_publisher *publisher = nullptr;
+    options.open = &open;
+    options.gather_ms = 1;
+    EXPECT_OK(ty_publisher_open(path, engine, &options, &publisher));
+    return publisher_owner(publisher);
+}
+
+inline ty_publisher_report report_of(ty_publisher *publisher) {
+    ty_publisher_report report{};
+    report.struct_size = sizeof report;
+    EXPECT_OK(ty_publisher_get_report(publisher, &report));
+    return report;
+}
+
+inline ty_open_options published_options(const disk &files, bool concurrent, uint32_t partitions) {
+    ty_open_options options = of_source(files, concurrent, partitions);
+    options.log_bytes = size_t{64} << 20;
+    return options;
+}
+
+// Until the engine has a line; then a base, while a publisher works and the heap is closed.
+inline void put_base(const source_model &source, sim_store &store, const ty_engine *engine) {
+    store.wait_for(TY_ENGINE_RECORDS, 2);
+    ASSERT_OK(ty_publish_base(heap_path, engine, &source.options(), nullptr));
+}
+
+// All that there is, with the heap closed.
+inline void publish(const source_model &source, const ty_engine *engine) {
+    const publisher_owner publisher = open_publisher(source.options(), engine);
+    EXPECT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
+}
+
+inline ty_standby_report standby_report() {
+    ty_standby_report report{};
+    report.struct_size = sizeof report;
+    return report;
+}
+
+// An open standby.
+class standby_of {
+public:
+    standby_of(const std::string &path, const ty_engine *engine) : path_(path), engine_(engine) {}
+    ~standby_of() { close(); }
+    standby_of(const standby_of &) = delete;
+    standby_of &operator=(const standby_of &) = delete;
+
+    ty_status make() { return ty_standby_make(path_.c_str(), engine_, nullptr, nullptr, nullptr); }
+    void open() {
+        ty_open_options options = TY_OPEN_OPTIONS_INIT;
+        options.mode = TY_OPEN_EXISTING;
+        options.kind = TY_TRANSACTIONAL;
+        options.log_bytes = size_t{4} << 20;
+        ASSERT_OK(ty_open(path_.c_str(), &options, &heap_, nullptr));
+        ASSERT_OK(ty_standby_open(heap_, path_.c_str(), engine_, nullptr, &standby_));
+    }
+    ty_status step() { return ty_standby_step(standby_, 0, &report); }
+    void catch_up() {
+        do
+            ASSERT_OK(step());
+        while (!report.caught_up);
+    }
+    void close() {
+        ty_standby_close(standby_);
+        standby_ = nullptr;
+        if (heap_) {
+            EXPECT_OK(ty_close(heap_));
+        }
+        heap_ = nullptr;
+    }
+    void discard() { // as a death of the process does
+        ty_standby_close(standby_);
+        standby_ = nullptr;
+        EXPECT_OK(ty_discard(heap_));
+        heap_ = nullptr;
+    }
+    uint64_t last() const {
+        ty_txn_stats stats{};
+        stats.struct_size = sizeof stats;
+        EXPECT_OK(ty_get_txn_stats(heap_, &stats));
+        return stats.sequence;
+    }
+    void expect_like(const source_model &source) const {
+        const std::string state = state_of(heap_), &expected = source.states.at(last());
+        EXPECT_TRUE(expected == state) << difference(expected, state) << "behind transaction " << last();
+    }
+    ty_heap *heap() const { return heap_; }
+    ty_standby *get() const { return standby_; }
+
+    ty_standby_report report = standby_report();
+
+private:
+    std::string path_;
+    const ty_engine *engine_;
+    ty_heap *heap_ = nullptr;
+    ty_standby *standby_ = nullptr;
+};
+
+inline standby::message message_in(const sim_message &one, ty_engine_log log = TY_ENGINE_RECORDS) {
+    standby::message read{};
+    EXPECT_OK(standby::read_message(one.bytes.data(), one.bytes.size(), one.position, log, &read));
+    return read;
+}
+
+} // namespace taiyen::test
