@@ -208,16 +208,21 @@ TEST(gathered_test, writes_that_fail) {
 // X29: while joints that have ended are written, the gates are held, though nobody is within a transaction.
 TEST(gathered_test, nobody_sees_what_is_not_durable) {
     static std::atomic<int> looked;
+    static std::atomic<bool> read;
     static ty_heap *heap;
+    static std::thread reader;
     disk files;
     heaps in(files);
     told to;
     ASSERT_OK(in.open());
     ASSERT_OK(in.join());
+    ASSERT_OK(commit(in, 1));
     looked = 0;
+    read = false;
     heap = in.heap[0];
     ty_joint *first = nullptr;
     ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
+    ASSERT_OK(ty_txn_lock_object(ty_joint_txn(first, 0), ty_root(heap, "number")));
     std::thread second([&] {
         ty_joint *joint = nullptr;
         ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
@@ -232,21 +237,31 @@ TEST(gathered_test, nobody_sees_what_is_not_durable) {
             let_others_end(context, done);
             if (done || ++looked > 1)
                 return;
-            std::thread([] { // none of those that write
+            std::thread other([] { // none of those that write
                 ty_txn *txn = nullptr;
                 ty_txn_options options = TY_TXN_OPTIONS_INIT;
                 options.no_wait = true;
                 EXPECT_EQ(TY_E_BUSY, ty_begin(heap, &options, &txn));
                 EXPECT_OK(txn ? ty_rollback(txn) : TY_OK);
-            })
-                .join();
+            });
+            other.join();
+            reader = std::thread([] {
+                const void *object = ty_root(heap, "number");
+                EXPECT_OK(ty_object_read_begin(heap, object));
+                read = true;
+                ty_object_read_end(heap, object);
+            });
+            for (int i = 0; i < 5000 && !read; ++i) // time enough to read, if it may
+                std::this_thread::yield();
+            EXPECT_FALSE(read);
         },
         in.group);
     add_one(in, first);
     ASSERT_OK(ty_joint_commit(first));
     second.join();
     os::sim_set_write_hook(files.get(), nullptr, nullptr);
-    EXPECT_LT(0, looked);
+    ASSERT_LT(0, looked);
+    reader.join();
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(heap, nullptr, &txn));
     ASSERT_OK(ty_rollback(txn));
@@ -315,11 +330,9 @@ TEST(gathered_test, a_thread_that_ends_its_joint_late) {
     options.stray_store = [](const ty_stray_store *, void *) {
         gathering &g = group.load()->gathered;
         ++strays;
-        for (int i = 0; i < 20000; ++i) {
+        for (bool writes = true; writes; std::this_thread::yield()) {
             os::lock_guard guard(g.lock);
-            if (!g.flushing)
-                break;
-            std::this_thread::yield();
+            writes = g.flushing;
         }
     };
     ASSERT_OK(ty_open(paths[0], &options, &heap, nullptr));
@@ -327,29 +340,43 @@ TEST(gathered_test, a_thread_that_ends_its_joint_late) {
     ASSERT_OK(in.open(1));
     ASSERT_OK(in.join());
     group = in.group;
-    strays = 0;
     ASSERT_OK(commit(in, 7));
     ty_txn *txn = nullptr;
     ASSERT_OK(ty_begin(heap, nullptr, &txn));
     ASSERT_OK(ty_txn_root_set(txn, "other", ty_txn_alloc(txn, 64)));
     ASSERT_OK(ty_commit(txn));
+    // The first joint is written until the third is kept; then the second one's thread writes both of the others.
+    os::sim_set_write_hook(
+        files.get(),
+        [](void *, bool done) {
+            while (!done && strays == 0)
+                std::this_thread::yield();
+        },
+        nullptr);
     for (int round = 0; round < 3; ++round) {
+        strays = 0;
         ty_joint *first = nullptr;
         ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
-        std::thread second([&] {
-            ty_joint *joint = nullptr;
-            ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-            add_one(in, joint);
-            static_cast<uint64_t *>(ty_root(in.heap[0], "other"))[1] += 1; // undeclared
-            ASSERT_OK(ty_joint_commit(joint));
-        });
-        while (!queued(in.group))
-            std::this_thread::yield();
+        std::vector<std::thread> others;
+        for (size_t t = 0; t < 2; ++t) {
+            others.emplace_back([&, t] {
+                ty_joint *joint = nullptr;
+                ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
+                add_one(in, joint);
+                if (t == 1)
+                    static_cast<uint64_t *>(ty_root(in.heap[0], "other"))[1] += 1; // undeclared
+                ASSERT_OK(ty_joint_commit(joint));
+            });
+            while (queued(in.group) <= t)
+                std::this_thread::yield();
+        }
         add_one(in, first);
         ASSERT_OK(ty_joint_commit(first));
-        second.join();
+        for (std::thread &each : others)
+            each.join();
+        EXPECT_EQ(1, strays);
     }
-    EXPECT_LE(3, strays);
+    os::sim_set_write_hook(files.get(), nullptr, nullptr);
     const uint64_t number = in.number(1);
     in.discard();
     ASSERT_OK(in.open());
