@@ -549,6 +549,7 @@ ty_status record_look(const uint8_t *bytes, size_t size, record_view *view) {
     return TY_OK;
 }
 
+// X27.
 ty_status record_order::step(const record_view &view) {
     const bool ends = view.role == record_role::outcome;
     if (ends ? none() || (view.outcome == record_outcome::committed && !prepared_) : prepared_)

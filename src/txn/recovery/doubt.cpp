@@ -1,4 +1,4 @@
-// What the end of a log leaves open: a transaction in doubt, and records that no prepared one follows.
+// What the end of a log leaves open: a transaction in doubt, and records that no prepared one follows (X27).
 #include "opening.hpp"
 
 #include <cstring>
