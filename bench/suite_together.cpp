@@ -288,8 +288,8 @@ void run(session &session) {
     for (const thread_case &which : follower_cases)
         run_followed(session, which);
     run_restore(session);
-    session.out().note("Each commit is durable when it returns. Joints of one group come one after the other, ordinary "
-                       "commits of several threads share a disk write. apart leaves half of a transaction in a crash.");
+    session.out().note("Each commit is durable when it returns. Commits of several threads share disk writes, but for "
+                       "joints with databases or participants. apart leaves half of a transaction in a crash.");
 }
 
 void judge(session &session) {
