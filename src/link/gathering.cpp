@@ -110,7 +110,7 @@ ty_status write(const ty_group &group, const gathered_batch &batch) {
         if (ty_status status = txn_prepare_wait(group.heaps[n], sequences[n]))
             return status;
     for (size_t n = 0; n < group.count; ++n)
-        static_cast<void>(txn_commit_gathered(group.heaps[n]));
+        txn_commit_gathered(group.heaps[n]);
     return TY_OK;
 }
 

@@ -196,8 +196,8 @@ ty_status txn_end_gathered(ty_txn *txn);
 // Appends records: the last one is prepared, and those before it count with it.
 ty_status txn_append_gathered(ty_heap *heap, const log_piece *records, size_t count, const void *description,
                               size_t description_bytes, uint64_t *sequence);
-// They are committed: prepared durably, here and wherever else they must be.
-ty_status txn_commit_gathered(ty_heap *heap);
+// They are committed: prepared durably, here and wherever else they must be. A log that cannot take that is broken.
+void txn_commit_gathered(ty_heap *heap);
 // All that was appended has its outcome, but for that of a log that has failed: it is mended by a snapshot, which holds
 // what is committed, and nothing else.
 ty_status txn_mend_gathered(ty_heap *heap);

@@ -63,9 +63,12 @@ ty_status txn_append_gathered(ty_heap *heap, const log_piece *records, size_t co
     return TY_OK;
 }
 
-ty_status txn_commit_gathered(ty_heap *heap) {
+// X27: a log that does not take the outcome takes nothing else behind what is prepared.
+void txn_commit_gathered(ty_heap *heap) {
+    txn_runtime &rt = *runtime_of(heap);
     uint64_t sequence;
-    return append_outcome(*runtime_of(heap), record_outcome::committed, &sequence);
+    if (ty_status status = append_outcome(rt, record_outcome::committed, &sequence))
+        log_break(rt.log, status);
 }
 
 ty_status txn_mend_gathered(ty_heap *heap) {
