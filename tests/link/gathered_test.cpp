@@ -394,14 +394,14 @@ TEST(gathered_test, readers_get_in_beside_rollbacks) {
     std::atomic<bool> stop{false}, waits{false};
     std::atomic<uint64_t> begun{0};
     std::vector<std::thread> threads;
-    for (unsigned t = 0; t < 4; ++t)
+    for (unsigned t = 0; t < 12; ++t)
         threads.emplace_back([&, t] {
             for (unsigned i = 0; !stop; ++i) {
                 ty_joint *joint = nullptr;
                 ASSERT_OK(ty_joint_begin(in.group, nullptr, &joint));
-                if (waits && ++begun > 20000) // one reader waits meanwhile
+                if (waits && ++begun > 2000) // one reader waits meanwhile
                     stop = true;
-                if ((i + t) % 100 == 0) {
+                if ((i + t) % 1000 == 0) {
                     add_one(in, joint);
                     ASSERT_OK(ty_joint_commit(joint));
                 } else {
