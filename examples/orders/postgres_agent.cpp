@@ -3,9 +3,14 @@
 
 namespace orders {
 
+// IF NOT EXISTS fails where another session makes the table at that moment: the one of a process that was killed, too.
 postgres_agent::postgres_agent(postgres &connection, const char *name) : connection_(connection), name_(name) {
+    constexpr const char *unique_violation = "23505", *duplicate_table = "42P07";
     const char *make = "CREATE TABLE IF NOT EXISTS joints (id text PRIMARY KEY, committed boolean NOT NULL)";
-    if (!is_done(connection_.run(make), "CREATE"))
+    postgres_result made = connection_.run(make);
+    if (state_of(made) == unique_violation || state_of(made) == duplicate_table)
+        made = connection_.run(make);
+    if (!is_done(made, "CREATE"))
         throw std::runtime_error(std::string("cannot make the table joints: ") + connection_.error());
 }
 

@@ -4,8 +4,17 @@
 
 namespace orders {
 
+namespace {
+
+// A lock that a session keeps until it is over, on the server's side.
+std::string lock_of(int key, int which) {
+    return "SELECT pg_advisory_lock(" + std::to_string(key) + ", " + std::to_string(which) + ")";
+}
+
+} // namespace
+
 postgres_participant::postgres_participant(const std::string &where, int key)
-    : work_(where, "SELECT pg_advisory_lock(" + std::to_string(key) + ")"), tell_(where) {}
+    : work_(where, lock_of(key, 0)), tell_(where, lock_of(key, 1)) {}
 
 ty_participant postgres_participant::described() {
     using self_type = postgres_participant;

@@ -15,7 +15,8 @@ class postgres_participant {
 public:
     // key: a number for the program's group: another one for each. It keeps two processes from the same part of the
     // database, also where one of them is dead and its server does not know yet: else that could prepare a transaction
-    // when the next process has already asked which there are. Throws if the database cannot be used.
+    // when the next process has already asked which there are, or be committing one that the next process is to end.
+    // Throws if the database cannot be used.
     postgres_participant(const std::string &where, int key);
 
     postgres &work() { return work_; }

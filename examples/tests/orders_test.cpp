@@ -3,12 +3,16 @@
 // the agents' functions called as a joint calls them, by two connections. TAIYEN_ORDERS_KILLS: kills of each process.
 // Tests of PostgreSQL run beside a server (scripts/with_postgres).
 #include "temporary_folder.hpp"
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #ifdef ORDERS_SQLITE
 #include "orders/sqlite_agent.hpp"
 #endif
@@ -65,9 +69,15 @@ void expect_answers_beside_commits(agent_calls one, agent_calls other, Begin &&b
         ty_status status = TY_OK;
         if (round % 2 != 0)
             begin();
-        std::thread committing([&] { status = one.commit(id.c_str()); });
-        const bool answer = other.is_committed(id.c_str());
-        committing.join();
+        bool answer = false;
+        const auto commit = [&] { status = one.commit(id.c_str()); };
+        const auto ask = [&] { answer = other.is_committed(id.c_str()); };
+        std::thread beside(round % 4 < 2 ? std::function<void()>(commit) : ask); // which starts the later
+        if (round % 4 < 2)
+            ask();
+        else
+            commit();
+        beside.join();
         ASSERT_EQ(answer, status == TY_OK) << id;
         committed += answer;
     }
@@ -130,12 +140,35 @@ const char *server() {
     return where == nullptr ? "" : where;
 }
 
+// Until a session of the server waits so, or whoever should is through.
+void wait_until(orders::postgres &look, const std::string &wait, const std::atomic<bool> &is_over) {
+    const std::string waiting = "SELECT count(*) FROM pg_stat_activity WHERE " + wait;
+    while (!is_over && PQgetvalue(look.run(waiting.c_str()).get(), 0, 0)[0] == '0')
+        std::this_thread::yield();
+}
+
 TEST(postgres_agent, gives_answers_that_last) {
     orders::postgres a(server()), b(server());
     a.run("DROP TABLE IF EXISTS joints");
     orders::postgres_agent one(a, "one"), other(b, "other");
     expect_answers_that_last({one.described()}, {other.described()}, [&] { a.run("BEGIN"); });
     expect_answers_beside_commits({one.described()}, {other.described()}, [&] { a.run("BEGIN"); });
+}
+
+TEST(postgres_agent, is_made_while_another_one_makes_the_table) {
+    orders::postgres a(server()), look(server());
+    look.run("DROP TABLE IF EXISTS joints");
+    a.run("BEGIN");
+    orders::postgres_agent one(a, "one");
+    std::atomic<bool> is_over = false;
+    std::thread next([&] {
+        orders::postgres b(server());
+        EXPECT_NO_THROW(orders::postgres_agent(b, "other"));
+        is_over = true;
+    });
+    wait_until(look, "wait_event_type = 'Lock'", is_over);
+    a.run("COMMIT");
+    next.join();
 }
 
 // As when a process dies: its session ends, and what it was about to commit is not.
@@ -183,6 +216,45 @@ TEST(postgres_participant, prepares_and_is_told) {
     for (const char *id : {"ty-a-3", "ty-b%-4", "ty-a-3"})
         EXPECT_EQ(TY_OK, calls.rollback(calls.context, id));
     EXPECT_EQ("1", count());
+}
+
+// A process dies while its server commits what was prepared: who comes next finds that done, or still to be done, but
+// not half done, which the server would refuse. The commit lasts here until a standby has it, and there is none.
+TEST(postgres_participant, waits_for_what_a_dead_process_has_told) {
+    orders::postgres look(server());
+    std::atomic<bool> is_over = false;
+    const pid_t child = fork();
+    if (child == 0) { // until it waits: the server does as it is told below a moment later
+        orders::postgres_participant one(server(), 7);
+        const ty_participant calls = one.described();
+        one.work().run("SET synchronous_commit = local");
+        for (int n = 0;; ++n) {
+            const std::string id = "ty-a-" + std::to_string(n);
+            one.work().run("BEGIN");
+            one.work().run("CREATE TABLE IF NOT EXISTS told (n integer)");
+            if (calls.prepare(calls.context, id.c_str()) != TY_OK || calls.commit(calls.context, id.c_str()) != TY_OK)
+                _exit(1);
+        }
+    }
+    look.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    look.run("SELECT pg_reload_conf()");
+    wait_until(look, "wait_event = 'SyncRep'", is_over);
+    ::kill(child, SIGKILL);
+    ASSERT_EQ(child, waitpid(child, nullptr, 0));
+    std::thread next([&] {
+        orders::postgres_participant other(server(), 7);
+        const ty_participant calls = other.described();
+        std::set<std::string> found;
+        const auto note = [](const char *id, void *to) { static_cast<std::set<std::string> *>(to)->insert(id); };
+        EXPECT_EQ(TY_OK, calls.recover(calls.context, "ty-a-", note, &found));
+        for (const std::string &id : found)
+            EXPECT_EQ(TY_OK, calls.commit(calls.context, id.c_str()));
+        is_over = true;
+    });
+    wait_until(look, "wait_event_type = 'Lock'", is_over);
+    look.run("ALTER SYSTEM RESET synchronous_standby_names");
+    look.run("SELECT pg_reload_conf()");
+    next.join();
 }
 
 TEST(postgres_shop, does_each_order_once) {
