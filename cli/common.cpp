@@ -12,6 +12,7 @@ namespace cli {
 ty_open_options heap_files::options() const {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.mode = TY_OPEN_COPY;
+    options.code = TY_CODE_IGNORED;
     options.journal_path = journal_path.empty() ? nullptr : journal_path.c_str();
     options.log_path = log_path.empty() ? nullptr : log_path.c_str();
     return options;

@@ -384,9 +384,10 @@ public:
     // The named root; nullptr if there is none. TY_E_MISMATCH: what it leads to is no block that a T fits in.
     template <class T>
     T *find_root(const char *name) const {
-        static_assert(!std::is_polymorphic_v<T>, "an object with virtual functions is not found again by the next run");
         void *address = nullptr;
         detail::check(txn_, ty_atomic_root(txn_, name, &address));
+        if (address)
+            check_code<T>(address);
         if (!address || detail::fits<T>(address))
             return static_cast<T *>(address);
         throw exception(detail::misfit(address, sizeof(T)));
@@ -397,6 +398,7 @@ public:
         if (T *found = find_root<T>(name))
             return *found;
         T *made = make<T>(std::forward<Arguments>(arguments)...);
+        check_code<T>(made);
         set_root(name, made);
         return *made;
     }
@@ -428,6 +430,11 @@ public:
     ty_status status() const noexcept { return ty_atomic_status(txn_); }
 
 private:
+    template <class T>
+    static void check_code(const void *object) {
+        if (!detail::code_is_known<T>(ty_heap_of(object)))
+            throw exception(error::last());
+    }
     using noting = ty_status (*)(ty_atomic_txn *, void (*)(void *), void *);
     // Where it is not called it is dropped: one of the two always comes.
     template <class Function>

@@ -35,6 +35,7 @@
 #define TAIYEN_PERSIST_H
 
 #include "base.h"
+#include "code.h"
 #include "heap.h"
 #include "status.h"
 #include "storage.h"
@@ -166,12 +167,14 @@ typedef struct ty_open_options {
                                      TY_OUTCOME_UNKNOWN: the open fails with TY_E_IN_DOUBT. An open for reading does
                                      not ask, and leaves the transaction out */
     void *outcome_context;
+    ty_code code; /* what is done about addresses of code in the heap: code.h. TY_E_MISMATCH: they would not lead to
+                     what they led to; nothing in the files is changed */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
         sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_LINE, NULL, NULL,             \
             TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0, 0,       \
-            false, NULL, NULL                                                                                          \
+            false, NULL, NULL, TY_CODE_DEFAULT                                                                         \
     }
 
 /* In what state an open found the files. */
@@ -211,6 +214,8 @@ typedef struct ty_report {
     uint64_t sequence;              /* of the last transaction, or outcome of one, that was restored */
     uint64_t in_doubt;              /* the sequence of one that was in doubt; 0: none was */
     ty_outcome outcome;             /* what was told of it. TY_OUTCOME_UNKNOWN: it was left out, for reading only */
+    ty_code code;                   /* what the heap was made with */
+    uint64_t code_words;            /* that were repointed to where the code is now */
 } ty_report;
 
 /* Opens or creates a persistent heap. options and report may be NULL. Symbolic links are followed: journal and log lie

@@ -5,6 +5,7 @@
  *   checks.h    what checks of a volatile heap's blocks find
  *   storage.h   the seam below persistent heaps
  *   persist.h   heaps that live in files: open, snapshot, close, roots, information
+ *   code.h      addresses of code in such heaps
  *   txn.h       transactions on such heaps
  *   undo.h      undo and redo of changes, across sessions
  *   follow.h    committed transactions, for a second copy
@@ -17,6 +18,7 @@
 #define TAIYEN_TAIYEN_H
 
 #include "checks.h"
+#include "code.h"
 #include "concurrent.h"
 #include "follow.h"
 #include "heap.h"

@@ -12,10 +12,12 @@
 // program. An exception that a callback throws does not pass through the library: the walk ends, then it goes on to the
 // caller.
 //
-// What lives in a persistent heap is found again as bytes: objects with virtual functions, or with pointers to outside
-// the heap, must not be reached from a root. Containers with `allocator<T>` may: it finds its heap by the heap's base,
-// which never changes. std::pmr containers hold a pointer to their resource: at a root they need the one that lives in
-// the heap itself, lasting_resource(); with another one outside the heap they are refused there.
+// What lives in a persistent heap is found again as bytes: objects with pointers to outside the heap must not be
+// reached from a root. Objects with virtual functions, and pointers to functions, may where the heap knows its
+// program's code (open_options.code, code.h); elsewhere a root of a type with virtual functions is refused
+// (TY_E_UNSUPPORTED). Containers with `allocator<T>` may: it finds its heap by the heap's base, which never changes.
+// std::pmr containers hold a pointer to their resource: at a root they need the one that lives in the heap itself,
+// lasting_resource(); with another one outside the heap they are refused there.
 //
 // Containers in a transactional heap store into nodes that nobody declares. So the first use of one (an allocator is
 // made or allocates; a root is of a type that is more than plain bytes) makes transactions of that heap *automatic*, as
@@ -217,6 +219,17 @@ inline constexpr bool more_than_bytes = !std::is_trivially_copyable_v<T>;
 template <class T>
 bool fits(const void *address) noexcept {
     return ty_usable_size(address) >= sizeof(T) && reinterpret_cast<std::uintptr_t>(address) % alignof(T) == 0;
+}
+// Whether objects of the type are found again by the next run, as far as its virtual functions go.
+template <class T>
+bool code_is_known([[maybe_unused]] ty_heap *heap) noexcept {
+    if constexpr (std::is_polymorphic_v<T>)
+        if (ty_heap_kind(heap) != TY_VOLATILE && ty_heap_code(heap) == TY_CODE_DEFAULT) {
+            ty_error_set(TY_E_UNSUPPORTED, 0, "use a root with virtual functions: the heap does not know its code",
+                         nullptr, UINT64_MAX, "make the heap with the option code, TY_CODE_MAPPED or TY_CODE_PINNED");
+            return false;
+        }
+    return true;
 }
 inline error misfit(const void *address, std::size_t bytes) {
     const std::size_t room = ty_usable_size(address); // 0: no block starts there
@@ -505,7 +518,8 @@ public:
     // The named root; nullptr if there is none. TY_E_MISMATCH: what it leads to is no block that a T fits in.
     template <class T>
     result<T *> find_root(const char *name) const {
-        check_root_type<T>();
+        if (!detail::code_is_known<T>(heap_))
+            return error::last();
         if constexpr (detail::more_than_bytes<T>)
             if (!detail::expect_containers(heap_))
                 return error::last();
@@ -675,10 +689,6 @@ public:
     }
 
 protected:
-    template <class T>
-    static void check_root_type() {
-        static_assert(!std::is_polymorphic_v<T>, "an object with virtual functions is not found again by the next run");
-    }
     static constexpr const char *lasting_name = "taiyen.memory_resource";
 
     // Another process made it: its table of virtual functions was elsewhere, its heap too.

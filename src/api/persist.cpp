@@ -1,4 +1,5 @@
 // The functions of persist.h, and those of txn.h and log.h that are about files.
+#include "../code/code.hpp"
 #include "../link/link.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"
@@ -91,6 +92,8 @@ ty_status check_open_options(const ty_open_options &options, const char *call) {
         return status;
     if (ty_status status = check_choice(number_of(options.background), TY_BACKGROUND_CALLS, call, "background"))
         return status;
+    if (ty_status status = check_choice(number_of(options.code), TY_CODE_IGNORED, call, "code"))
+        return status;
     if (options.kind == TY_VOLATILE)
         return failure(TY_E_ARGUMENT, "%s as a volatile heap", call).remedy("use ty_heap_create for one");
     if (ty_status status = check_new_heap(options.limit_bytes, options.base, number_of(options.classes), call))
@@ -142,7 +145,11 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
     if (known.concurrent && known.kind != TY_TRANSACTIONAL && !opens_for_reading(known.mode))
         return failure(TY_E_ARGUMENT, "%s with the option concurrent, and not as a transactional one", call)
             .remedy("give the option kind TY_TRANSACTIONAL, too");
-    return txn_open(path, known, heap, report, &joint_resolver);
+    code_session code(known);
+    const open_judge judge = code.judge();
+    if (ty_status status = txn_open(path, known, heap, report, &joint_resolver, &judge))
+        return status;
+    return code.finish(heap, report);
 }
 
 ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *report) {
@@ -154,7 +161,11 @@ ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *
         return status;
     if (ty_status status = take_open_options(options, call, &known))
         return status;
-    return txn_rebuild(heap, known, report, &joint_resolver);
+    code_session code(known);
+    const open_judge judge = code.judge();
+    if (ty_status status = txn_rebuild(heap, known, report, &joint_resolver, &judge))
+        return status;
+    return code.finish(heap, report);
 }
 
 ty_status ty_close(ty_heap *heap) {

@@ -66,6 +66,8 @@ struct image_log {
 // give_up: the open fails after start was called, whatever that returned. The heap is still there.
 // name_open: in each writing open of a heap with a log, before any snapshot. The log names that open, durably, when it
 // returns; it is taken beside an image that names `previous` or `open`.
+// judge: the heap's memory holds what the open has found, but for records of a log; it may look and may refuse, and
+// changes nothing. Once in each open; where start comes before the files are changed, so does this. May be NULL.
 struct image_open_hook {
     void *context;
     ty_status (*check)(void *context, const image_log &log, bool created, image_log_choice *choice);
@@ -73,6 +75,7 @@ struct image_open_hook {
     ty_status (*start)(void *context, ty_heap *heap);
     void (*give_up)(void *context);
     ty_status (*name_open)(void *context, const open_identity_2 &previous, const open_identity_2 &open);
+    ty_status (*judge)(void *context, ty_heap *heap);
 };
 
 // A heap with a log that is open read-only can be written to in memory until image_freeze, so that its log can be

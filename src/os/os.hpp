@@ -5,5 +5,6 @@
 #include "calls/random.hpp"
 #include "memory/memory.hpp"
 #include "process/process.hpp"
+#include "program/program.hpp"
 #include "storage/storage.hpp"
 #include "tracking/tracking.hpp"

@@ -46,6 +46,7 @@ ty_status base_maker::write(const void *bytes, size_t size, void *context) {
 ty_status base_maker::copy(ty_heap **heap) {
     constexpr int tries = 20;
     open_.mode = TY_OPEN_COPY;
+    open_.code = TY_CODE_IGNORED;
     for (int i = 0;; i++) {
         if (ty_status status = ty_open(path_.c_str(), &open_, heap, nullptr))
             return status;

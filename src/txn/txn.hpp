@@ -107,12 +107,18 @@ struct doubt_resolver {
     ty_outcome (*tell)(const ty_doubt &doubt, ty_heap *heap, const ty_open_options &options, char *why,
                        size_t why_bytes);
 };
+// Asked when the heap's memory holds what is to be opened, before a file is changed where that can be: it may look, and
+// refuse. Not of a heap that receives the transactions of another one.
+struct open_judge {
+    void *context;
+    ty_status (*judge)(void *context, ty_heap *heap);
+};
 ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
-                   const doubt_resolver *resolver = nullptr);
+                   const doubt_resolver *resolver = nullptr, const open_judge *judge = nullptr);
 ty_status txn_close(ty_heap *heap);
 ty_status txn_discard(ty_heap *heap);
 ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report,
-                      const doubt_resolver *resolver = nullptr);
+                      const doubt_resolver *resolver = nullptr, const open_judge *judge = nullptr);
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);
 // After it: where memory is short, copies of pages that the image holds go. Nobody writes to a snapshot heap meanwhile.

@@ -24,6 +24,9 @@ ty_status undo_clear(ty_heap *heap);
 ty_status undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *context);
 ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats);
 
+// Whether what a heap's service root leads to, which has a first word, is the buffers of undo.
+bool undo_owns(const void *service);
+
 // ty_each_own_block, of this layer and those below.
 ty_status each_own_block(ty_heap *heap, ty_block_callback *callback, void *context);
 

@@ -247,7 +247,7 @@ AT(ty_log_entry, size_bytes, 32);
 AT(ty_log_entry, procedure, 40);
 AT(ty_log_entry, bytes, 48);
 
-SIZE(ty_open_options, 176);
+SIZE(ty_open_options, 184);
 AT(ty_open_options, struct_size, 0);
 AT(ty_open_options, mode, 8);
 AT(ty_open_options, kind, 12);
@@ -274,6 +274,7 @@ AT(ty_open_options, log_partitions, 152);
 AT(ty_open_options, concurrent, 156);
 AT(ty_open_options, outcome, 160);
 AT(ty_open_options, outcome_context, 168);
+AT(ty_open_options, code, 176);
 
 SIZE(ty_doubt, 64);
 AT(ty_doubt, struct_size, 0);
@@ -284,7 +285,7 @@ AT(ty_doubt, description, 40);
 AT(ty_doubt, description_bytes, 48);
 AT(ty_doubt, durable, 56);
 
-SIZE(ty_report, 384);
+SIZE(ty_report, 392);
 AT(ty_report, struct_size, 0);
 AT(ty_report, kind, 8);
 AT(ty_report, found, 12);
@@ -310,6 +311,8 @@ AT(ty_report, replayed_bytes, 352);
 AT(ty_report, sequence, 360);
 AT(ty_report, in_doubt, 368);
 AT(ty_report, outcome, 376);
+AT(ty_report, code, 380);
+AT(ty_report, code_words, 384);
 
 SIZE(ty_info, 408);
 AT(ty_info, struct_size, 0);
@@ -507,6 +510,11 @@ IS(TY_OPEN_EXISTING, 1);
 IS(TY_CREATE_NEW, 2);
 IS(TY_OPEN_READ_ONLY, 3);
 IS(TY_OPEN_COPY, 4);
+IS(TY_CODE_DEFAULT, 0);
+IS(TY_CODE_PINNED, 1);
+IS(TY_CODE_MAPPED, 2);
+IS(TY_CODE_COMPATIBLE, 3);
+IS(TY_CODE_IGNORED, 4);
 IS(TY_TRACK_AUTOMATIC, 0);
 IS(TY_TRACK_KERNEL, 1);
 IS(TY_TRACK_SIGNAL, 2);

@@ -181,13 +181,21 @@ ty_status make_ready(image &im, const opening &state) {
     return worker_start(im); // they have nothing to do before the heap is open
 }
 
-// The layer above takes what it needs, as early as can be: its part of the memory must be in its place.
+// The layer above takes what it needs, as early as can be: its part of the memory must be in its place. Then it may
+// refuse what is there.
 ty_status start_upper(image &im, opening &state) {
     const bool raises = im.heap && !im.read_only && heap_limit(im.heap) != im.mapped_bytes;
-    if (!state.log.identity || !im.heap || raises || state.upper_started)
+    if (!im.heap || raises)
         return TY_OK;
-    state.upper_started = true;
-    return state.hook->start(state.hook->context, im.heap);
+    if (state.log.identity && !state.upper_started) {
+        state.upper_started = true;
+        if (ty_status status = state.hook->start(state.hook->context, im.heap))
+            return status;
+    }
+    if (!state.hook || !state.hook->judge || state.judged)
+        return TY_OK;
+    state.judged = true;
+    return state.hook->judge(state.hook->context, im.heap);
 }
 
 // What the header is to say from now on: a log or none, and this version of the format.

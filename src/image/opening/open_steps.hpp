@@ -14,6 +14,7 @@ struct opening {
     bool made = false;            // the heap's files, under their names
     bool begun = false;           // begin_open was called
     bool upper_started = false;   // the hook's start was
+    bool judged = false;          // and its judge
     uint64_t applied_batches = 0; // before the heap was mapped
     uint64_t applied_pages = 0;
     uint64_t started_ns = os::now_ns();

@@ -188,6 +188,7 @@ ty_open_options target::open_options() const {
     wanted.log = nullptr;
     wanted.limit_bytes = 0;
     wanted.base = nullptr;
+    wanted.code = TY_CODE_IGNORED; // what is unpacked says it
     return wanted;
 }
 
@@ -247,6 +248,8 @@ ty_status target::open_it(ty_heap **heap) {
     wanted.kind = kind_;
     wanted.limit_bytes = 0;
     wanted.base = nullptr;
+    if (heap == nullptr)
+        wanted.code = TY_CODE_IGNORED;
     ty_heap *opened;
     ty_status status = ty_open(name_.c_str(), &wanted, heap != nullptr ? heap : &opened, nullptr);
     return status == TY_OK && heap == nullptr ? ty_close(opened) : status;

@@ -330,12 +330,23 @@ ty_status start(void *context, ty_heap *heap) {
     return state.read_only() || state.detaches ? TY_OK : start_log(state, *rt);
 }
 
+// Of a heap with a log, once its records are done again.
+ty_status judge(void *context, ty_heap *heap) {
+    auto &state = *static_cast<opening *>(context);
+    if (!state.judge || state.receives || (state.identity.log && !state.replayed))
+        return TY_OK;
+    return state.judge->judge(state.judge->context, heap);
+}
+
 // From what the image's open left to a heap that can be used.
 ty_status finish_open(opening &state, ty_heap **heap) {
     txn_runtime &rt = *runtime_of(*heap);
-    if (!state.replayed)
+    if (!state.replayed) {
         if (ty_status status = replay(state, rt))
             return status;
+        if (ty_status status = judge(&state, *heap))
+            return status;
+    }
     if (!state.read_only())
         if (ty_status status = settle_held(state, rt))
             return status;
@@ -470,7 +481,7 @@ namespace {
 ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
     if (ty_status status = place_create(state.place, state.heap_path, state.options))
         return status;
-    image_open_hook hook{&state, check_log, make_log, start, give_up_start, name_open};
+    image_open_hook hook{&state, check_log, make_log, start, give_up_start, name_open, judge};
     ty_report told{};
     ty_heap *opened = nullptr;
     ty_status status = image_open(state.heap_path, state.options, &hook, &opened, &told);
@@ -494,10 +505,11 @@ ty_status open_resolved(opening &state, ty_heap **heap, ty_report *report) {
 }
 
 ty_status open_files(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
-                     const doubt_resolver *resolver) {
+                     const doubt_resolver *resolver, const open_judge *judge) {
     opening state{};
     state.options = options;
     state.resolver = resolver;
+    state.judge = judge;
     char *resolved = nullptr;
     if (ty_status status = resolve_path(*state.options.storage, path, &resolved))
         return status;
@@ -508,10 +520,11 @@ ty_status open_files(const char *path, const ty_open_options &options, ty_heap *
 }
 
 // As they are, or, where somebody writes to them, copies.
-ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report) {
+ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
+                    const open_judge *judge) {
     ty_open_options options = given;
     options.mode = TY_OPEN_READ_ONLY;
-    ty_status status = open_files(path, options, heap, report, nullptr);
+    ty_status status = open_files(path, options, heap, report, nullptr, judge);
     if (status != TY_E_BUSY)
         return status;
     copied_files *copies = nullptr;
@@ -520,7 +533,7 @@ ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **he
     if (!(status = copy_files(path, given, *copies))) {
         options.mode = TY_OPEN_COPY;
         options.storage = copies->storage();
-        status = open_files(path, options, heap, report, nullptr);
+        status = open_files(path, options, heap, report, nullptr, judge);
     }
     copies->release(); // the heap has its files open
     return status;
@@ -529,12 +542,12 @@ ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **he
 } // namespace
 
 ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
-                   const doubt_resolver *resolver) {
+                   const doubt_resolver *resolver, const open_judge *judge) {
     ty_open_options options = given;
     if (!options.storage)
         options.storage = ty_storage_default();
-    return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report)
-                                        : open_files(path, options, heap, report, resolver);
+    return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report, judge)
+                                        : open_files(path, options, heap, report, resolver, judge);
 }
 
 } // namespace taiyen

@@ -9,6 +9,7 @@ namespace taiyen {
 struct opening {
     ty_open_options options;
     const doubt_resolver *resolver;
+    const open_judge *judge; // may be NULL
     const char *heap_path;
     uint64_t started_ns = os::now_ns();
     log_place place{};

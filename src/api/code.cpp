@@ -1,0 +1,35 @@
+// The functions of code.h.
+#include "../code/code.hpp"
+#include "arguments.hpp"
+#include <taiyen/taiyen.h>
+
+using namespace taiyen;
+
+ty_status ty_pin_code(int argc, char **argv) {
+    constexpr const char *call = "start the program without randomised addresses";
+    if (ty_status status = check_pointer(argv, call, "argv"))
+        return status;
+    if (argc < 1 || !argv[0] || argv[argc])
+        return failure(TY_E_ARGUMENT, "%s: argc and argv are not those of main", call)
+            .remedy("call it first thing in main, with its arguments as they are");
+    return os::start_without_randomisation(argv);
+}
+
+ty_status ty_note_code(ty_heap *heap) {
+    constexpr const char *call = "note a heap's code";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (image_kind(heap) == TY_VOLATILE)
+        return failure(TY_E_ARGUMENT, "%s: it is a volatile heap", call).remedy("its code lives as long as it does");
+    if (ty_status status = image_check_writer(heap, call))
+        return status;
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    code_session code(options);
+    return code.note(heap);
+}
+
+ty_code ty_heap_code(ty_heap *heap) {
+    if (check_heap(heap, "tell what a heap knows of its code"))
+        return TY_CODE_DEFAULT;
+    return code_of(heap);
+}

@@ -1,0 +1,57 @@
+// The façade of the layer of code: heaps that know the program's code. docs/design/code.md tells how it works;
+// record_layout.hpp is what stands in a heap.
+#pragma once
+
+#include "code_words.hpp"
+#include <taiyen/code.h>
+
+namespace taiyen {
+
+// What one open does about code. judge is told of what the open has found before any of its files is changed; finish
+// comes when the heap is open.
+//
+// CD4: a refusal comes from judge, where the files are as they were; what finish does may only fail for want of room.
+// CD5: words and record change in one step: a transaction, or one snapshot; before that, no word of this process's
+//      objects is in any of the heap's files.
+class code_session {
+public:
+    explicit code_session(const ty_open_options &options) : mode_(options.mode), wanted_(options.code) {}
+    open_judge judge() { return {this, judge_heap}; }
+    // *heap is open; on a failure it has been discarded, and is NULL. report may be NULL.
+    ty_status finish(ty_heap **heap, ty_report *report);
+    // As part of ty_note_code, of a heap that is open for writing.
+    ty_status note(ty_heap *heap);
+
+private:
+    static ty_status judge_heap(void *self, ty_heap *heap) { return static_cast<code_session *>(self)->look(heap); }
+    ty_status look(ty_heap *heap);
+    ty_status look_at_unbound(ty_heap *heap);
+    ty_status look_at_pinned();
+    ty_status look_at_mapped();
+    ty_status check_fixed() const;
+    ty_status check_words();
+    ty_status check_one_step() const;
+    ty_status check_undo() const;
+    ty_status make_blocks(ty_code binding);
+    bool knows_all() const;
+    bool reads_only() const { return opens_for_reading(mode_); }
+    ty_status keep(ty_heap *heap);
+    ty_status keep_in_transaction(ty_heap *heap);
+    ty_status repoint_private();
+    void tell(ty_heap *heap, ty_report &report) const;
+
+    ty_open_mode mode_;
+    ty_code wanted_;
+    ty_heap *heap_ = nullptr;
+    code_record before_{}, after_{};
+    list<os::loaded_object> objects_;
+    list<object_fate> fates_;
+    translator translator_;
+    words_found words_;
+    list<char> objects_block_, symbols_block_; // to be kept; empty: what stands there stays
+};
+
+// What a heap that is open was made with.
+ty_code code_of(ty_heap *heap);
+
+} // namespace taiyen

@@ -1,0 +1,235 @@
+#include "code_record.hpp"
+
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+ty_status damaged(const char *root, const char *what) {
+    return failure(TY_E_DAMAGED, "read what a heap knows of its code, at the root \"%s\": %s", root, what)
+        .remedy("restore the heap from a copy; to look at it without its code, open it with TY_CODE_IGNORED");
+}
+
+uint64_t checksum_of(const code_head_1 *head) {
+    code_head_1 first = *head;
+    first.checksum = 0;
+    return checksum(head + 1, head->bytes - sizeof first, checksum(&first, sizeof first));
+}
+
+// The block that a root leads to, or NULL: there is none.
+ty_status find_block(ty_heap *heap, const char *root, uint64_t magic, size_t item_bytes, const code_head_1 **found) {
+    void *address = heap_root(heap, root);
+    if (!address)
+        return TY_OK;
+    ty_block block;
+    if (!heap_find_block(heap, address, &block) || block.address != address || block.size_bytes < sizeof(code_head_1))
+        return damaged(root, "it leads to no such block");
+    const auto *head = static_cast<const code_head_1 *>(address);
+    if (head->magic != magic || head->version != code_version_1)
+        return damaged(root, "that is something else, or of a version that this library does not know");
+    if (head->bytes < sizeof *head || head->bytes > block.size_bytes ||
+        head->count > (head->bytes - sizeof *head) / item_bytes)
+        return damaged(root, "its sizes are impossible");
+    if (head->checksum != checksum_of(head))
+        return damaged(root, "its checksum is wrong");
+    *found = head;
+    return TY_OK;
+}
+
+bool is_sound(const code_build_1 &build) {
+    return build.count <= sizeof build.bytes;
+}
+
+bool is_sound(const code_object_1 &object) {
+    return object.begin < object.end && object.load <= object.end && is_sound(object.build) &&
+           memchr(object.name, '\0', sizeof object.name);
+}
+
+ty_status check_symbols(code_record *record) {
+    const code_head_1 *head = record->symbols_head;
+    const auto *text = reinterpret_cast<const char *>(head);
+    record->tables = reinterpret_cast<const code_table_1 *>(head + 1);
+    record->table_count = head->count;
+    record->symbols = reinterpret_cast<const code_symbol_1 *>(record->tables + head->count);
+    const uint64_t room =
+        (head->bytes - uint64_t(reinterpret_cast<const char *>(record->symbols) - text)) / sizeof(code_symbol_1);
+    for (uint64_t t = 0; t < record->table_count; ++t) {
+        const code_table_1 &table = record->tables[t];
+        if (!is_sound(table.build) || table.first > room || table.count > room - table.first)
+            return damaged(symbols_root_name, "a table in it is impossible");
+        for (uint64_t n = table.first; n < table.first + table.count; ++n)
+            if (record->symbols[n].name >= head->bytes)
+                return damaged(symbols_root_name, "a symbol in it is impossible");
+    }
+    return text[head->bytes - 1] ? damaged(symbols_root_name, "a name in it does not end") : TY_OK;
+}
+
+code_build_1 build_from(const uint8_t *bytes, uint32_t count) {
+    code_build_1 build{};
+    memcpy(build.bytes, bytes, count);
+    build.count = count;
+    return build;
+}
+
+void seal(list<char> *block, uint64_t magic, ty_code binding, uint64_t count) {
+    auto *head = reinterpret_cast<code_head_1 *>(block->begin());
+    *head = {magic, code_version_1, uint32_t(binding), block->count(), count, 0};
+    head->checksum = checksum_of(head);
+}
+
+template <class T>
+ty_status append(list<char> *block, const T *items, size_t count) {
+    char *place = nullptr;
+    if (ty_status status = block->extend(count * sizeof *items, &place))
+        return status;
+    if (count)
+        memcpy(place, items, count * sizeof *items);
+    return TY_OK;
+}
+
+// The symbols of one process, while they are collected.
+struct collecting {
+    list<code_symbol_1> symbols;
+    list<char> names;
+    list<code_table_1> tables;
+
+    ty_status add(uint64_t value, uint64_t size, const char *file, const char *name) {
+        const size_t file_bytes = file ? strlen(file) + 1 : 0, name_bytes = strlen(name) + 1;
+        if (names.count() > UINT32_MAX / 2 - file_bytes - name_bytes)
+            return failure(TY_E_MEMORY, "keep the names of a program's symbols: there are more than 2 GiB")
+                .remedy("strip the program, or make the heap with TY_CODE_PINNED");
+        const auto at = uint32_t(names.count());
+        char *place = nullptr;
+        if (ty_status status = names.extend(file_bytes + name_bytes, &place))
+            return status;
+        if (file) {
+            memcpy(place, file, file_bytes - 1);
+            place[file_bytes - 1] = ':';
+        }
+        memcpy(place + file_bytes, name, name_bytes);
+        return symbols.push({value, uint32_t(std::min<uint64_t>(size, UINT32_MAX)), at});
+    }
+};
+
+ty_status copy_table(const code_record &before, const code_table_1 &table, collecting &all) {
+    for (uint64_t n = table.first; n < table.first + table.count; ++n) {
+        const code_symbol_1 &symbol = before.symbols[n];
+        if (ty_status status = all.add(symbol.value, symbol.size, nullptr, before.name_of(symbol)))
+            return status;
+    }
+    return TY_OK;
+}
+
+ty_status add_object(const os::loaded_object &object, const code_record &before, collecting &all) {
+    code_table_1 table{build_of(object), all.symbols.count(), 0};
+    for (const code_table_1 &known : all.tables)
+        if (known.build == table.build)
+            return TY_OK;
+    auto add = [](void *context, const os::symbol &found) {
+        const uint64_t size = found.function ? 0 : found.size;
+        return static_cast<collecting *>(context)->add(found.value, size, found.file, found.name);
+    };
+    const code_table_1 *known = before.table_of(table.build);
+    if (ty_status status = known ? copy_table(before, *known, all) : os::each_symbol(object, add, &all))
+        return status;
+    table.count = all.symbols.count() - table.first;
+    std::sort(all.symbols.begin() + table.first, all.symbols.end(),
+              [](const code_symbol_1 &a, const code_symbol_1 &b) { return a.value < b.value; });
+    return all.tables.push(table);
+}
+
+} // namespace
+
+bool operator==(const code_build_1 &a, const code_build_1 &b) {
+    return a.count == b.count && !memcmp(a.bytes, b.bytes, sizeof a.bytes);
+}
+
+const code_table_1 *code_record::table_of(const code_build_1 &build) const {
+    for (uint64_t t = 0; t < table_count; ++t)
+        if (tables[t].build == build)
+            return &tables[t];
+    return nullptr;
+}
+
+// CD1.
+ty_status record_find(ty_heap *heap, code_record *found) {
+    *found = {};
+    if (ty_status status = find_block(heap, code_root_name, code_magic_1, sizeof(code_object_1), &found->head);
+        status || !found->head)
+        return status;
+    if (found->head->binding != TY_CODE_PINNED && found->head->binding != TY_CODE_MAPPED)
+        return damaged(code_root_name, "it is neither pinned nor mapped");
+    found->objects = reinterpret_cast<const code_object_1 *>(found->head + 1);
+    found->count = found->head->count;
+    for (uint64_t n = 0; n < found->count; ++n)
+        if (!is_sound(found->objects[n]))
+            return damaged(code_root_name, "an object in it is impossible");
+    if (ty_status status =
+            find_block(heap, symbols_root_name, symbols_magic_1, sizeof(code_table_1), &found->symbols_head))
+        return status;
+    return found->symbols_head ? check_symbols(found) : TY_OK;
+}
+
+ty_status objects_of_process(list<os::loaded_object> *objects) {
+    auto add = [](void *context, const os::loaded_object &object) {
+        return static_cast<list<os::loaded_object> *>(context)->push(object);
+    };
+    return os::each_loaded_object(add, objects);
+}
+
+code_build_1 build_of(const os::loaded_object &object) {
+    return build_from(object.build, object.build_bytes);
+}
+
+ty_status make_objects_block(ty_code binding, const list<os::loaded_object> &objects, list<char> *block) {
+    const code_head_1 head{};
+    if (ty_status status = append(block, &head, 1))
+        return status;
+    for (const os::loaded_object &object : objects) {
+        code_object_1 kept{object.load, object.begin, object.end, object.program, build_of(object), {}};
+        static_assert(sizeof kept.name == sizeof object.name);
+        memcpy(kept.name, object.name, sizeof kept.name);
+        if (ty_status status = append(block, &kept, 1))
+            return status;
+    }
+    seal(block, code_magic_1, binding, objects.count());
+    return TY_OK;
+}
+
+// Of a block that was made here.
+void view_symbols(const list<char> &block, code_record *record) {
+    record->symbols_head = reinterpret_cast<const code_head_1 *>(block.begin());
+    record->tables = reinterpret_cast<const code_table_1 *>(record->symbols_head + 1);
+    record->table_count = record->symbols_head->count;
+    record->symbols = reinterpret_cast<const code_symbol_1 *>(record->tables + record->table_count);
+}
+
+ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_record &before, list<char> *block) {
+    collecting all;
+    for (const os::loaded_object &object : objects)
+        if (ty_status status = add_object(object, before, all))
+            return status;
+    const size_t names_at =
+        sizeof(code_head_1) + all.tables.count() * sizeof(code_table_1) + all.symbols.count() * sizeof(code_symbol_1);
+    if (names_at > UINT32_MAX / 2)
+        return failure(TY_E_MEMORY, "keep a program's symbols: there are more than 2 GiB")
+            .remedy("strip the program, or make the heap with TY_CODE_PINNED");
+    for (code_symbol_1 &symbol : all.symbols)
+        symbol.name += uint32_t(names_at);
+    const code_head_1 head{};
+    if (ty_status status = append(block, &head, 1))
+        return status;
+    if (ty_status status = append(block, all.tables.begin(), all.tables.count()))
+        return status;
+    if (ty_status status = append(block, all.symbols.begin(), all.symbols.count()))
+        return status;
+    const char end = '\0'; // also where there are no names
+    if (ty_status status = append(block, all.names.begin(), all.names.count()))
+        return status;
+    if (ty_status status = append(block, &end, 1))
+        return status;
+    seal(block, symbols_magic_1, TY_CODE_MAPPED, all.tables.count());
+    return TY_OK;
+}
+
+} // namespace taiyen

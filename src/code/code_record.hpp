@@ -1,0 +1,44 @@
+// What stands in a heap about its code, and what of it is to stand there. docs/design/code.md.
+#pragma once
+
+#include "../txn/txn.hpp"
+#include "list.hpp"
+#include "record_layout.hpp"
+#include <taiyen/code.h>
+
+namespace taiyen {
+
+// CD1: what is read here was checked: sizes, counts, offsets, names that end, and the checksum.
+struct code_record {
+    const code_head_1 *head = nullptr; // NULL: the heap knows nothing of code
+    const code_object_1 *objects = nullptr;
+    uint64_t count = 0;
+    const code_head_1 *symbols_head = nullptr; // NULL: there is no such block
+    const code_table_1 *tables = nullptr;
+    uint64_t table_count = 0;
+    const code_symbol_1 *symbols = nullptr;
+
+    const char *name_of(const code_symbol_1 &symbol) const {
+        return reinterpret_cast<const char *>(symbols_head) + symbol.name;
+    }
+    const code_table_1 *table_of(const code_build_1 &build) const; // NULL: there is none
+    bool owns(const void *block) const { return block == head || block == symbols_head; }
+};
+
+bool operator==(const code_build_1 &a, const code_build_1 &b);
+
+// Expected: TY_E_DAMAGED.
+ty_status record_find(ty_heap *heap, code_record *found);
+
+// The objects of this process.
+ty_status objects_of_process(list<os::loaded_object> *objects);
+code_build_1 build_of(const os::loaded_object &object);
+
+// The two blocks as they are to be.
+ty_status make_objects_block(ty_code binding, const list<os::loaded_object> &objects, list<char> *block);
+// Symbols of builds that `before` has are taken from there, the others from the objects' files.
+ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_record &before, list<char> *block);
+// The symbols of such a block, into an empty record.
+void view_symbols(const list<char> &block, code_record *record);
+
+} // namespace taiyen

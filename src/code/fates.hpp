@@ -1,0 +1,86 @@
+// What became of the objects that a heap has recorded, and where words that lead into them lead now.
+#pragma once
+
+#include "code_record.hpp"
+
+namespace taiyen {
+
+enum class fate : uint8_t {
+    same,    // the same build at the same place
+    moved,   // the same build elsewhere
+    changed, // another build
+    missing, // not loaded now; or there are several that it may be
+};
+struct object_fate {
+    const code_object_1 *before;
+    const os::loaded_object *now; // NULL: missing
+    fate what;
+};
+ty_status find_fates(const code_record &record, const list<os::loaded_object> &objects, list<object_fate> *fates);
+
+// Whether a symbol's name says for certain which it is, also in another build: not where the compiler numbers what has
+// no name of its own, by its order.
+bool name_is_certain(const char *name);
+
+// The symbols of one build, by their names.
+class name_index {
+public:
+    ty_status create(const code_record &record, const code_table_1 *table); // NULL: there are none
+    // The only one of that name (or the first of those that are at one place); NULL: there is none, or not for certain.
+    const code_symbol_1 *find(const char *name) const;
+
+private:
+    code_record record_;
+    list<const code_symbol_1 *> sorted_;
+};
+
+struct code_word {
+    enum { elsewhere, stays, leads_on, lost } what;
+    uint64_t value;            // leads_on: as it is to be
+    const object_fate *object; // lost: into which one it leads
+};
+
+struct address_range {
+    uint64_t begin;
+    uint64_t end;
+};
+
+// CD2: a word leads on to what it led to: in the same build by as much as its object has moved, in another one to the
+//      symbol of the same name that alone has it, in both builds.
+class translator {
+public:
+    translator() = default;
+    translator(const translator &) = delete;
+    translator &operator=(const translator &) = delete;
+    ~translator();
+    // All must outlive it.
+    ty_status create(const code_record &before, const code_record &after, const list<object_fate> &fates);
+    address_range range() const { return begin_ < end_ ? address_range{begin_, end_} : address_range{0, 0}; }
+    code_word look_up(uint64_t word); // of that range
+    // For a person: the name of what a word leads to, or its place.
+    void describe(uint64_t word, const object_fate &object, char *text, size_t bytes) const;
+
+private:
+    struct names {
+        name_index before, after;
+        const code_table_1 *table;
+    };
+    struct known {
+        uint64_t word;
+        code_word found;
+    };
+    static constexpr size_t known_count = 1024;
+
+    code_word find(uint64_t word);
+    code_word find_in_other_build(uint64_t word, const object_fate &object, const names &index) const;
+    ty_status index_names(size_t n);
+    const code_symbol_1 *symbol_before(const code_table_1 *table, uint64_t offset) const;
+
+    code_record before_{}, after_{};
+    const list<object_fate> *fates_ = nullptr;
+    list<names *> names_;
+    list<known> known_;
+    uint64_t begin_ = UINT64_MAX, end_ = 0; // of all that is not the same
+};
+
+} // namespace taiyen

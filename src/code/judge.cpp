@@ -1,0 +1,193 @@
+// Whether a heap may be opened by this process. docs/design/code.md, "An open".
+#include "../undo/undo.hpp"
+#include "code.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t low_end = uint64_t{1} << 32; // numbers below look like addresses of programs that lie there
+constexpr const char *start_remedy =
+    "start the same program by ty_pin_code (first thing in main) with the same libraries, LD_PRELOAD and ulimit -s; "
+    "TY_CODE_IGNORED opens the heap for tools";
+
+const char *name_of(ty_code code) {
+    return code == TY_CODE_PINNED ? "pinned" : code == TY_CODE_MAPPED ? "mapped" : "without a record of code";
+}
+
+bool has_roots(ty_heap *heap) {
+    bool found = false;
+    auto note = [](const char *, void *, void *context) {
+        *static_cast<bool *>(context) = true;
+        return false;
+    };
+    static_cast<void>(heap_each_root(heap, note, &found));
+    return found;
+}
+
+ty_status refuse_other_kind(ty_code wanted, ty_code is) {
+    return failure(TY_E_MISMATCH, "open as %s a heap that was made %s", name_of(wanted), name_of(is))
+        .remedy("leave the option code out, or make another heap");
+}
+
+// CD6.
+ty_status refuse_pinned(const object_fate &object, bool compatible) {
+    const char *name = object.before->name;
+    if (object.what == fate::changed && !compatible)
+        return failure(TY_E_MISMATCH, "open a pinned heap: %.96s is another build than wrote it", name)
+            .remedy("use the build that wrote it, or, if the addresses in the heap mean the same in both, open it with "
+                    "TY_CODE_COMPATIBLE once");
+    return failure(TY_E_MISMATCH, "open a pinned heap: %.64s has moved from 0x%llx to 0x%llx", name,
+                   (unsigned long long)object.before->load, (unsigned long long)object.now->load)
+        .remedy("%s", start_remedy);
+}
+
+} // namespace
+
+ty_status code_session::look_at_unbound(ty_heap *heap) {
+    const bool binds = wanted_ == TY_CODE_PINNED || wanted_ == TY_CODE_MAPPED;
+    if (!binds)
+        return TY_OK;
+    if (wanted_ == TY_CODE_MAPPED && image_kind(heap) == TY_ARCHIVE)
+        return failure(TY_E_UNSUPPORTED, "map the code of an archive heap: a crash would leave old and new words")
+            .remedy("make it a snapshot heap, or use TY_CODE_PINNED");
+    if (has_roots(heap))
+        return refuse_other_kind(wanted_, TY_CODE_DEFAULT);
+    return reads_only() ? TY_OK : make_blocks(wanted_);
+}
+
+ty_status code_session::make_blocks(ty_code binding) {
+    if (ty_status status = make_objects_block(binding, objects_, &objects_block_))
+        return status;
+    if (binding != TY_CODE_MAPPED)
+        return TY_OK;
+    bool known = before_.symbols_head;
+    for (const os::loaded_object &object : objects_)
+        known = known && before_.table_of(build_of(object));
+    return known ? TY_OK : make_symbols_block(objects_, before_, &symbols_block_);
+}
+
+// Whether the record says what is loaded now.
+bool code_session::knows_all() const {
+    if (before_.count != objects_.count())
+        return false;
+    for (const object_fate &object : fates_)
+        if (object.what != fate::same)
+            return false;
+    return true;
+}
+
+// A text has 96 bytes for what happened and 256 for the rest, where the symbol's name may be long.
+ty_status code_session::check_words() {
+    if (words_.lost == 0)
+        return TY_OK;
+    const object_fate &object = *words_.lost_object;
+    const bool missing = object.what == fate::missing;
+    char what[128];
+    translator_.describe(words_.lost_word, object, what, sizeof what);
+    return failure(TY_E_MISMATCH, "open a heap with %llu word%s of code that %s", (unsigned long long)words_.lost,
+                   plural(words_.lost), missing ? "is not loaded" : "the program has not any more")
+        .remedy("%s; the first leads to %s, in the block of %zu bytes at %p",
+                missing ? "load it before ty_open (dlopen)" : "use a build that has it, by that name, once", what,
+                words_.lost_block.size_bytes, words_.lost_block.address);
+}
+
+ty_status code_session::look_at_pinned() {
+    const bool compatible = wanted_ == TY_CODE_COMPATIBLE;
+    bool missing = false;
+    for (object_fate &object : fates_) {
+        if (object.what == fate::changed && compatible && object.now->load == object.before->load)
+            object.what = fate::same; // the program knows
+        else if (object.what == fate::moved || object.what == fate::changed)
+            return refuse_pinned(object, compatible);
+        missing = missing || object.what == fate::missing;
+    }
+    if (missing) {
+        if (ty_status status = translator_.create(before_, before_, fates_))
+            return status;
+        if (ty_status status = find_words(heap_, before_, translator_, &words_))
+            return status;
+        if (ty_status status = check_words())
+            return status;
+    }
+    return reads_only() || (knows_all() && !compatible) ? TY_OK : make_blocks(TY_CODE_PINNED);
+}
+
+// Numbers are no addresses of what lies low: CD2.
+ty_status code_session::check_fixed() const {
+    for (const object_fate &object : fates_)
+        if (object.before->begin < low_end && object.what != fate::same)
+            return failure(TY_E_MISMATCH, "open a mapped heap: %.64s lay at a low address and is another build",
+                           object.before->name)
+                .remedy("use the build that wrote it; link the program as a position-independent one (-pie) for heaps "
+                        "that other builds are to open");
+    return TY_OK;
+}
+
+// CD5: what lies in the file itself does not change in one step.
+ty_status code_session::check_one_step() const {
+    if (reads_only() || words_.repoint.count() == 0 || image_kind(heap_) != TY_ARCHIVE)
+        return TY_OK;
+    return failure(TY_E_UNSUPPORTED, "repoint %zu word%s of an archive heap: a crash would leave old and new ones",
+                   words_.repoint.count(), plural(words_.repoint.count()))
+        .remedy("open it with the option kind TY_SNAPSHOT");
+}
+
+ty_status code_session::check_undo() const {
+    const void *service = heap_service_root(heap_);
+    ty_block block;
+    if (reads_only() || words_.repoint.count() == 0 || !service || !heap_find_block(heap_, service, &block) ||
+        block.address != service || !undo_owns(service))
+        return TY_OK;
+    return failure(TY_E_UNSUPPORTED, "repoint %zu word%s of a heap with undo buffers, whose history has old ones",
+                   words_.repoint.count(), plural(words_.repoint.count()))
+        .remedy("start the program by ty_pin_code always; or open the heap once with TY_CODE_IGNORED, and call "
+                "ty_undo_detach with keep_history false");
+}
+
+ty_status code_session::look_at_mapped() {
+    if (knows_all())
+        return TY_OK;
+    if (ty_status status = check_fixed())
+        return status;
+    if (ty_status status = make_blocks(TY_CODE_MAPPED))
+        return status;
+    after_ = before_;
+    if (symbols_block_.count())
+        view_symbols(symbols_block_, &after_);
+    if (ty_status status = translator_.create(before_, after_, fates_))
+        return status;
+    if (translator_.range().begin < translator_.range().end)
+        if (ty_status status = find_words(heap_, before_, translator_, &words_))
+            return status;
+    if (ty_status status = check_words())
+        return status;
+    if (ty_status status = check_one_step())
+        return status;
+    return check_undo();
+}
+
+// CD4.
+ty_status code_session::look(ty_heap *heap) {
+    heap_ = heap;
+    if (wanted_ == TY_CODE_IGNORED)
+        return TY_OK;
+    if (ty_status status = record_find(heap, &before_))
+        return status;
+    if (!before_.head && (wanted_ == TY_CODE_DEFAULT || wanted_ == TY_CODE_COMPATIBLE))
+        return TY_OK;
+    if (ty_status status = objects_of_process(&objects_))
+        return status;
+    if (!before_.head)
+        return look_at_unbound(heap);
+    const auto binding = ty_code(before_.head->binding);
+    if ((wanted_ == TY_CODE_PINNED || wanted_ == TY_CODE_MAPPED) && wanted_ != binding)
+        return refuse_other_kind(wanted_, binding);
+    if (ty_status status = find_fates(before_, objects_, &fates_))
+        return status;
+    return binding == TY_CODE_PINNED ? look_at_pinned() : look_at_mapped();
+}
+
+} // namespace taiyen

@@ -1,0 +1,193 @@
+// What an open for writing leaves in the heap: the record, and words that lead to where the code is now.
+#include "code.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+// A block and its root, in the place of the one before.
+struct new_block {
+    const list<char> &content;
+    const char *root;
+    const void *before;
+};
+
+ty_status put(ty_heap *heap, const new_block &block) {
+    if (block.content.count() == 0)
+        return TY_OK;
+    void *place = heap_alloc(heap, block.content.count());
+    if (!place)
+        return TY_E_MEMORY;
+    memcpy(place, block.content.begin(), block.content.count());
+    if (ty_status status = heap_root_set(heap, block.root, place))
+        return status;
+    return block.before ? heap_free(const_cast<void *>(block.before)) : TY_OK;
+}
+
+ty_status put(ty_txn *txn, const new_block &block) {
+    if (block.content.count() == 0)
+        return TY_OK;
+    void *place = txn_alloc(txn, block.content.count(), 0);
+    if (!place)
+        return TY_E_MEMORY;
+    memcpy(place, block.content.begin(), block.content.count());
+    if (ty_status status = txn_root_set(txn, block.root, place))
+        return status;
+    return block.before ? txn_free(txn, const_cast<void *>(block.before)) : TY_OK;
+}
+
+ty_status repoint(ty_txn *txn, const list<repointing> &words) {
+    for (const repointing &one : words) {
+        if (ty_status status = txn_declare(txn, one.word, sizeof *one.word))
+            return status;
+        *one.word = one.value;
+    }
+    return TY_OK;
+}
+
+void add_text(ty_report &report, const char *text) {
+    const size_t length = strlen(report.text);
+    snprintf(report.text + length, sizeof report.text - length, "%s", text);
+}
+
+} // namespace
+
+// CD5.
+ty_status code_session::keep_in_transaction(ty_heap *heap) {
+    ty_txn_options options = TY_TXN_OPTIONS_INIT;
+    options.stores = TY_STORES_DECLARED;
+    ty_txn *txn = nullptr;
+    if (ty_status status = txn_begin(heap, options, &txn))
+        return status;
+    ty_status status = put(txn, {symbols_block_, symbols_root_name, before_.symbols_head});
+    if (!status)
+        status = put(txn, {objects_block_, code_root_name, before_.head});
+    if (!status)
+        status = repoint(txn, words_.repoint);
+    if (!status && !(status = txn_commit(txn)))
+        return TY_OK;
+    ty_error error;
+    ty_error_detail(&error);
+    if (txn_current(heap) == txn) // else a commit that failed has ended it
+        static_cast<void>(txn_rollback(txn));
+    return ty_error_set(error.status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+}
+
+// CD5.
+ty_status code_session::keep(ty_heap *heap) {
+    if (objects_block_.count() == 0 && symbols_block_.count() == 0 && words_.repoint.count() == 0)
+        return TY_OK;
+    if (image_kind(heap) == TY_TRANSACTIONAL)
+        return keep_in_transaction(heap);
+    if (ty_status status = put(heap, {symbols_block_, symbols_root_name, before_.symbols_head}))
+        return status;
+    if (ty_status status = put(heap, {objects_block_, code_root_name, before_.head}))
+        return status;
+    for (const repointing &one : words_.repoint)
+        *one.word = one.value;
+    uint64_t epoch = 0;
+    if (ty_status status = txn_snapshot_start(heap, &epoch))
+        return status;
+    return txn_snapshot_wait(heap, epoch);
+}
+
+// An open for reading has memory of its own, whose pages are closed to stores.
+ty_status code_session::repoint_private() {
+    char *open = nullptr;
+    ty_status status = TY_OK;
+    for (const repointing &one : words_.repoint) {
+        char *page = reinterpret_cast<char *>(uintptr_t(one.word) / os::page_bytes * os::page_bytes);
+        if (page != open) {
+            if (open && (status = os::protect(open, os::page_bytes, false)))
+                return status;
+            if ((status = os::protect(page, os::page_bytes, true)))
+                return status;
+            open = page;
+        }
+        *one.word = one.value;
+    }
+    return open ? os::protect(open, os::page_bytes, false) : TY_OK;
+}
+
+void code_session::tell(ty_heap *heap, ty_report &report) const {
+    report.code = code_of(heap);
+    report.code_words = words_.repoint.count();
+    char text[64];
+    if (report.code_words) {
+        snprintf(text, sizeof text, "; %llu word%s repointed to where the code is now",
+                 (unsigned long long)report.code_words, plural(report.code_words));
+        add_text(report, text);
+    }
+}
+
+ty_status code_session::finish(ty_heap **heap, ty_report *report) {
+    const ty_status status = reads_only() ? repoint_private() : keep(*heap);
+    if (status) {
+        ty_error error;
+        ty_error_detail(&error);
+        static_cast<void>(txn_discard(*heap));
+        *heap = nullptr;
+        return ty_error_set(status, error.system_error, error.operation, error.path, error.offset, error.remedy);
+    }
+    if (report)
+        tell(*heap, *report);
+    return TY_OK;
+}
+
+namespace {
+
+// As it stands in the record, without what is of the running process alone.
+os::loaded_object kept_object(const code_object_1 &before) {
+    os::loaded_object object{before.load,         before.begin, before.end, {}, uint32_t(before.build.count),
+                             before.program != 0, false,        {},         {}};
+    memcpy(object.build, before.build.bytes, sizeof object.build);
+    memcpy(object.name, before.name, sizeof object.name);
+    return object;
+}
+
+bool overlap(const os::loaded_object &a, const os::loaded_object &b) {
+    return a.begin < b.end && b.begin < a.end;
+}
+
+} // namespace
+
+// Those that are gone stay in the record: words may lead into them, and they may come again. But not where something
+// else lies now.
+ty_status code_session::note(ty_heap *heap) {
+    if (ty_status status = record_find(heap, &before_); status || !before_.head)
+        return status;
+    if (ty_status status = objects_of_process(&objects_))
+        return status;
+    if (ty_status status = find_fates(before_, objects_, &fates_))
+        return status;
+    if (knows_all())
+        return TY_OK;
+    const size_t loaded = objects_.count();
+    for (const object_fate &object : fates_) {
+        const os::loaded_object kept = kept_object(*object.before);
+        bool free = true;
+        for (size_t n = 0; n < loaded; ++n)
+            free = free && !overlap(objects_[n], kept);
+        if (free)
+            if (ty_status status = objects_.push(kept))
+                return status;
+    }
+    if (objects_.count() == before_.count && objects_.count() != loaded)
+        return TY_OK; // nothing came
+    if (ty_status status = make_blocks(ty_code(before_.head->binding)))
+        return status;
+    return keep(heap);
+}
+
+ty_code code_of(ty_heap *heap) {
+    const void *address = heap_root(heap, code_root_name);
+    ty_block block;
+    if (!address || !heap_find_block(heap, address, &block) || block.size_bytes < sizeof(code_head_1))
+        return TY_CODE_DEFAULT;
+    const auto *head = static_cast<const code_head_1 *>(address);
+    return head->magic == code_magic_1 && head->version == code_version_1 ? ty_code(head->binding) : TY_CODE_DEFAULT;
+}
+
+} // namespace taiyen

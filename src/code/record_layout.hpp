@@ -1,0 +1,56 @@
+// What a heap that knows its code keeps of it: two blocks, led to by roots of these names, in format version 1. Both
+// hold offsets within themselves alone, so they stay good where a heap is packed and its blocks move.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <taiyen/code.h>
+
+namespace taiyen {
+
+inline constexpr const char *code_root_name = TY_CODE_ROOT;
+inline constexpr const char *symbols_root_name = TY_SYMBOLS_ROOT;
+inline constexpr uint64_t code_magic_1 = 0x6f636e6579696154;    // "Taiyenco"
+inline constexpr uint64_t symbols_magic_1 = 0x79736e6579696154; // "Taiyensy"
+inline constexpr uint32_t code_version_1 = 1;
+
+// Of both.
+struct code_head_1 {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t binding;  // ty_code: pinned or mapped
+    uint64_t bytes;    // of all, with this
+    uint64_t count;    // of code_object_1, or code_table_1, that follow
+    uint64_t checksum; // of all, with this field zero
+};
+static_assert(sizeof(code_head_1) == 40);
+
+struct code_build_1 {
+    uint8_t bytes[32];
+    uint64_t count; // of bytes that are the build; the others are 0
+};
+
+struct code_object_1 {
+    uint64_t load;
+    uint64_t begin;
+    uint64_t end;
+    uint64_t program; // 1: it is the program
+    code_build_1 build;
+    char name[128]; // ends with a 0
+};
+static_assert(sizeof(code_object_1) == 200);
+
+// The symbols of one build, in the order of their values. Behind the tables stand all symbols, then all names.
+struct code_table_1 {
+    code_build_1 build;
+    uint64_t first; // of its symbols, among all
+    uint64_t count;
+};
+struct code_symbol_1 {
+    uint64_t value; // less the object's load
+    uint32_t size;  // UINT32_MAX: that, or more; 0: of a function, of which its first byte alone is known
+    uint32_t name;  // offset of the name from the block's start; it ends with a 0
+};
+static_assert(sizeof(code_table_1) == 56 && sizeof(code_symbol_1) == 16);
+
+} // namespace taiyen

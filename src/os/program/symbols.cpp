@@ -1,0 +1,155 @@
+// Reading ELF files. Nothing in them is believed: what would lead out of the file ends the reading.
+#include "symbols.hpp"
+
+#include "../base/base.hpp"
+#include "../calls/calls.hpp"
+#include "../memory/memory.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <elf.h>
+#include <link.h>
+
+namespace taiyen::os {
+namespace {
+
+constexpr uint64_t table_bytes_max = uint64_t{1} << 30; // no table of symbols or names is longer
+constexpr unsigned char elf_class = sizeof(void *) == sizeof(uint64_t) ? ELFCLASS64 : ELFCLASS32;
+
+// A part of a file in memory, with a byte 0 behind it.
+class file_part {
+public:
+    file_part() = default;
+    file_part(const file_part &) = delete;
+    file_part &operator=(const file_part &) = delete;
+    ~file_part() { memory_.destroy(); }
+    // False: the file has no such part, or it cannot be read. *status: TY_E_MEMORY.
+    bool read(int fd, uint64_t offset, uint64_t bytes, ty_status *status) {
+        memory_.destroy();
+        bytes_ = bytes;
+        if (bytes > table_bytes_max || offset > table_bytes_max * table_bytes_max)
+            return false;
+        const size_t room = (bytes + page_bytes) / page_bytes * page_bytes;
+        if ((*status = memory_.create_aside(room)) != TY_OK || (*status = memory_.provide(room)) != TY_OK)
+            return false;
+        for (uint64_t done = 0; done < bytes;) {
+            const ssize_t got = sys::pread(fd, memory_.as<char>() + done, bytes - done, offset + done);
+            if (got < 0 && errno == EINTR)
+                continue;
+            if (got <= 0)
+                return false;
+            done += static_cast<uint64_t>(got);
+        }
+        return true;
+    }
+    template <class T>
+    const T *as() const {
+        return memory_.as<T>();
+    }
+    uint64_t bytes() const { return bytes_; }
+
+private:
+    space memory_{};
+    uint64_t bytes_ = 0;
+};
+
+struct elf_file {
+    int fd;
+    file_part sections;
+    uint64_t section_count;
+    const ElfW(Shdr) & section(uint64_t n) const { return sections.as<ElfW(Shdr)>()[n]; }
+};
+
+bool read_sections(elf_file &file, ty_status *status) {
+    file_part head;
+    if (!head.read(file.fd, 0, sizeof(ElfW(Ehdr)), status))
+        return false;
+    const auto &header = *head.as<ElfW(Ehdr)>();
+    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != elf_class ||
+        header.e_shentsize != sizeof(ElfW(Shdr)))
+        return false;
+    file.section_count = header.e_shnum;
+    return file.sections.read(file.fd, header.e_shoff, file.section_count * sizeof(ElfW(Shdr)), status);
+}
+
+// The program's file is always the one that runs; a library's may have been replaced, which its build id tells.
+bool is_loaded(const elf_file &file, const loaded_object &object, ty_status *status) {
+    file_part notes;
+    for (uint64_t n = 0; n < file.section_count && object.has_build_id; ++n) {
+        const ElfW(Shdr) &section = file.section(n);
+        const uint8_t *id = nullptr;
+        uint32_t id_bytes = 0;
+        if (section.sh_type != SHT_NOTE || !notes.read(file.fd, section.sh_offset, section.sh_size, status) ||
+            !find_build_id(notes.as<uint8_t>(), notes.bytes(), &id, &id_bytes))
+            continue;
+        return id_bytes == object.build_bytes && memcmp(id, object.build, id_bytes) == 0;
+    }
+    return object.program;
+}
+
+const ElfW(Shdr) * find_table(const elf_file &file) {
+    for (uint32_t type : {SHT_SYMTAB, SHT_DYNSYM})
+        for (uint64_t n = 0; n < file.section_count; ++n)
+            if (file.section(n).sh_type == type && file.section(n).sh_link < file.section_count)
+                return &file.section(n);
+    return nullptr;
+}
+
+bool counts(const ElfW(Sym) & entry) {
+    const unsigned type = ELF64_ST_TYPE(entry.st_info); // as ELF32_ST_TYPE
+    return (type == STT_FUNC || type == STT_OBJECT) && entry.st_shndx != SHN_UNDEF && entry.st_shndx != SHN_ABS &&
+           entry.st_value != 0;
+}
+
+ty_status visit_all(const file_part &table, const file_part &names,
+                    ty_status (*visit)(void *context, const symbol &found), void *context) {
+    const char *file = "";
+    for (uint64_t n = 0; n < table.bytes() / sizeof(ElfW(Sym)); ++n) {
+        const ElfW(Sym) &entry = table.as<ElfW(Sym)>()[n];
+        if (entry.st_name >= names.bytes())
+            continue;
+        const char *name = names.as<char>() + entry.st_name; // it ends: file_part
+        if (ELF64_ST_TYPE(entry.st_info) == STT_FILE)
+            file = name;
+        if (!counts(entry) || *name == '\0')
+            continue;
+        const bool local = ELF64_ST_BIND(entry.st_info) == STB_LOCAL;
+        const bool function = ELF64_ST_TYPE(entry.st_info) == STT_FUNC;
+        if (ty_status status = visit(context, {entry.st_value, entry.st_size, function, name, local ? file : nullptr}))
+            return status;
+    }
+    return TY_OK;
+}
+
+ty_status read_file(elf_file &file, const loaded_object &object, ty_status (*visit)(void *context, const symbol &found),
+                    void *context) {
+    ty_status status = TY_OK;
+    if (!read_sections(file, &status) || !is_loaded(file, object, &status))
+        return status;
+    const ElfW(Shdr) *section = find_table(file);
+    if (section == nullptr)
+        return TY_OK;
+    const ElfW(Shdr) &strings = file.section(section->sh_link);
+    file_part table, names;
+    if (!table.read(file.fd, section->sh_offset, section->sh_size, &status) ||
+        !names.read(file.fd, strings.sh_offset, strings.sh_size, &status))
+        return status;
+    return visit_all(table, names, visit, context);
+}
+
+} // namespace
+
+ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *context, const symbol &found),
+                      void *context) {
+    if (object.path[0] == '\0')
+        return TY_OK;
+    elf_file file{open_descriptor(object.path, O_RDONLY), {}, 0};
+    if (file.fd < 0)
+        return TY_OK;
+    const ty_status status = read_file(file, object, visit, context);
+    sys::close(file.fd);
+    return status;
+}
+
+} // namespace taiyen::os

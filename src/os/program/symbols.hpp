@@ -1,0 +1,26 @@
+// The symbols of an object that is loaded, from its file.
+#pragma once
+
+#include "loaded_objects.hpp"
+
+namespace taiyen::os {
+
+// A function or an object (a variable, a constant, a table of virtual functions) that the object defines.
+struct symbol {
+    uint64_t value; // its address is this and what the object's load says
+    uint64_t size;
+    bool function;
+    const char *name;
+    const char *file; // of one that is known in one source file alone: that file, else NULL
+};
+
+// The file's whole table where it has one, else those that the dynamic linker knows. There are none where the file
+// cannot be read, has none, or is not the one that is loaded (it was replaced meanwhile). Expected: TY_E_MEMORY, and
+// what the visit returns, which ends it.
+ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *context, const symbol &found),
+                      void *context);
+
+// Within notes of a file or in memory.
+bool find_build_id(const uint8_t *notes, size_t bytes, const uint8_t **id, uint32_t *id_bytes);
+
+} // namespace taiyen::os

@@ -1,0 +1,278 @@
+// Goal: a heap with addresses of code goes on with another run, another place and another build of its program, or is
+// refused with a text; never does the program crash. Method: small programs (program.cpp), built in several ways and
+// twice each, run one after the other on a heap, with addresses randomised by the system as usual.
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <random>
+#include <spawn.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+namespace {
+
+struct outcome {
+    int code; // of its exit; 128 and more: a signal
+    std::string text;
+};
+
+class code_heaps : public testing::Test {
+protected:
+    void SetUp() override {
+        char name[] = "code-test-XXXXXX";
+        const char *place = getenv("TMPDIR");
+        folder_ = std::filesystem::path(place ? place : "/tmp") / name;
+        std::string path = folder_.string();
+        ASSERT_NE(mkdtemp(path.data()), nullptr);
+        folder_ = path;
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    std::string heap() const { return (folder_ / "heap.ty").string(); }
+
+    pid_t start(const std::string &program, std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), TAIYEN_CODE_PROGRAMS + program);
+        arguments.insert(arguments.begin() + 1, heap());
+        std::vector<char *> words;
+        for (std::string &one : arguments)
+            words.push_back(one.data());
+        words.push_back(nullptr);
+        posix_spawn_file_actions_t actions;
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_addopen(&actions, 1, (folder_ / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        pid_t process = -1;
+        EXPECT_EQ(posix_spawn(&process, words[0], &actions, nullptr, words.data(), environ), 0) << words[0];
+        posix_spawn_file_actions_destroy(&actions);
+        return process;
+    }
+    outcome end(pid_t process) {
+        int status = 0;
+        EXPECT_EQ(waitpid(process, &status, 0), process);
+        std::ifstream file(folder_ / "out");
+        std::ostringstream text;
+        text << file.rdbuf();
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text.str()};
+    }
+    outcome run(const std::string &program, std::vector<std::string> arguments) {
+        return end(start(program, arguments));
+    }
+
+    // What the files hold, byte for byte.
+    std::string files() const {
+        std::ostringstream all;
+        for (const char *end : {"", "-journal", "-log"})
+            if (std::ifstream file(heap() + end, std::ios::binary); file)
+                all << file.rdbuf() << end;
+        return all.str();
+    }
+    long acknowledged() const { // the last whole line
+        std::ifstream file(folder_ / "out");
+        std::string line;
+        long last = 0;
+        while (std::getline(file, line) && !file.eof())
+            last = std::stol(line);
+        return last;
+    }
+
+    std::filesystem::path folder_;
+};
+
+constexpr const char *fine = "12 25 20 30 9; count 0;";
+
+} // namespace
+
+#ifdef TAIYEN_CODE_PROGRAMS
+
+namespace {
+
+void expect_fine(const outcome &got, const std::string &values = fine) {
+    EXPECT_EQ(got.code, 0) << got.text;
+    EXPECT_EQ(got.text.substr(0, values.size()), values);
+}
+
+void expect_refusal(const outcome &got, const std::string &status, const std::vector<std::string> &words) {
+    EXPECT_EQ(got.code, 3) << got.text;
+    EXPECT_EQ(got.text.substr(0, status.size() + 1), status + ":");
+    for (const std::string &word : words)
+        EXPECT_NE(got.text.find(word), std::string::npos) << word << " is not in: " << got.text;
+}
+
+// ---- Mapped
+
+struct mapping {
+    const char *first;
+    const char *second;
+    const char *kind;
+};
+std::string name_of(const testing::TestParamInfo<mapping> &info) {
+    return std::string(info.param.first) + "_" + info.param.second + "_" + info.param.kind;
+}
+
+class mapped_heaps : public code_heaps, public testing::WithParamInterface<mapping> {};
+
+// In turn, with addresses that are other ones each time.
+TEST_P(mapped_heaps, go_on_with_either_build) {
+    const auto &[first, second, kind] = GetParam();
+    for (const char *program : {first, first, second, first, second, second})
+        expect_fine(run(program, {kind, "mapped", "use"}));
+}
+
+// Killed at random, amid repointing as well. What was acknowledged is there, and one more at the most.
+TEST_P(mapped_heaps, go_on_after_kills) {
+    const auto &[first, second, kind] = GetParam();
+    std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
+    expect_fine(run(first, {kind, "mapped", "use"}));
+    long least = 0;
+    for (int round = 0; round < 25; ++round) {
+        const pid_t process = start(random() % 2 ? first : second, {kind, "mapped", "work"});
+        usleep(static_cast<useconds_t>(random() % 30000));
+        kill(process, SIGKILL);
+        const outcome got = end(process);
+        EXPECT_EQ(got.code, 128 + SIGKILL) << got.text;
+        least = std::max(least, acknowledged());
+        const outcome looked = run(random() % 2 ? first : second, {"read", "default", "use"});
+        ASSERT_EQ(looked.code, 0) << looked.text;
+        const long count = std::stol(looked.text.substr(looked.text.find("count") + 6));
+        EXPECT_GE(count, least);
+        EXPECT_LE(count, least + 1);
+        least = std::max(least, count);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(builds, mapped_heaps,
+                         testing::Values(mapping{"code_pie_1", "code_pie_2", "snapshot"},
+                                         mapping{"code_pie_1", "code_pie_2", "transactional"},
+                                         mapping{"code_shared_1", "code_shared_2", "snapshot"},
+                                         mapping{"code_shared_1", "code_updated_1", "transactional"},
+                                         mapping{"code_static_pie_1", "code_static_pie_2", "snapshot"},
+                                         mapping{"code_static_1", "code_static_1", "transactional"},
+                                         mapping{"code_fixed_1", "code_fixed_1", "snapshot"}),
+                         name_of);
+
+TEST_F(code_heaps, a_function_that_is_gone_is_named_and_nothing_is_changed) {
+    for (const char *kind : {"snapshot", "transactional"}) {
+        expect_fine(run("code_pie_2", {kind, "mapped", "use"}));
+        const std::string before = files();
+        expect_refusal(run("code_pie_3", {kind, "mapped", "use"}), "TY_E_MISMATCH", {"thrice", "code_pie_2"});
+        EXPECT_EQ(files(), before);
+        expect_fine(run("code_pie_1", {kind, "mapped", "use"}));
+        std::filesystem::remove(heap());
+        std::filesystem::remove(heap() + "-journal");
+        std::filesystem::remove(heap() + "-log");
+    }
+}
+
+TEST_F(code_heaps, a_heap_that_died_is_refused_as_one_that_was_closed) {
+    for (const char *kind : {"snapshot", "transactional"}) {
+        expect_fine(run("code_pie_2", {kind, "mapped", "use"}));
+        const pid_t process = start("code_pie_2", {kind, "mapped", "work"});
+        while (acknowledged() < 3)
+            usleep(1000);
+        kill(process, SIGKILL);
+        end(process);
+        const std::string before = files();
+        expect_refusal(run("code_pie_3", {kind, "mapped", "use"}), "TY_E_MISMATCH", {"thrice"});
+        EXPECT_EQ(files(), before);
+        for (const auto &file : std::filesystem::directory_iterator(folder_))
+            std::filesystem::remove(file);
+    }
+}
+
+TEST_F(code_heaps, a_fixed_program_is_mapped_to_no_other_build) {
+    expect_fine(run("code_fixed_1", {"snapshot", "mapped", "use"}));
+    const std::string before = files();
+    expect_refusal(run("code_fixed_2", {"snapshot", "mapped", "use"}), "TY_E_MISMATCH", {"low address", "-pie"});
+    EXPECT_EQ(files(), before);
+}
+
+TEST_F(code_heaps, a_plugin_is_loaded_first) {
+    for (const char *kind : {"snapshot", "transactional"}) {
+        const char *values = "12 12 20 30 9;";
+        expect_fine(run("code_pie_1", {kind, "mapped", "late", TAIYEN_CODE_PLUGIN}), values);
+        expect_refusal(run("code_pie_1", {kind, "mapped", "use"}), "TY_E_MISMATCH",
+                       {"dlopen", "code_plugin", "triangle"});
+        expect_fine(run("code_pie_1", {kind, "mapped", "use", TAIYEN_CODE_PLUGIN}), values);
+        expect_fine(run("code_pie_2", {kind, "mapped", "use", TAIYEN_CODE_PLUGIN}), values);
+        for (const auto &file : std::filesystem::directory_iterator(folder_))
+            std::filesystem::remove(file);
+    }
+}
+
+TEST_F(code_heaps, a_reader_repoints_its_own_memory) {
+    for (const char *kind : {"snapshot", "transactional"}) {
+        expect_fine(run("code_pie_1", {kind, "mapped", "use"}));
+        const std::string before = files();
+        for (const char *program : {"code_pie_1", "code_pie_2"}) {
+            const outcome got = run(program, {"read", "default", "use"});
+            expect_fine(got);
+            EXPECT_NE(got.text.find("5 words"), std::string::npos) << got.text;
+        }
+        EXPECT_EQ(files(), before);
+        for (const auto &file : std::filesystem::directory_iterator(folder_))
+            std::filesystem::remove(file);
+    }
+}
+
+TEST_F(code_heaps, an_archive_heap_is_not_mapped) {
+    expect_refusal(run("code_pie_1", {"archive", "mapped", "use"}), "TY_E_UNSUPPORTED", {"TY_CODE_PINNED"});
+}
+
+// ---- Pinned
+
+class pinned_heaps : public code_heaps, public testing::WithParamInterface<mapping> {};
+
+TEST_P(pinned_heaps, go_on_where_the_program_is_started_again) {
+    const auto &[program, other, kind] = GetParam();
+    for (int round = 0; round < 3; ++round)
+        expect_fine(run(program, {kind, "start-pinned", "use"}));
+    const std::string before = files();
+    expect_refusal(run(other, {kind, "start-pinned", "use"}), "TY_E_MISMATCH", {"build", program});
+    EXPECT_EQ(files(), before);
+    expect_fine(run(program, {kind, "start-default", "use"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(builds, pinned_heaps,
+                         testing::Values(mapping{"code_pie_1", "code_pie_2", "snapshot"},
+                                         mapping{"code_pie_1", "code_pie_2", "archive"},
+                                         mapping{"code_pie_1", "code_pie_2", "transactional"},
+                                         mapping{"code_shared_1", "code_shared_2", "snapshot"},
+                                         mapping{"code_static_1", "code_static_2", "transactional"},
+                                         mapping{"code_static_pie_1", "code_static_pie_2", "snapshot"},
+                                         mapping{"code_fixed_1", "code_fixed_2", "archive"}),
+                         name_of);
+
+TEST_F(code_heaps, a_pinned_heap_is_refused_elsewhere) {
+    expect_fine(run("code_pie_1", {"snapshot", "start-pinned", "use"}));
+    const std::string before = files();
+    expect_refusal(run("code_pie_1", {"snapshot", "default", "use"}), "TY_E_MISMATCH", {"has moved", "ty_pin_code"});
+    expect_refusal(run("code_pie_1", {"read", "default", "use"}), "TY_E_MISMATCH", {"has moved"});
+    EXPECT_EQ(files(), before);
+}
+
+// Its places are the same: the other build has nothing more but data that nobody points at.
+TEST_F(code_heaps, a_build_that_is_compatible_is_believed_once) {
+    expect_fine(run("code_pie_1", {"snapshot", "start-pinned", "use"}));
+    expect_refusal(run("code_pie_same", {"snapshot", "start-default", "use"}), "TY_E_MISMATCH", {"TY_CODE_COMPATIBLE"});
+    expect_fine(run("code_pie_same", {"snapshot", "start-compatible", "use"}));
+    expect_fine(run("code_pie_same", {"snapshot", "start-default", "use"}));
+}
+
+TEST_F(code_heaps, what_a_heap_was_made_with_stays) {
+    expect_fine(run("code_pie_1", {"snapshot", "mapped", "use"}));
+    expect_refusal(run("code_pie_1", {"snapshot", "pinned", "use"}), "TY_E_MISMATCH", {"mapped", "pinned"});
+    std::filesystem::remove(heap());
+    std::filesystem::remove(heap() + "-journal");
+    expect_fine(run("code_fixed_1", {"snapshot", "default", "use"}));
+    expect_refusal(run("code_fixed_1", {"snapshot", "mapped", "use"}), "TY_E_MISMATCH", {"without a record"});
+}
+
+} // namespace
+
+#endif

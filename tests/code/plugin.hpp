@@ -1,0 +1,13 @@
+// What the program and its libraries share.
+#pragma once
+
+#include <cstddef>
+
+struct shape {
+    virtual long area() const = 0;
+    virtual long step() const = 0;
+};
+
+inline constexpr std::size_t shape_room = 64;
+extern "C" shape *make_shape(void *place);
+extern "C" shape *make_plugin_shape(void *place);
