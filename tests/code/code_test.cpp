@@ -64,6 +64,19 @@ protected:
         return end(start(program, arguments));
     }
 
+    // Killed when it has acknowledged something.
+    void work_and_die(const std::string &program, const char *kind) {
+        const pid_t process = start(program, {kind, "mapped", "work"});
+        siginfo_t ended{};
+        while (acknowledged() < 3 && ended.si_pid == 0) {
+            usleep(1000);
+            ASSERT_EQ(waitid(P_PID, id_t(process), &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+        }
+        kill(process, SIGKILL);
+        const outcome got = end(process);
+        EXPECT_EQ(got.code, 128 + SIGKILL) << got.text;
+    }
+
     // What the files hold, byte for byte.
     std::string files() const {
         std::ostringstream all;
@@ -172,11 +185,7 @@ TEST_F(code_heaps, a_function_that_is_gone_is_named_and_nothing_is_changed) {
 TEST_F(code_heaps, a_heap_that_died_is_refused_as_one_that_was_closed) {
     for (const char *kind : {"snapshot", "transactional"}) {
         expect_fine(run("code_pie_2", {kind, "mapped", "use"}));
-        const pid_t process = start("code_pie_2", {kind, "mapped", "work"});
-        while (acknowledged() < 3)
-            usleep(1000);
-        kill(process, SIGKILL);
-        end(process);
+        work_and_die("code_pie_2", kind);
         const std::string before = files();
         expect_refusal(run("code_pie_3", {kind, "mapped", "use"}), "TY_E_MISMATCH", {"thrice"});
         EXPECT_EQ(files(), before);

@@ -104,6 +104,14 @@ TEST_F(code_record_test, impossible_numbers_are_told) {
         EXPECT_EQ(find(), TY_OK) << ty_error_text();
     }
     code_head_1 *symbols = block(TY_SYMBOLS_ROOT);
+    ASSERT_GE(symbols->count, 2u);
+    auto *second = reinterpret_cast<code_table_1 *>(symbols + 1) + 1;
+    const uint64_t count = second->count;
+    const uint64_t head_bytes = sizeof *symbols + symbols->count * sizeof *second;
+    second->count = (symbols->bytes - head_bytes) / sizeof(code_symbol_1) - second->first + 1; // one too many
+    seal(symbols);
+    EXPECT_EQ(find(), TY_E_DAMAGED);
+    second->count = count;
     auto *first = reinterpret_cast<code_symbol_1 *>(reinterpret_cast<code_table_1 *>(symbols + 1) + symbols->count);
     first->name = UINT32_MAX;
     seal(symbols);
