@@ -20,7 +20,11 @@ struct findings {
     uint64_t problem_count = 0;
     uint64_t checked_bytes = 0;
     uint64_t live_blocks = 0;
+    std::vector<std::string> code_words{}; // that lead into code of a process that is no more: the first ones
+    uint64_t code_word_count = 0;
 };
+
+constexpr size_t code_words_shown = 8;
 
 bool on_progress(uint64_t done_bytes, uint64_t total_bytes, void *context) {
     auto &found = *static_cast<findings *>(context);
@@ -47,6 +51,18 @@ ty_status check_files(findings &found) {
     return status == TY_E_DAMAGED && found.problem_count ? TY_OK : status;
 }
 
+bool on_code_word(const ty_code_word *word, void *context) {
+    auto &found = *static_cast<findings *>(context);
+    if (++found.code_word_count > code_words_shown)
+        return true;
+    char line[256];
+    std::snprintf(line, sizeof line, "the word at %p, in the block of %zu bytes at %p, leads into %s, at 0x%llx",
+                  word->address, word->block_bytes, word->block, word->object,
+                  static_cast<unsigned long long>(word->value));
+    found.code_words.push_back(line);
+    return true;
+}
+
 ty_status check_structures(findings &found) {
     const ty_open_options options = found.files.options();
     ty_heap *heap = nullptr;
@@ -60,6 +76,8 @@ ty_status check_structures(findings &found) {
         found.live_blocks = stats.live_blocks;
     if (status == TY_E_DAMAGED && found.problem_count > before)
         status = TY_OK;
+    if (!status && found.problem_count == before && ty_heap_code(heap) == TY_CODE_DEFAULT)
+        status = ty_each_code_word(heap, on_code_word, &found);
     const ty_status closed = ty_close(heap);
     return status ? status : closed;
 }
@@ -74,6 +92,8 @@ void print_json(const findings &found, scope scope, ty_status status) {
         one["checked_bytes"] = json::wide(found.checked_bytes);
     if (!status && scope != scope::files && found.problem_count == 0)
         one["live_blocks"] = json::wide(found.live_blocks);
+    if (found.code_word_count)
+        one["code_words"] = json::wide(found.code_word_count);
     if (status)
         one["error"] = json::error(status);
     json::print(one);
@@ -90,6 +110,16 @@ void print_words(const findings &found, scope scope) {
         checked += (checked.empty() ? "the structures of " : " and the structures of ") +
                    text::counted(found.live_blocks, "block");
     std::printf("%s: sound; checked %s\n", path.c_str(), checked.c_str());
+    if (found.code_word_count == 0)
+        return;
+    for (const std::string &line : found.code_words)
+        std::printf("%s: %s\n", path.c_str(), text::printable(line).c_str());
+    std::printf(
+        "%s: %s code of the process that wrote the heap, which is not there in the next run; make the heap with the "
+        "option code (taiyen/code.h)\n",
+        path.c_str(),
+        (text::counted(found.code_word_count, "word") + (found.code_word_count == 1 ? " leads into" : " lead into"))
+            .c_str());
 }
 
 int check(const heap_files &files, const request &given, scope scope) {

@@ -80,6 +80,27 @@ TY_API TY_CHECKED ty_status ty_note_code(ty_heap *heap);
  * volatile heap TY_CODE_DEFAULT. Thread-safe. */
 TY_API ty_code ty_heap_code(ty_heap *heap);
 
+/* A word of a heap that leads into code. */
+typedef struct ty_code_word {
+    size_t struct_size; /* sizeof(ty_code_word) of the library */
+    const void *address;
+    uint64_t value;
+    const void *block; /* in which it lies */
+    size_t block_bytes;
+    const char *object; /* into which it leads; valid during the callback */
+    uint64_t offset;    /* from the object's begin */
+} ty_code_word;
+
+/* Calls back for each word of live blocks, at a multiple of 8, that leads into code, in order of address, until the
+ * callback returns false: of a pinned or mapped heap into the objects of its record, which is as it should be. Of any
+ * other one into the program or the libraries of the process that had the heap open for writing before this open, and
+ * wrote there what lies nowhere in the next run: a fault. That process is known by its ranges alone (an object is "the
+ * program" or "its libraries", among which other memory may lie); a program that lies below 4 GiB is not told of, as
+ * numbers look like its addresses. Other threads' allocations on the heap wait meanwhile: for the callback holds what
+ * is said of ty_each_block. Errors: TY_E_ARGUMENT (a volatile heap), TY_E_DAMAGED. O(live bytes). */
+typedef bool ty_code_word_callback(const ty_code_word *word, void *context);
+TY_API TY_CHECKED ty_status ty_each_code_word(ty_heap *heap, ty_code_word_callback *callback, void *context);
+
 #ifdef __cplusplus
 }
 #endif

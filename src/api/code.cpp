@@ -1,6 +1,7 @@
 // The functions of code.h.
 #include "../code/code.hpp"
 #include "arguments.hpp"
+#include "callbacks.hpp"
 #include <taiyen/taiyen.h>
 
 using namespace taiyen;
@@ -32,4 +33,16 @@ ty_code ty_heap_code(ty_heap *heap) {
     if (check_heap(heap, "tell what a heap knows of its code"))
         return TY_CODE_DEFAULT;
     return code_of(heap);
+}
+
+ty_status ty_each_code_word(ty_heap *heap, ty_code_word_callback *callback, void *context) {
+    constexpr const char *call = "go through a heap's words that lead into code";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (!callback)
+        return check_pointer(nullptr, call, "the callback");
+    if (image_kind(heap) == TY_VOLATILE)
+        return failure(TY_E_ARGUMENT, "%s: it is a volatile heap", call).remedy("its code lives as long as it does");
+    guarded<ty_code_word_callback> guard(callback, context);
+    return guard.end(each_code_word(heap, guard.callback(), &guard));
 }

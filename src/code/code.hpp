@@ -51,6 +51,9 @@ private:
     list<char> objects_block_, symbols_block_; // to be kept; empty: what stands there stays
 };
 
+// ty_each_code_word.
+ty_status each_code_word(ty_heap *heap, ty_code_word_callback *callback, void *context);
+
 // What a heap that is open was made with.
 ty_code code_of(ty_heap *heap);
 

@@ -111,9 +111,36 @@ ty_status code_session::repoint_private() {
     return open ? os::protect(open, os::page_bytes, false) : TY_OK;
 }
 
+namespace {
+
+#if defined(TAIYEN_DEBUG)
+constexpr bool looks_always = true;
+#else
+constexpr bool looks_always = false;
+#endif
+
+// Of a heap that knows nothing of code: whether it should.
+void add_faults(ty_heap *heap, ty_report &report) {
+    uint64_t count = 0;
+    auto count_one = [](const ty_code_word *, void *context) {
+        ++*static_cast<uint64_t *>(context);
+        return true;
+    };
+    if (each_code_word(heap, count_one, &count) || count == 0)
+        return;
+    char text[96];
+    snprintf(text, sizeof text, "; %llu word%s lead into code of the process that wrote it", (unsigned long long)count,
+             plural(count));
+    add_text(report, text);
+}
+
+} // namespace
+
 void code_session::tell(ty_heap *heap, ty_report &report) const {
     report.code = code_of(heap);
     report.code_words = words_.repoint.count();
+    if (looks_always && report.code == TY_CODE_DEFAULT && !report.created)
+        add_faults(heap, report);
     char text[64];
     if (report.code_words) {
         snprintf(text, sizeof text, "; %llu word%s repointed to where the code is now",

@@ -75,7 +75,7 @@ struct image_open_hook {
     ty_status (*start)(void *context, ty_heap *heap);
     void (*give_up)(void *context);
     ty_status (*name_open)(void *context, const open_identity_2 &previous, const open_identity_2 &open);
-    ty_status (*judge)(void *context, ty_heap *heap);
+    ty_status (*judge)(void *context, ty_heap *heap) = nullptr;
 };
 
 // A heap with a log that is open read-only can be written to in memory until image_freeze, so that its log can be
@@ -193,6 +193,8 @@ ty_status image_check_files(ty_heap *heap);
 // I8: whether both headers name this open and call the heap open. False where a close failed and the disk did not take
 // that back: the next snapshot writes them; until then nothing counts that is not in one.
 bool image_open_named(ty_heap *heap);
+// Where the process had its code that wrote the heap before this open; all 0: not known.
+code_zones_2 image_code_before(ty_heap *heap);
 // What a layer above keeps with the heap; NULL at first.
 void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);

@@ -285,6 +285,14 @@ AT(ty_doubt, description, 40);
 AT(ty_doubt, description_bytes, 48);
 AT(ty_doubt, durable, 56);
 
+SIZE(ty_code_word, 56);
+AT(ty_code_word, address, 8);
+AT(ty_code_word, value, 16);
+AT(ty_code_word, block, 24);
+AT(ty_code_word, block_bytes, 32);
+AT(ty_code_word, object, 40);
+AT(ty_code_word, offset, 48);
+
 SIZE(ty_report, 392);
 AT(ty_report, struct_size, 0);
 AT(ty_report, kind, 8);

@@ -273,6 +273,29 @@ TEST_F(code_heaps, a_build_that_is_compatible_is_believed_once) {
     expect_fine(run("code_pie_same", {"snapshot", "start-default", "use"}));
 }
 
+// What would end the next run in a crash is told: five words, of which those of the library lead elsewhere.
+TEST_F(code_heaps, words_that_lead_into_code_are_told) {
+    for (const char *kind : {"snapshot", "transactional", "archive"}) {
+        const std::string library = "its libraries ";
+        expect_fine(run("code_shared_1", {kind, "default", "use"}));
+        for (const char *reader : {"read", "default"}) {
+            const outcome got = run("code_pie_1", {reader, "ignored", "tell"});
+            EXPECT_EQ(got.code, 0);
+            EXPECT_NE(got.text.find(library), std::string::npos) << got.text;
+            EXPECT_NE(got.text.find("5 words"), std::string::npos) << got.text;
+        }
+        // A process that is not the program has none of its own there, but notes where it lies.
+        EXPECT_EQ(run("code_pie_1", {"default", "default", "tell"}).text.find(" 0 words"), std::string::npos);
+        EXPECT_EQ(run("code_pie_1", {"read", "default", "tell"}).text, "0 words\n");
+        for (const auto &file : std::filesystem::directory_iterator(folder_))
+            std::filesystem::remove(file);
+    }
+    expect_fine(run("code_pie_1", {"snapshot", "mapped", "use"}));
+    const outcome got = run("code_pie_2", {"read", "ignored", "tell"});
+    EXPECT_NE(got.text.find("code_pie_1 "), std::string::npos) << got.text;
+    EXPECT_NE(got.text.find("5 words"), std::string::npos) << got.text;
+}
+
 TEST_F(code_heaps, what_a_heap_was_made_with_stays) {
     expect_fine(run("code_pie_1", {"snapshot", "mapped", "use"}));
     expect_refusal(run("code_pie_1", {"snapshot", "pinned", "use"}), "TY_E_MISMATCH", {"mapped", "pinned"});

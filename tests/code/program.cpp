@@ -112,6 +112,21 @@ int use(ty_heap *heap, const ty_report &report, state &all) {
     return status ? fail(status) : 0;
 }
 
+// Which words lead into code.
+int tell(ty_heap *heap) {
+    std::size_t count = 0;
+    auto one = [](const ty_code_word *word, void *context) {
+        ++*static_cast<std::size_t *>(context);
+        std::printf("%s ", word->object);
+        return true;
+    };
+    if (ty_status status = ty_each_code_word(heap, one, &count))
+        return fail(status);
+    std::printf("%zu words\n", count);
+    const ty_status status = ty_close(heap);
+    return status ? fail(status) : 0;
+}
+
 // Until it is killed.
 int work(ty_heap *heap, state &all) {
     std::setvbuf(stdout, nullptr, _IONBF, 0);
@@ -171,6 +186,8 @@ int main(int argc, char **argv) {
     ty_report report{};
     if (ty_status status = ty_open(argv[1], &options, &heap, &report))
         return fail(status);
+    if (!std::strcmp(command, "tell"))
+        return tell(heap);
     if (late)
         maker = load(heap, argv[5], true);
     if (!ty_root(heap, "state"))

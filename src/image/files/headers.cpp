@@ -159,7 +159,9 @@ ty_status read_slots(const storage_file &image, header_slots *found) {
 bool reserved_set(const image_header_2 &header) {
     static constexpr uint8_t zeros[sizeof header.reserved + sizeof header.log_more] = {};
     const uint32_t more = header.log_partitions ? header.log_partitions - 1 : 0;
-    return header.reserved_1 || memcmp(header.reserved, zeros, sizeof header.reserved) ||
+    const bool code = header.features_compatible & feature_code_2;
+    return header.reserved_1 || (!code && memcmp(&header.code, zeros, sizeof header.code)) ||
+           memcmp(header.reserved, zeros, sizeof header.reserved) ||
            (!header.log_partitions && header.log_first_sequence) ||
            memcmp(header.log_more + more, zeros, (log_partitions_max_2 - 1 - more) * sizeof(log_place_2));
 }
@@ -195,7 +197,7 @@ ty_status scrub_headers(const storage_file &image, void (*problem)(void *context
             snprintf(text, sizeof text, "the image's header at offset %llu: its number is of the other slot", offset);
         else if (header.features_incompatible & ~known_features_incompatible)
             snprintf(text, sizeof text, "the image's header at offset %llu: its features are unknown", offset);
-        else if (reserved_set(header) && !header.features_compatible)
+        else if (reserved_set(header) && !(header.features_compatible & ~feature_code_2))
             snprintf(text, sizeof text, "the image's header at offset %llu: fields are set that it has not", offset);
         else
             continue;

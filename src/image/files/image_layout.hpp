@@ -24,6 +24,7 @@ enum class image_state : uint32_t { closed = 1, open = 2 };
 // one allows reading only.
 inline constexpr uint64_t feature_log_partitions_2 = 1; // the heap's log has several partitions
 inline constexpr uint64_t known_features_incompatible = feature_log_partitions_2;
+inline constexpr uint64_t feature_code_2 = 1;     // compatible: the header says where the code of its process lies
 inline constexpr uint64_t feature_receives_2 = 1; // its transactions are those of another heap: nobody else writes
 inline constexpr uint64_t known_features_read_only = feature_receives_2;
 
@@ -57,6 +58,14 @@ struct log_source_2 {
     uint8_t heap_identity[16];
     uint64_t log_identity;
     uint64_t state; // source_state
+};
+
+// Where the process that opened the heap for writing has its program and its libraries; 0: nowhere, or not known.
+struct code_zones_2 {
+    uint64_t program_begin;
+    uint64_t program_end;
+    uint64_t libraries_begin;
+    uint64_t libraries_end;
 };
 
 struct image_header_2 {
@@ -93,7 +102,8 @@ struct image_header_2 {
     uint64_t log_first_sequence; // of log_position; log_sequence is the epoch's
     log_place_2 log_more[log_partitions_max_2 - 1];
     log_source_2 source;
-    uint8_t reserved[72];
+    code_zones_2 code;
+    uint8_t reserved[40];
     uint64_t checksum; // of all bytes before it
 };
 static_assert(sizeof(image_header_2) == 512);
@@ -104,6 +114,7 @@ static_assert(offsetof(image_header_2, epoch) == 104);
 static_assert(offsetof(image_header_2, log_identity) == 176);
 static_assert(offsetof(image_header_2, open) == 200);
 static_assert(offsetof(image_header_2, source) == 400);
+static_assert(offsetof(image_header_2, code) == 432);
 static_assert(offsetof(image_header_2, checksum) == 504);
 
 // One sector of the page checksums: 63 pages. 0: unknown, or never written. All zeros: a sector never written.

@@ -91,6 +91,7 @@ ty_status open_files(image &im, opening &state) {
     if (ty_status status = check_features(im))
         return status;
     im.kind = ty_kind(header.kind);
+    im.code_before = header.code;
     bool closed = header.state == uint32_t(image_state::closed);
     state.report.maybe_inconsistent = im.kind == TY_ARCHIVE && !closed;
     journal_use use = im.read_only ? journal_use::read : journal_use::write;
@@ -407,7 +408,12 @@ void take_over_batches(image &im, opening &state) {
 }
 
 // Before anything is built on that, it is durable where that matters.
-ty_status mark_open(image &im, const image_open_hook *hook) {
+ty_status mark_open(image &im, const opening &state) {
+    if (state.options.code != TY_CODE_IGNORED) { // whose process has no part in what words lead to
+        const os::code_zones zones = os::find_code_zones();
+        im.header.current.code = {zones.program_begin, zones.program_end, zones.libraries_begin, zones.libraries_end};
+        im.header.current.features_compatible |= feature_code_2;
+    }
     im.header.current.state = uint32_t(image_state::open);
     im.header.current.log_settled = 0;
     im.header.current.owner_process = os::process_id();
@@ -418,7 +424,7 @@ ty_status mark_open(image &im, const image_open_hook *hook) {
         return status;
     // The log's first commit may reach the disk, after which a missing log is a loss. A snapshot heap's first batch
     // makes the mark durable (I8).
-    return im.kind == TY_SNAPSHOT ? TY_OK : name_open(im, hook);
+    return im.kind == TY_SNAPSHOT ? TY_OK : name_open(im, state.hook);
 }
 
 } // namespace
@@ -433,7 +439,7 @@ ty_status begin_open(image &im, opening &state) {
         im.writer.allocated_end = size / page_bytes * page_bytes;
     }
     state.begun = true;
-    return mark_open(im, state.hook);
+    return mark_open(im, state);
 }
 
 heap_owner snapshot_owner(image &im) {
