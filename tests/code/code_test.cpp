@@ -229,6 +229,17 @@ TEST_F(code_heaps, a_reader_repoints_its_own_memory) {
     }
 }
 
+// The history has words of before.
+TEST_F(code_heaps, undo_and_a_map_go_together_where_nothing_moves) {
+    expect_fine(run("code_pie_1", {"snapshot", "start-mapped", "undo"}));
+    expect_fine(run("code_pie_1", {"snapshot", "start-mapped", "use"}));
+    const std::string before = files();
+    expect_refusal(run("code_pie_1", {"snapshot", "mapped", "use"}), "TY_E_UNSUPPORTED", {"undo", "ty_undo_detach"});
+    EXPECT_EQ(files(), before);
+    EXPECT_EQ(run("code_pie_1", {"snapshot", "ignored", "no-undo"}).code, 0);
+    expect_fine(run("code_pie_2", {"snapshot", "mapped", "use"}));
+}
+
 TEST_F(code_heaps, an_archive_heap_is_not_mapped) {
     expect_refusal(run("code_pie_1", {"archive", "mapped", "use"}), "TY_E_UNSUPPORTED", {"TY_CODE_PINNED"});
 }

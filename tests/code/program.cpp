@@ -188,6 +188,11 @@ int main(int argc, char **argv) {
         return fail(status);
     if (!std::strcmp(command, "tell"))
         return tell(heap);
+    if (!std::strcmp(command, "undo") || !std::strcmp(command, "no-undo"))
+        if (ty_status status = command[0] == 'u' ? ty_undo_attach(heap, nullptr) : ty_undo_detach(heap, false))
+            return fail(status);
+    if (!std::strcmp(command, "no-undo"))
+        return ty_close(heap) ? 1 : 0;
     if (late)
         maker = load(heap, argv[5], true);
     if (!ty_root(heap, "state"))
