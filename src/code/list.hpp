@@ -45,7 +45,7 @@ public:
     size_t count() const { return count_; }
 
 private:
-    static constexpr size_t first_bytes = size_t{16} << 10, most_bytes = size_t{16} << 30;
+    static constexpr size_t first_bytes = size_t{16} << 10, most_bytes = size_t{4} << 30;
 
     ty_status create() {
         if (memory_.most() != 0)

@@ -1,6 +1,7 @@
 // Goal: a heap with addresses of code goes on with another run, another place and another build of its program, or is
 // refused with a text; never does the program crash. Method: small programs (program.cpp), built in several ways and
 // twice each, run one after the other on a heap, with addresses randomised by the system as usual.
+#ifdef TAIYEN_CODE_PROGRAMS // not in builds with sanitizers, which have no static programs
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -100,8 +101,6 @@ protected:
 constexpr const char *fine = "12 25 20 30 9; count 0;";
 
 } // namespace
-
-#ifdef TAIYEN_CODE_PROGRAMS
 
 namespace {
 
