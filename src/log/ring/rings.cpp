@@ -60,7 +60,7 @@ uint64_t stable_of_all(log *l) {
 } // namespace
 
 ty_status log_start(const log_options &options, log **made) {
-    void *place = calloc(1, sizeof(log));
+    void *place = os::own_calloc(1, sizeof(log));
     if (!place)
         return failure(TY_E_MEMORY, "open the log").at(options.name);
     log *l = new (place) log{};
