@@ -63,6 +63,7 @@ constinit std::array<std::atomic<uintptr_t>, places_max> answers{};
 
 } // namespace
 
+// M6.
 bool is_kept_out(call_site site) {
     uintptr_t key = reinterpret_cast<uintptr_t>(site.caller) << 1;
     std::atomic<uintptr_t> &answer = answers[(key >> 1) * 0x9e3779b97f4a7c15u >> 52];

@@ -24,10 +24,12 @@ bool learn(const os::current_malloc_calls *calls) {
 
 } // namespace
 
+// M6.
 bool counts_in(const os::current_malloc &scope, call_site site) {
     return scope.pauses == 0 && !is_kept_out(site);
 }
 
+// M7.
 const os::current_malloc_calls *find_owner(const ty_heap *own, const void *block) {
     if (own != nullptr && heap_of(block) == own)
         return nullptr;

@@ -423,6 +423,7 @@ void *try_alloc_held_aligned(size_t size, size_t alignment) {
 
 constinit thread_local thread_cache *holding_cache = &holds_nothing;
 
+// M5 (docs/design/malloc.md).
 void hide_held() {
     if (hidden_cache != nullptr)
         return;

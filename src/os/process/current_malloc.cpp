@@ -28,6 +28,7 @@ set_current_malloc *find_set_current_malloc() {
     return reinterpret_cast<set_current_malloc *>(dlsym(RTLD_DEFAULT, "taiyen_set_current_malloc"));
 }
 
+// M6 (docs/design/malloc.md).
 void *own_malloc(size_t bytes) {
     pause paused;
     return malloc(bytes);
