@@ -173,11 +173,12 @@ TEST_F(scopes, exceptions_leave_them_and_lie_elsewhere) {
 // M6.
 TEST_F(scopes, streams_threads_and_the_library_allocate_elsewhere) {
     open();
-    size_t before = blocks();
+    size_t before = blocks(), with_file = 0, with_heap = 0;
     bool in_order = true;
     within([&] {
         FILE *file = fopen("/dev/null", "w");
         in_order &= file != nullptr && fprintf(file, "%d\n", 1) > 0;
+        with_file = blocks();
         in_order &= file != nullptr && fclose(file) == 0;
         pthread_t thread;
         in_order &= pthread_create(
@@ -188,9 +189,12 @@ TEST_F(scopes, streams_threads_and_the_library_allocate_elsewhere) {
         snprintf(second, sizeof second, "%s/other", folder_.c_str());
         in_order &= ty_open(second, nullptr, &other, nullptr) == TY_OK;
         in_order &= ty_snapshot(heap_) == TY_OK;
+        with_heap = blocks();
         in_order &= ty_close(other) == TY_OK;
     });
     EXPECT_TRUE(in_order);
+    EXPECT_EQ(before, with_file);
+    EXPECT_EQ(before, with_heap);
     EXPECT_EQ(before, blocks());
 }
 
