@@ -44,4 +44,9 @@ void *own_realloc(void *block, size_t bytes) {
     return realloc(block, bytes);
 }
 
+void *own_aligned_alloc(size_t alignment, size_t bytes) {
+    pause paused;
+    return aligned_alloc(alignment, bytes);
+}
+
 } // namespace taiyen::os

@@ -39,5 +39,6 @@ extern constinit thread_local current_malloc thread_malloc;
 void *own_malloc(size_t bytes);
 void *own_calloc(size_t count, size_t bytes);
 void *own_realloc(void *block, size_t bytes);
+void *own_aligned_alloc(size_t alignment, size_t bytes);
 
 } // namespace taiyen::os
