@@ -27,6 +27,7 @@
 #include "outbox.h"
 #include "persist.h"
 #include "receive.h"
+#include "scope.h"
 #include "status.h"
 #include "storage.h"
 #include "txn.h"

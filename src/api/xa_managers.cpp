@@ -119,7 +119,7 @@ branch *own_branch(const manager &of) {
 }
 
 branch *add_branch(manager &to, const XID &xid, branch_state state) {
-    auto *made = static_cast<branch *>(malloc(sizeof(branch)));
+    auto *made = static_cast<branch *>(os::own_malloc(sizeof(branch)));
     if (made)
         to.branches = new (made) branch{state, xid, thread_number(), nullptr, to.branches};
     return made;

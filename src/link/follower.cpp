@@ -293,7 +293,7 @@ ty_status follow_open(const char *path, const ty_open_options &options, ty_heap 
         return status;
     const bool same = !heap || strcmp(resolved, image_path(heap)) == 0;
     const size_t length = strlen(resolved) + 1;
-    void *memory = same ? calloc(1, sizeof(ty_follower) + length) : nullptr;
+    void *memory = same ? os::own_calloc(1, sizeof(ty_follower) + length) : nullptr;
     if (memory) {
         char *copy = static_cast<char *>(memory) + sizeof(ty_follower);
         memcpy(copy, resolved, length);

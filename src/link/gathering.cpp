@@ -171,7 +171,7 @@ ty_status provide(gathered_records &records, size_t bytes) {
     if (bytes <= records.capacity)
         return TY_OK;
     const size_t capacity = bytes < 4096 ? 4096 : 2 * bytes;
-    void *memory = realloc(records.bytes, capacity);
+    void *memory = os::own_realloc(records.bytes, capacity);
     if (!memory)
         return failure(TY_E_MEMORY, "commit a joint with others");
     records.bytes = static_cast<uint8_t *>(memory);

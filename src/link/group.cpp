@@ -71,7 +71,7 @@ void end_joint(thread_end_watcher &watcher) {
 ty_status group_open(const ty_group_options &options, ty_group **opened) {
     if (ty_status status = check_heaps(options))
         return status;
-    void *memory = calloc(1, sizeof(ty_group));
+    void *memory = os::own_calloc(1, sizeof(ty_group));
     if (!memory)
         return failure(TY_E_MEMORY, "make a group");
     auto *group = new (memory) ty_group{};

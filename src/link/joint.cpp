@@ -317,7 +317,7 @@ ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint *
     for (size_t n = 0; n < group->count; ++n)
         if (ty_status status = txn_begin_check(group->heaps[n]))
             return status;
-    auto *joint = static_cast<ty_joint *>(calloc(1, sizeof(ty_joint)));
+    auto *joint = static_cast<ty_joint *>(os::own_calloc(1, sizeof(ty_joint)));
     if (!joint)
         return failure(TY_E_MEMORY, "begin a joint");
     joint->group = group;

@@ -31,7 +31,7 @@ ty_status receive_begin(ty_heap *heap, const ty_follow_position &position, const
                         ty_receiver **receiver) {
     if (ty_status status = check_position(position))
         return status;
-    auto *made = static_cast<ty_receiver *>(calloc(1, sizeof(ty_receiver)));
+    auto *made = static_cast<ty_receiver *>(os::own_calloc(1, sizeof(ty_receiver)));
     if (!made)
         return failure(TY_E_MEMORY, "receive the transactions of another heap");
     receive_start start{};
@@ -60,7 +60,7 @@ void forget_waiting(ty_receiver *receiver) {
 }
 
 ty_status keep_waiting(ty_receiver *receiver, const ty_follow_record &record) {
-    void *bytes = malloc(record.size_bytes);
+    void *bytes = os::own_malloc(record.size_bytes);
     if (!bytes)
         return failure(TY_E_MEMORY, "take a transaction that is prepared");
     memcpy(bytes, record.bytes, record.size_bytes);

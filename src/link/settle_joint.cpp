@@ -142,7 +142,7 @@ private:
         const size_t bytes = static_cast<size_t>(one.path + one.path_bytes - from);
         const char *own = moved_ ? strrchr(doubt_.heap_path, '/') : nullptr;
         const size_t folder = own ? static_cast<size_t>(own + 1 - doubt_.heap_path) : 0;
-        char *made = static_cast<char *>(malloc(folder + bytes + 1));
+        char *made = static_cast<char *>(os::own_malloc(folder + bytes + 1));
         if (!made)
             return nullptr;
         memcpy(made, doubt_.heap_path, folder);

@@ -31,11 +31,20 @@ void *or_no_memory(void *block) {
     return block;
 }
 
+const os::current_malloc_calls *owner_beside(const void *block) {
+    return owner_of(process_heap(), block);
+}
+
 // Not 0: function was given a block.
 size_t usable_bytes(const char *function, const void *block) {
+    out_of_scope outside;
     size_t bytes = held_usable_size(block);
-    if (bytes == 0 && (bytes = heap_usable_size(block)) == 0)
-        stop_for(function);
+    if (bytes != 0)
+        return bytes;
+    const os::current_malloc_calls *calls = owner_beside(block);
+    bytes = calls != nullptr ? calls->usable_size(block) : heap_usable_size(block);
+    if (bytes == 0)
+        calls != nullptr ? stop_beside(function, calls) : stop_for(function);
     return bytes;
 }
 
@@ -52,7 +61,7 @@ void *resized_or_stop(void *block, size_t size) {
 
 // Into another block, with so many bytes of content. NULL: there is none.
 void *move_into(void *block, size_t size, size_t content) {
-    void *moved = allocate(size);
+    void *moved = allocate(size, TAIYEN_MALLOC_SITE);
     if (moved == nullptr)
         return nullptr;
     memcpy(moved, block, content);
@@ -60,6 +69,13 @@ void *move_into(void *block, size_t size, size_t content) {
     return moved;
 }
 
+// M7. By the library's own rules, which know the heap.
+[[gnu::noinline, gnu::cold]] void *resize_beside(const os::current_malloc_calls *calls, void *block, size_t size,
+                                                 const void *caller) {
+    return size <= request_max ? or_no_memory(calls->resize(block, natural_bytes(size), caller)) : no_memory();
+}
+
+// Of a block of the process's heap; the thread is in no scope.
 void *resize(void *block, size_t size) {
     if (made_heap.load(std::memory_order_acquire) == nullptr && size <= request_max)
         return resized_or_stop(block, size); // a checked heap knows the size that was asked for
@@ -98,45 +114,59 @@ memory_info<size_t> figures() {
 
 } // namespace
 
+[[gnu::noinline]] void *taiyen::drop_in::allocate_or_enomem(size_t size, call_site site) {
+    return or_no_memory(allocate_otherwise(size, site));
+}
+
 TAIYEN_FAMILY void *malloc(size_t size) noexcept {
-    return or_no_memory(allocate(size));
+    void *block = try_alloc_held(size);
+    return block != nullptr ? block : allocate_or_enomem(size, TAIYEN_MALLOC_SITE);
 }
 
 TAIYEN_FAMILY void *calloc(size_t count, size_t size) noexcept {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > request_max)
         return no_memory();
-    if (bytes > direct_bytes_max) {
-        ty_heap *heap = process_heap();
-        return or_no_memory(heap != nullptr ? heap_alloc(heap, bytes, 0, true) : nullptr);
-    }
-    void *block = allocate(bytes);
-    return block != nullptr ? memset(block, 0, bytes) : no_memory();
+    return or_no_memory(allocate_zeroed(bytes, TAIYEN_MALLOC_SITE));
 }
 
 TAIYEN_FAMILY void free(void *block) noexcept {
     release("free", block);
 }
 
-TAIYEN_FAMILY void *realloc(void *block, size_t size) noexcept {
+namespace {
+
+[[gnu::always_inline]] inline void *reallocate(void *block, size_t size, call_site site) {
     if (block == nullptr)
-        return or_no_memory(allocate(size));
-    if (size != 0)
-        return resize(block, size);
-    release("realloc", block);
-    return nullptr;
+        return or_no_memory(allocate(size, site));
+    if (size == 0) {
+        release("realloc", block);
+        return nullptr;
+    }
+    if (const os::current_malloc_calls *calls = owner_beside(block)) [[unlikely]] {
+        out_of_scope outside;
+        return resize_beside(calls, block, size, site.caller);
+    }
+    out_of_scope outside;
+    return resize(block, size);
+}
+
+} // namespace
+
+TAIYEN_FAMILY void *realloc(void *block, size_t size) noexcept {
+    return reallocate(block, size, TAIYEN_MALLOC_SITE);
 }
 
 TAIYEN_FAMILY void *reallocarray(void *block, size_t count, size_t size) noexcept {
     size_t bytes;
-    return __builtin_mul_overflow(count, size, &bytes) ? no_memory() : realloc(block, bytes);
+    return __builtin_mul_overflow(count, size, &bytes) ? no_memory() : reallocate(block, bytes, TAIYEN_MALLOC_SITE);
 }
 
 TAIYEN_FAMILY int posix_memalign(void **block, size_t alignment, size_t size) noexcept {
     if (!std::has_single_bit(alignment) || alignment % sizeof(void *) != 0)
         return EINVAL;
     int kept = errno;
-    void *made = allocate_aligned(size, alignment);
+    void *made = allocate_aligned(size, alignment, TAIYEN_MALLOC_SITE);
     errno = kept;
     if (made == nullptr)
         return ENOMEM;
@@ -146,7 +176,7 @@ TAIYEN_FAMILY int posix_memalign(void **block, size_t alignment, size_t size) no
 
 TAIYEN_FAMILY void *aligned_alloc(size_t alignment, size_t size) noexcept {
     if (std::has_single_bit(alignment))
-        return or_no_memory(allocate_aligned(size, alignment));
+        return or_no_memory(allocate_aligned(size, alignment, TAIYEN_MALLOC_SITE));
     errno = EINVAL;
     return nullptr;
 }
@@ -157,17 +187,18 @@ TAIYEN_FAMILY void *memalign(size_t alignment, size_t size) noexcept {
         errno = EINVAL;
         return nullptr;
     }
-    return or_no_memory(allocate_aligned(size, std::bit_ceil(alignment)));
+    return or_no_memory(allocate_aligned(size, std::bit_ceil(alignment), TAIYEN_MALLOC_SITE));
 }
 
 TAIYEN_FAMILY void *valloc(size_t size) noexcept {
-    return or_no_memory(allocate_aligned(size, os::page_bytes));
+    return or_no_memory(allocate_aligned(size, os::page_bytes, TAIYEN_MALLOC_SITE));
 }
 
 TAIYEN_FAMILY void *pvalloc(size_t size) noexcept {
     if (size > request_max - os::page_bytes)
         return no_memory();
-    return valloc((size + os::page_bytes - 1) & ~(os::page_bytes - 1));
+    size_t whole = (size + os::page_bytes - 1) & ~(os::page_bytes - 1);
+    return or_no_memory(allocate_aligned(whole, os::page_bytes, TAIYEN_MALLOC_SITE));
 }
 
 TAIYEN_FAMILY size_t malloc_usable_size(void *block) noexcept {

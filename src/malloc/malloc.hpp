@@ -8,8 +8,7 @@
 // M4: free keeps errno.
 #pragma once
 
-#include "../heap/blocks/held.hpp"
-#include "../os/os.hpp"
+#include "scope.hpp"
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -32,20 +31,26 @@ inline size_t natural_bytes(size_t size) {
     return size <= 8 ? size : (size + natural_alignment - 1) & ~(natural_alignment - 1);
 }
 
-void *allocate_otherwise(size_t size);
+void *allocate_otherwise(size_t size, call_site site);
 
 // NULL without errno when there is no memory.
-[[gnu::always_inline]] inline void *allocate(size_t size) {
+[[gnu::always_inline]] inline void *allocate(size_t size, call_site site) {
     void *block = try_alloc_held(size);
-    return block != nullptr ? block : allocate_otherwise(size);
+    return block != nullptr ? block : allocate_otherwise(size, site);
 }
 
+// For functions that end with it: they need no frame then.
+void *allocate_or_enomem(size_t size, call_site site);
+
 // alignment: a power of two.
-void *allocate_aligned(size_t size, size_t alignment);
+void *allocate_aligned(size_t size, size_t alignment, call_site site);
+void *allocate_zeroed(size_t size, call_site site);
 
 // Ends the process, with a line on standard error: what the thread's error detail tells is not to be got over. A
 // function was given a pointer that is not a live block, or the heap's tables are damaged.
 [[noreturn]] void stop_for(const char *function);
+// The same, of a library beside this one.
+[[noreturn]] void stop_beside(const char *function, const os::current_malloc_calls *calls);
 
 void release_elsewhere(const char *function, void *block, const held_stack *stack); // after tried_free::elsewhere
 void release_otherwise(const char *function, void *block);

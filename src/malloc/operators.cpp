@@ -16,13 +16,13 @@ __attribute__((weak, noreturn)) void __throw_bad_alloc();
 
 namespace {
 
-[[gnu::noinline, gnu::cold]] void *allocate_or_throw(size_t size, size_t alignment) {
+[[gnu::noinline, gnu::cold]] void *allocate_or_throw(size_t size, size_t alignment, call_site site) {
     for (;;) {
         std::new_handler handler = std::get_new_handler != nullptr ? std::get_new_handler() : nullptr;
         if (handler == nullptr)
             break;
         handler();
-        if (void *block = allocate_aligned(size, alignment))
+        if (void *block = allocate_aligned(size, alignment, site))
             return block;
     }
     if (std::__throw_bad_alloc != nullptr)
@@ -30,17 +30,20 @@ namespace {
     stop_for("operator new");
 }
 
-[[gnu::always_inline]] inline void *make(size_t size) {
-    void *block = allocate(size);
-    if (block == nullptr) [[unlikely]]
-        return allocate_or_throw(size, 1);
-    return block;
+[[gnu::noinline]] void *make_otherwise(size_t size, call_site site) {
+    void *block = allocate_otherwise(size, site);
+    return block != nullptr ? block : allocate_or_throw(size, 1, site);
 }
 
-[[gnu::always_inline]] inline void *make(size_t size, std::align_val_t alignment) {
-    void *block = allocate_aligned(size, static_cast<size_t>(alignment));
+[[gnu::always_inline]] inline void *make(size_t size, call_site site) {
+    void *block = try_alloc_held(size);
+    return block != nullptr ? block : make_otherwise(size, site);
+}
+
+[[gnu::always_inline]] inline void *make(size_t size, std::align_val_t alignment, call_site site) {
+    void *block = allocate_aligned(size, static_cast<size_t>(alignment), site);
     if (block == nullptr) [[unlikely]]
-        return allocate_or_throw(size, static_cast<size_t>(alignment));
+        return allocate_or_throw(size, static_cast<size_t>(alignment), site);
     return block;
 }
 
@@ -51,16 +54,16 @@ constexpr const char *deletes = "operator delete";
 #define TAIYEN_OPERATOR [[gnu::visibility("default")]]
 
 TAIYEN_OPERATOR void *operator new(size_t size) {
-    return make(size);
+    return make(size, TAIYEN_NEW_SITE);
 }
 TAIYEN_OPERATOR void *operator new[](size_t size) {
-    return make(size);
+    return make(size, TAIYEN_NEW_SITE);
 }
 TAIYEN_OPERATOR void *operator new(size_t size, std::align_val_t alignment) {
-    return make(size, alignment);
+    return make(size, alignment, TAIYEN_NEW_SITE);
 }
 TAIYEN_OPERATOR void *operator new[](size_t size, std::align_val_t alignment) {
-    return make(size, alignment);
+    return make(size, alignment, TAIYEN_NEW_SITE);
 }
 
 TAIYEN_OPERATOR void operator delete(void *block) noexcept {

@@ -2,6 +2,7 @@
 #include "malloc.hpp"
 #include "settings.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -107,7 +108,9 @@ ty_heap *process_heap() {
     return any_heap.load(std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] void *allocate_otherwise(size_t size) {
+namespace {
+
+void *allocate_here(size_t size, call_site) {
     ty_heap *heap = process_heap();
     if (heap == nullptr || size > request_max)
         return nullptr;
@@ -116,16 +119,56 @@ ty_heap *process_heap() {
     return stop_if_damaged(alloc_held_slowly(heap, natural_bytes(size)));
 }
 
-void *allocate_aligned(size_t size, size_t alignment) {
+void *aligned_here(size_t size, size_t alignment, call_site site) {
     if (alignment <= 8)
-        return allocate(size);
+        return allocate(size, site);
     ty_heap *heap = process_heap();
     if (alignment <= natural_alignment && (heap == nullptr || !heap_checked(heap)))
-        return allocate(size <= natural_alignment ? natural_alignment : size);
+        return allocate(size <= natural_alignment ? natural_alignment : size, site);
     if (heap == nullptr || size > request_max)
         return nullptr;
     void *block = try_alloc_held_aligned(size, alignment);
     return block != nullptr ? block : stop_if_damaged(heap_alloc(heap, size, alignment, false));
+}
+
+void *zeroed_here(size_t size, call_site site) {
+    if (size > direct_bytes_max) {
+        ty_heap *heap = process_heap();
+        return heap != nullptr && size <= request_max ? heap_alloc(heap, size, 0, true) : nullptr;
+    }
+    void *block = allocate(size, site);
+    return block != nullptr ? memset(block, 0, size) : nullptr;
+}
+
+// Within a scope: from its heap, unless the call does not count in it (M6).
+template <class Here>
+[[gnu::cold]] void *allocate_in_scope(size_t size, size_t alignment, bool zeroed, call_site site, Here here) {
+    out_of_scope outside;
+    const os::current_malloc &scope = *outside.scope();
+    if (!counts_in(scope, site))
+        return here();
+    return size <= request_max ? scope.calls->alloc(scope.heap, natural_bytes(size), alignment, zeroed, site.caller)
+                               : nullptr;
+}
+
+} // namespace
+
+[[gnu::noinline]] void *allocate_otherwise(size_t size, call_site site) {
+    if (current_scope != nullptr) [[unlikely]]
+        return allocate_in_scope(size, 0, false, site, [=] { return allocate(size, site); });
+    return allocate_here(size, site);
+}
+
+void *allocate_aligned(size_t size, size_t alignment, call_site site) {
+    if (current_scope != nullptr) [[unlikely]]
+        return allocate_in_scope(size, alignment, false, site, [=] { return aligned_here(size, alignment, site); });
+    return aligned_here(size, alignment, site);
+}
+
+void *allocate_zeroed(size_t size, call_site site) {
+    if (current_scope != nullptr) [[unlikely]]
+        return allocate_in_scope(size, 0, true, site, [=] { return zeroed_here(size, site); });
+    return zeroed_here(size, site);
 }
 
 [[gnu::noinline]] void release_elsewhere(const char *function, void *block, const held_stack *stack) {
@@ -133,19 +176,44 @@ void *allocate_aligned(size_t size, size_t alignment) {
         stop_for(function);
 }
 
+// M7. The scope's end brings what the thread holds back, and with it the short way.
 [[gnu::noinline]] void release_otherwise(const char *function, void *block) {
-    if (free_held_slowly(block) != TY_OK)
+    if (current_scope != nullptr) [[unlikely]] {
+        out_of_scope outside;
+        return release(function, block);
+    }
+    if (const os::current_malloc_calls *calls = owner_of(any_heap.load(std::memory_order_acquire), block))
+        [[unlikely]] {
+        int kept = errno;
+        if (!calls->free(block))
+            stop_beside(function, calls);
+        errno = kept;
+    } else if (free_held_slowly(block) != TY_OK)
         stop_for(function);
 }
 
-void stop_for(const char *function) {
+namespace {
+
+[[noreturn]] void stop_with(const char *function, const char *text) {
     char line[320];
-    ty_error error;
-    ty_error_detail(&error);
-    int length = snprintf(line, sizeof line, "taiyen-malloc: %s: cannot %s\n", function, error.operation);
+    int length = snprintf(line, sizeof line, "taiyen-malloc: %s: %s\n", function, text);
     os::write_standard_error(line,
                              static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length) : sizeof line);
     abort();
+}
+
+} // namespace
+
+void stop_for(const char *function) {
+    char text[280];
+    ty_error error;
+    ty_error_detail(&error);
+    snprintf(text, sizeof text, "cannot %s", error.operation);
+    stop_with(function, text);
+}
+
+void stop_beside(const char *function, const os::current_malloc_calls *calls) {
+    stop_with(function, calls->error_text());
 }
 
 } // namespace taiyen::drop_in

@@ -62,7 +62,7 @@ private:
 
     [[gnu::cold, gnu::noinline]] ty_status grow() {
         size_t wanted = capacity_ != 0 ? capacity_ * 2 : 64;
-        void *grown = realloc(static_cast<void *>(items_), wanted * sizeof(T));
+        void *grown = os::own_realloc(static_cast<void *>(items_), wanted * sizeof(T));
         if (grown == nullptr)
             return failure(TY_E_MEMORY, "note what a transaction does").remedy("make it do less at once");
         items_ = static_cast<T *>(grown);

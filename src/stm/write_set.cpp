@@ -30,7 +30,7 @@ void write_set::fill_slots() {
 
 ty_status write_set::grow() {
     size_t wanted = capacity_ != 0 ? capacity_ * 2 : 64;
-    void *made = wanted <= size_t{1} << 32 ? malloc(wanted * sizeof *slots_) : nullptr;
+    void *made = wanted <= size_t{1} << 32 ? os::own_malloc(wanted * sizeof *slots_) : nullptr;
     if (made == nullptr)
         return failure(TY_E_MEMORY, "note what a transaction stores").remedy("make it store less at once");
     free(slots_);

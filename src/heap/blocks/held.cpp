@@ -24,6 +24,7 @@ constexpr uint32_t enlarged_in_heap_max = 32;
 
 constinit thread_cache holds_nothing{};
 constinit std::atomic<ty_heap *> holding_heap{nullptr};
+constinit thread_local thread_cache *hidden_cache = nullptr; // NULL: nothing is hidden
 
 uint32_t held_max(uint32_t block_bytes, stack_bounds bounds) {
     uint32_t blocks = bounds.bytes / block_bytes;
@@ -314,12 +315,14 @@ void make_stacks(thread_cache *cache) {
 // The inbox of one that has rested is open, and may have parcels.
 void start(thread_cache *cache) {
     open_inbox(cache);
-    holding_cache = cache;
+    (hidden_cache != nullptr ? hidden_cache : holding_cache) = cache;
 }
 
 void end(const thread_cache *cache) {
     if (holding_cache == cache)
         holding_cache = &holds_nothing;
+    if (hidden_cache == cache)
+        hidden_cache = &holds_nothing;
 }
 
 void stop(ty_heap *heap) {
@@ -419,6 +422,22 @@ void *try_alloc_held_aligned(size_t size, size_t alignment) {
 }
 
 constinit thread_local thread_cache *holding_cache = &holds_nothing;
+
+// M5 (docs/design/malloc.md).
+void hide_held() {
+    if (hidden_cache != nullptr)
+        return;
+    hidden_cache = holding_cache;
+    holding_cache = &holds_nothing;
+}
+
+void show_held() {
+    if (hidden_cache == nullptr)
+        return;
+    holding_cache = hidden_cache;
+    hidden_cache = nullptr;
+}
+
 uint8_t held_class_of[small_bytes_max / 8 + 1];
 
 // M3.

@@ -22,6 +22,11 @@ extern uint8_t held_class_of[small_bytes_max / 8 + 1];
 // detail set.
 ty_status hold_blocks(ty_heap *heap, void (*wrong_free)(const void *block));
 
+// From hide_held to show_held the calls in line leave all of this thread's calls: whoever hides decides in the slow
+// ones.
+void hide_held();
+void show_held();
+
 // What the calls in line leave: as heap_alloc and heap_free.
 void *alloc_held_slowly(ty_heap *heap, size_t size);
 ty_status free_held_slowly(void *block);

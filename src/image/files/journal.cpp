@@ -12,7 +12,7 @@ ty_status page_copies::reserve(size_t more) {
     if (count + more <= capacity)
         return TY_OK;
     size_t wanted = count + more > capacity * 2 ? count + more : capacity * 2;
-    void *grown = realloc(items, wanted * sizeof *items);
+    void *grown = os::own_realloc(items, wanted * sizeof *items);
     if (!grown)
         return failure(TY_E_MEMORY, "keep a list of %zu page%s", wanted, plural(wanted));
     items = static_cast<page_copy *>(grown);
@@ -26,7 +26,7 @@ void page_copies::release() {
 }
 
 batch *batch_create() {
-    void *memory = calloc(1, sizeof(batch));
+    void *memory = os::own_calloc(1, sizeof(batch));
     if (!memory)
         (void)ty_status(failure(TY_E_MEMORY, "note a batch of the journal"));
     return static_cast<batch *>(memory); // all zeros is an empty batch

@@ -198,7 +198,7 @@ ty_status log_may_be_cut(image_copy &copy, const image_mark &log_end, bool *cut)
 } // namespace
 
 ty_status image_copy_begin(const char *path, const ty_open_options &options, copied_files &copies, image_copy **begun) {
-    void *memory = malloc(sizeof(image_copy));
+    void *memory = os::own_malloc(sizeof(image_copy));
     if (!memory)
         return failure(TY_E_MEMORY, "copy the files of a heap").at(path);
     auto *copy = new (memory) image_copy{};

@@ -26,7 +26,7 @@ struct free_ranges {
             return true;
         if (self.count == self.capacity) {
             size_t wanted = self.capacity ? self.capacity * 2 : 64;
-            void *grown = realloc(self.items, wanted * sizeof(range));
+            void *grown = os::own_realloc(self.items, wanted * sizeof(range));
             if (!grown) {
                 self.failed = true;
                 return false;

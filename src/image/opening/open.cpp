@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t journal_limit_default = uint64_t{1} << 30;
 
 ty_status image_create(const char *path, const ty_open_options &options, image **made) {
-    void *memory = calloc(1, sizeof(image));
+    void *memory = os::own_calloc(1, sizeof(image));
     if (!memory)
         return failure(TY_E_MEMORY, "open a heap").at(path);
     image *im = new (memory) image{};

@@ -38,8 +38,8 @@ private:
     };
 
     ty_status mark(const batch *first, const batch *last, uint64_t count) {
-        auto *references = static_cast<reference *>(malloc(count * sizeof(reference)));
-        bits_ = static_cast<uint64_t *>(calloc((count + 63) / 64, sizeof *bits_));
+        auto *references = static_cast<reference *>(os::own_malloc(count * sizeof(reference)));
+        bits_ = static_cast<uint64_t *>(os::own_calloc((count + 63) / 64, sizeof *bits_));
         if (!references || !bits_) {
             free(references);
             return failure(TY_E_MEMORY, "sort %llu page%s to apply", (unsigned long long)count, plural(count))

@@ -200,7 +200,7 @@ ty_status staging::create(size_t bytes) {
     count = count < slots_min ? slots_min : count;
     count = count < none ? count : none - 1;
     slot_count = static_cast<uint32_t>(count);
-    slots = static_cast<staging_slot *>(calloc(count, sizeof *slots));
+    slots = static_cast<staging_slot *>(os::own_calloc(count, sizeof *slots));
     if (!slots)
         return failure(TY_E_MEMORY, "make a table of %zu staging slot%s", count, plural(count));
     if (ty_status status = memory.create_aside(count * staging_slot_bytes, os::huge_page_bytes))

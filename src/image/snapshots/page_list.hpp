@@ -17,7 +17,7 @@ struct page_list {
     ~page_list() { free(pages); }
 
     ty_status create(uint64_t capacity) {
-        pages = static_cast<uint64_t *>(malloc((capacity ? capacity : 1) * sizeof(uint64_t)));
+        pages = static_cast<uint64_t *>(os::own_malloc((capacity ? capacity : 1) * sizeof(uint64_t)));
         return pages ? TY_OK
                      : failure(TY_E_MEMORY, "list %llu dirty page%s", (unsigned long long)capacity, plural(capacity));
     }

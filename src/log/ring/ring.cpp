@@ -27,7 +27,7 @@ ty_status keep_record(void *context, const log_record &record) {
         return TY_OK;
     size_t wanted = kept.size + length_bytes_max + step_bytes_max + record.size;
     if (wanted > kept.room) {
-        void *larger = realloc(kept.bytes, 2 * wanted);
+        void *larger = os::own_realloc(kept.bytes, 2 * wanted);
         if (!larger)
             return failure(TY_E_MEMORY, "keep %zu bytes of the log", 2 * wanted).at(r->all->name);
         kept.bytes = static_cast<uint8_t *>(larger);

@@ -17,7 +17,7 @@ ty_status set_up(log *l, const log_options &options) {
     l->context = options.context;
     l->name = options.name;
     const uint32_t count = partitions_of(header);
-    l->rings = static_cast<log_ring *>(aligned_alloc(alignof(log_ring), count * sizeof(log_ring)));
+    l->rings = static_cast<log_ring *>(os::own_aligned_alloc(alignof(log_ring), count * sizeof(log_ring)));
     if (!l->rings)
         return failure(TY_E_MEMORY, "open the log").at(options.name);
     l->count = count;
@@ -60,7 +60,7 @@ uint64_t stable_of_all(log *l) {
 } // namespace
 
 ty_status log_start(const log_options &options, log **made) {
-    void *place = calloc(1, sizeof(log));
+    void *place = os::own_calloc(1, sizeof(log));
     if (!place)
         return failure(TY_E_MEMORY, "open the log").at(options.name);
     log *l = new (place) log{};

@@ -56,7 +56,7 @@ void free_sink(own_sink *self) {
 
 template <class Sink>
 Sink *new_sink() {
-    Sink *made = static_cast<Sink *>(calloc(1, sizeof(Sink)));
+    Sink *made = static_cast<Sink *>(os::own_calloc(1, sizeof(Sink)));
     if (!made) {
         (void)ty_status(failure(TY_E_MEMORY, "make a log sink"));
         return nullptr;

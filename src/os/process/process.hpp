@@ -1,6 +1,8 @@
-// The process: threads, locks and waiting, processors and nodes, stacks, texts that the kernel gives, messages.
+// The process: threads, locks and waiting, processors and nodes, stacks, texts that the kernel gives, messages; whose
+// malloc it is.
 #pragma once
 
+#include "current_malloc.hpp"
 #include "numa.hpp"
 #include "stack.hpp"
 #include "standard_error.hpp"

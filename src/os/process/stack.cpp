@@ -67,6 +67,15 @@ size_t take_stack(const void *caller, void **frames, size_t frames_max) {
     return count;
 }
 
+bool find_code(const void *address, code_place *place) {
+    Dl_info info;
+    if (dladdr(address, &info) == 0 || info.dli_fname == nullptr)
+        return false;
+    const char *slash = strrchr(info.dli_fname, '/');
+    *place = {slash != nullptr ? slash + 1 : info.dli_fname, info.dli_sname};
+    return true;
+}
+
 void describe_code(const void *address, char *text, size_t text_bytes) {
     Dl_info info;
     uintptr_t at = reinterpret_cast<uintptr_t>(address);

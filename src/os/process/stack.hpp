@@ -18,6 +18,13 @@ void postpone_stacks();
 // among them. Returns how many.
 size_t take_stack(const void *caller, void **frames, size_t frames_max);
 
+// The object that an address of code lies in, and the function, where that has a name.
+struct code_place {
+    const char *file;     // without folders
+    const char *function; // NULL: hidden functions have none
+};
+bool find_code(const void *address, code_place *place); // false: it lies in none
+
 // "0x55.. function+0x1b (program+0x2345)", as far as it is known: hidden functions have no name.
 void describe_code(const void *address, char *text, size_t text_bytes);
 

@@ -1,4 +1,5 @@
 #include "copied_files.hpp"
+#include "../process/process.hpp"
 
 #include "../memory/memory.hpp"
 #include "file_system.hpp"
@@ -87,7 +88,7 @@ struct copied_files::functions {
 };
 
 ty_status copied_files::create(const ty_storage &original, copied_files **made) {
-    void *memory = malloc(sizeof(copied_files));
+    void *memory = os::own_malloc(sizeof(copied_files));
     if (!memory)
         return failure(TY_E_MEMORY, "copy the files of a heap").remedy("free some memory");
     auto *self = new (memory) copied_files;

@@ -1,4 +1,5 @@
 #include "storage_file.hpp"
+#include "../process/process.hpp"
 
 #include "../base/base.hpp"
 #include "../memory/memory.hpp"
@@ -24,7 +25,7 @@ ty_status io_buffer::create(size_t bytes) {
 
 char *path_with(const char *path, const char *suffix) {
     size_t length = strlen(path), suffix_length = strlen(suffix);
-    char *text = static_cast<char *>(malloc(length + suffix_length + 1));
+    char *text = static_cast<char *>(os::own_malloc(length + suffix_length + 1));
     if (!text) {
         (void)ty_status(failure(TY_E_MEMORY, "keep the name of a file").at(path));
         return nullptr;

@@ -381,7 +381,7 @@ ty_status scratch::provide(size_t bytes) {
         return TY_OK;
     const size_t wanted = bytes < 256 ? 256 : bytes + bytes / 2;
     free(bytes_);
-    bytes_ = static_cast<uint8_t *>(malloc(wanted));
+    bytes_ = static_cast<uint8_t *>(os::own_malloc(wanted));
     room_ = bytes_ != nullptr ? wanted : 0;
     if (bytes_ == nullptr)
         return failure(TY_E_MEMORY, "make the record of a transaction: %zu bytes", wanted)

@@ -273,7 +273,7 @@ void snapshots_free_later(txn_runtime &rt, void *block) {
         os::lock_guard guard(s.lock);
         if (s.free_count == s.free_capacity) {
             size_t wanted = s.free_capacity ? s.free_capacity * 2 : 1024;
-            if (void *grown = realloc(s.frees, wanted * sizeof *s.frees)) {
+            if (void *grown = os::own_realloc(s.frees, wanted * sizeof *s.frees)) {
                 s.frees = static_cast<void **>(grown);
                 s.free_capacity = wanted;
             }

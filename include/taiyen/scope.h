@@ -1,0 +1,56 @@
+/* Taiyen: a heap as the malloc of unmodified code.
+ *
+ * Purpose: put the structures of a library that knows nothing of Taiyen into a heap. While a thread is in a scope, what
+ * it allocates by malloc, new and the rest of their family lies in the scope's heap. A heap in files makes it durable.
+ *
+ * Needs: the drop-in malloc (libtaiyen-malloc), linked or preloaded. It takes part in each call of the family.
+ *
+ * Vocabulary: a *scope* is what a thread does between ty_enter and ty_leave. Scopes nest, and are a thread's own:
+ * threads that it starts are in none.
+ *
+ * Guarantees:
+ *   A block is freed and resized in the heap that it lies in: by any thread, in any scope or none. A block of a heap
+ *   that was closed is no block any more: to free it ends the process with a text, as every wrong free does under the
+ *   drop-in.
+ *   What the library allocates for itself lies in the process's heap; so does what libc and the C++ run-time library
+ *   allocate for themselves, as far as the place that calls tells it (docs/design/malloc.md, "Scopes"). In a program
+ *   that is linked statically as a whole, places tell nothing: only the library's own blocks are kept out there.
+ *   A crash: what the heap's kind promises (persist.h, txn.h).
+ *
+ * Transactional heaps: a scope is within a transaction of its thread, whose stores are found by themselves
+ * (TY_STORES_AUTOMATIC). Allocations are the transaction's; after its end those of the scope fail. A block is freed in
+ * a transaction only: to free it outside of one ends the process with a text.
+ *
+ * Cost: nothing for threads that are in no scope. Within one, an allocation is a call of ty_alloc and some nanoseconds
+ * more; a free of a block that lies in another heap than the process's likewise, anywhere.
+ */
+#ifndef TAIYEN_SCOPE_H
+#define TAIYEN_SCOPE_H
+
+#include "base.h"
+#include "heap.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TY_SCOPES_MAX 16u /* so many deep in a thread */
+
+/* From now on until ty_leave, malloc and its family are of the heap, for the calling thread. NULL: of the process's
+ * heap again, for what is not to lie in the heap of the scope around. Leave before the thread ends, and before the heap
+ * is closed: in a scope of a heap that is closed allocations fail. Errors: TY_E_UNSUPPORTED (no drop-in of this version
+ * is in the process; a concurrent heap, whose stores have calls of their own; a transaction whose stores are declared),
+ * TY_E_ARGUMENT (no open heap; a transactional one, and the thread has no transaction on it), TY_E_PERMISSION (open for
+ * reading only), TY_E_FORKED, TY_E_MEMORY (TY_SCOPES_MAX; or as ty_set_stores). After a failure the thread is where it
+ * was. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_enter(ty_heap *heap);
+
+/* Ends the scope that the calling thread entered last; the one around it counts again. Errors: TY_E_ARGUMENT (it is in
+ * none). Thread-safe. */
+TY_API ty_status ty_leave(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

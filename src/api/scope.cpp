@@ -1,0 +1,121 @@
+// The functions of scope.h: a heap as the malloc of a thread, together with the drop-in.
+#include "arguments.hpp"
+#include "plain.hpp"
+#include <taiyen/scope.h>
+
+using namespace taiyen;
+
+namespace {
+
+// The scopes of a thread, the outermost first.
+struct scopes {
+    ty_heap *heaps[TY_SCOPES_MAX];
+    unsigned count;
+};
+constinit thread_local scopes entered{};
+
+// ---- What the drop-in calls, with the thread in no scope.
+
+// The heap may have been closed in the scope, so each call looks.
+void *alloc(void *of, size_t size, size_t alignment, bool zeroed, const void *) {
+    auto *heap = static_cast<ty_heap *>(of);
+    if (check_heap(heap, "allocate a block"))
+        return nullptr;
+    if (alignment <= 16) {
+        size_t whole = alignment == 16 && size < 16 ? 16 : size; // multiples of 16 stand at such
+        return zeroed ? ty_alloc_zeroed(heap, whole) : ty_alloc(heap, whole);
+    }
+    void *block = ty_alloc_aligned(heap, size, alignment);
+    return block != nullptr && zeroed ? memset(block, 0, size) : block;
+}
+
+void *resize(void *block, size_t size, const void *) {
+    return ty_resize(block, size);
+}
+
+bool free_block(void *block) {
+    return ty_free(block) == TY_OK;
+}
+
+bool owns(const void *block) {
+    return heap_of(block) != nullptr;
+}
+
+constexpr os::current_malloc_calls calls = {alloc, resize, free_block, ty_usable_size, owns, ty_error_text};
+
+// ---- Entering
+
+constexpr const char *call = "enter a scope of the heap";
+
+// M8: stores of code that knows nothing of transactions must be found by themselves.
+ty_status check_transaction(ty_heap *heap, const plain_calls *transactional) {
+    ty_txn *txn;
+    if (ty_status status = find_txn(transactional, heap, call, &txn))
+        return status;
+    if (ty_txn_stores(txn) == TY_STORES_DEFAULT)
+        return ty_set_stores(heap, TY_STORES_AUTOMATIC);
+    if (ty_txn_stores(txn) == TY_STORES_DECLARED)
+        return failure(TY_E_UNSUPPORTED,
+                       "%s: stores of its transaction are to be declared, which malloc's callers don't", call)
+            .remedy("begin it with TY_STORES_AUTOMATIC");
+    return TY_OK;
+}
+
+// Whether blocks can be had is asked by having one.
+ty_status check_writable(ty_heap *heap) {
+    void *block = ty_alloc(heap, 16);
+    if (block != nullptr)
+        return ty_free(block);
+    ty_error error;
+    ty_error_detail(&error);
+    return error.status;
+}
+
+ty_status check_scope(ty_heap *heap) {
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (heap_may_be_concurrent(heap))
+        return failure(TY_E_UNSUPPORTED, "%s: it is concurrent, so loads and stores have calls of their own", call)
+            .remedy("use a snapshot heap, or a transactional one that is not concurrent");
+    if (const plain_calls *transactional = calls_for(heap))
+        return check_transaction(heap, transactional);
+    return check_writable(heap);
+}
+
+ty_status no_drop_in() {
+    return failure(TY_E_UNSUPPORTED, "%s: malloc is not the drop-in of this version of the library", call)
+        .remedy("link libtaiyen-malloc, or run the program with LD_PRELOAD=libtaiyen-malloc.so");
+}
+
+// Makes malloc that of the last scope, if there is one.
+bool set_malloc(ty_heap *heap) {
+    os::set_current_malloc *set = os::find_set_current_malloc();
+    if (set == nullptr)
+        return false;
+    os::thread_malloc.calls = &calls;
+    os::thread_malloc.heap = heap;
+    return set(heap != nullptr ? &os::thread_malloc : nullptr, os::current_malloc_version);
+}
+
+} // namespace
+
+ty_status ty_enter(ty_heap *heap) {
+    if (entered.count == TY_SCOPES_MAX)
+        return failure(TY_E_MEMORY, "%s: the thread is in %u scopes already", call, TY_SCOPES_MAX)
+            .remedy("leave some of them first (ty_leave)");
+    if (heap != nullptr)
+        if (ty_status status = check_scope(heap))
+            return status;
+    if (!set_malloc(heap))
+        return no_drop_in();
+    entered.heaps[entered.count++] = heap;
+    return TY_OK;
+}
+
+ty_status ty_leave() {
+    if (entered.count == 0)
+        return failure(TY_E_ARGUMENT, "leave a scope: the thread is in none").remedy("pair it with ty_enter");
+    entered.count--;
+    static_cast<void>(set_malloc(entered.count != 0 ? entered.heaps[entered.count - 1] : nullptr));
+    return TY_OK;
+}
