@@ -3,7 +3,6 @@
 // mirror that takes the records; copies of the files that go on elsewhere.
 #include "support.hpp"
 
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -196,8 +195,7 @@ TEST(follow_test, damage_is_told_to_who_reads_and_to_who_waits) {
     EXPECT_TRUE(more);
     EXPECT_EQ(TY_E_DAMAGED, ty_follow_read(waits.get(), &place, ignore, nullptr, nullptr));
     ty_status status = TY_OK;
-    const auto begun = std::chrono::steady_clock::now(); // not told at all: fails rather than hangs
-    while (!status && std::chrono::steady_clock::now() - begun < std::chrono::seconds(20))
+    while (!status)
         status = ty_follow_read(reads.get(), &place, ignore, nullptr, nullptr);
     EXPECT_EQ(TY_E_DAMAGED, status);
     ASSERT_OK(ty_discard(heap));
