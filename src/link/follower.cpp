@@ -1,7 +1,6 @@
 // A follower: reads a log beside its writer, from a position on.
 #include "position.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -11,8 +10,8 @@ using namespace taiyen;
 namespace {
 
 constexpr uint64_t poll_ns = 5'000'000;
-// What is closed, or goes on in a snapshot alone, shows in no new frame; and what tells the log's end from damage is
-// costly to look for. Where nothing is found, both are looked for once in that time.
+// What is closed, or goes on in a snapshot alone, shows in no new frame: where nothing is found, the heap's files are
+// looked at once in that time.
 constexpr uint64_t look_at_files_ns = 1'000'000'000;
 
 } // namespace
@@ -21,7 +20,7 @@ struct ty_follower {
     const char *path; // behind it
     ty_open_options options;
     ty_heap *heap;
-    uint64_t looked_ns; // at the files, and behind the log's end; 0: not yet
+    uint64_t looked_ns; // at the files; 0: not yet
 };
 
 namespace taiyen {
@@ -120,20 +119,13 @@ ty_status scan(const log_view &view, const log_marks &from, log_reader &reader, 
     return t.stopped ? TY_OK : status;
 }
 
-// Nothing is told. brief: nor damage, where nothing is found. up_to: the highest sequence that is of interest.
-ty_status look(const log_view &view, const ty_follow_position &position, bool brief, reading *read,
-               uint64_t up_to = UINT64_MAX) {
+// Nothing is told.
+ty_status look(const log_view &view, const ty_follow_position &position, reading *read) {
     teller t = teller_at(position, nullptr, nullptr);
     log_reader reader{};
-    reader.brief = brief;
-    reader.up_to = up_to;
     const ty_status status = scan(view, marks_of(position), reader, t, {}, read);
     read->more = read->found && read->contents.end.stamp > position.sequence;
     return status;
-}
-
-bool is_look_due(const ty_follower &f) {
-    return !f.looked_ns || os::now_ns() - f.looked_ns >= look_at_files_ns;
 }
 
 // LK2: what is told is durable: it is known to be stable, or flushed after it was seen.
@@ -145,9 +137,7 @@ ty_status tell(const ty_follower &f, const log_view &view, ty_follow_position *p
         if (ty_status status = txn_wait_beyond(f.heap, UINT64_MAX, 0, &reader.up_to))
             return status;
     } else {
-        ty_status status = look(view, *position, true, &seen);
-        if (!seen.more && is_look_due(f))
-            status = look(view, *position, false, &seen);
+        const ty_status status = look(view, *position, &seen);
         *read = seen;
         // One ring ends where what follows is missing; the next call tells of that.
         if (!seen.more || (status && position->partitions > 1))
@@ -206,6 +196,10 @@ ty_status judge(ty_follower &f, const log_view &view, ty_follow_position *positi
                         "what follows was acknowledged and is unreadable: begin with a base");
 }
 
+bool is_look_due(const ty_follower &f) {
+    return !f.looked_ns || os::now_ns() - f.looked_ns >= look_at_files_ns;
+}
+
 ty_status read_log(ty_follower &f, const log_view &view, ty_follow_position *position, ty_follow_callback *callback,
                    void *context, ty_follow_position *base) {
     if (memcmp(view.header.heap_identity, position->heap_identity, sizeof position->heap_identity))
@@ -237,22 +231,19 @@ ty_status look_at_files(ty_follower &f, const ty_follow_position &position, bool
     return TY_OK;
 }
 
-// Until the log shows a frame behind its end. brief: as for a look.
-ty_status poll(const log_view &view, const ty_follow_position &position, bool brief, uint64_t timeout_ns, bool *more) {
+// Until the log shows a frame behind its end.
+ty_status poll(const log_view &view, const ty_follow_position &position, uint64_t timeout_ns, bool *more) {
     const uint64_t begun = os::now_ns();
     const std::atomic<uint32_t> nobody_wakes{0};
     uint64_t print = 0;
     reading first, second;
-    const uint64_t next = position.partitions == 1 ? position.sequence + 1 : UINT64_MAX;
-    *more = look(view, position, true, &first, next) != TY_OK || first.more || !first.found;
-    if (!*more && !brief)
-        *more = look(view, position, false, &first) != TY_OK || first.more;
+    *more = look(view, position, &first) != TY_OK || first.more || !first.found;
     if (*more)
         return TY_OK;
     if (ty_status status = log_peek(*view.sink, view.header, first.contents.end, &print))
         return status;
     // What was written before the block was looked at is found by this; what is written later changes the block.
-    *more = look(view, position, true, &second) != TY_OK || second.more || !(first.contents.end == second.contents.end);
+    *more = look(view, position, &second) != TY_OK || second.more || !(first.contents.end == second.contents.end);
     while (!*more) {
         const uint64_t waited = os::now_ns() - begun;
         if (waited >= timeout_ns)
@@ -264,25 +255,6 @@ ty_status poll(const log_view &view, const ty_follow_position &position, bool br
         *more = now != print;
     }
     return TY_OK;
-}
-
-// In the log alone, and in the other files where that is due.
-ty_status wait_beside(ty_follower &f, const ty_follow_position &position, uint64_t timeout_ns, bool *more) {
-    const bool due = is_look_due(f);
-    if (due)
-        if (ty_status status = look_at_files(f, position, more); status || *more)
-            return status;
-    log_view view;
-    if (ty_status status = txn_open_log(f.path, f.options, &view))
-        return status;
-    ty_status status = TY_OK;
-    *more = true; // a position that is of no use here is told by the next call
-    if (view.header.log_identity == position.log_identity && partitions_of(view.header) == position.partitions)
-        status = poll(view, position, !due, timeout_ns, more);
-    txn_close_log(view);
-    if (*more && due) // the next reading looks for itself
-        f.looked_ns = 0;
-    return status;
 }
 
 } // namespace
@@ -344,14 +316,18 @@ ty_status follow_wait(ty_follower *follower, const ty_follow_position &position,
         *more = !status && stable > position.sequence;
         return status;
     }
-    *more = false;
-    for (const uint64_t begun = os::now_ns();;) {
-        const uint64_t waited = os::now_ns() - begun, left = timeout_ns - std::min(waited, timeout_ns);
-        if (ty_status status = wait_beside(*follower, position, std::min(left, look_at_files_ns), more))
+    if (is_look_due(*follower))
+        if (ty_status status = look_at_files(*follower, position, more); status || *more)
             return status;
-        if (*more || left <= look_at_files_ns)
-            return TY_OK;
+    log_view view;
+    ty_status status = txn_open_log(follower->path, follower->options, &view);
+    if (!status) {
+        *more = true; // a position that is of no use here is told by the next call
+        if (view.header.log_identity == position.log_identity && partitions_of(view.header) == position.partitions)
+            status = poll(view, position, timeout_ns, more);
+        txn_close_log(view);
     }
+    return status;
 }
 
 } // namespace taiyen

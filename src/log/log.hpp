@@ -122,8 +122,6 @@ struct log_reader {
     ty_status (*frame)(void *context, const log_marks &here) = nullptr;
     // The reading ends behind the record with this sequence. In use: one that was stable before.
     uint64_t up_to = UINT64_MAX;
-    // In use: the end is where no frame is found. What would tell that from damage is not looked for: it costs.
-    bool brief = false;
 };
 struct log_contents {
     log_marks end;    // behind the last valid frames; stamp: of the last record before any gap

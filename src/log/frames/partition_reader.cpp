@@ -242,8 +242,6 @@ ty_status partition_reader::missing_while_in_use(ty_status damage) {
 // here. So the place is looked at once more after that.
 ty_status partition_reader::find_while_in_use(found_frame *frame, bool *found) {
     view_.forget();
-    if (brief_) // who asks again is told what is there by then
-        return TY_OK;
     if (ty_status status = next_frame(frame, found); status || *found)
         return status;
     if (known_end_)

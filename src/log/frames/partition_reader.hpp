@@ -19,12 +19,12 @@ struct found_frame {
 
 class partition_reader {
 public:
-    // known_end: where an earlier reading ended, or NULL.
+    // known_end: where an earlier reading ended, or NULL. in_use: the ring is being written to.
     partition_reader(const ty_log_sink &sink, const char *name, uint64_t log, const log_header_2 &header,
-                     uint32_t partition, const log_mark *known_end, const log_reader &reader)
+                     uint32_t partition, const log_mark *known_end, bool read_ahead, bool in_use = false)
         : name_(name), log_(ring_identity(log, partition)), partition_(partition),
-          ring_(geometry_of(header, partition)), known_end_(known_end), in_use_(reader.in_use), brief_(reader.brief),
-          view_(sink, ring_, reader.read_ahead, reader.brief) {}
+          ring_(geometry_of(header, partition)), known_end_(known_end), in_use_(in_use),
+          view_(sink, ring_, read_ahead) {}
     partition_reader(const partition_reader &) = delete;
     partition_reader &operator=(const partition_reader &) = delete;
 
@@ -77,7 +77,6 @@ private:
     const ring_geometry ring_;
     const log_mark *const known_end_;
     const bool in_use_;
-    const bool brief_;
     ring_view view_;
 
     // Where the reading stands: behind the frame whose records are being told. counted_: the sequence by this session's

@@ -6,11 +6,10 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t first_read_bytes = uint64_t{256} << 10;
-constexpr uint64_t brief_read_bytes = uint64_t{16} << 10; // then twice as much each time,
-constexpr uint64_t read_bytes_max = uint64_t{4} << 20;    // up to this
-constexpr uint64_t ahead_bytes_min = uint64_t{2} << 20;   // less is not worth a thread
-static_assert(read_bytes_max >= frame_bytes_max_1);       // what a frame lacks is one read
+constexpr uint64_t first_read_bytes = uint64_t{256} << 10; // then twice as much each time,
+constexpr uint64_t read_bytes_max = uint64_t{4} << 20;     // up to this
+constexpr uint64_t ahead_bytes_min = uint64_t{2} << 20;    // less is not worth a thread
+static_assert(read_bytes_max >= frame_bytes_max_1);        // what a frame lacks is one read
 
 } // namespace
 
@@ -64,7 +63,7 @@ bool read_ahead::end() {
 // ---- ring_view
 
 ty_status ring_view::create() {
-    next_read_ = brief_ ? brief_read_bytes : first_read_bytes;
+    next_read_ = first_read_bytes;
     for (io_buffer &buffer : buffers_)
         if (ty_status status = buffer.create(ring_.frame_bytes_max + read_bytes_max))
             return status;
@@ -79,8 +78,6 @@ uint8_t *ring_view::room_in(unsigned buffer) const {
 ty_status ring_view::load(uint64_t place, uint64_t bytes) {
     uint64_t kept = place >= place_ && place < place_ + held_ ? place_ + held_ - place : 0;
     bool goes_on = place + kept == place_ + held_;
-    if (!goes_on && brief_)
-        next_read_ = brief_read_bytes;
     uint64_t count = 0;
     if (!take_ahead(place + kept, bytes - kept, &count)) {
         count = std::min(std::max(bytes - kept, next_read_), ring_.bytes - place - kept);
@@ -107,7 +104,7 @@ void ring_view::forget() {
     if (ahead_.is_under_way())
         ahead_.end();
     held_ = 0;
-    next_read_ = brief_ ? brief_read_bytes : first_read_bytes;
+    next_read_ = first_read_bytes;
 }
 
 void ring_view::begin_ahead() {

@@ -39,9 +39,9 @@ private:
 
 class ring_view {
 public:
-    // reads_ahead: what follows is read by a thread meanwhile, once much has been read. brief: little is wanted.
-    ring_view(const ty_log_sink &sink, const ring_geometry &ring, bool reads_ahead, bool brief = false)
-        : sink_(sink), ring_(ring), reads_ahead_(reads_ahead), brief_(brief), ahead_(sink) {}
+    // reads_ahead: what follows is read by a thread meanwhile, once much has been read.
+    ring_view(const ty_log_sink &sink, const ring_geometry &ring, bool reads_ahead)
+        : sink_(sink), ring_(ring), reads_ahead_(reads_ahead), ahead_(sink) {}
     ty_status create();
 
     // Bytes of the ring at a place, frame_bytes_max at most, that do not cross its end. Valid until the next call.
@@ -64,7 +64,6 @@ private:
     const ty_log_sink &sink_;
     const ring_geometry &ring_;
     const bool reads_ahead_;
-    const bool brief_;
     io_buffer buffers_[2]; // one holds what is in memory, the other what is read next
     unsigned current_ = 0;
     const uint8_t *data_ = nullptr;

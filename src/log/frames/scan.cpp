@@ -184,7 +184,8 @@ ty_status scanner::begin(const ty_log_sink &sink, const log_identity &identity, 
     contents_.highest = from_.stamp;
     for (; count_ < from_.count; ++count_) {
         const log_mark *end = reader_.end ? &reader_.end->at[count_] : nullptr;
-        new (memory_[count_]) partition_reader(sink, name_, identity.log, header, count_, end, reader_);
+        new (memory_[count_])
+            partition_reader(sink, name_, identity.log, header, count_, end, reader_.read_ahead, reader_.in_use);
     }
     for (uint32_t p = 0; p < count_; ++p)
         if (ty_status status = at(p).begin(from_.at[p], from_.stamp))
@@ -237,7 +238,7 @@ ty_status log_scan_partition(const ty_log_sink &sink, const char *name, const lo
     log_header_2 header;
     if (ty_status status = log_check(sink, name, &identity, &header))
         return status;
-    partition_reader reader(sink, name, identity.log, header, partition, &end, log_reader{});
+    partition_reader reader(sink, name, identity.log, header, partition, &end, false);
     if (ty_status status = reader.begin(from, stamp))
         return status;
     for (;;) {
