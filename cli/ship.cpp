@@ -6,6 +6,7 @@
 #include "text.hpp"
 #include "times.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -73,10 +74,11 @@ int ship_on(ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
     how.sa_handler = interrupt;
     sigaction(SIGINT, &how, nullptr);
     sigaction(SIGTERM, &how, nullptr);
+    const uint64_t slice_ms = std::min<uint64_t>(interval_ms, 1000); // after which an interrupt is seen, and a base put
     uint64_t gaps = 0;
     while (!interrupted) {
         bool more = false;
-        const ty_status status = ty_ship_step(shipper, static_cast<uint32_t>(interval_ms), &more, report);
+        const ty_status status = ty_ship_step(shipper, static_cast<uint32_t>(slice_ms), &more, report);
         if (status == TY_E_MISMATCH || status == TY_E_UNSUPPORTED || status == TY_E_FORMAT)
             return complain(status);
         if (status)
@@ -87,8 +89,10 @@ int ship_on(ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
                          "%llu\n",
                          static_cast<unsigned long long>(report->sequence));
         gaps = report->gaps;
-        if (!more && !interrupted)
-            pause(interval_ms);
+        for (uint64_t waited = 0; !more && !interrupted && waited < interval_ms; waited += slice_ms) {
+            pause(std::min(slice_ms, interval_ms - waited));
+            more = report->base_under_way;
+        }
     }
     const ty_status status = ty_ship_all(shipper, report);
     return status ? complain(status) : exit_fine;

@@ -1,5 +1,7 @@
 #include "times.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 
@@ -31,6 +33,7 @@ bool read_time(const std::string &text, uint64_t *ns) {
     at.tm_year -= 1900;
     at.tm_mon -= 1;
     at.tm_isdst = -1;
+    const std::tm asked = at;
     std::string rest = text.substr(static_cast<size_t>(used));
     uint64_t fraction = 0;
     if (!rest.empty() && rest[0] == '.') {
@@ -42,9 +45,13 @@ bool read_time(const std::string &text, uint64_t *ns) {
     if (!rest.empty() && rest != "Z")
         return false;
     const std::time_t seconds = rest == "Z" ? timegm(&at) : std::mktime(&at);
-    if (seconds < 0)
+    // mktime takes the 31st of November for a day of December.
+    if (at.tm_mon != asked.tm_mon || at.tm_mday != asked.tm_mday || at.tm_hour != asked.tm_hour ||
+        at.tm_min != asked.tm_min || at.tm_sec != asked.tm_sec)
         return false;
-    *ns = static_cast<uint64_t>(seconds) * second_ns + fraction;
+    if (seconds < 0 || static_cast<uint64_t>(seconds) > INT64_MAX / second_ns - 1)
+        return false;
+    *ns = std::max<uint64_t>(static_cast<uint64_t>(seconds) * second_ns + fraction, 1); // 0 stands for the newest
     return true;
 }
 

@@ -18,8 +18,8 @@
  *  - A shipper or a restoring process that is killed leaves objects that are whole, and no heap under the name that was
  *    asked for. The next shipper goes on where the last segment ends; the next ty_restore begins anew.
  *  - Each byte of each object is under a checksum, and segments are bound to each other by hashes. What was changed,
- * cut, doubled, exchanged, or is of another heap, is told by name. Of what is missing, the newest segments alone cannot
- *    be missed.
+ *    cut, doubled, exchanged, or is of another heap, is told by name. Of what is missing, the newest segments of a line
+ *    alone, up to a gap or to the end, cannot be missed.
  *  - Whatever is removed or merged, what was kept can be restored at each moment.
  *
  * Cost: the writer is not slowed but by the disk and the processor that both use. A base reads all of the heap. Merging

@@ -86,6 +86,10 @@ ty_status verify_base(verifying &v, const object &one) {
 
 // Within a line nothing is missing; and the segments behind a base are there.
 ty_status verify_order(verifying &v, const catalog &all) {
+    if (all.bases.empty() && !all.segments.empty())
+        if (ty_status status = v.told(fail(TY_E_MISMATCH, "use segments: there is no base that they are behind", "",
+                                           "ship until there is one, or get that from another copy")))
+            return status;
     for (size_t i = 0; i < all.segments.size(); i++) {
         const object_header_1 &one = all.segments[i].header;
         const bool begins = one.from.sequence == one.line_sequence && one.from.hash == one.line_hash;

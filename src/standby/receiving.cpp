@@ -13,6 +13,7 @@ using namespace taiyen::standby;
 namespace {
 
 constexpr uint32_t stable_ms_standard = 1000;
+constexpr uint32_t found_at_once_ms = 1000; // nothing comes if it was trimmed, and there is no other one
 
 uint64_t now_ms() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -216,6 +217,26 @@ bool ty_standby::take(const void *bytes, size_t size, uint64_t at, void *context
     return self.taking_.status == TY_OK;
 }
 
+// ST9: a server that lost messages may have others in their places by now, as many. What it trimmed tells nothing.
+ty_status ty_standby::check_last() {
+    owned_message there;
+    bool found = false;
+    if (!state_.last.at)
+        return TY_OK;
+    if (ty_status status =
+            first_behind(engine_, TY_ENGINE_RECORDS, state_.last.at - 1, found_at_once_ms, &there, &found))
+        return status;
+    checked_ms_ = now_ms();
+    const bool same =
+        !found || there.read.at != state_.last.at ||
+        (there.read.header.number == state_.last.number && there.read.header.checksum == state_.last.checksum);
+    return same ? TY_OK
+                : fail(TY_E_DAMAGED, "go on as a standby: the engine lost what was taken, and has others in its place",
+                       path_,
+                       "see whether its server was restored from a backup; remove this standby's files, and make "
+                       "a new one");
+}
+
 ty_status ty_standby::step(uint32_t timeout_ms) {
     taking_ = {};
     late_ = {};
@@ -224,6 +245,9 @@ ty_status ty_standby::step(uint32_t timeout_ms) {
         return status;
     if (taking_.status || late_.status)
         return taking_.status ? taking_.tell() : late_.tell();
+    if (report_.caught_up && (!checked_ms_ || now_ms() - checked_ms_ >= options_.stable_ms))
+        if (ty_status status = check_last())
+            return status;
     return unsaved_ && now_ms() - saved_ms_ >= options_.stable_ms ? save() : TY_OK;
 }
 
@@ -290,6 +314,8 @@ ty_status ty_standby::promote() {
         return fail(TY_E_DAMAGED, "promote a standby: the engine has lost messages", path_,
                     "see whether its server was restored from a backup");
     if (ty_status status = catch_up(newest))
+        return status;
+    if (ty_status status = check_last())
         return status;
     if (!report_.promoting && same_owner(state_.owner, state_.position.heap_identity)) {
         if (ty_status status = begin_term(&newest))

@@ -63,6 +63,7 @@ private:
     ty_status take_part(const taiyen::standby::message &one);
     ty_status receive(const ty_follow_record *records, size_t count);
     ty_status save();
+    ty_status check_last();
     ty_status catch_up(uint64_t to);
     ty_status begin_term(uint64_t *at);
     ty_status finish();
@@ -81,6 +82,7 @@ private:
     taiyen::own::kept_failure late_; // of what was taken all the same
     ty_follow_position stable_{};
     uint64_t saved_ms_ = 0;
+    uint64_t checked_ms_ = 0; // the last message, against the engine's; 0: not yet
     bool unsaved_ = false;
     bool promoted_ = false;
     ty_standby_report report_{};

@@ -43,6 +43,10 @@ class Ship(CliTest):
         self.fails(2, "restore", folder, heap, says=("exists",))
         self.fails(2, "restore", "--to", "yesterday", folder, self.path("back.ty"), says=("'yesterday'",))
         self.fails(2, "restore", "--to", "2001-01-01T00:00:00Z", folder, self.path("back.ty"), says=("not shipped",))
+        self.fails(2, "restore", "--to", "1970-01-01T00:00:00Z", folder, self.path("back.ty"), says=("not shipped",))
+        for none in ("2026-11-31T00:00:00Z", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00", "2026-01-01T25:00:00Z",
+                     "2026-01-01T00:61:00Z", "2612-01-01T00:00:00Z"):
+            self.fails(2, "restore", "--to", none, folder, self.path("back.ty"), says=(f"'{none}'",))
         self.fails(2, "ship", "--once", heap, says=("folder",))
         self.fails(2, "ship", "--once", "--keep", "soon", heap, folder, says=("'soon'",))
         self.fails(2, "restore", self.path("nowhere"), self.path("back.ty"))
@@ -58,10 +62,15 @@ class Ship(CliTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn(base, result.stdout)
         self.fails(1, "restore", folder, self.path("back.ty"), says=(base,))
+        os.remove(os.path.join(folder, base))
+        result = run("ship", "--verify", folder)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no base", result.stdout)
 
     def test_it_ends_with_an_interrupt(self):
         heap, folder = self.heap("commit"), self.path("folder")
-        with subprocess.Popen([support.TAIYEN, "ship", heap, folder], stdout=subprocess.PIPE, text=True) as shipper:
+        often = [support.TAIYEN, "ship", "--interval", "10m", heap, folder]  # the first base does not wait so long
+        with subprocess.Popen(often, stdout=subprocess.PIPE, text=True) as shipper:
             while not (os.path.isdir(folder) and any(name.startswith("base") for name in os.listdir(folder))):
                 self.assertIsNone(shipper.poll())
             self.fails(2, "ship", "--once", heap, folder, says=("another process",))

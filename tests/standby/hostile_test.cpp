@@ -166,6 +166,28 @@ TEST_F(hostile_test, another_history) {
     anew.expect_like(source);
 }
 
+// So that the place is the same: nothing comes behind it, and it is not what was taken. ST9.
+TEST_F(hostile_test, as_many_others_in_place_of_lost_messages) {
+    expect_end();
+    standby.close();
+    const size_t before = messages().size();
+    messages().resize(before - 1);
+    while (messages().size() < before) {
+        source.open();
+        source.transactions(3);
+        source.close();
+        publish(source, engine.table());
+    }
+    messages().resize(before);
+    standby.open();
+    EXPECT_EQ(TY_E_DAMAGED, ty_standby_promote(standby.get(), nullptr)) << ty_error_text();
+    standby.close();
+    standby.open();
+    EXPECT_EQ(TY_E_DAMAGED, standby.step()) << ty_error_text();
+    EXPECT_EQ(before, messages().size());
+    standby.close();
+}
+
 // A base's pieces, too.
 TEST_F(hostile_test, bases) {
     auto &all = store.logs[TY_ENGINE_BASES];
