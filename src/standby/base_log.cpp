@@ -174,7 +174,18 @@ ty_status base_writer::trim() {
         return TY_OK;
     if (ty_status status = engine_.trim(engine_.context, TY_ENGINE_BASES, complete_.read.at))
         return status;
-    return engine_.trim(engine_.context, TY_ENGINE_RECORDS, complete_.read.header.records_at);
+    // The records may have been lost, and written anew, since that base was put: then its place is of others.
+    const message_header_1 &base = complete_.read.header;
+    owned_message there;
+    bool found = false;
+    if (!base.records_at)
+        return TY_OK;
+    if (ty_status status = first_behind(engine_, TY_ENGINE_RECORDS, base.records_at - 1, answer_ms, &there, &found))
+        return status;
+    const message_header_1 &now = there.read.header;
+    const bool same = found && there.read.at == base.records_at && now.number == base.record_number &&
+                      now.checksum == base.record_checksum;
+    return same ? engine_.trim(engine_.context, TY_ENGINE_RECORDS, base.records_at) : TY_OK;
 }
 
 ty_status base_writer::end() {

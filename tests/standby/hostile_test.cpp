@@ -188,6 +188,26 @@ TEST_F(hostile_test, as_many_others_in_place_of_lost_messages) {
     standby.close();
 }
 
+// The records alone are lost: the next base trims nothing by what the one before knew of them.
+TEST_F(hostile_test, lost_records_beside_bases) {
+    expect_end();
+    standby.close();
+    messages().clear();
+    for (int n = 0; n < 3; ++n) {
+        source.open();
+        source.transactions(3);
+        source.close();
+        const publisher_owner publisher = open_publisher(source.options(), engine.table());
+        put_base(source, store, engine.table());
+    }
+    publish(source, engine.table());
+    standby_of anew(folder.file("anew"), engine.table());
+    ASSERT_OK(anew.make());
+    anew.open();
+    anew.catch_up();
+    anew.expect_like(source);
+}
+
 // A base's pieces, too.
 TEST_F(hostile_test, bases) {
     auto &all = store.logs[TY_ENGINE_BASES];
