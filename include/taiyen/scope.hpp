@@ -18,7 +18,9 @@ public:
     }
     // Takes the other one's place, which then ends nothing.
     scope(scope &&other) noexcept : entered_(std::exchange(other.entered_, false)) {}
+    // Not assigned.
     scope &operator=(scope &&) = delete;
+    // Ends the scope, on the thread that entered it: ty_leave.
     ~scope() {
         if (entered_)
             ty_leave();
