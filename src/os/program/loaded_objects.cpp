@@ -41,8 +41,8 @@ void name_object(const dl_phdr_info &info, loaded_object &object) {
     snprintf(object.name, sizeof object.name, "%.*s", static_cast<int>(sizeof object.name - 1), last_part(path));
     if (object.name[0] == '\0')
         snprintf(object.name, sizeof object.name, "the program");
-    if (strlen(opened) < sizeof object.path)
-        snprintf(object.path, sizeof object.path, "%s", opened);
+    if (const size_t bytes = strlen(opened) + 1; bytes <= sizeof object.path)
+        memcpy(object.path, opened, bytes);
 }
 
 size_t aligned(size_t bytes) {
