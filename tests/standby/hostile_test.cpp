@@ -199,6 +199,7 @@ TEST_F(hostile_test, lost_records_beside_bases) {
         source.close();
         const publisher_owner publisher = open_publisher(source.options(), engine.table());
         put_base(source, store, engine.table());
+        const std::lock_guard<std::mutex> with(store.lock); // the publisher still works
         ASSERT_TRUE(n || message_number(messages().front()) == 1) << "the term's";
     }
     publish(source, engine.table());
