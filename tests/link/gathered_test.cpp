@@ -322,6 +322,7 @@ TEST(gathered_test, those_that_wait_for_a_write_that_fails) {
 TEST(gathered_test, a_thread_that_ends_its_joint_late) {
     static std::atomic<ty_group *> group;
     static std::atomic<int> strays;
+    static std::atomic<bool> writing;
     disk files;
     heaps in(files);
     ty_heap *heap = nullptr;
@@ -349,12 +350,14 @@ TEST(gathered_test, a_thread_that_ends_its_joint_late) {
     os::sim_set_write_hook(
         files.get(),
         [](void *, bool done) {
+            writing = true;
             while (!done && strays == 0)
                 std::this_thread::yield();
         },
         nullptr);
     for (int round = 0; round < 3; ++round) {
         strays = 0;
+        writing = false;
         ty_joint *first = nullptr;
         ASSERT_OK(ty_joint_begin(in.group, nullptr, &first));
         std::vector<std::thread> others;
@@ -365,6 +368,8 @@ TEST(gathered_test, a_thread_that_ends_its_joint_late) {
                 add_one(in, joint);
                 if (t == 1)
                     static_cast<uint64_t *>(ty_root(in.heap[0], "other"))[1] += 1; // undeclared
+                while (!writing) // else it is kept with the first one, and the third writes for itself
+                    std::this_thread::yield();
                 ASSERT_OK(ty_joint_commit(joint));
             });
             while (queued(in.group) <= t)
