@@ -136,7 +136,7 @@ ty_status translator::index_names(size_t n) {
     const object_fate &object = (*fates_)[n];
     names *made = nullptr;
     if (object.what == fate::changed) {
-        void *memory = malloc(sizeof(names));
+        void *memory = os::own_malloc(sizeof(names));
         if (!memory)
             return failure(TY_E_MEMORY, "index a program's symbols");
         made = new (memory) names{};

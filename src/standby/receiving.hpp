@@ -57,7 +57,6 @@ struct ty_standby {
 private:
     static bool take(const void *bytes, size_t size, uint64_t at, void *context);
     ty_status take(const taiyen::standby::message &one);
-    ty_status take_new_term(const taiyen::standby::message &one);
     ty_status take_line(const taiyen::standby::message &one);
     ty_status take_records(const taiyen::standby::message &one);
     ty_status take_part(const taiyen::standby::message &one);

@@ -70,7 +70,7 @@ protected:
         const pid_t process = start(program, {kind, "mapped", "work"});
         siginfo_t ended{};
         while (acknowledged() < 3 && ended.si_pid == 0) {
-            usleep(1000);
+            usleep(1000); // it writes to a file: there is nothing to wait for
             ASSERT_EQ(waitid(P_PID, id_t(process), &ended, WEXITED | WNOHANG | WNOWAIT), 0);
         }
         kill(process, SIGKILL);
@@ -86,6 +86,10 @@ protected:
                 all << file.rdbuf() << end;
         return all.str();
     }
+    void remove_files() const {
+        for (const auto &file : std::filesystem::directory_iterator(folder_))
+            std::filesystem::remove(file);
+    }
     long acknowledged() const { // the last whole line
         std::ifstream file(folder_ / "out");
         std::string line;
@@ -99,10 +103,6 @@ protected:
 };
 
 constexpr const char *fine = "12 25 20 30 9; count 0;";
-
-} // namespace
-
-namespace {
 
 void expect_fine(const outcome &got, const std::string &values = fine) {
     EXPECT_EQ(got.code, 0) << got.text;
@@ -144,7 +144,7 @@ TEST_P(mapped_heaps, go_on_after_kills) {
     long least = 0;
     for (int round = 0; round < 25; ++round) {
         const pid_t process = start(random() % 2 ? first : second, {kind, "mapped", "work"});
-        usleep(static_cast<useconds_t>(random() % 30000));
+        usleep(static_cast<useconds_t>(random() % 30000)); // to be killed at any moment
         kill(process, SIGKILL);
         const outcome got = end(process);
         EXPECT_EQ(got.code, 128 + SIGKILL) << got.text;
@@ -175,9 +175,7 @@ TEST_F(code_heaps, a_function_that_is_gone_is_named_and_nothing_is_changed) {
         expect_refusal(run("code_pie_3", {kind, "mapped", "use"}), "TY_E_MISMATCH", {"thrice", "code_pie_2"});
         EXPECT_EQ(files(), before);
         expect_fine(run("code_pie_1", {kind, "mapped", "use"}));
-        std::filesystem::remove(heap());
-        std::filesystem::remove(heap() + "-journal");
-        std::filesystem::remove(heap() + "-log");
+        remove_files();
     }
 }
 
@@ -188,8 +186,7 @@ TEST_F(code_heaps, a_heap_that_died_is_refused_as_one_that_was_closed) {
         const std::string before = files();
         expect_refusal(run("code_pie_3", {kind, "mapped", "use"}), "TY_E_MISMATCH", {"thrice"});
         EXPECT_EQ(files(), before);
-        for (const auto &file : std::filesystem::directory_iterator(folder_))
-            std::filesystem::remove(file);
+        remove_files();
     }
 }
 
@@ -208,8 +205,7 @@ TEST_F(code_heaps, a_plugin_is_loaded_first) {
                        {"dlopen", "code_plugin", "triangle"});
         expect_fine(run("code_pie_1", {kind, "mapped", "use", TAIYEN_CODE_PLUGIN}), values);
         expect_fine(run("code_pie_2", {kind, "mapped", "use", TAIYEN_CODE_PLUGIN}), values);
-        for (const auto &file : std::filesystem::directory_iterator(folder_))
-            std::filesystem::remove(file);
+        remove_files();
     }
 }
 
@@ -223,8 +219,7 @@ TEST_F(code_heaps, a_reader_repoints_its_own_memory) {
             EXPECT_NE(got.text.find("5 words"), std::string::npos) << got.text;
         }
         EXPECT_EQ(files(), before);
-        for (const auto &file : std::filesystem::directory_iterator(folder_))
-            std::filesystem::remove(file);
+        remove_files();
     }
 }
 
@@ -297,8 +292,7 @@ TEST_F(code_heaps, words_that_lead_into_code_are_told) {
         // A process that is not the program has none of its own there, but notes where it lies.
         EXPECT_EQ(run("code_pie_1", {"default", "default", "tell"}).text.find(" 0 words"), std::string::npos);
         EXPECT_EQ(run("code_pie_1", {"read", "default", "tell"}).text, "0 words\n");
-        for (const auto &file : std::filesystem::directory_iterator(folder_))
-            std::filesystem::remove(file);
+        remove_files();
     }
     expect_fine(run("code_pie_1", {"snapshot", "mapped", "use"}));
     const outcome got = run("code_pie_2", {"read", "ignored", "tell"});
@@ -309,8 +303,7 @@ TEST_F(code_heaps, words_that_lead_into_code_are_told) {
 TEST_F(code_heaps, what_a_heap_was_made_with_stays) {
     expect_fine(run("code_pie_1", {"snapshot", "mapped", "use"}));
     expect_refusal(run("code_pie_1", {"snapshot", "pinned", "use"}), "TY_E_MISMATCH", {"mapped", "pinned"});
-    std::filesystem::remove(heap());
-    std::filesystem::remove(heap() + "-journal");
+    remove_files();
     expect_fine(run("code_fixed_1", {"snapshot", "default", "use"}));
     expect_refusal(run("code_fixed_1", {"snapshot", "mapped", "use"}), "TY_E_MISMATCH", {"without a record"});
 }
