@@ -1,7 +1,6 @@
 // A follower: reads a log beside its writer, from a position on.
 #include "position.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -258,22 +257,6 @@ ty_status poll(const log_view &view, const ty_follow_position &position, uint64_
     return TY_OK;
 }
 
-// In the log; before that in the other files, where it is due.
-ty_status wait_beside(ty_follower &f, const ty_follow_position &position, uint64_t timeout_ns, bool *more) {
-    if (is_look_due(f))
-        if (ty_status status = look_at_files(f, position, more); status || *more)
-            return status;
-    log_view view;
-    if (ty_status status = txn_open_log(f.path, f.options, &view))
-        return status;
-    ty_status status = TY_OK;
-    *more = true; // a position that is of no use here is told by the next call
-    if (view.header.log_identity == position.log_identity && partitions_of(view.header) == position.partitions)
-        status = poll(view, position, timeout_ns, more);
-    txn_close_log(view);
-    return status;
-}
-
 } // namespace
 
 ty_status follow_open(const char *path, const ty_open_options &options, ty_heap *heap, ty_follower **follower) {
@@ -333,14 +316,18 @@ ty_status follow_wait(ty_follower *follower, const ty_follow_position &position,
         *more = !status && stable > position.sequence;
         return status;
     }
-    *more = false;
-    for (const uint64_t begun = os::now_ns();;) {
-        const uint64_t waited = os::now_ns() - begun, left = timeout_ns - std::min(waited, timeout_ns);
-        if (ty_status status = wait_beside(*follower, position, std::min(left, look_at_files_ns), more))
+    if (is_look_due(*follower))
+        if (ty_status status = look_at_files(*follower, position, more); status || *more)
             return status;
-        if (*more || left <= look_at_files_ns)
-            return TY_OK;
+    log_view view;
+    ty_status status = txn_open_log(follower->path, follower->options, &view);
+    if (!status) {
+        *more = true; // a position that is of no use here is told by the next call
+        if (view.header.log_identity == position.log_identity && partitions_of(view.header) == position.partitions)
+            status = poll(view, position, timeout_ns, more);
+        txn_close_log(view);
     }
+    return status;
 }
 
 } // namespace taiyen
