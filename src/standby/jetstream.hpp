@@ -58,6 +58,7 @@ private:
     ty_status listen(stream &of);
 
     ty_status newest(stream &of, uint64_t *position);
+    ty_status check_newest(const stream &of, uint64_t position);
     ty_status read(stream &of, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback, void *context);
     ty_status subscribe(stream &of, uint64_t behind);
     static void unsubscribe(stream &of);

@@ -14,6 +14,12 @@ ty_status refuse_setting(const stream &of, const char *setting, const char *reme
     return fail(TY_E_UNSUPPORTED, std::string("use a stream: ") + setting, of.name, remedy);
 }
 
+// Messages are found by those behind them, so without its newest one a stream is good for nothing more.
+ty_status refuse_removed(const stream &of) {
+    return fail(TY_E_DAMAGED, "read a stream: its newest messages were removed from it", of.name,
+                "publish under another name, and make new standbys");
+}
+
 constexpr const char *make_anew = "change the setting, or have a stream made under another name";
 
 } // namespace
@@ -73,9 +79,17 @@ ty_status jetstream::newest(stream &of, uint64_t *position) {
     const natsStatus s = js_GetStreamInfo(&info, js_, of.name.c_str(), nullptr, nullptr);
     if (s != NATS_OK)
         return nats_failure(s, "look at a stream", of.name);
+    const bool removed = info->State.Msgs == 0 && info->State.LastSeq > 0;
     *position = info->State.LastSeq;
     jsStreamInfo_Destroy(info);
-    return TY_OK;
+    return removed ? refuse_removed(of) : TY_OK;
+}
+
+ty_status jetstream::check_newest(const stream &of, uint64_t position) {
+    natsMsg *message = nullptr;
+    const natsStatus s = js_GetMsg(&message, js_, of.name.c_str(), position, nullptr, nullptr);
+    natsMsg_Destroy(message);
+    return s == NATS_OK ? TY_OK : s == NATS_NOT_FOUND ? refuse_removed(of) : nats_failure(s, "read a stream", of.name);
 }
 
 // A purge up to the first message would take all of them: to the server, 1 says that no place was given.
@@ -178,6 +192,8 @@ ty_status jetstream::read(stream &of, uint64_t behind, uint32_t timeout_ms, ty_e
                         "see whether its server was restored from a backup; make a new standby");
         if (last > behind)
             unsubscribe(of);
+        if (ty_status status = last > behind ? check_newest(of, last) : TY_OK)
+            return status;
     }
     return TY_OK;
 }

@@ -420,10 +420,11 @@ ty_status ty_publisher::wait(uint64_t sequence, uint32_t timeout_ms) {
     if (running_ && !based_)
         return fail(TY_E_BUSY, "wait for the engine: it has no base of the heap, or none since a gap", path_,
                     "put one beside the program (ty_publish_base, taiyen publish --base)");
-    std::string why = "wait for the engine: it has not acknowledged the transaction yet";
-    if (why_.status)
-        why += std::string("; last, it failed: ") + why_.error.operation;
-    return fail(TY_E_BUSY, why, path_, "wait on: the publisher goes on by itself");
+    const char *remedy = "wait on: the publisher goes on by itself";
+    if (why_.status) // in few words: the text of a failure has room for the reason then
+        return fail(TY_E_BUSY, std::string("wait for the engine, which failed: ") + why_.error.operation,
+                    why_.error.path[0] ? why_.error.path : path_, remedy);
+    return fail(TY_E_BUSY, "wait for the engine: it has not acknowledged the transaction yet", path_, remedy);
 }
 
 void ty_publisher::waits_more(int by) {

@@ -214,6 +214,40 @@ TEST_F(jetstream_test, streams_that_may_lose_something_are_refused) {
     EXPECT_EQ(TY_E_UNSUPPORTED, ty_jetstream_open(server.url().c_str(), "fine", &options, &engine));
 }
 
+// By somebody else's hand: the stream's place of its newest message stays, and nothing is there.
+TEST_F(jetstream_test, newest_messages_that_were_removed_are_told) {
+    natsConnection *connection = nullptr;
+    jsCtx *js = nullptr;
+    ASSERT_EQ(NATS_OK, natsConnection_ConnectTo(&connection, server.url().c_str()));
+    ASSERT_EQ(NATS_OK, natsConnection_JetStream(&js, connection, nullptr));
+    const char *subjects[] = {"taiyen.removed"};
+    jsStreamConfig config; // a stream that the engine makes refuses that single messages are deleted
+    jsStreamConfig_Init(&config);
+    config.Name = "removed";
+    config.Subjects = subjects;
+    config.SubjectsLen = 1;
+    ASSERT_EQ(NATS_OK, js_AddStream(nullptr, js, &config, nullptr, nullptr));
+    const engine_owner engine = open("removed");
+    ASSERT_OK(engine->run(engine->context, TY_ENGINE_RECORDS, 1, 0));
+    for (int n = 0; n < 3; ++n)
+        append(engine.get(), "one");
+    ASSERT_OK(answers(engine.get(), 3));
+    const auto take = [](const void *, size_t, uint64_t, void *) { return true; };
+    ASSERT_EQ(NATS_OK, js_DeleteMsg(js, "removed", 3, nullptr, nullptr));
+    EXPECT_EQ(TY_E_DAMAGED, engine->read(engine->context, TY_ENGINE_RECORDS, 2, 100, take, nullptr));
+    ASSERT_EQ(NATS_OK, js_PurgeStream(js, "removed", nullptr, nullptr));
+    uint64_t position = 0;
+    EXPECT_EQ(TY_E_DAMAGED, engine->newest(engine->context, TY_ENGINE_RECORDS, &position));
+    disk files;
+    source_model source(45, files, published_options(files, false, 1));
+    source.transactions(1);
+    source.close();
+    const publisher_owner publisher = open_publisher(source.options(), engine.get());
+    EXPECT_EQ(TY_E_DAMAGED, ty_publisher_wait(publisher.get(), 1, patience_ms));
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
+}
+
 TEST(jetstream_arguments, are_checked) {
     ty_engine *engine = nullptr;
     EXPECT_EQ(TY_E_ARGUMENT, ty_jetstream_open(nullptr, "name", nullptr, &engine));
