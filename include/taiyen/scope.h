@@ -28,6 +28,7 @@
 #define TAIYEN_SCOPE_H
 
 #include "base.h"
+#include "checks.h"
 #include "heap.h"
 #include "status.h"
 
@@ -49,6 +50,24 @@ TY_API TY_CHECKED ty_status ty_enter(ty_heap *heap);
 /* Ends the scope that the calling thread entered last; the one around it counts again. Errors: TY_E_ARGUMENT (it is in
  * none). Thread-safe. */
 TY_API ty_status ty_leave(void);
+
+/* ---- What of a heap is lost. */
+
+/* Whether allocations in scopes note from now on where they are made, for ty_each_unreached: of all threads and heaps
+ * of the process. It costs some microseconds an allocation, and 16 bytes a block. Off at first; what was noted stays.
+ * Errors: TY_E_MEMORY. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_note_sites(bool on);
+
+/* Calls back for each site whose blocks nothing leads to from a root of the heap, by bytes, the most first, until the
+ * callback returns false: what a library has allocated in a scope and leads to from outside of the heap alone, such as
+ * from a static variable, and what was forgotten. The next run of the program finds none of it. Words that lie in
+ * blocks at multiples of 8 lead to the block whose first byte, or a later one, they are the address of; also numbers
+ * that look like one. Addresses in another form (with bits in them, as differences) are not seen. Blocks that were not
+ * allocated in a scope of this process while ty_note_sites was on come together, with no frames; so may have an old
+ * site what ty_free frees and another call than malloc allocates anew. The library's own blocks are not told.
+ * The heap has any kind but volatile (TY_E_ARGUMENT). Errors also: TY_E_DAMAGED, TY_E_MEMORY. Externally serialised
+ * against changes of the heap. O(live bytes), and 17 bytes of memory a block. */
+TY_API TY_CHECKED ty_status ty_each_unreached(ty_heap *heap, ty_site_callback *callback, void *context);
 
 #ifdef __cplusplus
 }

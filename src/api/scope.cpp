@@ -16,11 +16,7 @@ constinit thread_local scopes entered{};
 
 // ---- What the drop-in calls, with the thread in no scope.
 
-// The heap may have been closed in the scope, so each call looks.
-void *alloc(void *of, size_t size, size_t alignment, bool zeroed, const void *) {
-    auto *heap = static_cast<ty_heap *>(of);
-    if (check_heap(heap, "allocate a block"))
-        return nullptr;
+void *alloc_in(ty_heap *heap, size_t size, size_t alignment, bool zeroed) {
     if (alignment <= 16) {
         size_t whole = alignment == 16 && size < 16 ? 16 : size; // multiples of 16 stand at such
         return zeroed ? ty_alloc_zeroed(heap, whole) : ty_alloc(heap, whole);
@@ -29,11 +25,26 @@ void *alloc(void *of, size_t size, size_t alignment, bool zeroed, const void *) 
     return block != nullptr && zeroed ? memset(block, 0, size) : block;
 }
 
-void *resize(void *block, size_t size, const void *) {
-    return ty_resize(block, size);
+// The heap may have been closed in the scope, so each call looks.
+void *alloc(void *of, size_t size, size_t alignment, bool zeroed, const void *caller) {
+    auto *heap = static_cast<ty_heap *>(of);
+    if (check_heap(heap, "allocate a block"))
+        return nullptr;
+    void *block = alloc_in(heap, size, alignment, zeroed);
+    if (block != nullptr)
+        heap_note_block(block, caller);
+    return block;
+}
+
+void *resize(void *block, size_t size, const void *caller) {
+    heap_forget_block(block); // before another thread can have it
+    void *resized = ty_resize(block, size);
+    heap_note_block(resized != nullptr ? resized : block, caller);
+    return resized;
 }
 
 bool free_block(void *block) {
+    heap_forget_block(block);
     return ty_free(block) == TY_OK;
 }
 
@@ -74,7 +85,7 @@ ty_status check_writable(ty_heap *heap) {
 ty_status check_scope(ty_heap *heap) {
     if (ty_status status = check_heap(heap, call))
         return status;
-    if (heap_may_be_concurrent(heap))
+    if (heap_may_be_concurrent(heap) || (calls_for(heap) != nullptr && txn_is_concurrent(heap)))
         return failure(TY_E_UNSUPPORTED, "%s: it is concurrent, so loads and stores have calls of their own", call)
             .remedy("use a snapshot heap, or a transactional one that is not concurrent");
     if (const plain_calls *transactional = calls_for(heap))
@@ -110,6 +121,10 @@ ty_status ty_enter(ty_heap *heap) {
         return no_drop_in();
     entered.heaps[entered.count++] = heap;
     return TY_OK;
+}
+
+ty_status ty_note_sites(bool on) {
+    return heap_note_sites(on);
 }
 
 ty_status ty_leave() {

@@ -39,6 +39,7 @@ public:
         *place = one;
         return TY_OK;
     }
+    T pop() { return begin()[--count_]; }
     T *begin() const { return memory_.as<T>(); }
     T *end() const { return begin() + count_; }
     T &operator[](size_t n) const { return begin()[n]; }
@@ -49,7 +50,7 @@ private:
 
     ty_status create() {
         if (memory_.most() != 0)
-            return failure(TY_E_MEMORY, "keep more than %zu bytes of what is known of code", most_bytes);
+            return failure(TY_E_MEMORY, "keep more than %zu bytes of what is known of a heap", most_bytes);
         return memory_.create_aside(most_bytes);
     }
 

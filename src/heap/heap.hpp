@@ -74,6 +74,17 @@ bool heap_has_checks(const ty_heap *heap);
 bool heap_checked(const ty_heap *heap); // in each call. True: alloc_at and undo are refused
 ty_status heap_each_site(ty_heap *heap, ty_site_callback *callback, void *context);
 
+// Sites without checks: of blocks in any heap of the process, for callers that say when they allocate and free. What is
+// not said is not known: a block that is freed otherwise keeps its site until its address is noted anew.
+ty_status heap_note_sites(bool on); // Expected: TY_E_MEMORY
+// Nothing while sites are not noted; where memory is short, the block has none.
+void heap_note_block(const void *block, const void *caller);
+void heap_forget_block(const void *block);
+// Calls back for each site of these blocks, by bytes, and for those without a site. state: of the blocks, for the text.
+// Expected: TY_E_MEMORY.
+ty_status heap_tell_sites(const ty_block *blocks, size_t count, const char *state, ty_site_callback *callback,
+                          void *context);
+
 // Drops the volatile side; the range is the owner's again. No thread may use the heap any more.
 void heap_detach(ty_heap *heap);
 // False for a handle of a heap that was detached. The handle of one of the last os::retired_max is told; an older one

@@ -221,6 +221,8 @@ void txn_object_read_end(ty_heap *heap, const void *object);
 ty_status txn_lock_object(ty_txn *txn, const void *object);
 ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats);
 
+bool txn_is_concurrent(ty_heap *heap); // a transactional heap that is; of a volatile one its owner says so
+
 // ---- The functions of concurrent.h, likewise, and of result with the fields zeroed. Heaps of any kind that is
 // concurrent.
 

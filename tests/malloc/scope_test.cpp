@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <taiyen/scope.hpp>
@@ -274,7 +275,8 @@ TEST_F(scopes, heaps_that_cannot_be_are_refused) {
     discard();
     path_ += "-concurrent";
     open(TY_TRANSACTIONAL, true);
-    EXPECT_NE(TY_OK, ty_enter(heap_)) << "concurrent";
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_enter(heap_)) << ty_error_text();
+    EXPECT_NE(nullptr, strstr(ty_error_text(), "concurrent")) << ty_error_text();
     void *block = malloc(10);
     EXPECT_FALSE(is_in(block));
     free(block);
@@ -291,6 +293,124 @@ TEST_F(scopes, a_block_of_a_closed_heap_is_none) {
     heap_ = nullptr;
     EXPECT_EQ(nullptr, late);
     EXPECT_DEATH(free(block), "taiyen-malloc: free: cannot free");
+}
+
+// What nothing leads to, with the blocks of each site.
+struct lost {
+    size_t blocks = 0, bytes = 0, sites = 0;
+    std::string text;
+};
+bool take_lost(const ty_site_use *use, void *context) {
+    auto &all = *static_cast<lost *>(context);
+    all.blocks += use->block_count;
+    all.bytes += use->total_bytes;
+    all.sites += use->site.frame_count != 0;
+    all.text += use->text;
+    return true;
+}
+
+struct chain {
+    chain *next;
+    char *text;
+    uint64_t numbers[2];
+};
+chain *forgotten_in_the_program = nullptr;
+
+[[gnu::noinline]] char *allocate_here(size_t bytes) {
+    return static_cast<char *>(malloc(bytes));
+}
+
+TEST_F(scopes, tell_by_site_what_nothing_leads_to) {
+    open();
+    ASSERT_EQ(TY_OK, ty_note_sites(true));
+    std::vector<chain *> all(10);
+    char *lost_text = nullptr;
+    within([&] {
+        for (chain *&one : all)
+            one = static_cast<chain *>(calloc(1, sizeof(chain)));
+        for (size_t n = 0; n + 1 < all.size(); n++)
+            all[n]->next = all[n + 1];
+        all[3]->text = static_cast<char *>(malloc(100)) + 50; // into the midst
+        all[4]->next = nullptr;                               // 5 to 9 are lost, and lead to each other
+        all[9]->next = all[5];
+        forgotten_in_the_program = all[5];
+        lost_text = allocate_here(1000);
+        free(allocate_here(5000));
+        lost_text = static_cast<char *>(realloc(lost_text, 3000));
+    });
+    ASSERT_EQ(TY_OK, ty_root_set(heap_, "chain", all[0]));
+    lost found;
+    ASSERT_EQ(TY_OK, ty_each_unreached(heap_, take_lost, &found)) << ty_error_text();
+    EXPECT_EQ(6u, found.blocks) << found.text;
+    EXPECT_EQ(5 * ty_usable_size(all[5]) + ty_usable_size(lost_text), found.bytes);
+    EXPECT_EQ(2u, found.sites) << found.text;
+    EXPECT_NE(std::string::npos, found.text.find("are reached from no root")) << found.text;
+    // Frees are seen also when sites are not noted any more; and a heap that is opened again tells the same.
+    ASSERT_EQ(TY_OK, ty_note_sites(false));
+    within([&] { free(lost_text); });
+    ASSERT_EQ(TY_OK, ty_snapshot(heap_));
+    discard();
+    open();
+    found = {};
+    ASSERT_EQ(TY_OK, ty_each_unreached(heap_, take_lost, &found));
+    EXPECT_EQ(5u, found.blocks) << found.text;
+    ASSERT_EQ(TY_OK, ty_root_set(heap_, "others", all[7]));
+    found = {};
+    ASSERT_EQ(TY_OK, ty_each_unreached(heap_, take_lost, &found));
+    EXPECT_EQ(0u, found.blocks) << found.text;
+}
+
+// Of two places that allocate, each has what it allocated last and was not freed, however many came and went.
+TEST_F(scopes, sites_of_many_blocks) {
+    open();
+    ASSERT_EQ(TY_OK, ty_note_sites(true));
+    constexpr size_t count = 20000;
+    std::vector<void *> blocks(count);
+    std::vector<bool> second(count);
+    std::mt19937 random(7);
+    size_t expected[2] = {0, 0};
+    within([&] {
+        for (size_t n = 0; n < 5 * count; n++) {
+            const size_t at = random() % count;
+            free(blocks[at]);
+            blocks[at] = nullptr;
+            second[at] = random() % 3 == 0;
+            if (random() % 4 != 0)
+                blocks[at] = second[at] ? malloc(40) : allocate_here(40);
+        }
+    });
+    for (size_t n = 0; n < count; n++)
+        expected[second[n]] += blocks[n] != nullptr;
+    std::vector<size_t> told;
+    ASSERT_EQ(TY_OK, ty_each_unreached(
+                         heap_,
+                         [](const ty_site_use *use, void *context) {
+                             static_cast<std::vector<size_t> *>(context)->push_back(use->block_count);
+                             return true;
+                         },
+                         &told));
+    ASSERT_EQ(2u, told.size());
+    EXPECT_EQ(expected[0], told[0]);
+    EXPECT_EQ(expected[1], told[1]);
+    ASSERT_EQ(TY_OK, ty_note_sites(false));
+}
+
+// The library's own are none, though no root of the program leads there.
+TEST_F(scopes, the_library_s_blocks_are_not_lost) {
+    open();
+    ty_undo_options options = TY_UNDO_OPTIONS_INIT;
+    ASSERT_EQ(TY_OK, ty_undo_attach(heap_, &options)) << ty_error_text();
+    void *block = ty_alloc(heap_, 100);
+    ASSERT_EQ(TY_OK, ty_root_set(heap_, "one", block));
+    lost found;
+    ASSERT_EQ(TY_OK, ty_each_unreached(heap_, take_lost, &found)) << ty_error_text();
+    EXPECT_EQ(0u, found.blocks) << found.text;
+    EXPECT_EQ(TY_E_ARGUMENT, ty_each_unreached(nullptr, take_lost, &found));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_each_unreached(heap_, nullptr, nullptr));
+    ty_heap *volatile_heap = nullptr;
+    ASSERT_EQ(TY_OK, ty_heap_create(nullptr, &volatile_heap));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_each_unreached(volatile_heap, take_lost, &found));
+    ASSERT_EQ(TY_OK, ty_heap_destroy(volatile_heap));
 }
 
 } // namespace

@@ -53,79 +53,24 @@ ty_status start_parts(heap_checks *checks, const ty_check_options &options) {
                            on_forbidden_access, checks, &checks->watch);
 }
 
-// The sites with live blocks, by bytes.
-struct site_list {
-    ty_site_use *uses = nullptr;
-    size_t mapped_bytes = 0;
-    size_t count = 0;
-    ~site_list() { os::unmap_memory(uses, mapped_bytes); }
-};
-
 void sum_records(const heap_checks &checks) {
-    for (uint32_t site = checks.sites.first(); site < checks.sites.end(); site = checks.sites.next(site))
-        checks.sites.at(site).sum = {};
+    checks.sites.clear_sums();
     for (uint64_t place = 0; place < checks.records.places(); place++) {
         const check_record &record = checks.records.at(place);
-        if (record.real == 0 || record.freed || record.site == 0)
-            continue;
-        site_sum &sum = checks.sites.at(record.site).sum;
-        sum.thread = sum.blocks == 0 || sum.thread == record.thread ? record.thread : 0;
-        sum.blocks++;
-        sum.bytes += record.user_bytes;
-        sum.block = record.user;
-        sum.size = record.user_bytes;
+        if (record.real != 0 && !record.freed && record.site != 0)
+            checks.sites.add_to_sum(record.site, checks.heap->base + record.user, record.user_bytes, record.thread);
     }
-}
-
-// While the heap stands still.
-ty_status list_sites(const heap_checks &checks, site_list *list) {
-    sum_records(checks);
-    size_t sites = 0;
-    for (uint32_t site = checks.sites.first(); site < checks.sites.end(); site = checks.sites.next(site))
-        sites += checks.sites.at(site).sum.blocks != 0;
-    if (sites == 0)
-        return TY_OK;
-    void *memory;
-    list->mapped_bytes = sites * sizeof(ty_site_use);
-    if (ty_status status = os::map_memory(list->mapped_bytes, os::memory_hint::none, &memory); status != TY_OK)
-        return status;
-    list->uses = static_cast<ty_site_use *>(memory);
-    for (uint32_t site = checks.sites.first(); site < checks.sites.end(); site = checks.sites.next(site)) {
-        const known_site &known = checks.sites.at(site);
-        if (known.sum.blocks == 0)
-            continue;
-        ty_site where{known.frames, known.frame_count, known.sum.thread};
-        list->uses[list->count++] = {
-            sizeof(ty_site_use), where,  known.sum.blocks, known.sum.bytes, checks.heap->base + known.sum.block,
-            known.sum.size,      nullptr};
-    }
-    auto order = [](const ty_site_use &a, const ty_site_use &b) {
-        return a.total_bytes != b.total_bytes ? a.total_bytes > b.total_bytes : a.block < b.block;
-    };
-    std::make_heap(list->uses, list->uses + list->count, order); // much less code than std::sort
-    std::sort_heap(list->uses, list->uses + list->count, order);
-    return TY_OK;
 }
 
 ty_status each_site(ty_heap *heap, const char *state, ty_site_callback *callback, void *context) {
     site_list list;
     {
         pause_guard paused(heap);
-        if (ty_status status = list_sites(checks_of(heap), &list); status != TY_OK)
+        sum_records(checks_of(heap));
+        if (ty_status status = list.take(checks_of(heap).sites))
             return status;
     }
-    void *memory;
-    if (ty_status status = os::map_memory(finding_text_bytes, os::memory_hint::none, &memory); status != TY_OK)
-        return status;
-    bool more = true;
-    for (size_t i = 0; i < list.count && more; i++) {
-        text_writer text{static_cast<char *>(memory)};
-        write_sum(text, list.uses[i], state);
-        list.uses[i].text = text.text;
-        more = callback(&list.uses[i], context);
-    }
-    os::unmap_memory(memory, finding_text_bytes);
-    return TY_OK;
+    return list.tell(state, callback, context);
 }
 
 struct leak_report {

@@ -8,11 +8,11 @@ namespace taiyen {
 
 inline constexpr uint32_t site_frames_max = 24;
 
-// What live blocks of a site come to, while they are summed up.
+// What blocks of a site come to, while they are summed up.
 struct site_sum {
     uint64_t blocks;
     uint64_t bytes;
-    uint64_t block; // one of them: its offset from the base
+    void *block; // one of them
     uint64_t size;
     uint64_t thread; // 0: several
 };
@@ -36,6 +36,8 @@ public:
     uint32_t first() const { return first_site; }
     uint32_t next(uint32_t site) const { return site + units_of(at(site).frame_count); }
     uint32_t end() const { return end_; }
+    void clear_sums() const;
+    void add_to_sum(uint32_t site, void *block, uint64_t size, uint64_t thread) const;
 
 private:
     static constexpr size_t unit = 8;
@@ -49,6 +51,25 @@ private:
 
     char *memory_ = nullptr; // the buckets, then the sites
     uint32_t end_ = first_site;
+};
+
+// The sites that have blocks, by bytes.
+class site_list {
+public:
+    site_list() = default;
+    site_list(const site_list &) = delete;
+    site_list &operator=(const site_list &) = delete;
+    ~site_list() { os::unmap_memory(uses_, mapped_bytes_); }
+    // From their sums. What it names stays good as long as the table. Expected: TY_E_MEMORY.
+    ty_status take(const site_table &sites);
+    // Calls back for each, with a text that says in which state its blocks are, until the callback returns false.
+    // Expected: TY_E_MEMORY.
+    ty_status tell(const char *state, ty_site_callback *callback, void *context);
+
+private:
+    ty_site_use *uses_ = nullptr;
+    size_t mapped_bytes_ = 0;
+    size_t count_ = 0;
 };
 
 } // namespace taiyen

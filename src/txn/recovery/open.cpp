@@ -448,6 +448,11 @@ txn_runtime *runtime_of(ty_heap *heap) {
     return static_cast<txn_runtime *>(image_upper(heap));
 }
 
+bool txn_is_concurrent(ty_heap *heap) {
+    const txn_runtime *rt = runtime_of(heap);
+    return rt != nullptr && rt->others != nullptr;
+}
+
 void runtime_destroy(txn_runtime &rt) {
     runtime_shut(rt);
     bool forked = rt.txn_forked(); // threads and locks are the parent's
