@@ -38,14 +38,15 @@ void look(ty_heap *heap, Work &&work) {
     in_scope(heap, work);
 }
 
-// How a heap for such structures is opened: where it knows its code, they may have virtual functions and pointers to
-// functions, and the program may lie elsewhere each time.
-inline ty_open_options options_of_scoped(ty_open_mode mode, ty_kind kind = TY_KIND_DEFAULT) {
+// A new heap for such structures. `code` says what keeps addresses of code in it good (code.h): TY_CODE_PINNED, for
+// which the program calls ty_pin_code, whatever else lies in the heap; or TY_CODE_MAPPED, for structures that have no
+// two numbers of 32 bits side by side which, taken together, could be an address.
+inline ty_open_options options_of_new(ty_kind kind, ty_code code) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
-    options.mode = mode;
+    options.mode = TY_CREATE_NEW;
     options.kind = kind;
-    options.limit_bytes = mode == TY_CREATE_NEW ? size_t{4} << 30 : 0;
-    options.code = TY_CODE_MAPPED;
+    options.limit_bytes = size_t{4} << 30;
+    options.code = code;
     return options;
 }
 

@@ -72,7 +72,7 @@ template <class State, class Inputs>
 [[noreturn]] void take_steps(const twin_plan &plan, int pipe, const Inputs &inputs) {
     be_child("taiyen-steps");
     tell_steps(pipe, step_message::kind::started, 0); // fails if the parent died before the line above
-    heap_file heap(plan.heap_path, options_of_scoped(TY_OPEN_EXISTING));
+    heap_file heap(plan.heap_path);
     tell_steps(pipe, step_message::kind::opened, 0);
     auto *state = root_of<State>(heap.get());
     std::mt19937_64 random(plan.seed);
@@ -96,11 +96,13 @@ inline bool tell_outcome(const twin_result &result, const std::string &what) {
     if (result.proven == 0)
         return true;
     std::printf("  %s steps, made durable %s times; %u kills fell between that and the word of it\n"
-                "  opened in %.2f ms (median), with the program elsewhere each time: %s words that lead into its code\n"
-                "  got their new values\n"
-                "All proven: %u kills; %s would be the same, block for block.\n",
+                "  opened in %.2f ms (median)",
                 with_commas(result.steps).c_str(), with_commas(result.acknowledged).c_str(), result.later,
-                median(result.open_ms), with_commas(result.code_words).c_str(), result.proven, what.c_str());
+                median(result.open_ms));
+    if (result.code_words != 0)
+        std::printf("; %s words that lead into code got new values, as the program lay elsewhere",
+                    with_commas(result.code_words).c_str());
+    std::printf("\nAll proven: %u kills; %s would be the same, block for block.\n", result.proven, what.c_str());
     return true;
 }
 
@@ -159,7 +161,7 @@ private:
     // The number of steps that were acknowledged; or those that were being made durable, as a whole.
     std::string prove() {
         stopwatch clock;
-        heap_file heap(plan_.heap_path, options_of_scoped(TY_OPEN_EXISTING));
+        heap_file heap(plan_.heap_path);
         auto *state = root_of<State>(heap.get());
         result_.open_ms.push_back(clock.ms());
         result_.code_words += heap.report().code_words;
@@ -181,7 +183,9 @@ private:
     }
 
     std::string count_blocks(ty_heap *heap) const {
-        const uint64_t own = 2; // what the library records of code, objects and symbols
+        // What the library records of code: the objects and, in a mapped heap, their symbols.
+        const uint64_t own =
+            uint64_t{ty_root(heap, TY_CODE_ROOT) != nullptr} + (ty_root(heap, TY_SYMBOLS_ROOT) != nullptr);
         const uint64_t blocks = live_blocks_of(heap) - own, twins = live_blocks_of(twins_);
         if (blocks == twins)
             return {};

@@ -1,6 +1,8 @@
 // Goal: what the demos of words and vectors compare a heap with finds every kind of difference, on which their proof
 // stands; and the programs prove rounds of kills. Method: structures in memory that differ in one thing; the programs
 // run on small inputs, and their output is read.
+#include "common/heap_file.hpp"
+#include "common/lost_words.hpp"
 #include "run_program.hpp"
 #include "temporary_folder.hpp"
 #include "vectors/collection.hpp"
@@ -72,6 +74,28 @@ TEST(words, listeners_are_compared) {
     EXPECT_FALSE(spelling.is_like(other_spelling));
 }
 
+TEST(lost_words, are_those_that_lead_out_of_the_heap) {
+    temporary_folder folder;
+    demo::heap_file heap(folder.file("heap.ty"), TY_CREATE_NEW);
+    auto *words = demo::make<uint64_t>(heap.get(), 8);
+    const auto outside = std::make_unique<uint64_t>(1);
+    const uint64_t on_the_stack = 1;
+    EXPECT_TRUE(demo::lost_words_of(heap.get()).empty());
+    words[1] = reinterpret_cast<uint64_t>(&words[5]);
+    words[2] = 1234567;
+    words[3] = reinterpret_cast<uint64_t>(outside.get());
+    words[4] = reinterpret_cast<uint64_t>(words_demo.c_str()); // a text of its own memory
+    words[6] = reinterpret_cast<uint64_t>(&words_demo);        // a variable: ty_each_code_word's matter
+    words[7] = reinterpret_cast<uint64_t>(&on_the_stack);
+    std::vector<size_t> found;
+    for (const demo::lost_word &each : demo::lost_words_of(heap.get())) {
+        EXPECT_EQ(each.block, words);
+        EXPECT_EQ(each.value, words[each.offset / 8]);
+        found.push_back(each.offset);
+    }
+    EXPECT_EQ(found, (std::vector<size_t>{24, 32, 56}));
+}
+
 std::unique_ptr<vectors::collection> collection_of(const vectors::source &source, size_t steps, size_t room = 100) {
     auto made = std::make_unique<vectors::collection>(source, room);
     while (made->steps() < steps)
@@ -111,6 +135,7 @@ TEST(words_demo, proves_a_few_rounds) {
         EXPECT_EQ(result.status, 0) << result.output;
         EXPECT_TRUE(has(result, "in a snapshot heap")) << result.output;
         EXPECT_TRUE(has(result, "in a transactional heap")) << result.output;
+        EXPECT_TRUE(has(result, "in the heap, 0 words that lead out of it")) << result.output;
         const size_t first = result.output.find("All proven: 20 kills; containers that nobody killed");
         EXPECT_NE(first, std::string::npos) << result.output;
         EXPECT_NE(result.output.find("All proven: 20 kills", first + 1), std::string::npos) << result.output;
@@ -137,6 +162,7 @@ TEST(vectors_demo, proves_a_few_rounds) {
         outcome result = run(vectors_demo + " --vectors 500 --rounds 20 --seed 3 --folder " + folder.file("demo"));
         EXPECT_EQ(result.status, 0) << result.output;
         EXPECT_TRUE(has(result, "500 vectors of 64 dimensions")) << result.output;
+        EXPECT_TRUE(has(result, "durable; 0 words that lead out of it")) << result.output;
         EXPECT_TRUE(has(result, "All proven: 20 kills; an index that nobody killed")) << result.output;
     }
 }

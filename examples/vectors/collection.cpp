@@ -19,6 +19,10 @@ collection::collection(const source &from, size_t room)
     : space_(std::make_unique<hnswlib::L2Space>(from.dimensions())),
       index_(std::make_unique<index>(space_.get(), room, links, candidates)) {}
 
+collection::collection(const source &from, const std::string &saved, size_t room)
+    : space_(std::make_unique<hnswlib::L2Space>(from.dimensions())),
+      index_(std::make_unique<index>(space_.get(), saved, false, room)) {}
+
 collection::~collection() = default;
 
 size_t collection::count() const {

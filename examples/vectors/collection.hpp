@@ -20,6 +20,8 @@ public:
     static constexpr const char *root = "vectors";
 
     explicit collection(const source &from, size_t room = 1000);
+    // By hnswlib's own way to keep an index: what save() has written, with room for so many.
+    collection(const source &from, const std::string &saved, size_t room);
     ~collection();
 
     // Mostly adds the next vector of the source, and makes room for more where there is none; sometimes changes one, or

@@ -3,6 +3,7 @@
 #include "child_process.hpp"
 #include "collection.hpp"
 #include "folder.hpp"
+#include "lost_words.hpp"
 #include "twin_rounds.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -76,14 +77,14 @@ std::string path_of(const demo_plan &plan, const char *name) {
 
 void build(const std::string &path, const vectors::source &from, size_t count) {
     demo::stopwatch clock;
-    heap_file heap(path, demo::options_of_scoped(TY_CREATE_NEW, TY_SNAPSHOT));
+    heap_file heap(path, demo::options_of_new(TY_SNAPSHOT, TY_CODE_PINNED));
     demo::found_heap<collection>(heap.get(), from, [&](collection &index) {
         while (index.count() < count)
             index.add(from);
     });
-    const double built_ms = clock.ms();
+    std::printf("  built in the heap in %.0f ms, durable; %zu words that lead out of it\n", clock.ms(),
+                demo::lost_words_of(heap.get()).size());
     heap.close();
-    std::printf("  built in the heap in %.0f ms, durable\n", built_ms);
 }
 
 uint64_t written_of(ty_heap *heap) {
@@ -104,13 +105,13 @@ bool open_and_extend(const demo_plan &plan, const std::string &path, const vecto
     std::vector<double> open_ms;
     for (int i = 0; i < 9; ++i) {
         clock = demo::stopwatch();
-        heap_file again(path, demo::options_of_scoped(TY_OPEN_EXISTING));
+        heap_file again(path);
         demo::root_of<collection>(again.get());
         open_ms.push_back(clock.ms());
     }
     std::printf("  opened in %.2f ms (median of %zu; the first time in %.2f)\n", demo::median(open_ms), open_ms.size(),
                 open_ms.front());
-    heap_file heap(path, demo::options_of_scoped(TY_OPEN_EXISTING));
+    heap_file heap(path);
     auto *index = demo::root_of<collection>(heap.get());
     const size_t more = plan.vectors / 20 + 1;
     for (bool extended : {false, true}) {
@@ -144,7 +145,7 @@ bool prove_by_kills(const demo_plan &plan, const std::string &path, const vector
     std::printf("A process that adds, changes and takes out vectors, killed %u times (seed %llu)\n", plan.rounds,
                 static_cast<unsigned long long>(plan.seed));
     {
-        heap_file heap(path, demo::options_of_scoped(TY_CREATE_NEW, TY_SNAPSHOT));
+        heap_file heap(path, demo::options_of_new(TY_SNAPSHOT, TY_CODE_PINNED));
         demo::found_heap<collection>(heap.get(), from, [](collection &) {});
         heap.close();
     }
@@ -189,6 +190,7 @@ int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     try {
+        check(ty_pin_code(argc, argv)); // the index points to code
         return run(argc, argv);
     } catch (const std::exception &error) {
         std::fflush(stdout);

@@ -2,6 +2,7 @@
 // them knows of heaps; killed again and again. Start reading at common/scoped.hpp: all that it takes.
 #include "child_process.hpp"
 #include "folder.hpp"
+#include "lost_words.hpp"
 #include "tally.hpp"
 #include "twin_rounds.hpp"
 #include <CLI/CLI.hpp>
@@ -36,16 +37,17 @@ void show(const words::tally &tally) {
 
 void found(const std::string &path, ty_kind kind, const words::texts &texts) {
     demo::stopwatch clock;
-    demo::heap_file heap(path, demo::options_of_scoped(TY_CREATE_NEW, kind));
+    demo::heap_file heap(path, demo::options_of_new(kind, TY_CODE_MAPPED));
     demo::found_heap<words::tally>(heap.get(), texts, [&](words::tally &tally) {
         while (tally.steps() < texts.lines.size())
             tally.step(texts);
     });
     auto *tally = demo::root_of<words::tally>(heap.get());
-    std::printf("  %s lines read in %.0f ms: %s words, %u headings; %s blocks in the heap\n",
-                demo::with_commas(texts.lines.size()).c_str(), clock.ms(),
-                demo::with_commas(tally->word_count()).c_str(), tally->headings().Size(),
-                demo::with_commas(demo::live_blocks_of(heap.get())).c_str());
+    std::printf(
+        "  %s lines read in %.0f ms: %s words, %u headings; %s blocks in the heap, %zu words that lead out of it\n",
+        demo::with_commas(texts.lines.size()).c_str(), clock.ms(), demo::with_commas(tally->word_count()).c_str(),
+        tally->headings().Size(), demo::with_commas(demo::live_blocks_of(heap.get())).c_str(),
+        demo::lost_words_of(heap.get()).size());
     show(*tally);
     heap.close();
 }
