@@ -55,8 +55,8 @@ public:
         if (!*program)
             throw unavailable("it was built without hnswlib (libhnswlib-dev), the examples, or the drop-in malloc");
         if (!built_) {
-            built_ = true;
             call("build", "taiyen", count_);
+            built_ = true;
         }
         const program_end end = call(what, subject, count);
         std::istringstream lines(end.output);
@@ -72,6 +72,8 @@ private:
         program_end end =
             run_program({program, what, subject, in_file ? file_ : heap_, std::to_string(count), std::to_string(room_)},
                         in_file ? "" : drop_in);
+        if (end.exit_code == 77)
+            throw unavailable("the program cannot be pinned here");
         if (end.exit_code != 0)
             throw std::runtime_error("taiyen-bench-vectors failed; what it said stands above");
         return end;

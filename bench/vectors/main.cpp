@@ -237,8 +237,10 @@ int main(int argc, char **argv) {
         return 2;
     }
     try {
-        if (std::strcmp(argv[2], "hnswlib") != 0)
-            check(ty_pin_code(argc, argv));
+        if (std::strcmp(argv[2], "hnswlib") != 0 && ty_pin_code(argc, argv) != TY_OK) {
+            std::fprintf(stderr, "taiyen-bench-vectors: %s\n", ty_error_text());
+            return 77; // this cannot be had here
+        }
         return run(argv[1],
                    {argv[2], argv[3], std::strtoull(argv[4], nullptr, 10), std::strtoull(argv[5], nullptr, 10)});
     } catch (const std::exception &reason) {

@@ -130,15 +130,16 @@ TEST(vectors, nearest_ones_are_found) {
 
 TEST(words_demo, proves_a_few_rounds) {
     temporary_folder folder;
-    for (int again = 0; again < 2; ++again) { // the second time over what the first has left
-        outcome result = run(words_demo + " --rounds 20 --seed 3 --folder " + folder.file("demo"));
+    for (const char *rounds : {"20", "3"}) { // the second time over what the first has left
+        outcome result = run(words_demo + " --rounds " + rounds + " --seed 3 --folder " + folder.file("demo"));
         EXPECT_EQ(result.status, 0) << result.output;
         EXPECT_TRUE(has(result, "in a snapshot heap")) << result.output;
         EXPECT_TRUE(has(result, "in a transactional heap")) << result.output;
         EXPECT_TRUE(has(result, "in the heap, 0 words that lead out of it")) << result.output;
-        const size_t first = result.output.find("All proven: 20 kills; containers that nobody killed");
+        const std::string proven = std::string("All proven: ") + rounds + " kills; containers that nobody killed";
+        const size_t first = result.output.find(proven);
         EXPECT_NE(first, std::string::npos) << result.output;
-        EXPECT_NE(result.output.find("All proven: 20 kills", first + 1), std::string::npos) << result.output;
+        EXPECT_NE(result.output.find(proven, first + 1), std::string::npos) << result.output;
     }
 }
 
@@ -158,18 +159,24 @@ TEST(words_demo, reads_what_it_is_given_and_refuses_with_a_reason) {
 
 TEST(vectors_demo, proves_a_few_rounds) {
     temporary_folder folder;
-    for (int again = 0; again < 2; ++again) { // the second time over what the first has left
-        outcome result = run(vectors_demo + " --vectors 500 --rounds 20 --seed 3 --folder " + folder.file("demo"));
+    for (const char *rounds : {"20", "3"}) { // the second time over what the first has left
+        outcome result =
+            run(vectors_demo + " --vectors 500 --seed 3 --rounds " + rounds + " --folder " + folder.file("demo"));
+        if (result.status == 77)
+            GTEST_SKIP() << result.output; // address randomisation cannot be turned off here
         EXPECT_EQ(result.status, 0) << result.output;
         EXPECT_TRUE(has(result, "500 vectors of 64 dimensions")) << result.output;
         EXPECT_TRUE(has(result, "durable; 0 words that lead out of it")) << result.output;
-        EXPECT_TRUE(has(result, "All proven: 20 kills; an index that nobody killed")) << result.output;
+        EXPECT_TRUE(has(result, std::string("All proven: ") + rounds + " kills; an index that nobody killed"))
+            << result.output;
     }
 }
 
 TEST(vectors_demo, refuses_with_a_reason) {
     temporary_folder folder;
     outcome in_the_way = run(vectors_demo + " --folder " + folder.write("file", "") + "/demo");
+    if (in_the_way.status == 77)
+        GTEST_SKIP() << in_the_way.output;
     EXPECT_EQ(in_the_way.status, 1);
     EXPECT_TRUE(has(in_the_way, "cannot make the folder")) << in_the_way.output;
     EXPECT_NE(run(vectors_demo + " --dimensions 0").status, 0);
