@@ -29,6 +29,7 @@ namespace bench {
     TAIYEN_BENCH_TOGETHER(SUITE)                                                                                       \
     SUITE(transactional)                                                                                               \
     SUITE(undo)                                                                                                        \
+    SUITE(vectors)                                                                                                     \
     TAIYEN_BENCH_PACK(SUITE)
 
 class session;

@@ -1,32 +1,10 @@
 // Goal: the example programs do what they say, and fail with a clear message and a non-zero status.
 // Method: they are run as a person would run them, on small inputs, and their output is read.
+#include "run_program.hpp"
 #include "temporary_folder.hpp"
-#include <cstdio>
 #include <random>
-#include <sys/wait.h>
 
 namespace {
-
-struct outcome {
-    int status; // of the exit; -1: ended otherwise
-    std::string output;
-};
-
-// Runs a shell command; its output and its error output come together.
-outcome run(const std::string &command) {
-    std::FILE *pipe = popen((command + " 2>&1").c_str(), "r");
-    if (pipe == nullptr)
-        return {-1, "cannot run " + command};
-    std::string output;
-    for (int letter = 0; (letter = std::fgetc(pipe)) != EOF;)
-        output += static_cast<char>(letter);
-    int status = pclose(pipe);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-}
-
-bool has(const outcome &result, const std::string &text) {
-    return result.output.find(text) != std::string::npos;
-}
 
 std::string small_input(const temporary_folder &folder, int count) {
     std::string text = "lat,lon,name,admin1,admin2,cc\n";

@@ -19,9 +19,12 @@
  *    or a table of virtual functions by its name and the place within. What is not found so, or not for certain (two
  *    of one name; lambdas, and variables that the compiler numbers, whose names count by their order), refuses the
  *    open, which names it. Nothing in the files is changed by a refused open.
- *  - Other numbers don't look like that: position-independent programs and libraries lie at high addresses. A program
- *    that is linked at a fixed low address (-no-pie) never moves; in another build of it, words could not be told from
- *    numbers, and the open is refused.
+ *  - Single numbers don't look like that: position-independent programs and libraries lie at high addresses. But two
+ *    numbers of 32 bits side by side, the second from 21,845 to 22,101 or from 32,511 to 32,767, may: then a mapped
+ * heap changes them, without a word. In an index of 100,000 vectors, whose links are such numbers, one open of 75 did.
+ * Heaps with arrays of them are to be pinned: no word of a pinned heap is ever changed. A program that is linked at a
+ * fixed low address (-no-pie) never moves; in another build of it, words could not be told from numbers, and the open
+ * is refused.
  *  - All words are repointed in one step: in a transaction, or with a snapshot, that is durable when the open returns.
  * A crash amid that leaves the heap as it was. An open for reading repoints its own memory alone.
  *  - What the new build does with the old one's data is the program's matter: structures must mean the same.

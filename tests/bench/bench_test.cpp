@@ -181,6 +181,10 @@ const expectation &expected(const std::string &suite) {
           "editing"},
          {"ns_per_entry", "mb_per_s", "free_ms", "undo_ms", "touch_ms", "given_back", "ns_per_command"},
          {"taiyen", "copies", "memcpy"}},
+        {"vectors",
+         {"open", "query", "add-1", "add-1000"},
+         {"open_ms", "first_query_us", "query_us", "add_ms", "durable_ms", "written"},
+         {"taiyen", "taiyen-txn", "hnswlib"}},
     };
     for (const expectation &each : all)
         if (suite == each.suite)
@@ -295,6 +299,11 @@ TEST_F(bench_program, a_row_is_chosen_by_its_name_with_those_measured_together) 
     EXPECT_EQ(cases, std::set<std::string>({"record-64", "close-64", "undo-64", "redo-64", "record-resize",
                                             "undo-resize", "redo-resize"}));
 }
+
+#ifdef TAIYEN_BENCH_VECTORS
+INSTANTIATE_TEST_SUITE_P(suites_of_libraries, bench_test, testing::Values("vectors"),
+                         [](const auto &each) { return std::string(each.param); });
+#endif
 
 #ifdef TAIYEN_BENCH_DROPIN
 INSTANTIATE_TEST_SUITE_P(preloading_suites, bench_test, testing::Values("malloc", "dynamic"),
