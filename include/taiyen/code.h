@@ -19,12 +19,14 @@
  *    or a table of virtual functions by its name and the place within. What is not found so, or not for certain (two
  *    of one name; lambdas, and variables that the compiler numbers, whose names count by their order), refuses the
  *    open, which names it. Nothing in the files is changed by a refused open.
- *  - Single numbers don't look like that: position-independent programs and libraries lie at high addresses. But two
- *    numbers of 32 bits side by side, the second from 21,845 to 22,101 or from 32,511 to 32,767, may: then a mapped
- * heap changes them, without a word. In an index of 100,000 vectors, whose links are such numbers, one open of 75 did.
- * Heaps with arrays of them are to be pinned: no word of a pinned heap is ever changed. A program that is linked at a
- * fixed low address (-no-pie) never moves; in another build of it, words could not be told from numbers, and the open
- * is refused.
+ *  - Single numbers don't look like that: position-independent programs and libraries lie at high addresses. Two
+ *    numbers of 32 bits side by side may, if the second is from 21,845 to 22,101 or from 32,511 to 32,767. What stands
+ *    in the heap before this process opens it is none of its addresses, so such words are kept as numbers, until
+ *    something else stands there or the block moves. Those that are stored while a process has the heap open cannot be
+ *    told: about one in a hundred runs that store a large array of such pairs has one where its objects lie, and the
+ *    next run would change it without a word. Heaps into which such arrays go are to be pinned: no word of a pinned
+ *    heap is ever changed. A program that is linked at a fixed low address (-no-pie) never moves; in another build of
+ *    it, words could not be told from numbers, and the open is refused.
  *  - All words are repointed in one step: in a transaction, or with a snapshot, that is durable when the open returns.
  * A crash amid that leaves the heap as it was. An open for reading repoints its own memory alone.
  *  - What the new build does with the old one's data is the program's matter: structures must mean the same.
@@ -48,9 +50,11 @@
 extern "C" {
 #endif
 
-/* The roots of what the library keeps of code in a heap: the objects, and (mapped) their symbols. */
+/* The roots of what the library keeps of code in a heap: the objects, and (mapped) their symbols, and words that look
+ * like addresses of them and are numbers. */
 #define TY_CODE_ROOT "taiyen.code"
 #define TY_SYMBOLS_ROOT "taiyen.symbols"
+#define TY_NUMBERS_ROOT "taiyen.numbers"
 
 /* What an open does about addresses of code in the heap (ty_open_options.code). */
 typedef enum ty_code {

@@ -48,7 +48,7 @@ private:
     list<object_fate> fates_;
     translator translator_;
     words_found words_;
-    list<char> objects_block_, symbols_block_; // to be kept; empty: what stands there stays
+    list<char> objects_block_, symbols_block_, numbers_block_; // to be kept; empty: what stands there stays
 };
 
 // ty_each_code_word.

@@ -167,7 +167,16 @@ ty_status record_find(ty_heap *heap, code_record *found) {
     if (ty_status status =
             find_block(heap, symbols_root_name, symbols_magic_1, sizeof(code_table_1), &found->symbols_head))
         return status;
-    return found->symbols_head ? check_symbols(found) : TY_OK;
+    if (ty_status status = found->symbols_head ? check_symbols(found) : TY_OK)
+        return status;
+    if (ty_status status =
+            find_block(heap, numbers_root_name, numbers_magic_1, sizeof(code_number_1), &found->numbers_head))
+        return status;
+    if (found->numbers_head) {
+        found->numbers = reinterpret_cast<const code_number_1 *>(found->numbers_head + 1);
+        found->number_count = found->numbers_head->count;
+    }
+    return TY_OK;
 }
 
 ty_status objects_of_process(list<os::loaded_object> *objects) {
@@ -229,6 +238,16 @@ ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_
     if (ty_status status = append(block, &end, 1))
         return status;
     seal(block, symbols_magic_1, TY_CODE_MAPPED, all.tables.count());
+    return TY_OK;
+}
+
+ty_status make_numbers_block(const list<code_number_1> &numbers, list<char> *block) {
+    const code_head_1 head{};
+    if (ty_status status = append(block, &head, 1))
+        return status;
+    if (ty_status status = append(block, numbers.begin(), numbers.count()))
+        return status;
+    seal(block, numbers_magic_1, TY_CODE_MAPPED, numbers.count());
     return TY_OK;
 }
 

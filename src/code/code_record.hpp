@@ -17,12 +17,15 @@ struct code_record {
     const code_table_1 *tables = nullptr;
     uint64_t table_count = 0;
     const code_symbol_1 *symbols = nullptr;
+    const code_head_1 *numbers_head = nullptr; // NULL: there is no such block
+    const code_number_1 *numbers = nullptr;
+    uint64_t number_count = 0;
 
     const char *name_of(const code_symbol_1 &symbol) const {
         return reinterpret_cast<const char *>(symbols_head) + symbol.name;
     }
     const code_table_1 *table_of(const code_build_1 &build) const; // NULL: there is none
-    bool owns(const void *block) const { return block == head || block == symbols_head; }
+    bool owns(const void *block) const { return block == head || block == symbols_head || block == numbers_head; }
 };
 
 bool operator==(const code_build_1 &a, const code_build_1 &b);
@@ -34,10 +37,11 @@ ty_status record_find(ty_heap *heap, code_record *found);
 ty_status objects_of_process(list<os::loaded_object> *objects);
 code_build_1 build_of(const os::loaded_object &object);
 
-// The two blocks as they are to be.
+// The blocks as they are to be.
 ty_status make_objects_block(ty_code binding, const list<os::loaded_object> &objects, list<char> *block);
 // Symbols of builds that `before` has are taken from there, the others from the objects' files.
 ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_record &before, list<char> *block);
+ty_status make_numbers_block(const list<code_number_1> &numbers, list<char> *block);
 // The symbols of such a block, into an empty record.
 void view_symbols(const list<char> &block, code_record *record);
 

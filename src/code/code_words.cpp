@@ -29,11 +29,16 @@ bool look_at_block(const ty_block *block, void *context) {
 struct finding {
     translator &words;
     words_found &found;
+    known_numbers known;
 };
 
+// CD7.
 ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
-    auto &[words, found] = *static_cast<finding *>(context);
-    const code_word what = words.look_up(*word);
+    auto &all = *static_cast<finding *>(context);
+    auto &found = all.found;
+    const code_word what = all.words.look_up(*word);
+    if (all.known.has(word) || what.what == code_word::elsewhere)
+        return all.words.is_here(*word) ? found.numbers.push({all.known.offset_of(word), *word}) : TY_OK;
     if (what.what == code_word::leads_on)
         return found.repoint.push({word, what.value});
     if (what.what == code_word::lost && found.lost++ == 0) {
@@ -54,8 +59,8 @@ ty_status each_word(ty_heap *heap, const code_record &own, address_range range, 
 
 // CD3.
 ty_status find_words(ty_heap *heap, const code_record &own, translator &words, words_found *found) {
-    finding both{words, *found};
-    return each_word(heap, own, words.range(), note_word, &both);
+    finding all{words, *found, {heap, own}};
+    return each_word(heap, own, words.range(), note_word, &all);
 }
 
 } // namespace taiyen

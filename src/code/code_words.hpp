@@ -10,6 +10,27 @@ namespace taiyen {
 using word_visit = ty_status(void *context, uint64_t *word, const ty_block &block);
 ty_status each_word(ty_heap *heap, const code_record &own, address_range range, word_visit *visit, void *context);
 
+// Which words are known to be numbers. Asked for words in the order of their addresses.
+class known_numbers {
+public:
+    known_numbers(ty_heap *heap, const code_record &record)
+        : base_(static_cast<const char *>(heap_base(heap))), next_(record.numbers),
+          end_(record.numbers + record.number_count) {}
+    uint64_t offset_of(const uint64_t *word) const {
+        return static_cast<uint64_t>(reinterpret_cast<const char *>(word) - base_);
+    }
+    bool has(const uint64_t *word) {
+        const uint64_t offset = offset_of(word);
+        while (next_ < end_ && next_->offset < offset)
+            ++next_;
+        return next_ < end_ && next_->offset == offset && next_->value == *word;
+    }
+
+private:
+    const char *base_;
+    const code_number_1 *next_, *end_;
+};
+
 // Where a word is to be another one.
 struct repointing {
     uint64_t *word;
@@ -17,12 +38,15 @@ struct repointing {
 };
 struct words_found {
     list<repointing> repoint;
+    list<code_number_1> numbers;
     uint64_t lost = 0;
     uint64_t lost_word = 0; // the first of them
     const object_fate *lost_object = nullptr;
     ty_block lost_block{};
 };
 // CD3: each word that the translator leads on stands there once.
+// CD7: what stands in the heap before it is open in this process is none of this process's addresses, unless the same
+//      object lay there before: such words are numbers, and stay that until something else stands there.
 ty_status find_words(ty_heap *heap, const code_record &own, translator &words, words_found *found);
 
 } // namespace taiyen

@@ -153,22 +153,41 @@ ty_status translator::index_names(size_t n) {
     return made->after.create(after_, after_.table_of(build_of(*object.now)));
 }
 
-ty_status translator::create(const code_record &before, const code_record &after, const list<object_fate> &fates) {
+ty_status translator::create(const code_record &before, const code_record &after, const list<object_fate> &fates,
+                             const list<os::loaded_object> &now) {
     before_ = before;
     after_ = after;
     fates_ = &fates;
+    now_ = &now;
     known *place = nullptr;
     if (ty_status status = known_.extend(known_count, &place))
         return status;
     for (size_t n = 0; n < fates.count(); ++n) {
         if (ty_status status = index_names(n))
             return status;
-        if (fates[n].what == fate::same)
-            continue;
-        begin_ = std::min(begin_, fates[n].before->begin);
-        end_ = std::max(end_, fates[n].before->end);
+        if (looks_at(fates[n]))
+            add_range(fates[n].before->begin, fates[n].before->end);
+    }
+    for (const os::loaded_object &object : now) {
+        const object_fate *of = std::find_if(fates.begin(), fates.end(), [&](const object_fate &one) {
+            return one.now == &object && one.what == fate::same;
+        });
+        if (of == fates.end() || looks_at(*of))
+            add_range(object.begin, object.end);
     }
     return TY_OK;
+}
+
+void translator::add_range(uint64_t begin, uint64_t end) {
+    begin_ = std::min(begin_, begin);
+    end_ = std::max(end_, end);
+}
+
+bool translator::is_here(uint64_t word) const {
+    for (const os::loaded_object &object : *now_)
+        if (word >= object.begin && word < object.end)
+            return true;
+    return false;
 }
 
 // The last one of those at or before the place.

@@ -53,9 +53,12 @@ public:
     translator(const translator &) = delete;
     translator &operator=(const translator &) = delete;
     ~translator();
-    // All must outlive it.
-    ty_status create(const code_record &before, const code_record &after, const list<object_fate> &fates);
+    // All must outlive it. now: the objects of this process.
+    ty_status create(const code_record &before, const code_record &after, const list<object_fate> &fates,
+                     const list<os::loaded_object> &now);
     address_range range() const { return begin_ < end_ ? address_range{begin_, end_} : address_range{0, 0}; }
+    // Whether an object of this process lies there.
+    bool is_here(uint64_t word) const;
     code_word look_up(uint64_t word); // of that range
     // For a person: the name of what a word leads to, or its place.
     void describe(uint64_t word, const object_fate &object, char *text, size_t bytes) const;
@@ -74,13 +77,17 @@ private:
     code_word find(uint64_t word);
     code_word find_in_other_build(uint64_t word, const object_fate &object, const names &index) const;
     ty_status index_names(size_t n);
+    // Of what lies where it lay, only numbers that are known go on.
+    bool looks_at(const object_fate &object) const { return object.what != fate::same || before_.number_count; }
+    void add_range(uint64_t begin, uint64_t end);
     const code_symbol_1 *symbol_before(const code_table_1 *table, uint64_t offset) const;
 
     code_record before_{}, after_{};
     const list<object_fate> *fates_ = nullptr;
+    const list<os::loaded_object> *now_ = nullptr;
     list<names *> names_;
     list<known> known_;
-    uint64_t begin_ = UINT64_MAX, end_ = 0; // of all that is not the same
+    uint64_t begin_ = UINT64_MAX, end_ = 0; // of all that is looked at
 };
 
 } // namespace taiyen

@@ -105,7 +105,7 @@ ty_status code_session::look_at_pinned() {
         missing = missing || object.what == fate::missing;
     }
     if (missing) {
-        if (ty_status status = translator_.create(before_, before_, fates_))
+        if (ty_status status = translator_.create(before_, before_, fates_, objects_))
             return status;
         if (ty_status status = find_words(heap_, before_, translator_, &words_))
             return status;
@@ -157,10 +157,12 @@ ty_status code_session::look_at_mapped() {
     after_ = before_;
     if (symbols_block_.count())
         view_symbols(symbols_block_, &after_);
-    if (ty_status status = translator_.create(before_, after_, fates_))
+    if (ty_status status = translator_.create(before_, after_, fates_, objects_))
         return status;
-    if (translator_.range().begin < translator_.range().end)
-        if (ty_status status = find_words(heap_, before_, translator_, &words_))
+    if (ty_status status = find_words(heap_, before_, translator_, &words_))
+        return status;
+    if (words_.numbers.count() || before_.number_count)
+        if (ty_status status = make_numbers_block(words_.numbers, &numbers_block_))
             return status;
     if (ty_status status = check_words())
         return status;

@@ -63,6 +63,8 @@ ty_status code_session::keep_in_transaction(ty_heap *heap) {
         return status;
     ty_status status = put(txn, {symbols_block_, symbols_root_name, before_.symbols_head});
     if (!status)
+        status = put(txn, {numbers_block_, numbers_root_name, before_.numbers_head});
+    if (!status)
         status = put(txn, {objects_block_, code_root_name, before_.head});
     if (!status)
         status = repoint(txn, words_.repoint);
@@ -82,6 +84,8 @@ ty_status code_session::keep(ty_heap *heap) {
     if (image_kind(heap) == TY_TRANSACTIONAL)
         return keep_in_transaction(heap);
     if (ty_status status = put(heap, {symbols_block_, symbols_root_name, before_.symbols_head}))
+        return status;
+    if (ty_status status = put(heap, {numbers_block_, numbers_root_name, before_.numbers_head}))
         return status;
     if (ty_status status = put(heap, {objects_block_, code_root_name, before_.head}))
         return status;

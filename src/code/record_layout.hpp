@@ -1,5 +1,6 @@
-// What a heap that knows its code keeps of it: two blocks, led to by roots of these names, in format version 1. Both
-// hold offsets within themselves alone, so they stay good where a heap is packed and its blocks move.
+// What a heap that knows its code keeps of it: up to three blocks, led to by roots of these names, in format version 1.
+// The first two hold offsets within themselves alone, so they stay good where a heap is packed and its blocks move; of
+// the third one, what has moved counts no more.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +11,19 @@ namespace taiyen {
 
 inline constexpr const char *code_root_name = TY_CODE_ROOT;
 inline constexpr const char *symbols_root_name = TY_SYMBOLS_ROOT;
+inline constexpr const char *numbers_root_name = TY_NUMBERS_ROOT;
 inline constexpr uint64_t code_magic_1 = 0x6f636e6579696154;    // "Taiyenco"
 inline constexpr uint64_t symbols_magic_1 = 0x79736e6579696154; // "Taiyensy"
+inline constexpr uint64_t numbers_magic_1 = 0x756e6e6579696154; // "Taiyennu"
 inline constexpr uint32_t code_version_1 = 1;
 
-// Of both.
+// Of all.
 struct code_head_1 {
     uint64_t magic;
     uint32_t version;
     uint32_t binding;  // ty_code: pinned or mapped
     uint64_t bytes;    // of all, with this
-    uint64_t count;    // of code_object_1, or code_table_1, that follow
+    uint64_t count;    // of code_object_1, code_table_1 or code_number_1, that follow
     uint64_t checksum; // of all, with this field zero
 };
 static_assert(sizeof(code_head_1) == 40);
@@ -51,6 +54,12 @@ struct code_symbol_1 {
     uint32_t size;  // UINT32_MAX: that, or more; 0: of a function, of which its first byte alone is known
     uint32_t name;  // offset of the name from the block's start; it ends with a 0
 };
+// In the order of their offsets.
+struct code_number_1 {
+    uint64_t offset; // of the word, from the heap's base
+    uint64_t value;  // it counts while this stands there
+};
+static_assert(sizeof(code_number_1) == 16);
 static_assert(sizeof(code_table_1) == 56 && sizeof(code_symbol_1) == 16);
 
 } // namespace taiyen

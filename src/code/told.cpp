@@ -16,6 +16,7 @@ struct telling {
     ty_code_word_callback *callback;
     void *context;
     bool stopped;
+    known_numbers numbers;
 };
 
 ty_status add_range(telling &all, const char *name, uint64_t begin, uint64_t end) {
@@ -37,6 +38,8 @@ ty_status collect_ranges(ty_heap *heap, const code_record &record, telling &all)
 
 ty_status tell_word(void *context, uint64_t *word, const ty_block &block) {
     auto &all = *static_cast<telling *>(context);
+    if (all.numbers.has(word))
+        return TY_OK;
     for (const named_range &one : all.ranges)
         if (!all.stopped && *word >= one.range.begin && *word < one.range.end) {
             const ty_code_word told{
@@ -53,7 +56,7 @@ ty_status each_code_word(ty_heap *heap, ty_code_word_callback *callback, void *c
     code_record record;
     if (ty_status status = record_find(heap, &record))
         return status;
-    telling all{{}, callback, context, false};
+    telling all{{}, callback, context, false, {heap, record}};
     if (ty_status status = collect_ranges(heap, record, all))
         return status;
     address_range range{UINT64_MAX, 0};

@@ -234,6 +234,24 @@ TEST_F(code_heaps, undo_and_a_map_go_together_where_nothing_moves) {
     expect_fine(run("code_pie_2", {"snapshot", "mapped", "use"}));
 }
 
+// Stored where the program lies elsewhere, then open where it lies there; and once more, where all is in its place.
+TEST_F(code_heaps, numbers_that_look_like_addresses_stay) {
+    for (const char *kind : {"snapshot", "transactional"}) {
+        expect_fine(run("code_pie_1", {kind, "mapped", "numbers"}), "0 wrong, elsewhere");
+        for (const char *code : {"start-mapped", "start-mapped", "mapped", "mapped", "start-mapped"})
+            for (const char *command : {"numbers", "use"}) {
+                const outcome got = run("code_pie_1", {kind, code, command});
+                const bool here = std::string(code) == "start-mapped";
+                expect_fine(got, command[0] == 'u' ? fine : here ? "0 wrong, here" : "0 wrong, elsewhere");
+            }
+        const outcome reader = run("code_pie_2", {"read", "default", "numbers"});
+        EXPECT_EQ(reader.text.substr(0, 7), "0 wrong") << reader.text;
+        expect_fine(run("code_pie_2", {kind, "mapped", "numbers"}), "0 wrong, elsewhere");
+        expect_fine(run("code_pie_1", {kind, "mapped", "use"}));
+        remove_files();
+    }
+}
+
 TEST_F(code_heaps, an_archive_heap_is_not_mapped) {
     expect_refusal(run("code_pie_1", {"archive", "mapped", "use"}), "TY_E_UNSUPPORTED", {"TY_CODE_PINNED"});
 }

@@ -3,6 +3,7 @@
 // each, and from 3 on one of the functions is gone.
 #include "plugin.hpp"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -127,6 +128,28 @@ int tell(ty_heap *heap) {
     return status ? fail(status) : 0;
 }
 
+// Numbers that look like addresses of this program, where it is not started at random ones: the first time it stores
+// them, later it looks whether they are as they were.
+int numbers(ty_heap *heap) {
+    constexpr std::size_t count = 8192;
+    constexpr std::uint64_t place = 0x555555554000; // ELF_ET_DYN_BASE of the kernel, with a page for each
+    auto *all = static_cast<std::uint64_t *>(ty_root(heap, "numbers"));
+    ty_status status = all ? TY_OK : change(heap, [&] {
+        all = static_cast<std::uint64_t *>(ty_alloc(heap, count * sizeof *all));
+        for (std::size_t n = 0; n < count; ++n)
+            all[n] = place + 8 * n;
+        if (ty_root_set(heap, "numbers", all))
+            std::exit(fail(TY_E_ARGUMENT));
+    });
+    std::size_t wrong = 0;
+    for (std::size_t n = 0; n < count; ++n)
+        wrong += all[n] != place + 8 * n;
+    const auto here = reinterpret_cast<std::uint64_t>(&constants);
+    std::printf("%zu wrong, %s\n", wrong, here - place < (std::uint64_t{1} << 24) ? "here" : "elsewhere");
+    status = status ? status : ty_close(heap);
+    return status ? fail(status) : 0;
+}
+
 // Until it is killed.
 int work(ty_heap *heap, state &all) {
     std::setvbuf(stdout, nullptr, _IONBF, 0);
@@ -199,5 +222,7 @@ int main(int argc, char **argv) {
         if (ty_status status = fill(heap, maker))
             return fail(status);
     auto &all = *static_cast<state *>(ty_root(heap, "state"));
+    if (!std::strcmp(command, "numbers"))
+        return numbers(heap);
     return !std::strcmp(command, "work") ? work(heap, all) : use(heap, report, all);
 }

@@ -153,7 +153,7 @@ public:
         EXPECT_EQ(fates_.push({&object_, &now_, fate::changed}), TY_OK);
         fill(before, object_.build, block_before_, &before_);
         fill(after, build_of(now_), block_after_, &after_);
-        EXPECT_EQ(words_.create(before_, after_, fates_), TY_OK);
+        EXPECT_EQ(words_.create(before_, after_, fates_, none_), TY_OK);
     }
     // Where a word leads now, as an offset; -1: nowhere.
     int64_t look_up(uint64_t offset) {
@@ -185,6 +185,7 @@ private:
 
     code_object_1 object_{};
     os::loaded_object now_{};
+    list<os::loaded_object> none_;
     list<object_fate> fates_;
     list<char> block_before_, block_after_;
     code_record before_{}, after_{};
