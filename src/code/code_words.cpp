@@ -36,7 +36,12 @@ ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
     const code_word what = words.look_up(*word);
     if (what.what == code_word::leads_on)
         return found.repoint.push({word, what.value});
-    if (what.what == code_word::lost && found.lost++ == 0) {
+    const bool lost = what.what == code_word::lost;
+    if (!lost && what.what != code_word::unnamed)
+        return TY_OK;
+    const bool first = found.lost == 0 && (lost || found.unnamed == 0);
+    ++(lost ? found.lost : found.unnamed);
+    if (first) {
         found.lost_word = *word;
         found.lost_object = what.object;
         found.lost_block = block;

@@ -18,7 +18,8 @@ struct repointing {
 struct words_found {
     list<repointing> repoint;
     uint64_t lost = 0;
-    uint64_t lost_word = 0; // the first of them
+    uint64_t unnamed = 0;   // that lead to nothing that had a name
+    uint64_t lost_word = 0; // the first of those that are lost; without, of the others
     const object_fate *lost_object = nullptr;
     ty_block lost_block{};
 };
