@@ -1,12 +1,14 @@
 // Undo and redo of whole lines. Lua stores where it likes, so nothing is recorded while it runs: behind a line, all of
 // its blocks are held against a copy from before, and what differs becomes an entry. Entries lie in the heap, in words
 // at multiples of 8. So they are part of each snapshot; and where the program lies elsewhere in the next run, or was
-// built anew, the old words in them are repointed as all others are, which those of ty_undo would not be.
+// built anew, the old words in them are repointed as all others are, which those of ty_undo would not be. Blocks that
+// are gone are held, so that nothing else is there when they come back: neither Lua's nor the library's.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <taiyen/taiyen.h>
+#include <unordered_set>
 #include <vector>
 
 namespace lua {
@@ -38,18 +40,29 @@ public:
     uint64_t undoable() const { return undo_ == nullptr ? 0 : undo_->lines; }
     uint64_t redoable() const { return redo_ == nullptr ? 0 : redo_->lines; }
 
-private:
+    // Those of the state, in order of address.
     std::vector<ty_block> blocks_now() const;
+
+private:
     void look(); // takes the copy
     std::vector<uint64_t> difference() const;
     bool walk(entry_stack *from, entry_stack *to);
 
+    void hold(uint64_t *parts, size_t count);
+    void release(uint64_t *parts, size_t count);
+    void release_all(entry_stack *stack);
+    void lead_back(const std::vector<uint64_t> &entry);
+    void remove_first(entry_stack *stack, uint64_t words);
+    bool push(entry_stack *stack, const std::vector<uint64_t> &entry, bool begins);
+    bool pop(entry_stack *stack, std::vector<uint64_t> &entry);
+
     ty_heap *heap_;
     entry_stack *undo_;
     entry_stack *redo_;
-    std::vector<const void *> apart_; // blocks, in order of address
-    std::vector<ty_block> blocks_;    // when look() was called last, in order of address
-    std::vector<uint64_t> content_;   // of one after the other
+    std::vector<const void *> apart_;       // blocks, in order of address
+    std::unordered_set<const void *> held_; // of all entries
+    std::vector<ty_block> blocks_;          // when look() was called last, in order of address
+    std::vector<uint64_t> content_;         // of one after the other
 };
 
 } // namespace lua

@@ -147,21 +147,33 @@ void check_release(const home *found) {
                       std::string(made) + "\", this program has \"" + lua_ident + "\"");
 }
 
-ty_open_options options_of(const std::string &path, const session_options &options) {
+// Addresses of Lua's functions are in the heap: it is mapped, so they are found again wherever they lie, also in
+// another build of the program. There, words that led to nothing that has a name refuse the open at first. Lua keeps no
+// such addresses; but it copies values with bytes that were never set, in which a stack's return addresses may lie.
+demo::heap_file open_heap(const std::string &path, const session_options &options) {
     constexpr size_t limit_of_new = size_t{1} << 30;
     ty_open_options how = TY_OPEN_OPTIONS_INIT;
     how.kind = TY_SNAPSHOT;
     how.limit_bytes = options.limit_bytes;
     if (how.limit_bytes == 0 && !std::filesystem::exists(path))
         how.limit_bytes = limit_of_new;
-    how.code = TY_CODE_MAPPED; // addresses of Lua's functions are in the heap: they are found again wherever they lie
-    return how;
+    how.code = TY_CODE_MAPPED;
+    try {
+        return demo::heap_file(path, how);
+    } catch (const failure &) {
+        ty_error why{};
+        ty_error_detail(&why);
+        if (why.status != TY_E_MISMATCH)
+            throw;
+    }
+    how.code = TY_CODE_COMPATIBLE;
+    return demo::heap_file(path, how);
 }
 
 } // namespace
 
 session::session(const std::string &path, const session_options &options)
-    : file_(path, options_of(path, options)), home_(static_cast<home *>(ty_root(heap(), "lua"))) {
+    : file_(open_heap(path, options)), home_(static_cast<home *>(ty_root(heap(), "lua"))) {
     if (home_ == nullptr)
         make_state(options);
     else
@@ -260,8 +272,13 @@ outcome session::end_line(int status, int results) {
 bool session::step(const std::function<bool()> &walk) {
     if (is_under_way())
         throw failure("a line is under way: it goes on first");
-    if (!walk())
-        return false;
+    try {
+        if (!walk())
+            return false;
+    } catch (const failure &error) {
+        throw failure(std::string("a line cannot be taken back, or done again: ") + error.what() +
+                      "; nothing of that is durable: start again");
+    }
     make_durable();
     return true;
 }

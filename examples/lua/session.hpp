@@ -58,6 +58,7 @@ public:
     }
     uint64_t undoable() const { return history_->undoable(); }
     uint64_t redoable() const { return history_->redoable(); }
+    std::vector<ty_block> blocks() const { return history_->blocks_now(); } // of the state, in order of address
 
     // Called with false when something is going to be durable, and with true when it is.
     void watch(std::function<void(bool)> told) { told_ = std::move(told); }
