@@ -147,7 +147,7 @@ _ENV.io = without("io", {write = write}, "a file handle would not outlive the pr
 package.loaded.io = io
 os.exit, os.setlocale = nil, nil
 without("os", os, "it is the process's own, and a state has many; :quit leaves")
-debug.debug = nil
+debug.debug, debug.getregistry = nil, nil
 
 local function show(...)
   if select("#", ...) > 0 then print(...) end

@@ -14,9 +14,6 @@ using demo::failure;
 lua_State *volatile running = nullptr; // what an interrupt stops
 bool saving = false;
 
-constexpr int runner_index = 1; // what open_libraries leaves stays at the bottom of the main stack
-constexpr int line_index = 2;   // and above it the line that is under way
-
 // Lua's allocator. It takes it for granted that a block can shrink. The state holds its argument, so that is an address
 // in the heap, and not the heap's handle, which is another one in each run.
 void *allocate(void *home, void *block, size_t old_bytes, size_t bytes) {
@@ -77,19 +74,45 @@ std::string take_text(lua_State *L) {
     return taken;
 }
 
+// In the registry, by addresses in the heap: what runs chunks, and the thread of the line that is under way. Nothing is
+// on the main stack while a line runs, as a line may get hold of the main thread, and close or resume it.
+void push_runner(lua_State *L, const home *h) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, h);
+}
+
+void push_line(lua_State *L, const home *h) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &h->line);
+}
+
+// Takes it off the stack; where there was one before, without an allocation.
+void keep_line(lua_State *L, const home *h) {
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &h->line);
+}
+
+int set_up(lua_State *L) {
+    const auto *h = static_cast<const home *>(lua_touserdata(L, 1));
+    lua_pushcfunction(L, open_libraries);
+    lua_pushcfunction(L, save);
+    lua_call(L, 1, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, h);
+    lua_pushboolean(L, 0);
+    keep_line(L, h);
+    return 0;
+}
+
 struct source {
+    const home *of;
     const std::string *text;
     const std::string *name;
     bool incomplete;
 };
 
-// Leaves the thread of a new line, with the function that runs a chunk, and the chunk: an expression, or statements.
+// Makes the thread of a new line, with the function that runs a chunk, and the chunk: an expression, or statements.
 int make_line(lua_State *L) {
     auto *line = static_cast<source *>(lua_touserdata(L, 1));
     lua_State *thread = lua_newthread(L);
     luaL_checkstack(thread, 3, nullptr);
-    lua_pushvalue(L, 2);
-    lua_xmove(L, thread, 1);
+    push_runner(thread, line->of);
     lua_pushliteral(thread, "return ");
     lua_pushlstring(thread, line->text->data(), line->text->size());
     lua_concat(thread, 2);
@@ -97,12 +120,16 @@ int make_line(lua_State *L) {
     const char *expression = lua_tolstring(thread, -1, &bytes);
     int status = luaL_loadbufferx(thread, expression, bytes, line->name->c_str(), "t");
     lua_remove(thread, 2);
-    if (status == LUA_OK)
-        return 1;
+    if (status == LUA_OK) {
+        keep_line(L, line->of);
+        return 0;
+    }
     lua_pop(thread, 1);
     status = luaL_loadbufferx(thread, line->text->data(), line->text->size(), line->name->c_str(), "t");
-    if (status == LUA_OK)
-        return 1;
+    if (status == LUA_OK) {
+        keep_line(L, line->of);
+        return 0;
+    }
     size_t length = 0;
     const char *text = lua_tolstring(thread, -1, &length);
     const std::string_view mark = "<eof>";
@@ -191,8 +218,8 @@ void session::make_state(const session_options &options) {
     home_->state = lua_newstate(allocate, home_);
     if (home_->state == nullptr)
         throw failure("there is no room for a Lua state; give the heap a larger limit");
-    lua_pushcfunction(state(), save);
-    if (!call(state(), open_libraries, 1, 1))
+    lua_pushlightuserdata(state(), home_);
+    if (!call(state(), set_up, 1, 0))
         throw failure("cannot open Lua's libraries: " + take_text(state()));
     demo::check(ty_root_set(heap(), "lua", home_));
     demo::check(ty_snapshot(heap()));
@@ -209,10 +236,9 @@ void session::make_durable() {
 outcome session::execute(const std::string &text, const std::string &name) {
     if (is_under_way())
         throw failure("a line is under way: it goes on first");
-    source line{&text, &name, false};
+    source line{home_, &text, &name, false};
     lua_pushlightuserdata(state(), &line);
-    lua_pushvalue(state(), runner_index);
-    if (!call(state(), make_line, 2, 1)) {
+    if (!call(state(), make_line, 1, 0)) {
         std::string why = take_text(state());
         return {line.incomplete ? outcome::kind::incomplete : outcome::kind::failed, why};
     }
@@ -225,9 +251,11 @@ outcome session::go_on() {
     return run(0);
 }
 
-// The thread of the line is on the main stack; it starts with so many arguments, or goes on.
+// The thread of the line starts with so many arguments, or goes on.
 outcome session::run(int arguments) {
-    lua_State *line = lua_tothread(state(), line_index);
+    push_line(state(), home_);
+    lua_State *line = lua_tothread(state(), -1);
+    lua_pop(state(), 1);
     for (;;) {
         int results = 0;
         saving = false;
@@ -237,7 +265,7 @@ outcome session::run(int arguments) {
             status = lua_resume(line, state(), arguments, &results);
         }
         if (status != LUA_YIELD || !saving)
-            return end_line(status, results);
+            return end_line(line, status, results);
         arguments = 0;
         history_->note(home_->line == nullptr);
         home_->line = line;
@@ -245,23 +273,23 @@ outcome session::run(int arguments) {
     }
 }
 
-outcome session::end_line(int status, int results) {
-    lua_State *line = lua_tothread(state(), line_index);
+outcome session::end_line(lua_State *line, int status, int results) {
     outcome how;
     if (status == LUA_YIELD) {
         lua_pop(line, results);
         how = {outcome::kind::failed, "a line cannot yield; save() makes durable what it has done so far"};
     } else if (status != LUA_OK) {
-        lua_pushvalue(state(), line_index);
+        push_line(state(), home_);
         call(state(), describe_error, 1, 1);
         how = {outcome::kind::failed, take_text(state())};
     }
     if (status != LUA_OK) {
-        lua_pushvalue(state(), line_index);
+        push_line(state(), home_);
         if (!call(state(), close_line, 1, 0))
             how.text += "\nand what was to be closed: " + take_text(state());
     }
-    lua_settop(state(), runner_index);
+    lua_pushboolean(state(), 0);
+    keep_line(state(), home_);
     const bool begins = home_->line == nullptr;
     home_->line = nullptr;
     how.can_be_undone = history_->note(begins);

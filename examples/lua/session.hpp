@@ -71,7 +71,7 @@ public:
 private:
     void make_state(const session_options &options);
     outcome run(int arguments);
-    outcome end_line(int status, int results);
+    outcome end_line(lua_State *line, int status, int results);
     bool step(const std::function<bool()> &walk);
     void make_durable();
 

@@ -219,6 +219,20 @@ TEST_F(lua_test, refuses_what_would_lead_out_of_the_heap) {
     EXPECT_EQ(demo::problem_of(session_->heap()), "");
 }
 
+TEST_F(lua_test, a_line_that_has_the_main_thread_does_no_harm) {
+    EXPECT_NE(run("error(setmetatable({}, {__tostring = function() main = coroutine.running(); return 'got it' end}))")
+                  .find("got it"),
+              std::string::npos);
+    EXPECT_EQ(value("select(2, coroutine.resume(main))"), "cannot resume dead coroutine");
+    EXPECT_EQ(value("select(2, coroutine.resume(main, print))"), "cannot resume dead coroutine");
+    EXPECT_EQ(run("coroutine.close(main); collectgarbage(); for i = 1, 1e5 do kept = {kept and kept[1]} end"), "");
+    EXPECT_EQ(run("coroutine.close(main); save(); coroutine.close(main)"), "");
+    EXPECT_EQ(value("debug.getregistry"), "nil");
+    EXPECT_NE(run("debug.setlocal(main, 0, 1, 5)").find("out of range"), std::string::npos);
+    die();
+    EXPECT_EQ(value("1 + 1"), "2");
+}
+
 TEST_F(lua_test, a_full_heap_is_an_error_of_the_line) {
     session_.reset();
     std::filesystem::remove(folder_.file("lua.ty"));
