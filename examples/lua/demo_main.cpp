@@ -11,7 +11,7 @@ namespace {
 
 struct demo_plan {
     std::filesystem::path folder = demo::default_folder();
-    unsigned rounds = 40;
+    unsigned rounds = 25;
     uint64_t seed = 1;
 };
 
