@@ -62,7 +62,11 @@ typedef enum ty_code {
     TY_CODE_PINNED = 1,     /* a new heap, or one without roots, becomes pinned; another one must be */
     TY_CODE_MAPPED = 2,     /* the same: mapped */
     TY_CODE_COMPATIBLE = 3, /* of a pinned heap: other builds of its objects, at the same places, are taken for the
-                               same: the program knows that they are. Elsewhere as TY_CODE_DEFAULT */
+                               same: the program knows that they are. Of a mapped one: words that in another build led
+                               into the middle of a function, or to what had no name there, are no addresses to the
+                               program, but what is left in memory that was not written (padding, copies of what was
+                               not set): they stay as they are. What was stripped has too few names for that. Elsewhere
+                               as TY_CODE_DEFAULT */
     TY_CODE_IGNORED = 4     /* nothing is compared, repointed or recorded: for programs that follow none of these
                                words, nor store any. Such as tools that copy or check */
 } ty_code;

@@ -41,12 +41,17 @@ ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
         return all.words.is_here(*word) ? found.numbers.push({all.known.offset_of(word), *word}) : TY_OK;
     if (what.what == code_word::leads_on)
         return found.repoint.push({word, what.value});
-    if (what.what == code_word::lost && found.lost++ == 0) {
+    const bool lost = what.what == code_word::lost;
+    if (!lost && what.what != code_word::unnamed)
+        return TY_OK;
+    const bool first = found.lost == 0 && (lost || found.unnamed == 0);
+    ++(lost ? found.lost : found.unnamed);
+    if (first) {
         found.lost_word = *word;
         found.lost_object = what.object;
         found.lost_block = block;
     }
-    return TY_OK;
+    return !lost && all.words.is_here(*word) ? found.numbers.push({all.known.offset_of(word), *word}) : TY_OK;
 }
 
 } // namespace

@@ -40,7 +40,8 @@ struct words_found {
     list<repointing> repoint;
     list<code_number_1> numbers;
     uint64_t lost = 0;
-    uint64_t lost_word = 0; // the first of them
+    uint64_t unnamed = 0;   // that lead to nothing that had a name
+    uint64_t lost_word = 0; // the first of those that are lost; without, of the others
     const object_fate *lost_object = nullptr;
     ty_block lost_block{};
 };

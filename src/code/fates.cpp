@@ -104,6 +104,8 @@ ty_status name_index::create(const code_record &record, const code_table_1 *tabl
         return status;
     for (uint64_t n = 0; n < table->count; ++n)
         places[n] = &record.symbols[table->first + n];
+    for (const code_symbol_1 *symbol : sorted_)
+        whole_ = whole_ || strchr(record.name_of(*symbol), ':');
     std::sort(sorted_.begin(), sorted_.end(), [&record](const code_symbol_1 *a, const code_symbol_1 *b) {
         return strcmp(record.name_of(*a), record.name_of(*b)) < 0;
     });
@@ -209,10 +211,14 @@ code_word translator::find_in_other_build(uint64_t word, const object_fate &obje
     const code_symbol_1 *last = symbol_before(index.table, offset);
     if (!last)
         return lost;
+    bool named = !index.before.is_whole();
     for (const code_symbol_1 *at = last; at >= before_.symbols + index.table->first && at->value == last->value; --at) {
         const uint64_t within = offset - at->value;
         const char *name = before_.name_of(*at);
-        if ((within != 0 && within >= at->size) || !name_is_certain(name) || !index.before.find(name))
+        if (within != 0 && within >= at->size)
+            continue;
+        named = true;
+        if (!name_is_certain(name) || !index.before.find(name))
             continue;
         const code_symbol_1 *after = index.after.find(name);
         const bool table_of_functions = !strncmp(name, "_ZTV", 4);
@@ -224,7 +230,7 @@ code_word translator::find_in_other_build(uint64_t word, const object_fate &obje
             return lost; // two names of one place lead to different ones
         found = {code_word::leads_on, value, &object};
     }
-    return found;
+    return named ? found : code_word{code_word::unnamed, 0, &object};
 }
 
 code_word translator::find(uint64_t word) {

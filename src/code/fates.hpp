@@ -28,16 +28,19 @@ public:
     ty_status create(const code_record &record, const code_table_1 *table); // NULL: there are none
     // The only one of that name (or the first of those that are at one place); NULL: there is none, or not for certain.
     const code_symbol_1 *find(const char *name) const;
+    // Whether it has those, too, that a single source file knows; what was stripped has not.
+    bool is_whole() const { return whole_; }
 
 private:
     code_record record_;
     list<const code_symbol_1 *> sorted_;
+    bool whole_ = false;
 };
 
 struct code_word {
-    enum { elsewhere, stays, leads_on, lost } what;
+    enum { elsewhere, stays, leads_on, lost, unnamed } what;
     uint64_t value;            // leads_on: as it is to be
-    const object_fate *object; // lost: into which one it leads
+    const object_fate *object; // lost, or unnamed (it leads to nothing that had a name): into which one it leads
 };
 
 struct address_range {

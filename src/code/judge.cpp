@@ -81,17 +81,20 @@ bool code_session::knows_all() const {
 
 // A text has 96 bytes for what happened and 256 for the rest, where the symbol's name may be long.
 ty_status code_session::check_words() {
-    if (words_.lost == 0)
+    const uint64_t lost = words_.lost + (wanted_ == TY_CODE_COMPATIBLE ? 0 : words_.unnamed);
+    if (lost == 0)
         return TY_OK;
     const object_fate &object = *words_.lost_object;
     const bool missing = object.what == fate::missing;
     char what[128];
     translator_.describe(words_.lost_word, object, what, sizeof what);
-    return failure(TY_E_MISMATCH, "open a heap with %llu word%s of code that %s", (unsigned long long)words_.lost,
-                   plural(words_.lost), missing ? "is not loaded" : "the program has not any more")
+    return failure(TY_E_MISMATCH, "open a heap with %llu word%s of code that %s", (unsigned long long)lost,
+                   plural(lost), missing ? "is not loaded" : "the program has not any more")
         .remedy("%s; the first leads to %s, in the block of %zu bytes at %p",
-                missing ? "load it before ty_open (dlopen)" : "use a build that has it, by that name, once", what,
-                words_.lost_block.size_bytes, words_.lost_block.address);
+                missing            ? "load it before ty_open (dlopen)"
+                : words_.lost != 0 ? "use a build that has it, by that name, once"
+                                   : "use the same build, or, if these are no addresses to it, TY_CODE_COMPATIBLE",
+                what, words_.lost_block.size_bytes, words_.lost_block.address);
 }
 
 ty_status code_session::look_at_pinned() {

@@ -179,6 +179,28 @@ TEST_F(code_heaps, a_function_that_is_gone_is_named_and_nothing_is_changed) {
     }
 }
 
+TEST_F(code_heaps, words_that_led_into_the_middle_of_functions_can_be_none) {
+    for (const char *kind : {"snapshot", "transactional"}) {
+        expect_fine(run("code_pie_1", {kind, "mapped", "leave"}));
+        expect_fine(run("code_pie_1", {kind, "default", "use"})); // the same build
+        const std::string before = files();
+        expect_refusal(run("code_pie_2", {kind, "default", "use"}), "TY_E_MISMATCH",
+                       {"1 word of code", "TY_CODE_COMPATIBLE", "code_pie_1"});
+        EXPECT_EQ(files(), before);
+        expect_fine(run("code_pie_2", {kind, "compatible", "leave"}));
+        expect_refusal(run("code_pie_3", {kind, "compatible", "use"}), "TY_E_MISMATCH", {"1 word of code", "thrice"});
+        expect_refusal(run("code_pie_3", {kind, "default", "use"}), "TY_E_MISMATCH", {"2 words of code", "thrice"});
+        expect_fine(run("code_pie_1", {kind, "compatible", "use"}));
+        remove_files();
+    }
+}
+
+TEST_F(code_heaps, of_what_was_stripped_no_word_is_none) {
+    expect_fine(run("code_stripped_1", {"snapshot", "mapped", "use"}));
+    expect_fine(run("code_stripped_1", {"snapshot", "compatible", "use"}));
+    expect_refusal(run("code_stripped_2", {"snapshot", "compatible", "use"}), "TY_E_MISMATCH", {"code_stripped_1"});
+}
+
 TEST_F(code_heaps, a_heap_that_died_is_refused_as_one_that_was_closed) {
     for (const char *kind : {"snapshot", "transactional"}) {
         expect_fine(run("code_pie_2", {kind, "mapped", "use"}));

@@ -150,6 +150,14 @@ int numbers(ty_heap *heap) {
     return status ? fail(status) : 0;
 }
 
+// What a stack might have left: a word that leads into the middle of a function.
+ty_status leave(ty_heap *heap) {
+    return change(heap, [&] {
+        auto *left = make<uintptr_t>(heap);
+        *left = reinterpret_cast<uintptr_t>(twice) + 1;
+    });
+}
+
 // Until it is killed.
 int work(ty_heap *heap, state &all) {
     std::setvbuf(stdout, nullptr, _IONBF, 0);
@@ -220,6 +228,9 @@ int main(int argc, char **argv) {
         maker = load(heap, argv[5], true);
     if (!ty_root(heap, "state"))
         if (ty_status status = fill(heap, maker))
+            return fail(status);
+    if (!std::strcmp(command, "leave"))
+        if (ty_status status = leave(heap))
             return fail(status);
     auto &all = *static_cast<state *>(ty_root(heap, "state"));
     if (!std::strcmp(command, "numbers"))

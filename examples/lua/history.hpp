@@ -1,0 +1,68 @@
+// Undo and redo of whole lines. Lua stores where it likes, so nothing is recorded while it runs: behind a line, all of
+// its blocks are held against a copy from before, and what differs becomes an entry. Entries lie in the heap, in words
+// at multiples of 8. So they are part of each snapshot; and where the program lies elsewhere in the next run, or was
+// built anew, the old words in them are repointed as all others are, which those of ty_undo would not be. Blocks that
+// are gone are held, so that nothing else is there when they come back: neither Lua's nor the library's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <taiyen/taiyen.h>
+#include <unordered_set>
+#include <vector>
+
+namespace lua {
+
+// Entries, one behind the other, in one block of the heap. What is not used is zero.
+struct entry_stack {
+    uint64_t room; // in words
+    uint64_t used;
+    uint64_t lines;
+    uint64_t words[1]; // of each entry: its size, whether a line begins with it, its parts, and its size again
+};
+
+// Of all blocks of a heap but those at roots, and the library's.
+class history {
+public:
+    // `undo` and `redo` are made by make_stack, or NULL: then there is no history.
+    history(ty_heap *heap, entry_stack *undo, entry_stack *redo);
+
+    static entry_stack *make_stack(ty_heap *heap, size_t bytes);
+
+    // What has changed since the last call can be undone from now on, and nothing redone. `begins`: a line begins with
+    // it; else it is more of the line before. False: it had no room, and the history is empty.
+    bool note(bool begins);
+
+    // Takes the last line back, or does it again, and what has changed since the last call of any of these is taken
+    // back before. False: there is none. After an exception the heap must be discarded.
+    bool undo() { return walk(undo_, redo_); }
+    bool redo() { return walk(redo_, undo_); }
+    uint64_t undoable() const { return undo_ == nullptr ? 0 : undo_->lines; }
+    uint64_t redoable() const { return redo_ == nullptr ? 0 : redo_->lines; }
+
+    // Those of the state, in order of address.
+    std::vector<ty_block> blocks_now() const;
+
+private:
+    void look(); // takes the copy
+    std::vector<uint64_t> difference() const;
+    bool walk(entry_stack *from, entry_stack *to);
+
+    void hold(uint64_t *parts, size_t count);
+    void release(uint64_t *parts, size_t count);
+    void release_all(entry_stack *stack);
+    void lead_back(const std::vector<uint64_t> &entry);
+    void remove_first(entry_stack *stack, uint64_t words);
+    bool push(entry_stack *stack, const std::vector<uint64_t> &entry, bool begins);
+    bool pop(entry_stack *stack, std::vector<uint64_t> &entry);
+
+    ty_heap *heap_;
+    entry_stack *undo_;
+    entry_stack *redo_;
+    std::vector<const void *> apart_;       // blocks, in order of address
+    std::unordered_set<const void *> held_; // of all entries
+    std::vector<ty_block> blocks_;          // when look() was called last, in order of address
+    std::vector<uint64_t> content_;         // of one after the other
+};
+
+} // namespace lua

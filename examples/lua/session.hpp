@@ -1,0 +1,89 @@
+// A Lua state that lives in a heap, with all that it knows: variables, closures, suspended coroutines. Lua itself is
+// Debian's, and allocates by a function that it is given. Between two lines nothing of the state is on the C stack, so
+// a snapshot there holds all of it. Of a running line, too, where it calls save(): it runs as a coroutine, which yields
+// then.
+#pragma once
+
+#include "heap_file.hpp"
+#include "history.hpp"
+#include <functional>
+#include <lua.hpp>
+#include <optional>
+#include <string>
+
+namespace lua {
+
+// What the heap holds of a session, at the root "lua".
+struct home {
+    char release[64]; // of the Lua that made the state: others have other structures
+    lua_State *state;
+    lua_State *line; // one that has called save(), and has not ended; NULL: none
+    entry_stack *undo;
+    entry_stack *redo;
+};
+
+struct session_options {
+    size_t limit_bytes = 0; // of the heap: what the state may take in all. 0: 1 GiB for a new one, else as it is
+    size_t history_bytes = size_t{8} << 20; // of a new heap, for undo, and again for redo; 0: without
+};
+
+struct outcome {
+    enum class kind { done, failed, incomplete } what = kind::done;
+    std::string text; // why it failed
+    bool can_be_undone = true;
+};
+
+// One at a time in a process, used by one thread.
+class session {
+public:
+    explicit session(const std::string &path, const session_options &options = {});
+    session(const session &) = delete;
+    session &operator=(const session &) = delete;
+
+    // Runs a line, or a script of many. What it has done is durable when this returns, and can be undone as a whole,
+    // also where it failed. Incomplete: more is to follow; nothing has been done. Throws where it cannot be made
+    // durable, as do the others: the session is over then.
+    outcome execute(const std::string &text, const std::string &name = "=line");
+
+    // A line that a kill has ended behind its last save(), and that goes on there.
+    bool is_under_way() const { return home_->line != nullptr; }
+    outcome go_on();
+
+    // False: there is nothing to undo, or to do again. What is there now is durable.
+    bool undo() {
+        return step([this] { return history_->undo(); });
+    }
+    bool redo() {
+        return step([this] { return history_->redo(); });
+    }
+    uint64_t undoable() const { return history_->undoable(); }
+    uint64_t redoable() const { return history_->redoable(); }
+    std::vector<ty_block> blocks() const { return history_->blocks_now(); } // of the state, in order of address
+
+    // Called with false when something is going to be durable, and with true when it is.
+    void watch(std::function<void(bool)> told) { told_ = std::move(told); }
+
+    void close() { file_.close(); }
+    ty_heap *heap() const { return file_.get(); }
+    const ty_report &report() const { return file_.report(); }
+    lua_State *state() const { return home_->state; }
+
+private:
+    void make_state(const session_options &options);
+    outcome run(int arguments);
+    outcome end_line(lua_State *line, int status, int results);
+    bool step(const std::function<bool()> &walk);
+    void make_durable();
+
+    demo::heap_file file_;
+    home *home_;
+    std::optional<history> history_;
+    std::function<void(bool)> told_;
+};
+
+// Ends the line that is running, with an error of Lua. Where that does not help (it runs within a coroutine that the
+// line resumes, or in a function of C), a second one ends the process: the next one finds the state of before the line,
+// or of its last save(). For a handler of SIGINT.
+void interrupt(int);
+
+} // namespace lua

@@ -1,0 +1,32 @@
+// The process that is killed: it opens the state, goes on with the line that is under way, and runs lines without end:
+// it counts, undoes and redoes, and runs scripts that save themselves at each count.
+#pragma once
+
+#include "counter.hpp"
+
+namespace lua {
+
+// Of all that there is at some time, enough to tell one state from another, and to know all of it.
+struct state_told {
+    uint64_t counted;
+    uint64_t undoable;
+    uint64_t redoable;
+    uint64_t under_way;
+    bool operator==(const state_told &) const = default;
+};
+state_told state_of(const session &s);
+
+struct message {
+    enum class kind : uint64_t {
+        started,  // the process runs; nothing is open yet
+        about_to, // this is going to be durable
+        durable,  // it is
+    };
+    kind what;
+    state_told which;
+};
+
+// Returns only by an exception: the worker ends by being killed, and dies with its parent.
+[[noreturn]] void run_worker(const std::string &path, int pipe, uint64_t seed);
+
+} // namespace lua
