@@ -1,7 +1,5 @@
 #include "arguments.hpp"
 
-#include <bit>
-
 namespace taiyen {
 
 namespace {
@@ -109,7 +107,7 @@ ty_status check_checks(unsigned checks, const char *call) {
 }
 
 ty_status check_alignment(ty_heap *heap, size_t alignment, const char *call) {
-    if (!std::has_single_bit(alignment) || alignment > heap_limit(heap))
+    if ((alignment & (alignment - 1)) != 0 || alignment > heap_limit(heap)) // 0: as without one
         return failure(TY_E_ARGUMENT, "%s: the alignment is %zu", call, alignment)
             .remedy("give a power of two up to the heap's limit of %zu bytes", heap_limit(heap));
     return TY_OK;
