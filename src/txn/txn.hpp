@@ -14,6 +14,7 @@ namespace taiyen {
 // this layer.
 struct plain_calls {
     bool (*is_transactional)(ty_heap *heap);
+    bool (*is_concurrent)(ty_heap *heap); // of one that is transactional
     ty_txn *(*current)(ty_heap *heap);
     void *(*alloc)(ty_txn *txn, size_t size, size_t alignment);
     ty_status (*alloc_at)(ty_txn *txn, void *address, size_t size);

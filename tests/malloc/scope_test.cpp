@@ -274,7 +274,8 @@ TEST_F(scopes, heaps_that_cannot_be_are_refused) {
     discard();
     path_ += "-concurrent";
     open(TY_TRANSACTIONAL, true);
-    EXPECT_NE(TY_OK, ty_enter(heap_)) << "concurrent";
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_enter(heap_));
+    EXPECT_NE(nullptr, strstr(ty_error_text(), "concurrent")) << ty_error_text();
     void *block = malloc(10);
     EXPECT_FALSE(is_in(block));
     free(block);
