@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that includes go one way: os <- heap <- image, log <- txn <- undo, link, code <- api <- malloc, pack, programs; and
-likewise among the parts of a layer.
+likewise among the parts of a layer. And that the core allocates for itself by os::own_malloc and its like.
 
     scripts/check_layers.py [TREE]        prints each violation as file:line: what; exit 1 if there is one
     scripts/check_layers.py --self-test   plants each kind of violation in a temporary tree and looks for it
@@ -51,6 +51,15 @@ OWN_SYSTEM = ("src/pack/ends/", "src/pack/shapes/program_ranges.cpp", "src/ship/
 # The simulated disk stands beside the layers. It is a test instrument, no part of the library: it may use the C++
 # run-time library, and nothing in the library includes it.
 SIMULATION = "src/sim/"
+
+# What allocates, in src, for itself: by os::own_malloc and its like, else it would lie in the heap of a thread's scope.
+# Not so the libraries of their own, the simulated disk, and the family's own definitions.
+OWN_MALLOC = "src/os/process/current_malloc.cpp"
+ALLOCATES = re.compile(
+    r"(?<![\w.>])(?:malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|strdup|strndup|asprintf|vasprintf"
+    r"|getline|getdelim|open_memstream)\s*\("
+)
+NO_CODE = re.compile(r'"(?:[^"\\]|\\.)*"|//.*')
 
 # Refers to the C++ run-time library weakly, to catch what a program's callbacks throw.
 EXCEPTIONS = "src/os/base/caught.cpp"
@@ -195,6 +204,15 @@ def check_include(tree, path, include, quoted):
     return check_program_include(path, target) if folder in PROGRAM_FOLDERS else check_test_include(path, target)
 
 
+def check_allocation(path, line):
+    """What is wrong with a line of src that allocates, or None."""
+    layer = layer_of(path)
+    if layer is None or layer in OWN_LIBRARIES + ("malloc", "sim") or path == OWN_MALLOC:
+        return None
+    match = ALLOCATES.search(NO_CODE.sub("", line))
+    return f"{match.group().rstrip('( ')}: the library allocates for itself by os::own_malloc and its like" if match else None
+
+
 def source_files(tree):
     for folder in ("src", "include") + PROGRAM_FOLDERS + TEST_FOLDERS:
         for directory, _, names in os.walk(os.path.join(tree, folder)):
@@ -213,14 +231,15 @@ def check_tree(tree):
             for number, line in enumerate(source, 1):
                 match = INCLUDE.match(line)
                 if match is None:
-                    continue
-                wrong = check_include(tree, path, match.group(1) or match.group(2), match.group(1) is not None)
+                    wrong = check_allocation(path, line)
+                else:
+                    wrong = check_include(tree, path, match.group(1) or match.group(2), match.group(1) is not None)
                 if wrong:
                     violations.append(f"{path}:{number}: {wrong}")
     return violations, files
 
 
-# One planted violation a rule: file, include line. And, below, what must be let through.
+# One planted violation a rule: file, line. And, below, what must be let through.
 PLANTED = (
     ("src/os/a.cpp", '#include "../heap/heap.hpp"'),
     ("src/heap/b.cpp", '#include "../image/image.hpp"'),
@@ -250,6 +269,9 @@ PLANTED = (
     ("examples/p.cpp", '#include "../cli/own.hpp"'),
     ("tests/heap/q.cpp", '#include "src/image/image.hpp"'),
     ("include/taiyen/r.h", "#include <sys/types.h>"),
+    ("src/image/own.cpp", "    void *bytes = malloc(10);"),
+    ("src/os/process/own.cpp", "    char *name = ::strdup(path);"),
+    ("src/heap/own.cpp", "    return std::realloc(block, 2 * size);"),
 )
 ALLOWED = (
     ("src/os/os.hpp", "#include <sys/mman.h>"),
@@ -281,6 +303,11 @@ ALLOWED = (
     ("tests/log/ok.cpp", '#include "src/sim/storage_sim.hpp"'),
     ("include/taiyen/heap.h", "#include <stdint.h>"),
     ("include/taiyen/taiyen.hpp", "#include <memory_resource>"),
+    ("src/image/asks.cpp", "    void *bytes = os::own_malloc(10); // not malloc(10)"),
+    ("src/image/says.cpp", '    return "malloc(10)";'),
+    ("src/os/process/current_malloc.cpp", "    return malloc(bytes);"),
+    ("src/pack/bits.cpp", "    void *bytes = calloc(10, 8);"),
+    ("tests/heap/makes.cpp", "    void *bytes = malloc(10);"),
 )
 
 
@@ -300,7 +327,7 @@ def self_test():
         print(f"self-test: {path} was refused but is allowed")
     if found != planted:
         return 1
-    print(f"{len(PLANTED)} planted violations found, {len(ALLOWED)} allowed includes let through")
+    print(f"{len(PLANTED)} planted violations found, {len(ALLOWED)} allowed lines let through")
     return 0
 
 
@@ -311,7 +338,7 @@ def main(arguments):
     violations, files = check_tree(tree)
     for violation in violations:
         print(violation)
-    print(f"{files} files: {len(violations)} includes against the layers")
+    print(f"{files} files: {len(violations)} lines against the layers")
     return 1 if violations or files == 0 else 0
 
 

@@ -85,10 +85,11 @@ ty_status check_writable(ty_heap *heap) {
 ty_status check_scope(ty_heap *heap) {
     if (ty_status status = check_heap(heap, call))
         return status;
-    if (heap_may_be_concurrent(heap) || (calls_for(heap) != nullptr && txn_is_concurrent(heap)))
+    const plain_calls *transactional = calls_for(heap);
+    if (transactional != nullptr ? transactional->is_concurrent(heap) : heap_may_be_concurrent(heap))
         return failure(TY_E_UNSUPPORTED, "%s: it is concurrent, so loads and stores have calls of their own", call)
             .remedy("use a snapshot heap, or a transactional one that is not concurrent");
-    if (const plain_calls *transactional = calls_for(heap))
+    if (transactional != nullptr)
         return check_transaction(heap, transactional);
     return check_writable(heap);
 }

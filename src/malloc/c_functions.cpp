@@ -123,6 +123,24 @@ TAIYEN_FAMILY void *malloc(size_t size) noexcept {
     return block != nullptr ? block : allocate_or_enomem(size, TAIYEN_MALLOC_SITE);
 }
 
+// Here, so that the blocks of those who call them are told from what libc copies by its own for itself (setlocale).
+TAIYEN_FAMILY char *strdup(const char *text) noexcept {
+    const size_t size = strlen(text) + 1;
+    void *block = try_alloc_held(size);
+    block = block != nullptr ? block : allocate_or_enomem(size, TAIYEN_MALLOC_SITE);
+    return block != nullptr ? static_cast<char *>(memcpy(block, text, size)) : nullptr;
+}
+
+TAIYEN_FAMILY char *strndup(const char *text, size_t longest) noexcept {
+    const size_t length = strnlen(text, longest);
+    void *block = try_alloc_held(length + 1);
+    block = block != nullptr ? block : allocate_or_enomem(length + 1, TAIYEN_MALLOC_SITE);
+    if (block == nullptr)
+        return nullptr;
+    static_cast<char *>(block)[length] = '\0';
+    return static_cast<char *>(memcpy(block, text, length));
+}
+
 TAIYEN_FAMILY void *calloc(size_t count, size_t size) noexcept {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > request_max)

@@ -13,8 +13,9 @@ bool starts_with(const char *text, const char *start) {
 // Objects that allocate for themselves: libc and its parts, the dynamic linker, the unwinder, the library's own.
 constexpr const char *run_time_objects[] = {"libc.",  "libc-",    "ld-",     "libpthread", "libdl.",   "libm.",
                                             "librt.", "libgcc_s", "libnss_", "libresolv",  "libtaiyen"};
-// Of libc, those whose blocks are their caller's.
-constexpr const char *callers_blocks[] = {"strdup", "__strdup", "strndup", "__strndup", "wcsdup"};
+// Of libc, those whose blocks are their caller's. Not strdup and strndup, by which it copies for itself, too: callers
+// have the drop-in's.
+constexpr const char *callers_blocks[] = {"wcsdup"};
 // Of the C++ run-time library: locales and their facets, streams, threads, the texts of exceptions.
 constexpr const char *kept_out_names[] = {
     "locale",   "facet",     "numpunct", "moneypunct", "codecvt",       "timepunct",          "messages",     "filebuf",

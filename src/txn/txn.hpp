@@ -14,6 +14,7 @@ namespace taiyen {
 // this layer.
 struct plain_calls {
     bool (*is_transactional)(ty_heap *heap);
+    bool (*is_concurrent)(ty_heap *heap); // of one that is transactional
     ty_txn *(*current)(ty_heap *heap);
     void *(*alloc)(ty_txn *txn, size_t size, size_t alignment);
     ty_status (*alloc_at)(ty_txn *txn, void *address, size_t size);
@@ -220,8 +221,6 @@ ty_status txn_object_read_begin(ty_heap *heap, const void *object);
 void txn_object_read_end(ty_heap *heap, const void *object);
 ty_status txn_lock_object(ty_txn *txn, const void *object);
 ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats);
-
-bool txn_is_concurrent(ty_heap *heap); // a transactional heap that is; of a volatile one its owner says so
 
 // ---- The functions of concurrent.h, likewise, and of result with the fields zeroed. Heaps of any kind that is
 // concurrent.

@@ -2,6 +2,7 @@
  *   make_heap PATH close     a snapshot heap, closed in order
  *   make_heap PATH archive   an archive heap, closed in order
  *   make_heap PATH linked    a snapshot heap with a list of nodes behind the root "list", closed in order
+ *   make_heap PATH code      a snapshot heap with ten addresses of a function behind the root "calls", closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
  *   make_heap PATH commit    a transactional heap whose process dies with three transactions in the log
  *   make_heap PATH parts     the same with a log of two partitions
@@ -60,6 +61,15 @@ static bool link_nodes(ty_heap *heap) {
         others = next;
     }
     return ty_root_set(heap, "list", first) == TY_OK;
+}
+
+typedef bool call(ty_heap *heap);
+
+static bool keep_calls(ty_heap *heap) {
+    call **calls = ty_alloc_zeroed(heap, 10 * sizeof *calls);
+    for (int i = 0; calls && i < 10; ++i)
+        calls[i] = link_nodes;
+    return calls && ty_root_set(heap, "calls", calls) == TY_OK;
 }
 
 static bool fill_and_snapshot(ty_heap *heap, int times) {
@@ -127,6 +137,11 @@ int main(int argc, char **argv) {
     if (strcmp(how, "linked") == 0) {
         if (!link_nodes(heap))
             return fail("link");
+        return ty_close(heap) ? fail("close") : 0;
+    }
+    if (strcmp(how, "code") == 0) {
+        if (!keep_calls(heap))
+            return fail("keep calls");
         return ty_close(heap) ? fail("close") : 0;
     }
     if (!fill_and_snapshot(heap, 2))

@@ -3,16 +3,24 @@
 // twice each, run one after the other on a heap, with addresses randomised by the system as usual.
 #ifdef TAIYEN_CODE_PROGRAMS // not in builds with sanitizers, which have no static programs
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <random>
 #include <spawn.h>
 #include <sstream>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 extern char **environ;
@@ -338,6 +346,43 @@ TEST_F(code_heaps, words_that_lead_into_code_are_told) {
     const outcome got = run("code_pie_2", {"read", "ignored", "tell"});
     EXPECT_NE(got.text.find("code_pie_1 "), std::string::npos) << got.text;
     EXPECT_NE(got.text.find("5 words"), std::string::npos) << got.text;
+}
+
+// As the filters of containers do: personality is refused, or all of it but to ask. For the calling thread, and what it
+// starts.
+bool forbid_personality(bool asking_too) {
+    constexpr unsigned ask_only = 0xffffffff, without_flags = 0;
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_personality, 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, asking_too ? without_flags : ask_only, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    };
+    sock_fprog program = {static_cast<unsigned short>(std::size(filter)), filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_F(code_heaps, a_start_that_a_sandbox_forbids_is_refused_with_a_text) {
+    if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
+        GTEST_SKIP() << "the kernel has no seccomp";
+    for (bool asking_too : {false, true})
+        for (const char *program : {"code_pie_1", "code_static_pie_1"}) {
+            bool forbidden = false;
+            outcome pinned{}, mapped{};
+            std::thread([&] {
+                forbidden = forbid_personality(asking_too);
+                pinned = run(program, {"snapshot", "start-pinned", "use"});
+                mapped = run(program, {"snapshot", "start-mapped", "use"});
+            }).join();
+            ASSERT_TRUE(forbidden);
+            for (const outcome &got : {pinned, mapped})
+                expect_refusal(got, "TY_E_UNSUPPORTED", {"randomised addresses", "seccomp", "TY_CODE_MAPPED"});
+            EXPECT_EQ(files(), "") << "of a program that was refused";
+            expect_fine(run(program, {"snapshot", "mapped", "use"}));
+            remove_files();
+        }
 }
 
 TEST_F(code_heaps, what_a_heap_was_made_with_stays) {

@@ -3,6 +3,7 @@
 // Method: each function of the family, standard containers, exceptions, streams, threads and snapshots in scopes; heaps
 // that are closed and opened again.
 #include "support.hpp"
+#include <clocale>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -85,8 +86,11 @@ TEST_F(scopes, the_whole_family_allocates_in_the_heap) {
         add(::operator new[](opaque(70'000)));
         add(::operator new (100, std::align_val_t{128}));
         add(strdup("abc"));
+        add(strndup("abcdef", 3));
     });
-    ASSERT_EQ(16u, count);
+    ASSERT_EQ(17u, count);
+    EXPECT_STREQ("abc", static_cast<char *>(made[15]));
+    EXPECT_STREQ("abc", static_cast<char *>(made[16]));
     for (size_t i = 0; i < count; i++)
         EXPECT_TRUE(is_in(made[i])) << i;
     EXPECT_EQ(before + count, blocks());
@@ -115,6 +119,18 @@ TEST_F(scopes, blocks_of_the_process_stay_its_own) {
     EXPECT_TRUE(filled(block, 100, 3));
     EXPECT_EQ(before, blocks());
     free(block);
+}
+
+// M6. Else the next one after the heap was closed would free what is no block any more.
+TEST_F(scopes, setlocale_keeps_its_names_elsewhere) {
+    open();
+    const size_t before = blocks();
+    bool set = false;
+    within([&] { set = setlocale(LC_ALL, "C.UTF-8") != nullptr; });
+    EXPECT_TRUE(set);
+    EXPECT_EQ(before, blocks());
+    discard();
+    EXPECT_NE(nullptr, setlocale(LC_ALL, "C"));
 }
 
 TEST_F(scopes, they_nest_and_are_a_threads_own) {

@@ -16,8 +16,13 @@ bool is_transactional(ty_heap *heap) {
     return runtime_of(heap) != nullptr;
 }
 
-constexpr plain_calls calls_of_transactions = {is_transactional, txn_current, txn_alloc,           txn_alloc_at,
-                                               txn_free,         txn_resize,  txn_resize_in_place, txn_root_set};
+bool is_concurrent(ty_heap *heap) {
+    return runtime_of(heap)->others != nullptr;
+}
+
+constexpr plain_calls calls_of_transactions = {is_transactional, is_concurrent,       txn_current,
+                                               txn_alloc,        txn_alloc_at,        txn_free,
+                                               txn_resize,       txn_resize_in_place, txn_root_set};
 
 // partitions: as it had until now, where the options say nothing.
 void want_log(opening &state, uint32_t partitions, image_log_choice *choice) {
@@ -446,11 +451,6 @@ void give_up_start(void *context) {
 
 txn_runtime *runtime_of(ty_heap *heap) {
     return static_cast<txn_runtime *>(image_upper(heap));
-}
-
-bool txn_is_concurrent(ty_heap *heap) {
-    const txn_runtime *rt = runtime_of(heap);
-    return rt != nullptr && rt->others != nullptr;
 }
 
 void runtime_destroy(txn_runtime &rt) {

@@ -1,0 +1,44 @@
+"""Goal: taiyen verify tells of a heap's words that lead into code of the process that wrote it, and of no others.
+Method: a heap with addresses of a function, and one without; the lines, and the JSON text.
+
+    test_code.py TAIYEN MAKE_HEAP
+"""
+
+import json
+import re
+
+import support
+from support import CliTest
+
+
+class CodeWords(CliTest):
+    def test_the_first_words_and_their_number_are_told(self):
+        heap = self.heap("code")
+        for option in ([], ["--quick"]):
+            sound, *words, summary = self.succeeds("verify", heap, *option).splitlines()
+            self.assertIn("sound", sound)
+            told = [re.search(r"the word at (0x[0-9a-f]+), in the block of (\d+) bytes at (0x[0-9a-f]+), leads into "
+                              r"(.+), at 0x[0-9a-f]+$", line) for line in words]
+            self.assertEqual(len(told), 8, words)
+            self.assertNotIn(None, told, words)
+            first = int(told[0].group(3), 16)
+            self.assertEqual([int(one.group(1), 16) for one in told], [first + 8 * n for n in range(8)])
+            self.assertIn("10 words lead into code of the process that wrote the heap", summary)
+            self.assertIn("option code", summary)
+
+    def test_json_has_the_number(self):
+        self.assertEqual(json.loads(self.succeeds("verify", "--json", self.heap("code")))["code_words"], "10")
+
+    def test_a_heap_without_such_words_is_sound_alone(self):
+        heap = self.heap("linked")
+        self.assertNotIn("code", self.succeeds("verify", heap))
+        self.assertNotIn("code_words", json.loads(self.succeeds("verify", "--json", heap)))
+
+    def test_a_tool_that_looks_changes_nothing(self):
+        heap = self.heap("code")
+        first = self.succeeds("verify", heap)
+        self.assertEqual(self.succeeds("verify", heap), first)
+
+
+if __name__ == "__main__":
+    support.main()
