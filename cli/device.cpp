@@ -48,11 +48,25 @@ bool read(const request &given, asked *wanted) {
     return given.load.empty() || device::read_load(given.load, wanted->size_bytes, &wanted->load);
 }
 
+// What it is at, on a terminal only, and nothing of it in the end.
+class terminal_line {
+public:
+    static void show(const char *what, int percent) {
+        if (isatty(STDERR_FILENO) == 1)
+            std::fprintf(stderr, "\r\033[K%s: %3d %%", what, percent);
+    }
+    ~terminal_line() {
+        if (isatty(STDERR_FILENO) == 1)
+            std::fputs("\r\033[K", stderr);
+    }
+};
+
 void tell(double share) {
-    if (isatty(STDERR_FILENO) != 1)
-        return;
-    std::fprintf(stderr, share < 1 ? "\r\033[Kmeasuring the disk: %3d %%" : "\r\033[K", int(share * 100));
-    std::fflush(stderr);
+    terminal_line::show("measuring the disk", int(share * 100));
+}
+
+void tell_load(double share) {
+    terminal_line::show("running a load", int(share * 100));
 }
 
 double rounded(double value) {
@@ -255,12 +269,13 @@ int measure(const asked &wanted, const request &given) {
     all.seconds = double(wanted.seconds) / (wanted.load.pages ? 2 : 1);
     std::vector<device::load_result> results;
     {
+        const terminal_line line;
         device::require_free(wanted.folder, wanted.size_bytes);
         const device::work_folder folder(wanted.folder);
         all.where = device::look_at(wanted.folder);
         device::measure(folder, all, tell);
         if (wanted.load.pages)
-            results = device::run(folder, wanted.load, wanted.size_bytes, double(wanted.seconds) / 2);
+            results = device::run(folder, wanted.load, wanted.size_bytes, double(wanted.seconds) / 2, tell_load);
     }
     if (given.json)
         print_document(wanted, given, all, results);

@@ -128,7 +128,8 @@ struct load_result {
 // "BYTES,PAGES" or "BYTES,PAGES,SET". False: it cannot be, and that was said.
 bool read_load(const std::string &text, uint64_t size_bytes, load *asked);
 // Throws refusal.
-std::vector<load_result> run(const work_folder &folder, const load &asked, uint64_t size_bytes, double seconds);
+std::vector<load_result> run(const work_folder &folder, const load &asked, uint64_t size_bytes, double seconds,
+                             void (*tell)(double share));
 
 // ---- What follows.
 
