@@ -124,6 +124,7 @@ void print_document(const asked &wanted, const request &given, const device::pro
                        {"seconds", wanted.seconds},
                        {"size_bytes", json::wide(wanted.size_bytes)},
                        {"place", document_of(all.where)},
+                       {"rounds_apart", rounded(all.spread())},
                        {"writes", json::document::array()},
                        {"left_out", json::document::array()},
                        {"advice", json::document::array()}};

@@ -84,7 +84,8 @@ struct cell {
     bool scattered = false;     // as batches are applied to the image: the storage's write_many, and a flush
     uint64_t writes = 0;
     uint64_t ns = 0;
-    std::vector<uint32_t> each_ns{}; // of writes; the first ones
+    std::vector<uint32_t> each_ns{};   // of writes; the first ones
+    std::vector<double> round_rates{}; // writes a second, of each round
 
     double writes_per_s() const { return ns ? double(writes) * 1e9 / double(ns) : 0; }
     double bytes_per_s() const { return writes_per_s() * write_bytes; }
@@ -102,6 +103,7 @@ struct profile {
     const cell *find(way how, unsigned threads, uint32_t write_bytes, bool append = false) const;
     const cell *beside_stream() const;
     const cell *scattered() const;
+    double spread() const; // how far rounds are apart, a factor, of the cell in the middle; 1: there is but one
     double best_bytes_per_s(way how, unsigned threads) const; // of any size; 0: not measured
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -24,6 +25,7 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 constexpr unsigned rounds = 2; // so that a disk that is slow for a moment is not slow for one kind of writes alone
+constexpr double spread_told = 1.5;
 constexpr unsigned stream_threads = 4;
 constexpr uint32_t stream_bytes = 1 << 20; // as the library writes its journal
 constexpr size_t each_max = 1 << 16;       // of a thread, and of a cell
@@ -170,8 +172,15 @@ public:
     }
 
     void one_round(cell &one, std::chrono::nanoseconds slot) {
-        if (all_.refused[one.how])
-            return;
+        const uint64_t writes = one.writes, ns = one.ns;
+        if (!all_.refused[one.how])
+            run(one, slot);
+        if (one.writes > writes && one.ns > ns)
+            one.round_rates.push_back(double(one.writes - writes) * 1e9 / double(one.ns - ns));
+    }
+
+private:
+    void run(cell &one, std::chrono::nanoseconds slot) {
         if (one.scattered)
             return scatter(one, slot);
         std::unique_ptr<file> appended;
@@ -189,7 +198,6 @@ public:
         add(one, tasks);
     }
 
-private:
     // Written once, so that everything that follows overwrites, as in the library's log.
     void fill(const std::string &path) {
         const file made(path, O_WRONLY | O_CREAT | O_EXCL);
@@ -299,6 +307,17 @@ std::vector<cell> plan() {
     return cells;
 }
 
+// Who reads the figures must know what they are worth.
+void note_spread(profile &all) {
+    if (all.where.in_memory || all.spread() < spread_told)
+        return;
+    char factor[32];
+    std::snprintf(factor, sizeof factor, "%.1f", all.spread());
+    all.where.notes.push_back("the two rounds of measuring are a factor of " + std::string(factor) +
+                              " apart: something else uses the disk or the processors, or the time is too short. The "
+                              "figures, and what follows from them, are no better than that");
+}
+
 } // namespace
 
 const way_facts &facts_of(way how) {
@@ -332,6 +351,20 @@ const cell *profile::scattered() const {
     return found == cells.end() ? nullptr : &*found;
 }
 
+double profile::spread() const {
+    std::vector<double> factors;
+    for (const cell &one : cells)
+        if (one.round_rates.size() > 1) {
+            const auto [low, high] = std::minmax_element(one.round_rates.begin(), one.round_rates.end());
+            factors.push_back(*high / *low);
+        }
+    if (factors.empty())
+        return 1;
+    const auto middle = factors.begin() + static_cast<std::ptrdiff_t>(factors.size() / 2);
+    std::nth_element(factors.begin(), middle, factors.end());
+    return *middle;
+}
+
 double profile::best_bytes_per_s(way how, unsigned threads) const {
     double best = 0;
     for (uint32_t bytes : write_sizes)
@@ -355,6 +388,7 @@ void measure(const work_folder &folder, profile &all, void (*tell)(double share)
         tell(double(done + 1) / double(count));
     }
     std::erase_if(all.cells, [](const cell &one) { return one.writes == 0; });
+    note_spread(all);
     unlink(folder.disk_path().c_str()); // room for what follows
     unlink(folder.append_path().c_str());
 }
