@@ -64,6 +64,10 @@ const option credentials{
 const option only_base{
     "base", 0, nullptr, &request::only_base, nullptr, "put a base and end, beside a program that publishes by itself"};
 #endif
+const option seconds{
+    "seconds", 0, "COUNT", nullptr, &request::seconds, "how long to measure: 1 to 3600, 20 if left out"};
+const option size{"size", 0, "SIZE", nullptr, &request::size, "the space to use: 64M or more, 256M if left out"};
+const option load{"load", 0, "LOAD", nullptr, &request::load, "BYTES,PAGES or BYTES,PAGES,SET: also run a heap"};
 const option settle_doubt{"settle",         0,       nullptr,
                           &request::settle, nullptr, "ask who knows: the other heaps of its group"};
 const option commit_doubt{"commit", 0, nullptr, &request::commit, nullptr, "by hand: it counts"};
@@ -258,6 +262,22 @@ const std::vector<command> commands {
          "group, or the database, are known to have the same.",
          {&settle_doubt, &commit_doubt, &roll_back_doubt, &as_json, &journal, &log_file},
          doubt},
+        {"device",
+         "[DIR]",
+         0,
+         1,
+         "what a disk does, and what settings follow from it",
+         "Writes to files of its own in DIR, or here, in sizes of 4 KiB to 4 MiB, in all\n"
+         "ways to make writes durable, and with several threads. Tells the writes and the\n"
+         "bytes a second, what is cached on the way as far as that can be known, and what\n"
+         "a heap's settings should be. With --load, also runs a heap for half of the\n"
+         "time, whose commits change BYTES bytes in PAGES pages out of SET, and tells how\n"
+         "many there are a second beside how many the figures predict. Its files are in a\n"
+         "folder 'taiyen-device-...', which is gone when it ends, however it ends; a power\n"
+         "cut alone leaves it. Other programs that use the disk meanwhile spoil the\n"
+         "figures.",
+         {&seconds, &size, &load, &output, &as_json_once},
+         device_profile},
         {"shapes",
          "PROGRAM",
          1,

@@ -26,6 +26,9 @@ struct request {
     std::string keep;
     std::string base_age;
     std::string interval;
+    std::string seconds;
+    std::string size;
+    std::string load;
     std::string server;
     std::string credentials;
     std::vector<std::string> roots;

@@ -41,6 +41,7 @@ int shapes(const request &given);
 int ship(const request &given);
 int restore(const request &given);
 int doubt(const request &given);
+int device_profile(const request &given);
 int publish(const request &given); // these three where it is built with the standby library
 int standby(const request &given);
 int promote(const request &given);

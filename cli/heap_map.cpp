@@ -1,5 +1,6 @@
 #include "heap_map.hpp"
 
+#include "heap_map_paint.hpp"
 #include "heap_map_picture.hpp"
 #include "picture_file.hpp"
 #include <algorithm>
@@ -23,30 +24,32 @@ bool has_ending(const std::string &path, const char *ending) {
                       [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
 }
 
-double draw_on(cairo_surface_t *surface, const model &model, const grid &grid, const options &options) {
+// Its height; 0 where cairo refused something, after which it draws nothing more.
+double draw_on(cairo_surface_t *surface, const std::function<double(cairo_t *)> &draw) {
     cairo_t *context = cairo_create(surface);
     cairo_set_source_rgb(context, 1, 1, 1);
     cairo_paint(context);
-    const double height = draw_picture(context, model, grid, options);
+    const double height = draw(context);
+    const bool drawn = cairo_status(context) == CAIRO_STATUS_SUCCESS;
     cairo_destroy(context);
-    return height;
+    return drawn ? height : 0;
 }
 
 // The picture as the bytes of a file; empty when there is no memory for it.
-std::string render(bool svg, const model &model, const grid &grid, const options &options) {
+std::string render(bool svg, int width, const std::function<double(cairo_t *)> &draw) {
     cairo_surface_t *scratch = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1, 1);
-    const double height = std::ceil(draw_on(scratch, model, grid, options)); // drawn nowhere, to learn the height
+    const double height = std::ceil(draw_on(scratch, draw)); // drawn nowhere, to learn the height
     cairo_surface_destroy(scratch);
 
     std::string bytes;
-    cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(append, &bytes, options.width, height)
-                                   : cairo_image_surface_create(CAIRO_FORMAT_RGB24, options.width, int(height));
+    cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(append, &bytes, width, height)
+                                   : cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, int(height));
     if (svg)
         cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
-    draw_on(surface, model, grid, options);
+    const bool drawn = draw_on(surface, draw) > 0;
     const bool encoded = svg || cairo_surface_write_to_png_stream(surface, append, &bytes) == CAIRO_STATUS_SUCCESS;
     cairo_surface_finish(surface);
-    const bool sound = encoded && cairo_surface_status(surface) == CAIRO_STATUS_SUCCESS;
+    const bool sound = drawn && encoded && cairo_surface_status(surface) == CAIRO_STATUS_SUCCESS;
     cairo_surface_destroy(surface);
     return sound ? bytes : std::string();
 }
@@ -72,7 +75,12 @@ ty_status draw(ty_heap *heap, const std::string &path, const options &options) {
     model model;
     if (ty_status status = look(heap, grid.cells_max(), model))
         return status;
-    const std::string bytes = render(has_ending(path, ".svg"), model, grid, options);
+    return draw_file(path, options.width,
+                     [&](cairo_t *context) { return draw_picture(context, model, grid, options); });
+}
+
+ty_status draw_file(const std::string &path, int width, const std::function<double(cairo_t *)> &draw) {
+    const std::string bytes = render(has_ending(path, ".svg"), width, draw);
     if (bytes.empty())
         return ty_error_set(TY_E_MEMORY, 0, "draw the picture", path.c_str(), UINT64_MAX, "draw a smaller picture");
     return write_picture(path, bytes);

@@ -1,5 +1,6 @@
 #include "heap_map_paint.hpp"
 
+#include "text.hpp"
 #include <algorithm>
 #include <sstream>
 
@@ -44,7 +45,7 @@ void painter::text(double x, double y, const std::string &text, double size, col
     use_font(size, bold);
     cairo_set_source_rgb(context_, c.red, c.green, c.blue);
     cairo_move_to(context_, x, y);
-    cairo_show_text(context_, text.c_str());
+    cairo_show_text(context_, text::utf8(text).c_str());
     cairo_new_path(context_);
 }
 
@@ -55,7 +56,7 @@ void painter::text_right(double x, double y, const std::string &text, double siz
 double painter::text_width(const std::string &text, double size, bool bold) {
     use_font(size, bold);
     cairo_text_extents_t extents;
-    cairo_text_extents(context_, text.c_str(), &extents);
+    cairo_text_extents(context_, text::utf8(text).c_str(), &extents);
     return extents.x_advance;
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cairo.h>
+#include <functional>
 #include <string>
+#include <taiyen/taiyen.h>
 
 namespace heap_map {
 
@@ -58,5 +60,9 @@ private:
     void use_font(double size, bool bold);
     cairo_t *context_;
 };
+
+// Draws a picture of that width, whose height `draw` returns, into a file whose name can_draw, which is replaced as a
+// whole. `draw` is called twice. Errors: as draw (heap_map.hpp).
+ty_status draw_file(const std::string &path, int width, const std::function<double(cairo_t *)> &draw);
 
 } // namespace heap_map

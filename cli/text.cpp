@@ -58,6 +58,37 @@ std::string printable(const std::string &name) {
     return line;
 }
 
+namespace {
+
+// The bytes of the character there; 0: it is none.
+size_t character_bytes(const std::string &text, size_t at) {
+    const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
+    const size_t bytes = byte(0) < 0x80 ? 1 : byte(0) < 0xe0 ? 2 : byte(0) < 0xf0 ? 3 : 4;
+    if (bytes == 1)
+        return 1;
+    if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() - at < bytes)
+        return 0;
+    for (size_t i = 1; i < bytes; ++i)
+        if (byte(i) >> 6 != 2)
+            return 0;
+    const unsigned first = byte(0), second = byte(1);
+    const bool other_form = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90); // longer than needed
+    const bool no_character = (first == 0xed && second >= 0xa0) || (first == 0xf4 && second >= 0x90);
+    return other_form || no_character ? 0 : bytes;
+}
+
+} // namespace
+
+std::string utf8(const std::string &name) {
+    std::string all;
+    for (size_t at = 0; at < name.size();) {
+        const size_t bytes = character_bytes(name, at);
+        all += bytes ? name.substr(at, bytes) : "\xef\xbf\xbd";
+        at += bytes ? bytes : 1;
+    }
+    return all;
+}
+
 std::string hex_bytes(const std::string &bytes) {
     static constexpr char digits[] = "0123456789abcdef";
     std::string line;

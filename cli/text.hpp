@@ -11,6 +11,8 @@ std::string count(uint64_t number); // "412,334"
 std::string percent(double share);  // "94.1 %"
 // A path or name on one line: control characters as \xNN, and a backslash twice.
 std::string printable(const std::string &name);
+// What is no UTF-8 replaced by U+FFFD, a byte each: names of files need not be.
+std::string utf8(const std::string &name);
 std::string hex(uint64_t address); // "0x420000000000"
 std::string hex(const void *address);
 std::string hex_bytes(const std::string &bytes);         // two digits each

@@ -666,6 +666,16 @@ class Map(CliTest):
         heap = self.heap("close")
         self.fails(2, "map", heap, "--log", self.path("log.png"), "-o", self.path("log.png"), says=("the heap's log",))
 
+    def test_a_name_that_is_no_utf8_is_drawn(self):
+        """cairo drew nothing from the first such text on, and the picture was empty."""
+        name = os.fsencode(self.folder) + b"/\xff.ty"
+        os.rename(self.heap("snapshot"), name)
+        for end in (b"-journal", b"-log"):
+            if os.path.exists(os.fsencode(self.path("atlas.ty")) + end):
+                os.rename(os.fsencode(self.path("atlas.ty")) + end, name + end)
+        self.succeeds("map", name, "-o", self.path("picture.svg"))
+        self.assertGreater(os.path.getsize(self.path("picture.svg")), 10000)
+
     def test_a_failure_leaves_the_old_picture(self):
         heap = self.heap("close")
         for name in ("new.svg", "old.svg", "old.png"):
