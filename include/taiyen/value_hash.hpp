@@ -17,7 +17,7 @@ inline namespace v0 {
 
 // What is looked for in a dict or set: a value, or bytes of a text or the like that need not be in the heap yet.
 struct value_key {
-    value word; // nothing: a text, or what kind says, of these bytes
+    value word; // nothing: a text, or what kind says, of these bytes; a tuple of the values in them
     std::string_view data;
     std::uint32_t hash = 0;
     value_kind kind = value_kind::nothing;
@@ -202,12 +202,27 @@ inline bool equal_keys(value a, value b) {
            equal_data(block_as<const value_data>(a), block_as<const value_data>(b));
 }
 
+inline bool is_tuple_of(value stored, const value_key &key) {
+    const std::size_t count = key.data.size() / sizeof(value);
+    const auto *parts = reinterpret_cast<const value *>(key.data.data());
+    const auto *tuple = block_as<const value_tuple>(stored);
+    if (!stored.is_block() || tuple->head.kind != static_cast<std::uint8_t>(value_kind::tuple) ||
+        tuple->count != count || tuple->hash != key.hash)
+        return false;
+    for (std::size_t i = 0; i < count; ++i)
+        if (!equal_keys(tuple->items()[i], parts[i]))
+            return false;
+    return true;
+}
+
 // Whether what stands in a table is what is looked for. It is, mostly, where the hashes are equal.
 inline bool matches(value stored, const value_key &key) {
     if (!key.word.is_nothing())
         return equal_keys(stored, key.word);
     if (key.kind == value_kind::big_integer && stored.is_real())
         return equals_real(key.data, key.negative, stored.as_real());
+    if (key.kind == value_kind::tuple)
+        return is_tuple_of(stored, key);
     if (!stored.is_block() || head_of(stored)->kind != static_cast<std::uint8_t>(key.kind))
         return false;
     const auto *data = block_as<const value_data>(stored);

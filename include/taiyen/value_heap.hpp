@@ -17,15 +17,18 @@
 #define TAIYEN_VALUE_HEAP_HPP
 
 #include "taiyen.hpp"
-#include "value_hash.hpp"
+#include "value_packed.hpp"
 
 namespace taiyen {
 inline namespace v0 {
 
 class value_heap {
 public:
-    // Called for each container, tuple and array that is freed, before it is. It must not store.
+    // Called for each container, tuple and array that is freed, before it is; of a packed one, for those within it
+    // first. It must not store.
     using freed_callback = void(const void *block, void *context);
+    // Called for each packed container that has become an ordinary one, and where it is now.
+    using unpacked_callback = void(const void *packed, value container, void *context);
 
     // Finds the heap's values, or makes a place for them (in a transactional heap: in the calling thread's
     // transaction). Errors: TY_E_NOT_FOUND (none there, and it cannot be made: read-only, or no transaction),
@@ -49,6 +52,12 @@ public:
     void on_freed(freed_callback *callback, void *context) noexcept {
         freed_ = callback;
         freed_context_ = context;
+    }
+
+    // The same of containers that are unpacked.
+    void on_unpacked(unpacked_callback *callback, void *context) noexcept {
+        unpacked_ = callback;
+        unpacked_context_ = context;
     }
 
     // What leads to everything else that is stored. Nothing at first.
@@ -118,10 +127,31 @@ public:
         return {};
     }
 
+    // ---- Packed values (value_packed.hpp): a small dict or list, with all below it that is stored there alone, takes
+    // one block of a fraction of the bytes. It reads as before; the first change unpacks it.
+
+    // Packs a loose container, or what is below it, as far as it gets smaller so: what it is now, loose as well. Not
+    // packed are sets, deques, tuples, and dicts whose keys are met for the first time.
+    result<value> pack(value v);
+    // Makes ordinary containers of a packed one, and of all that is in the same block; where it is now. What is none
+    // stays. Handles of what was within the block are void.
+    result<value> unpack(value v);
+    // What can be stored, for what was read of a packed container: a text of its own, or the container, unpacked.
+    // Everything else as it is.
+    result<value> own(value v) {
+        if (!is_item(v))
+            return v;
+        if (is_packed(v))
+            return unpack(v);
+        return make_data(kind_of(v), 0, data_of(v), false);
+    }
+
     // ---- Keys.
 
     // Of a value. TY_E_ARGUMENT: it is no key.
     result<value_key> key(value v) const {
+        if (is_item(v) && !is_packed(v))
+            return data_key(kind_of(v), 0, data_of(v));
         if (!detail::is_hashable(v))
             return refuse("use a value as a key: a container or an array, or something with one in it",
                           "use texts, bytes, numbers, or tuples of these");
@@ -269,6 +299,14 @@ private:
     ty_status forget_suspect(detail::value_container *container);
     ty_status free_dead(detail::value_head *head);
 
+    ty_status plan_suspect() {
+        ++planned_;
+        return prepared();
+    }
+    std::int32_t shape_number(const value *keys, std::uint32_t count);
+    result<value> try_to_pack(value v);
+    void tell_freed(const detail::value_head *head);
+
     ty_heap *heap_;
     ty_kind kind_;
     detail::value_space *space_ = nullptr;
@@ -279,6 +317,9 @@ private:
     std::uint64_t last_stamp_ = 0;
     freed_callback *freed_ = nullptr;
     void *freed_context_ = nullptr;
+    unpacked_callback *unpacked_ = nullptr;
+    void *unpacked_context_ = nullptr;
+    std::uint32_t seen_shapes_[64] = {}; // hashes of keys that dicts had; a shape is made for the second one
 };
 
 } // namespace v0

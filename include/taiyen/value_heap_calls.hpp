@@ -3,7 +3,6 @@
 #define TAIYEN_VALUE_HEAP_CALLS_HPP
 
 #include "value_heap.hpp"
-#include "value_walk.hpp"
 
 #include <cerrno>
 #include <unistd.h>
@@ -176,6 +175,9 @@ inline ty_status value_heap::prepare(value v, bool alone) {
     if (!v.is_block())
         return TY_OK;
     const detail::value_head *head = detail::head_of(v);
+    if (is_item(v))
+        return ty_error_set(TY_E_ARGUMENT, 0, "store a part of a packed container", nullptr, UINT64_MAX,
+                            "store what value_heap::own() makes of it");
     if (const ty_status status = declare_head(head))
         return status;
     if (!detail::is_container(*head) || (alone && head->refs == 0))
@@ -274,10 +276,23 @@ inline ty_status value_heap::clear(detail::value_container *container) {
 // ---- Freeing.
 
 inline void value_heap::bury(detail::value_head *head) {
-    if (freed_ && head->kind >= static_cast<std::uint8_t>(value_kind::tuple) && head->kind < detail::body_items)
-        freed_(head, freed_context_);
+    if (freed_)
+        tell_freed(head);
     detail::set_next_dead(head, space_->dead);
     space_->dead = head;
+}
+
+inline void value_heap::tell_freed(const detail::value_head *head) {
+    if (head->kind >= static_cast<std::uint8_t>(value_kind::tuple) && head->kind < detail::body_items)
+        return freed_(head, freed_context_);
+    if (!is_packed(value::block(head)))
+        return;
+    const detail::packed_view view(space_, head);
+    const std::uint8_t *item = view.items;
+    for (std::uint32_t i = 0; i < view.count; ++i, item = detail::next_item(item))
+        if (is_packed(value::block(item)))
+            tell_freed(reinterpret_cast<const detail::value_head *>(item));
+    freed_(head, freed_context_);
 }
 
 inline void value_heap::drain() {

@@ -155,7 +155,10 @@ std::string difference(value_heap &values, value v, const item &expected, const 
     const node &there = *expected.container;
     if (kind_of(v) != there.kind)
         return path + ": another kind";
-    if (taiyen::detail::block_as<taiyen::detail::value_container>(v)->count != there.entries.size())
+    const size_t size = there.kind == value_kind::list    ? taiyen::list(values, v).size()
+                        : there.kind == value_kind::deque ? taiyen::deque(values, v).size()
+                                                          : taiyen::dict(values, v).size();
+    if (size != there.entries.size())
         return path + ": another size";
     if (there.kind == value_kind::dict || there.kind == value_kind::set)
         return table_difference(values, v, there, path);
@@ -235,17 +238,77 @@ std::string changer::random_scalar(bool key) {
     }
 }
 
+// A dict or list that the heap may pack, with others in it.
+bool changer::make_tree(int rank, item *made, value *in_heap) {
+    const bool is_dict = roll(2);
+    made->container = std::make_shared<node>(node{is_dict ? value_kind::dict : value_kind::list, rank, {}});
+    taiyen::result<value> container = values_->make_container(made->container->kind);
+    *in_heap = container ? container.value() : value();
+    if (!container)
+        return false;
+    static const char *const keys[] = {"tname", "tlat", "ta longer key", "i5"};
+    const size_t count = is_dict ? 2 + roll(3) : roll(20);
+    for (size_t i = 0; i < count; ++i) {
+        item held;
+        value v;
+        if (rank > 0 && roll(4) == 0) {
+            if (!make_tree(rank - 1, &held, &v))
+                return give_up(*values_, *in_heap);
+        } else {
+            do
+                held.scalar = random_scalar(false);
+            while (!strchr("itrnyb", held.scalar[0]) || (held.scalar.size() > 12 && roll(10)));
+            v = make_scalar(*values_, held.scalar);
+        }
+        const std::string key = is_dict ? keys[i] : "";
+        bool added = !v.is_nothing();
+        if (added && is_dict && key[0] == 't')
+            added = bool(taiyen::dict(*values_, *in_heap).set(std::string_view(key).substr(1), v));
+        else if (added && is_dict)
+            added = bool(taiyen::dict(*values_, *in_heap).set(values_->key(value::integer(5)).value(), v));
+        else if (added)
+            added = bool(taiyen::list(*values_, *in_heap).append(v));
+        if (!added) {
+            give_up(*values_, v);
+            return give_up(*values_, *in_heap);
+        }
+        made->container->entries.emplace_back(key, held);
+    }
+    return true;
+}
+
+bool changer::make_packed(int rank, item *made, value *in_heap) {
+    if (!make_tree(rank, made, in_heap))
+        return false;
+    taiyen::result<value> packed = values_->pack(*in_heap);
+    if (!packed)
+        return give_up(*values_, *in_heap);
+    *in_heap = packed.value();
+    packed_ += is_packed(*in_heap);
+    return true;
+}
+
 // A scalar, a container without anything in it, or one that is stored already.
-bool changer::make_item(const spot &where, item *made, value *in_heap) {
+bool changer::make_item(spot &where, item *made, value *in_heap) {
     const uint64_t what = roll(8);
     if (what == 0) {
         const spot other = walk();
         if (other.there->rank < where.there->rank) {
+            std::map<const void *, value> moved; // `where` may lie in what is unpacked
+            values_->on_unpacked([](const void *packed, value now,
+                                    void *all) { (*static_cast<std::map<const void *, value> *>(all))[packed] = now; },
+                                 &moved);
+            taiyen::result<value> own = values_->own(other.in_heap);
+            values_->on_unpacked(nullptr, nullptr);
+            if (const auto known = moved.find(where.in_heap.address()); known != moved.end())
+                where.in_heap = known->second;
             *made = {"", other.there};
-            *in_heap = other.in_heap;
-            return true;
+            *in_heap = own ? own.value() : value();
+            return bool(own);
         }
     }
+    if (what < 3 && where.there->rank > 2)
+        return make_packed(where.there->rank - 1, made, in_heap);
     if (what < 4 && where.there->rank > 0) {
         static constexpr value_kind kinds[] = {value_kind::dict, value_kind::list, value_kind::set, value_kind::deque};
         const value_kind kind = kinds[roll(4)];
@@ -260,7 +323,7 @@ bool changer::make_item(const spot &where, item *made, value *in_heap) {
 }
 
 bool changer::change() {
-    const spot where = walk();
+    spot where = walk();
     switch (where.there->kind) {
     case value_kind::dict:
         return change_dict(where);
@@ -273,7 +336,7 @@ bool changer::change() {
     }
 }
 
-bool changer::change_dict(const spot &where) {
+bool changer::change_dict(spot &where) {
     taiyen::dict in_heap(*values_, where.in_heap);
     auto &entries = where.there->entries;
     const uint64_t what = roll(20);
@@ -316,7 +379,7 @@ bool changer::change_dict(const spot &where) {
     value stored;
     if (!make_item(where, &held, &stored))
         return give_up(*values_, made);
-    const taiyen::result<bool> set = in_heap.set(wanted, stored);
+    const taiyen::result<bool> set = taiyen::dict(*values_, where.in_heap).set(wanted, stored);
     if (!set || own || known != entries.end())
         give_up(*values_, made);
     if (!set)
@@ -328,7 +391,7 @@ bool changer::change_dict(const spot &where) {
     return true;
 }
 
-bool changer::change_set(const spot &where) {
+bool changer::change_set(spot &where) {
     taiyen::set in_heap(*values_, where.in_heap);
     auto &entries = where.there->entries;
     const std::string key = random_scalar(true);
@@ -350,7 +413,7 @@ bool changer::change_set(const spot &where) {
     return true;
 }
 
-bool changer::change_list(const spot &where) {
+bool changer::change_list(spot &where) {
     taiyen::list in_heap(*values_, where.in_heap);
     auto &entries = where.there->entries;
     const size_t place = roll(entries.size() + 1);
@@ -372,6 +435,7 @@ bool changer::change_list(const spot &where) {
     value stored[3];
     if (!make_item(where, &held, stored))
         return false;
+    in_heap = taiyen::list(*values_, where.in_heap);
     stored[1] = stored[2] = stored[0];
     const bool replaces = what < 5 && place < entries.size();
     const size_t count = replaces || what < 9 ? 1 : 3;
@@ -386,7 +450,7 @@ bool changer::change_list(const spot &where) {
     return true;
 }
 
-bool changer::change_deque(const spot &where) {
+bool changer::change_deque(spot &where) {
     taiyen::deque in_heap(*values_, where.in_heap);
     auto &entries = where.there->entries;
     const size_t place = roll(entries.size() + 1);
@@ -408,6 +472,7 @@ bool changer::change_deque(const spot &where) {
     value stored;
     if (!make_item(where, &held, &stored))
         return false;
+    in_heap = taiyen::deque(*values_, where.in_heap);
     const size_t at = what < 5 ? 0 : what < 7 ? entries.size() : place;
     const taiyen::result<void> done = what < 5   ? in_heap.push_front(stored)
                                       : what < 7 ? in_heap.push_back(stored)

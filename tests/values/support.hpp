@@ -54,6 +54,7 @@ public:
         EXPECT_EQ("", difference(*values_, values_->root(), {"", model}));
         expect_sound(*values_);
     }
+    long packed() const { return packed_; } // containers so far
     void use(value_heap &values) { values_ = &values; }
 
     std::shared_ptr<node> model;
@@ -66,14 +67,17 @@ private:
     spot walk();
     uint64_t roll(uint64_t sides) { return dice_() % sides; }
     std::string random_scalar(bool key);
-    bool make_item(const spot &where, item *made, value *in_heap);
-    bool change_dict(const spot &where);
-    bool change_set(const spot &where);
-    bool change_list(const spot &where);
-    bool change_deque(const spot &where);
+    bool make_item(spot &where, item *made, value *in_heap);
+    bool make_tree(int rank, item *made, value *in_heap);
+    bool make_packed(int rank, item *made, value *in_heap);
+    bool change_dict(spot &where);
+    bool change_set(spot &where);
+    bool change_list(spot &where);
+    bool change_deque(spot &where);
 
     value_heap *values_;
     std::mt19937_64 dice_;
+    long packed_ = 0;
 };
 
 } // namespace values_test
