@@ -108,8 +108,10 @@ public:
     }
 
 private:
-    bool packed() const { return container_->head.kind >= detail::block_packed_dict; }
-    detail::packed_view view() const { return detail::packed_view(heap_->space(), &container_->head); }
+    bool packed() const { return detail::kind_byte(container_) >= detail::block_packed_dict; }
+    detail::packed_view view() const {
+        return detail::packed_view(heap_->space(), reinterpret_cast<const detail::value_head *>(container_));
+    }
     // Before a change: it is an ordinary one from then on.
     ty_status loosen() {
         if (!packed())

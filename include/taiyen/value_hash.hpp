@@ -265,8 +265,7 @@ inline std::uint32_t hash_of(const value_hasher &hasher, value v) {
 inline bool is_hashable(value v) {
     if (!v.is_block())
         return !v.is_nothing();
-    const value_head *head = head_of(v);
-    return head->kind <= static_cast<std::uint8_t>(value_kind::tuple) && !(head->flags & flag_unhashable);
+    return kind_byte(v) <= static_cast<std::uint8_t>(value_kind::tuple) && !(head_of(v)->flags & flag_unhashable);
 }
 
 } // namespace detail

@@ -117,7 +117,7 @@ public:
     result<value> make_container(value_kind kind);
     // Frees a value with all that it alone leads to, if it is loose; else, and without a block, does nothing.
     result<void> discard(value v) {
-        if (!v.is_block() || detail::head_of(v)->refs != 0)
+        if (!v.is_block() || is_item(v) || detail::head_of(v)->refs != 0)
             return {};
         if (begin_write() || declare_head(detail::head_of(v)))
             return error::last();

@@ -283,7 +283,8 @@ inline void value_heap::bury(detail::value_head *head) {
 }
 
 inline void value_heap::tell_freed(const detail::value_head *head) {
-    if (head->kind >= static_cast<std::uint8_t>(value_kind::tuple) && head->kind < detail::body_items)
+    const std::uint8_t kind = detail::kind_byte(head);
+    if (kind >= static_cast<std::uint8_t>(value_kind::tuple) && kind < detail::body_items)
         return freed_(head, freed_context_);
     if (!is_packed(value::block(head)))
         return;
@@ -330,9 +331,11 @@ inline ty_status value_heap::empty_dead(detail::value_head *head) {
 inline ty_status value_heap::forget_suspect(detail::value_container *container) {
     if (!container->suspect)
         return TY_OK;
-    detail::value_container *last = space_->suspects->slots()[space_->suspect_count - 1];
+    detail::value_container **last_slot = &space_->suspects->slots()[space_->suspect_count - 1], *last = *last_slot;
     detail::value_container **slot = &space_->suspects->slots()[container->suspect - 1];
     ty_status status = declare(slot, sizeof *slot);
+    if (!status)
+        status = declare(last_slot, sizeof *last_slot);
     if (!status)
         status = declare(&last->suspect, sizeof last->suspect);
     if (!status)
@@ -342,6 +345,7 @@ inline ty_status value_heap::forget_suspect(detail::value_container *container) 
     if (status)
         return status;
     *slot = last;
+    *last_slot = nullptr;
     last->suspect = container->suspect;
     container->suspect = 0;
     --space_->suspect_count;

@@ -47,7 +47,8 @@ enum : std::uint8_t {
     flag_ascii = 1,      // of a text
     flag_negative = 2,   // of a big integer
     flag_unhashable = 4, // of a tuple or opaque bytes
-    flag_emptied = 8     // of a dead block: what it led to is released
+    flag_emptied = 8,    // of a dead block: what it led to is released
+    flag_dead = 128
 };
 
 // A dead block has the address of the next one in its upper 48 bits.
@@ -149,6 +150,13 @@ static_assert(sizeof(value_data) == 16 && sizeof(value_tuple) == 16 && sizeof(va
 static_assert(sizeof(value_items) == 8 && sizeof(value_ring) == 16 && sizeof(value_table) == 16);
 static_assert(sizeof(value_array) == 104 && sizeof(value_space) == 120);
 
+// The first byte of what a value leads to, which may be a place within a packed block.
+inline std::uint8_t kind_byte(const void *at) {
+    return *static_cast<const std::uint8_t *>(at);
+}
+inline std::uint8_t kind_byte(value v) {
+    return kind_byte(v.address());
+}
 inline value_head *head_of(value v) {
     return static_cast<value_head *>(v.address());
 }
@@ -165,13 +173,13 @@ T *block_as(value v) {
 
 // Whether a value is a place within a packed block.
 inline bool is_item(value v) {
-    return v.is_block() && detail::head_of(v)->kind >= detail::item_none;
+    return v.is_block() && detail::kind_byte(v) >= detail::item_none;
 }
 // Whether it is a packed container, or one within it.
 inline bool is_packed(value v) {
     if (!v.is_block())
         return false;
-    const std::uint8_t kind = detail::head_of(v)->kind;
+    const std::uint8_t kind = detail::kind_byte(v);
     return kind >= detail::block_packed_dict &&
            (kind < detail::item_none || (kind >= detail::item_list && kind < detail::item_short_text));
 }
@@ -199,7 +207,7 @@ inline std::string_view item_data(const char *at) {
 // What a value is.
 inline value_kind kind_of(value v) {
     if (v.is_block()) {
-        const std::uint8_t kind = detail::head_of(v)->kind;
+        const std::uint8_t kind = detail::kind_byte(v);
         return kind < detail::body_items ? static_cast<value_kind>(kind) : detail::packed_kind(kind);
     }
     if (v.is_integer())

@@ -88,14 +88,15 @@ struct packed_view {
 
     packed_view(const value_space *space, const value_head *head) {
         const auto *at = reinterpret_cast<const std::uint8_t *>(head);
-        std::uint16_t number = head->type;
-        switch (head->kind) {
+        std::uint16_t number = 0;
+        switch (*at) {
         case block_packed_dict:
+            number = head->type;
             items = at + sizeof *head;
             break;
         case block_packed_list:
             items = at + sizeof *head;
-            count = number;
+            count = head->type;
             return;
         case item_dict:
             std::memcpy(&number, at + 2, sizeof number);
@@ -107,7 +108,7 @@ struct packed_view {
             return;
         default:
             items = at + 2;
-            count = head->kind - item_short_list;
+            count = *at - item_short_list;
             return;
         }
         auto *shapes = reinterpret_cast<value_container *>(space->shapes.address());
@@ -140,10 +141,10 @@ inline std::uint32_t container_id(value v) {
     if (!is_packed(v))
         return reinterpret_cast<const detail::value_container *>(head)->id;
     const auto *from = reinterpret_cast<const std::uint8_t *>(head);
-    const bool whole = head->kind < detail::item_none;
+    const bool whole = *from < detail::item_none;
     const std::size_t bytes =
         whole ? ty_usable_size(head) - sizeof *head : static_cast<std::size_t>(detail::next_item(from) - from);
-    const std::uint64_t seed[2] = {head->kind, whole ? head->type : 0u};
+    const std::uint64_t seed[2] = {*from, whole ? head->type : 0u};
     return detail::value_hasher(seed).bytes({reinterpret_cast<const char *>(from) + (whole ? sizeof *head : 0), bytes},
                                             1);
 }

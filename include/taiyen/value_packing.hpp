@@ -208,7 +208,7 @@ inline result<value> value_heap::try_to_pack(value v) {
 }
 
 inline result<value> value_heap::pack(value v) {
-    const auto is_open = [](value one) { return one.is_block() && detail::is_container(*detail::head_of(one)); };
+    const auto is_open = [](value one) { return is_container(one) && !is_packed(one); };
     if (!is_open(v))
         return v;
     if (kind_of(v) == value_kind::dict || kind_of(v) == value_kind::list) {

@@ -203,8 +203,8 @@ public:
 protected:
     table_container(value_heap &heap, value v) : heap_(&heap), container_(block_as<value_container>(v)) {}
 
-    bool packed() const { return container_->head.kind >= block_packed_dict; }
-    packed_view view() const { return packed_view(heap_->space(), &container_->head); }
+    bool packed() const { return kind_byte(container_) >= block_packed_dict; }
+    packed_view view() const { return packed_view(heap_->space(), reinterpret_cast<const value_head *>(container_)); }
     // Before a change: it is an ordinary one from then on.
     ty_status loosen() {
         if (!packed())
