@@ -34,7 +34,7 @@ inline std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-// Whole numbers and fractions by their rest modulo a prime, so that equal ones have one: 2 to the 61st less 1.
+// VA5. Whole numbers and fractions by their rest modulo a prime, so that equal ones have one: 2 to the 61st less 1.
 inline constexpr std::uint64_t number_modulus = (std::uint64_t{1} << 61) - 1;
 
 inline std::uint64_t rest_of(std::int64_t number) {

@@ -9,7 +9,8 @@
 // Guarantees: a call that fails changes nothing. Of a transactional heap the calls take part in the calling thread's
 // transaction, and declare each store before they make it; outside of one they are refused. Between record_undo(true)
 // and record_undo(false) they record for the open transaction of undo. Reads never store. One thread writes, and nobody
-// reads meanwhile; many may read at a time. Nothing throws but what std::string does where an error's text has no room.
+// reads meanwhile; many may read at a time. Nothing throws, but std::bad_alloc where the process has no memory
+// for an error's text, for pack(), unpack() and collect().
 //
 // What is released last is freed at once, however deep it is, without deep recursion. Containers that lead to
 // themselves stay until collect() (value_collect.hpp).
@@ -127,6 +128,16 @@ public:
         return {};
     }
 
+    // Frees what could not be freed when it was released, since memory was short.
+    result<void> settle() {
+        if (begin_write())
+            return error::last();
+        drain();
+        if (space_->dead)
+            return error::last();
+        return {};
+    }
+
     // ---- Packed values (value_packed.hpp): a small dict or list, with all below it that is stored there alone, takes
     // one block of a fraction of the bytes. It reads as before; the first change unpacks it.
 
@@ -194,7 +205,7 @@ public:
         planned_ = 0;
         return space_ ? declare(&space_->dead, sizeof space_->dead + sizeof space_->stamp) : TY_OK;
     }
-    // Before bytes are stored to, but for those of blocks that the call has allocated.
+    // VA2. Before bytes are stored to, but for those of blocks that the call has allocated.
     ty_status declare(const void *address, std::size_t bytes) {
         if (txn_)
             return ty_declare(txn_, address, bytes);
@@ -224,7 +235,7 @@ public:
     }
     // Before a value is released.
     ty_status prepare_release(value v) { return v.is_block() ? declare_head(detail::head_of(v)) : TY_OK; }
-    // Counts one store less. The block stays, until drain(), or for ever if it is kept.
+    // VA1. Counts one store less. The block stays, until drain(), or for ever if it is kept.
     void release(value v, bool keep = false) {
         if (!v.is_block())
             return;
@@ -288,7 +299,7 @@ private:
         key.hash = detail::hash_data(hasher(), kind, type, data, negative);
         return key;
     }
-    // Unique in this run: after a rollback the heap has one that is not the last, and none comes twice.
+    // VA10. Unique in this run: after a rollback the heap has one that is not the last, and none comes twice.
     std::uint64_t next_stamp() { return (last_stamp_ > space_->stamp ? last_stamp_ : space_->stamp) + 1; }
     ty_status declare_head(const detail::value_head *head) { return declare(head, sizeof *head); }
     result<value> make_data(value_kind kind, std::uint16_t type, std::string_view data, bool negative,

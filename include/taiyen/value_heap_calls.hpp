@@ -169,7 +169,7 @@ inline result<value> value_heap::make_container(value_kind kind) {
     return value::block(container);
 }
 
-// ---- Counting.
+// ---- Counting (VA1). What can fail comes before the first store (VA3).
 
 inline ty_status value_heap::prepare(value v, bool alone) {
     if (!v.is_block())
@@ -221,7 +221,7 @@ inline void value_heap::count(value v) {
         return;
     detail::value_head *head = detail::head_of(v);
     if (++head->refs < 2 || !detail::is_container(*head))
-        return;
+        return; // VA6: else it is a suspect
     auto *container = reinterpret_cast<detail::value_container *>(head);
     if (container->suspect)
         return;
@@ -273,7 +273,7 @@ inline ty_status value_heap::clear(detail::value_container *container) {
     return TY_OK;
 }
 
-// ---- Freeing.
+// ---- Freeing: one block after the other, whatever they lead to (VA7).
 
 inline void value_heap::bury(detail::value_head *head) {
     if (freed_)

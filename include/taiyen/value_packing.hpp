@@ -88,7 +88,8 @@ inline value_rows rows_of(value v) {
     return values_in(head_of(v));
 }
 
-// Writes the items of an ordinary dict or list. shapes: gives the number of the dict's keys, below 0 if there is none.
+// VA8. Writes the items of an ordinary dict or list. shapes: gives the number of the dict's keys, below 0 if there is
+// none.
 template <class Shapes>
 bool put_items(item_writer &to, value v, Shapes &shapes, std::uint16_t *number) {
     const auto *container = block_as<const value_container>(v);

@@ -1,11 +1,13 @@
 // Taiyen in C++: the shape of values (shapes.h), header-only, C++17 and later; library taiyen_pack.
 //
-// Purpose: with it the census and moves know what a heap's values lead to: taiyen::add_values(shapes).
+// Purpose: with it the census and moves know what a heap's values lead to: taiyen::add_values(shapes). A heap that
+// keeps such shapes (ty_shapes_keep) is moved by the library and its tools without the program.
 #ifndef TAIYEN_VALUE_SHAPES_HPP
 #define TAIYEN_VALUE_SHAPES_HPP
 
+#include "heap.h"
 #include "shapes.h"
-#include "value_heap.hpp"
+#include "value_walk.hpp"
 
 namespace taiyen {
 inline namespace v0 {
@@ -66,7 +68,7 @@ public:
     }
 
 private:
-    // Bytes that are no addresses.
+    // VA9. Bytes that are no addresses.
     void plain(std::size_t from, std::size_t to) {
         for (; from < to && from % 4096; from += 8)
             ty_trace_nested(tracer_, from_ + from, &plain_word, 1);
@@ -121,6 +123,14 @@ inline const ty_shape *value_shape() {
     static const ty_shape shape = {
         "taiyen::value_block", sizeof(detail::value_head), nullptr, 0, detail::trace_value, nullptr, nullptr};
     return &shape;
+}
+
+// Binds the hook to the shape of values in a set that comes of a text (ty_shapes_read, ty_shapes_load), if it has that.
+inline ty_status bind_values(ty_shapes *shapes) {
+    const ty_shape *shape = value_shape(), *known = ty_shapes_find(shapes, shape->name);
+    if (!known || known == shape)
+        return TY_OK;
+    return ty_shapes_bind(shapes, shape->name, shape->trace, nullptr, nullptr);
 }
 
 } // namespace v0

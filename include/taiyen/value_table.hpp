@@ -1,8 +1,8 @@
 // Taiyen in C++: the table of a dict or set of a heap, header-only. A part of dict.hpp, which includes it.
 //
-// Entries stand one behind the other in the order in which they came; an index in front of them leads from a hash to an
-// entry, by looking at one slot after the other. An entry that is erased becomes nothing, and stays until the table is
-// made anew; slots that lead to it stay as well, and lead to no key. Up to 8 entries need no index.
+// VA4. Entries stand one behind the other in the order in which they came; an index in front of them leads from a hash
+// to an entry, by looking at one slot after the other. An entry that is erased becomes nothing, and stays until the
+// table is made anew; slots that lead to it stay as well, and lead to no key. Up to 8 entries need no index.
 #ifndef TAIYEN_VALUE_TABLE_HPP
 #define TAIYEN_VALUE_TABLE_HPP
 

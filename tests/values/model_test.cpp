@@ -104,6 +104,25 @@ TEST_F(in_files, transactions) {
     }
 }
 
+// VA10: who keeps something by the stamp sees that it is void.
+TEST_F(in_files, stamps_never_come_twice) {
+    open(TY_TRANSACTIONAL);
+    std::vector<uint64_t> seen{values->stamp()};
+    for (int64_t round = 0; round < 20; ++round) {
+        taiyen::transaction txn = heap->begin().value();
+        ASSERT_TRUE(values->set_root(value::integer(round)));
+        seen.push_back(values->stamp());
+        if (round % 3) {
+            ASSERT_TRUE(txn.commit());
+        } else {
+            ASSERT_TRUE(txn.rollback());
+            EXPECT_NE(seen.back(), values->stamp());
+        }
+    }
+    std::sort(seen.begin(), seen.end());
+    EXPECT_EQ(seen.end(), std::adjacent_find(seen.begin(), seen.end()));
+}
+
 TEST_F(in_files, outside_of_a_transaction) {
     open(TY_TRANSACTIONAL);
     EXPECT_EQ(TY_E_ARGUMENT, values->make_text("a text that needs a block").status());
