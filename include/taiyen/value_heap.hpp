@@ -219,7 +219,10 @@ public:
         return undo_ ? ty_undo_free(heap_, block) : txn_ ? ty_txn_free(txn_, block) : ty_free(block);
     }
     // With the first store of a call.
-    void touch() { space_->stamp = last_stamp_ = next_stamp(); }
+    void touch() {
+        look_at_stamp();
+        space_->stamp = last_stamp_ = next_stamp();
+    }
     std::uint32_t short_stamp() const { return static_cast<std::uint32_t>(last_stamp_); }
 
     // Before a value is stored: all that count() needs. alone: no other one is prepared by the call.
@@ -254,10 +257,9 @@ public:
     void bury(detail::value_head *head);
     // Puts a value in the place of another one.
     ty_status put(value *slot, value v);
-    // As make_text and so on, of a key; the key's own value if it has one.
-    result<value> make_key(const value_key &key) {
-        return key.word.is_nothing() ? make_data(key.kind, key.type, key.data, key.negative) : result<value>(key.word);
-    }
+    // As make_text and so on, of a key; the key's own value if it has one. Keys that are used often are one block: what
+    // is returned may be stored already.
+    result<value> make_key(const value_key &key);
     detail::value_hasher hasher() const { return detail::value_hasher(space_->seed); }
     detail::value_space *space() const { return space_; }
     static error refuse(const char *what, const char *remedy, ty_status status = TY_E_ARGUMENT) {
@@ -301,6 +303,13 @@ private:
     }
     // VA10. Unique in this run: after a rollback the heap has one that is not the last, and none comes twice.
     std::uint64_t next_stamp() { return (last_stamp_ > space_->stamp ? last_stamp_ : space_->stamp) + 1; }
+    // VA11. A stamp that is not the last one tells of a rollback or an undo: blocks that are remembered may be gone.
+    void look_at_stamp() {
+        if (space_->stamp == last_stamp_)
+            return;
+        for (value &recent : recent_keys_)
+            recent = value();
+    }
     ty_status declare_head(const detail::value_head *head) { return declare(head, sizeof *head); }
     result<value> make_data(value_kind kind, std::uint16_t type, std::string_view data, bool negative,
                             unsigned flags = 0);
@@ -330,6 +339,7 @@ private:
     void *freed_context_ = nullptr;
     unpacked_callback *unpacked_ = nullptr;
     void *unpacked_context_ = nullptr;
+    value recent_keys_[64];              // texts, by their hashes; void if the heap's stamp is not the last one
     std::uint32_t seen_shapes_[64] = {}; // hashes of keys that dicts had; a shape is made for the second one
 };
 

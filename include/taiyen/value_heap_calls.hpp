@@ -28,6 +28,8 @@ inline value_head new_head(value_kind kind, unsigned flags = 0, std::uint16_t ty
 }
 
 inline constexpr std::uint16_t hashable_depth = 200;
+inline constexpr std::size_t recent_keys = 64;
+inline constexpr std::size_t recent_key_bytes_max = 40;
 
 } // namespace detail
 
@@ -90,6 +92,21 @@ inline result<value> value_heap::make_data(value_kind kind, std::uint16_t type, 
     block->hash = detail::hash_data(hasher(), kind, type, data, negative);
     std::memcpy(block->bytes(), data.data(), data.size());
     return value::block(block);
+}
+
+inline result<value> value_heap::make_key(const value_key &key) {
+    if (!key.word.is_nothing())
+        return key.word;
+    if (key.kind != value_kind::text || key.data.size() > detail::recent_key_bytes_max)
+        return make_data(key.kind, key.type, key.data, key.negative);
+    look_at_stamp();
+    value &recent = recent_keys_[key.hash % detail::recent_keys];
+    if (!recent.is_nothing() && detail::matches(recent, key))
+        return recent;
+    result<value> made = make_data(key.kind, key.type, key.data, key.negative);
+    if (made)
+        recent = made.value();
+    return made;
 }
 
 inline result<value> value_heap::make_tuple(const value *values, std::size_t count) {
@@ -363,6 +380,11 @@ inline ty_status value_heap::free_dead(detail::value_head *head) {
         if (status)
             return status;
         container->body = nullptr;
+    }
+    if (head->kind == static_cast<std::uint8_t>(value_kind::text)) {
+        const std::uint32_t hash = reinterpret_cast<const detail::value_data *>(head)->hash; // VA11
+        if (value &recent = recent_keys_[hash % detail::recent_keys]; same(recent, value::block(head)))
+            recent = value();
     }
     if (const ty_status status = free(head))
         return status;

@@ -235,7 +235,7 @@ protected:
             status = heap_->declare(t.get(), sizeof *t.get());
         if (!status)
             status = heap_->declare(container_, sizeof *container_);
-        if (status && key.word.is_nothing()) {
+        if (status && key.word.is_nothing() && head_of(*made)->refs == 0) {
             heap_->bury(head_of(*made));
             heap_->drain();
         }
