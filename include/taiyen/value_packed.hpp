@@ -80,6 +80,8 @@ inline value value_of_item(const std::uint8_t *at) {
     return code == item_none ? value::none() : value::boolean(code == item_true);
 }
 
+inline constexpr value_tuple no_keys{{static_cast<std::uint8_t>(value_kind::tuple), 0, 1, 0}, 0, 0};
+
 // A packed dict or list, or one within it.
 struct packed_view {
     const std::uint8_t *items = nullptr;
@@ -111,8 +113,12 @@ struct packed_view {
             count = *at - item_short_list;
             return;
         }
-        auto *shapes = reinterpret_cast<value_container *>(space->shapes.address());
-        auto *table = reinterpret_cast<const value_table *>(shapes->body);
+        const auto *shapes = block_as<const value_container>(space->shapes);
+        const auto *table = shapes ? reinterpret_cast<const value_table *>(shapes->body) : nullptr;
+        if (!table || number >= table->used) { // damaged: as if there were no keys
+            shape = &no_keys;
+            return;
+        }
         shape = block_as<const value_tuple>(entries_of(table)[number]);
         count = shape->count;
     }
