@@ -142,18 +142,20 @@ public:
     // one block of a fraction of the bytes. It reads as before; the first change unpacks it.
 
     // Packs a loose container, or what is below it, as far as it gets smaller so: what it is now, loose as well. Not
-    // packed are sets, deques, tuples, and dicts whose keys are met for the first time.
+    // packed are sets, deques, tuples with containers, and dicts whose keys are met for the first time.
     result<value> pack(value v);
     // Makes ordinary containers of a packed one, and of all that is in the same block; where it is now. What is none
     // stays. Handles of what was within the block are void.
     result<value> unpack(value v);
-    // What can be stored, for what was read of a packed container: a text of its own, or the container, unpacked.
-    // Everything else as it is.
+    // What can be stored, for what was read of a packed container: a text or tuple of its own, or the container,
+    // unpacked. Everything else as it is.
     result<value> own(value v) {
         if (!is_item(v))
             return v;
         if (is_packed(v))
             return unpack(v);
+        if (kind_of(v) == value_kind::tuple)
+            return own_tuple(v);
         return make_data(kind_of(v), 0, data_of(v), false);
     }
 
@@ -161,6 +163,8 @@ public:
 
     // Of a value. TY_E_ARGUMENT: it is no key.
     result<value_key> key(value v) const {
+        if (is_item(v) && kind_of(v) == value_kind::tuple)
+            return refuse("use a tuple of a packed container as a key", "use what value_heap::own() makes of it");
         if (is_item(v) && !is_packed(v))
             return data_key(kind_of(v), 0, data_of(v));
         if (!detail::is_hashable(v))
@@ -325,6 +329,7 @@ private:
     }
     std::int32_t shape_number(const value *keys, std::uint32_t count);
     result<value> try_to_pack(value v);
+    result<value> own_tuple(value v);
     void tell_freed(const detail::value_head *head);
 
     ty_heap *heap_;

@@ -38,6 +38,7 @@ enum : std::uint8_t {
     item_bytes = 82,
     item_list = 83,
     item_dict = 84,
+    item_tuple = 85,
     item_short_list = 96,
     item_short_text = 128,
     item_small_integer = 192
@@ -181,7 +182,8 @@ inline bool is_packed(value v) {
         return false;
     const std::uint8_t kind = detail::kind_byte(v);
     return kind >= detail::block_packed_dict &&
-           (kind < detail::item_none || (kind >= detail::item_list && kind < detail::item_short_text));
+           (kind < detail::item_none ||
+            (kind >= detail::item_list && kind < detail::item_short_text && kind != detail::item_tuple));
 }
 
 namespace detail {
@@ -192,6 +194,8 @@ inline value_kind packed_kind(std::uint8_t kind) {
         return value_kind::dict;
     if (kind == item_bytes)
         return value_kind::bytes;
+    if (kind == item_tuple)
+        return value_kind::tuple;
     return kind == item_text || kind >= item_short_text ? value_kind::text : value_kind::list;
 }
 

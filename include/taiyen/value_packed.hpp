@@ -9,7 +9,8 @@
 //     64 none, 65 false, 66 true        67 .. 70    a whole number of 1, 2, 4 or 7 bytes
 //     71  a number of 8 bytes           72 .. 80    a number: 4 bytes, divided by 10 to the 0th .. 8th
 //     81, 82  length, text or bytes     83          bytes of the items, count, a list's items
-//     84  bytes, shape (2), a dict's    96 .. 111   bytes of the items, 0 .. 15 items of a list
+//     84  bytes, shape (2), a dict's    85          as 83, a tuple's: without containers
+//     96 .. 111  bytes, 0 .. 15 items of a list
 //     128 .. 191  a text of 0 .. 63     192 .. 255  the whole numbers 0 .. 63
 //
 // What does not fit in a value's word is handed out as the address of its item.
@@ -47,13 +48,13 @@ inline const std::uint8_t *next_item(const std::uint8_t *at) {
     if (code >= item_short_list)
         return at + 2 + at[1];
     if (code >= item_text)
-        return at + (code <= item_bytes ? 2 : code == item_list ? 3 : 4) + at[1];
+        return at + (code <= item_bytes ? 2 : code == item_dict ? 4 : 3) + at[1];
     if (code >= item_decimal)
         return at + 5;
     return at + 1 + (code == item_real ? 8 : packed_integer_bytes(code));
 }
 
-// The value of an item.
+// The value of an item. Of a text or bytes of few bytes the word.
 inline value value_of_item(const std::uint8_t *at) {
     const std::uint8_t code = *at;
     if (code >= item_small_integer)

@@ -111,9 +111,26 @@ bool put_items(item_writer &to, value v, Shapes &shapes, std::uint16_t *number) 
     });
 }
 
+// A tuple of what never changes: a copy of it is as good.
+inline bool put_tuple(item_writer &to, const value_tuple *from) {
+    const std::size_t start = to.size();
+    const std::uint8_t head[3] = {item_tuple, 0, static_cast<std::uint8_t>(from->count)};
+    if (from->count > packed_values_max || !to.put(head, sizeof head))
+        return false;
+    for (std::uint32_t i = 0; i < from->count; ++i) {
+        const value one = from->items()[i];
+        if (!(kind_of(one) == value_kind::tuple ? put_tuple(to, block_as<const value_tuple>(one)) : to.put_scalar(one)))
+            return false;
+    }
+    *to.at(start + 1) = static_cast<std::uint8_t>(to.size() - start - sizeof head);
+    return true;
+}
+
 template <class Shapes>
 bool put_item(item_writer &to, value v, Shapes &shapes) {
     const value_kind kind = kind_of(v);
+    if (kind == value_kind::tuple)
+        return put_tuple(to, block_as<const value_tuple>(v));
     if (kind != value_kind::dict && kind != value_kind::list)
         return to.put_scalar(v);
     if (is_packed(v) || head_of(v)->refs != 1)
@@ -304,6 +321,26 @@ private:
 };
 
 } // namespace detail
+
+inline result<value> value_heap::own_tuple(value v) {
+    const auto *at = detail::block_as<const std::uint8_t>(v);
+    const std::uint32_t count = at[2];
+    value parts[detail::packed_values_max];
+    std::uint32_t made = 0;
+    result<value> tuple = value();
+    for (at += 3; made < count && tuple; ++made, at = detail::next_item(at)) {
+        tuple = own(detail::value_of_item(at));
+        if (!tuple)
+            break;
+        parts[made] = tuple.value();
+    }
+    if (tuple)
+        tuple = make_tuple(parts, count);
+    if (!tuple)
+        for (std::uint32_t i = 0; i < made; ++i)
+            static_cast<void>(discard(parts[i]));
+    return tuple;
+}
 
 inline result<value> value_heap::unpack(value v) {
     if (!is_packed(v))

@@ -3,24 +3,36 @@
 #ifndef TAIYEN_VALUE_VIEWS_HPP
 #define TAIYEN_VALUE_VIEWS_HPP
 
-#include "value_layout.hpp"
+#include "value_packed.hpp"
 
 namespace taiyen {
 inline namespace v0 {
 
-// The values of a tuple. Only of a value whose kind is value_kind::tuple.
+// The values of a tuple, also of one within a packed container. Only of a value whose kind is value_kind::tuple.
 class tuple {
 public:
-    explicit tuple(value v) : tuple_(detail::block_as<const detail::value_tuple>(v)) {}
+    explicit tuple(value v) : tuple_(v.address()) {}
     // How many there are.
-    std::size_t size() const noexcept { return tuple_->count; }
+    std::size_t size() const noexcept { return is_item() ? item()[2] : whole()->count; }
     // The value with that number; nothing if there are not so many.
-    value at(std::size_t number) const { return number < size() ? tuple_->items()[number] : value(); }
-    // Whether it is a key.
-    bool is_hashable() const noexcept { return !(tuple_->head.flags & detail::flag_unhashable); }
+    value at(std::size_t number) const {
+        if (number >= size())
+            return {};
+        if (!is_item())
+            return whole()->items()[number];
+        const std::uint8_t *at = item() + 3;
+        while (number-- > 0)
+            at = detail::next_item(at);
+        return detail::value_of_item(at);
+    }
+    // Whether it, or what value_heap::own() makes of it, is a key.
+    bool is_hashable() const noexcept { return is_item() || !(whole()->head.flags & detail::flag_unhashable); }
 
 private:
-    const detail::value_tuple *tuple_;
+    bool is_item() const { return detail::kind_byte(tuple_) == detail::item_tuple; }
+    const std::uint8_t *item() const { return static_cast<const std::uint8_t *>(tuple_); }
+    const detail::value_tuple *whole() const { return static_cast<const detail::value_tuple *>(tuple_); }
+    const void *tuple_;
 };
 
 // Numbers side by side, at an address that stays. Only of a value whose kind is value_kind::array.

@@ -102,10 +102,9 @@ std::string text_of(value v) {
     case value_kind::opaque:
         return "o" + std::string(data_of(v));
     case value_kind::tuple: {
-        const auto *tuple = block_as<const value_tuple>(v);
-        if (tuple->count != 2 || text_of(tuple->items()[1]) != "ta text of " + text_of(tuple->items()[0]).substr(1))
-            return "another tuple";
-        return "p" + text_of(tuple->items()[0]).substr(1);
+        const taiyen::tuple parts(v);
+        const std::string number = text_of(parts.at(0)).substr(1);
+        return parts.size() == 2 && text_of(parts.at(1)) == "ta text of " + number ? "p" + number : "another tuple";
     }
     default:
         return "?";
@@ -257,7 +256,7 @@ bool changer::make_tree(int rank, item *made, value *in_heap) {
         } else {
             do
                 held.scalar = random_scalar(false);
-            while (!strchr("itrnyb", held.scalar[0]) || (held.scalar.size() > 12 && roll(10)));
+            while (!strchr("itrnybp", held.scalar[0]) || (held.scalar.size() > 12 && roll(10)));
             v = make_scalar(*values_, held.scalar);
         }
         const std::string key = is_dict ? keys[i] : "";

@@ -263,6 +263,32 @@ TEST_F(values_of_a_heap, small_dicts_are_packed) {
     expect_sound(values);
 }
 
+TEST_F(values_of_a_heap, tuples_in_packed_containers) {
+    const value inner[] = {value::real(38.72), values.make_text("a text of some letters").value()};
+    const value outer[] = {value::integer(3), values.make_tuple(inner, 2).value()};
+    taiyen::list l(values, values.make_container(value_kind::list).value());
+    l.append(values.make_tuple(outer, 2).value()).value();
+    const value packed = values.pack(l.as_value()).value();
+    ASSERT_TRUE(is_packed(packed));
+    taiyen::dict d(values, root);
+    d.set("packed", packed).value();
+    const value part = taiyen::list(values, packed).at(0);
+    EXPECT_TRUE(is_item(part) && !is_packed(part) && kind_of(part) == value_kind::tuple);
+    EXPECT_EQ(TY_E_ARGUMENT, values.key(part).status());
+    const value own = values.own(part).value();
+    d.set(key(own), value::integer(1)).value();
+    for (const taiyen::tuple whole : {taiyen::tuple(part), taiyen::tuple(own)}) {
+        EXPECT_EQ(2u, whole.size());
+        EXPECT_EQ(3, whole.at(0).as_integer());
+        EXPECT_EQ(38.72, taiyen::tuple(whole.at(1)).at(0).as_real());
+        const value text = taiyen::tuple(whole.at(1)).at(1);
+        EXPECT_EQ("a text of some letters", data_of(text));
+        EXPECT_TRUE(whole.at(2).is_nothing());
+    }
+    EXPECT_TRUE(is_packed(packed)) << "a tuple of its own needs no change";
+    expect_sound(values);
+}
+
 TEST_F(values_of_a_heap, arrays) {
     const uint64_t shape[] = {100, 30};
     const value array = values.make_array("f8", 8, shape, 2).value();
