@@ -1,5 +1,8 @@
-// Taiyen in C++: containers of concurrent heaps, header-only, C++17 and later. They live in the heap, at a root or as a
-// member of what is, and are found there by the next run. taiyen.hpp does not include them.
+// Taiyen in C++: containers, header-only, C++17 and later. They live in the heap and are found there by the next run.
+// taiyen.hpp does not include them.
+//
+// For heaps with one writer: values, and dicts, lists, sets and deques of them (values.hpp). For concurrent heaps:
+// maps, queues and counters for many threads, at a root or as a member of what is.
 #ifndef TAIYEN_CONTAINERS_HPP
 #define TAIYEN_CONTAINERS_HPP
 
@@ -7,5 +10,6 @@
 #include "hash_map.hpp"
 #include "ordered_map.hpp"
 #include "queue.hpp"
+#include "values.hpp"
 
 #endif
