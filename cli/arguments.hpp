@@ -31,7 +31,7 @@ struct request {
     std::vector<std::string> roots;
     std::vector<std::string> hints;
     bool json = false;
-    bool classes = false;
+    bool watch = false;
     bool quick = false;
     bool defragment = false;
     bool elsewhere = false;
@@ -68,6 +68,9 @@ struct command {
     std::vector<const option *> options;
     int (*run)(const request &given);
 };
+
+// In the order of the help.
+const std::vector<command> &commands();
 
 // Reads the words and runs the command. The program's exit code. What the words get wrong is told on stderr, word by
 // word.

@@ -26,7 +26,10 @@ struct heap_files {
     ty_open_options options() const;
 };
 
+int run_help(const request &given);
+int run_version(const request &given);
 int info(const request &given);
+int stat_heaps(const request &given);
 int verify(const request &given);
 int scrub(const request &given);
 int log_stat(const request &given);
