@@ -28,10 +28,15 @@ struct request {
     std::string interval;
     std::string server;
     std::string credentials;
+    std::string block;
+    std::string shown;
+    std::string log_size;
+    std::string partitions;
     std::vector<std::string> roots;
     std::vector<std::string> hints;
     bool json = false;
     bool watch = false;
+    bool in_place = false;
     bool quick = false;
     bool defragment = false;
     bool elsewhere = false;

@@ -15,6 +15,9 @@ const option entries_as_json{"json", 0, nullptr, &request::json, nullptr, "a JSO
 const option as_json_once{"json", 0, nullptr, &request::json, nullptr, "as a JSON document"};
 const option watch{"watch", 0, nullptr, &request::watch, nullptr, "again and again, until an interrupt"};
 const option every{"interval", 0, "TIME", nullptr, &request::interval, "how often, such as 5s or 1m: 1s if left out"};
+const option block{
+    "block", 0, "ADDRESS", nullptr, &request::block, "the block there, as hex, with what is known of it"};
+const option shown{"shown", 0, "COUNT", nullptr, &request::shown, "list so many blocks at the most: 20 if left out"};
 const option quick{"quick", 0, nullptr, &request::quick, nullptr, "the structures only, not the checksum of each page"};
 const option output{
     "output", 'o', "PICTURE", nullptr, &request::picture_path, "where to draw it: a path that ends in .svg or .png"};
@@ -89,6 +92,32 @@ const std::vector<command> all {
          "behind the other elsewhere.",
          {&as_json, &watch, &every, &journal, &log_file},
          stat_heaps},
+        {"dump",
+         "FILE",
+         1,
+         1,
+         "the roots and blocks of a heap, or one block as hex",
+         "Prints a heap's named roots, and the address of each block, by size class. With\n"
+         "--block, the bytes of the block that the address lies in, where it lies, the\n"
+         "roots that lead there, its type and fields where the heap keeps shapes and a\n"
+         "root leads to it, and which of its words lead to blocks or into code. The text\n"
+         "has the first 4,096 bytes of a block, JSON has all. A heap that is open\n"
+         "elsewhere is dumped as it was durable when the command began.",
+         {&block, &entries_as_json, &journal, &log_file},
+         dump},
+        {"diff",
+         "FILE [FILE]",
+         1,
+         2,
+         "what differs in two heaps, or since the last snapshot",
+         "Compares two heaps, such as a heap and a copy of it: roots, blocks by size class,\n"
+         "the content of each block, and pages. Of one heap, tells what an open would do\n"
+         "to it: what the log holds since the last snapshot, and which pages the journal\n"
+         "holds and the image does not. Blocks are '+' new, '-' gone, '~' changed. Kind,\n"
+         "base and limit are told, and do not count.\n"
+         "Exit code 1: they differ, or something has changed; 2: they cannot be compared.",
+         {&shown, &as_json_once, &journal, &log_file},
+         diff},
         {"verify",
          "FILE...",
          1,

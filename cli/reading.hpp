@@ -60,6 +60,7 @@ json::document document_of(const named_root &root);
 // For people: what `taiyen info` prints, and the memory by size of block.
 void print_info(const heap_files &files, const ty_info &info);
 void print_classes(const std::vector<ty_class_stats> &classes);
+void print_roots(const std::vector<named_root> &roots);
 void print_line(const char *label, const std::string &value);
 
 uint64_t used_log_bytes(const ty_log_info &info);

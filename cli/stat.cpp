@@ -134,26 +134,6 @@ void print_waiting(const figures &found) {
                                text::size(found.log.changed_bytes) + " changed since the last snapshot");
 }
 
-void print_roots(const std::vector<named_root> &roots) {
-    if (roots.empty())
-        return;
-    size_t widest = 4;
-    for (const named_root &root : roots)
-        widest = std::max(widest, text::printable(root.name).size());
-    constexpr size_t others = 2 + 2 + 14 + 2 + 12 + 2; // columns beside name and type
-    const size_t width = std::min<size_t>(widest, columns() > others + 24 ? columns() - others - 16 : 8);
-    char head[128];
-    std::snprintf(head, sizeof head, "  %-*s  %-14s  %12s  %s", static_cast<int>(std::min<size_t>(width, 64)), "root",
-                  "address", "block", "type");
-    std::printf("%s\n", in(ink::strong, head).c_str());
-    for (const named_root &root : roots) {
-        const std::string block = root.block.size_bytes != 0 ? text::count(root.block.size_bytes) : "none";
-        const std::string type = root.type.empty() ? "" : "  " + text::printable(root.type);
-        std::printf("  %-*s  %-14s  %12s%s\n", static_cast<int>(width), cut(text::printable(root.name), width).c_str(),
-                    text::hex(root.address).c_str(), block.c_str(), type.c_str());
-    }
-}
-
 void print_words(const heap_files &files, const figures &found) {
     print_info(files, found.info);
     if (!found.opened)

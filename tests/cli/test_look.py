@@ -8,6 +8,7 @@ Method: heaps whose content the test knows; figures of one command are held agai
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 
@@ -143,11 +144,138 @@ class Stat(Look):
         self.assertEqual(self.terminal(["stat", path, "--watch"], NO_COLOR="1").count("\x1b[H\x1b[2J"), 2)
 
 
+class Dump(Look):
+    def entries(self, path):
+        return [json.loads(line) for line in self.succeeds("dump", "--json", path).splitlines()]
+
+    def test_tells_each_block_once(self):
+        for how in ("close", "archive", "die", "commit", "undo"):
+            path = self.heap(how, how + ".ty")
+            head, *entries = self.entries(path)
+            stat = self.document("stat", path)
+            blocks = [one for one in entries if one["kind"] == "block"]
+            roots = [one for one in entries if one["kind"] == "root"]
+            self.assertEqual(len({one["address"] for one in blocks}), int(stat["live_blocks"]))
+            self.assertEqual(sum(int(one["size_bytes"]) for one in blocks), int(stat["live_bytes"]))
+            self.assertEqual([one["name"] for one in roots], [root["name"] for root in stat["roots"]])
+            self.assertEqual(sum("own" in one for one in blocks), int(stat["own_blocks"]))
+            self.assertEqual(head["live_blocks"], stat["live_blocks"])
+            words = self.succeeds("dump", path)
+            for one in blocks:
+                self.assertIn("  " + one["address"], words)
+            self.assertLessEqual(max(map(len, words.splitlines()[1:])), 80)
+
+    def test_width(self):
+        path = self.heap("linked")
+        os.environ["COLUMNS"] = "200"
+        self.addCleanup(os.environ.pop, "COLUMNS")
+        self.assertGreater(max(map(len, self.succeeds("dump", path).splitlines())), 160)
+
+    def test_a_block(self):
+        path = self.heap("described")
+        first, = [root for root in self.document("stat", path)["roots"] if root["name"] == "list"]
+        block = self.document("dump", "--block", first["address"], path)
+        self.assertEqual((block["address"], block["size_bytes"], block["shape"]), (first["address"], "64", "node"))
+        self.assertEqual(block["fields"], [{"name": "next", "offset": "0", "kind": "pointer", "shape": "node"}])
+        word, = block["words"]
+        self.assertEqual(int.from_bytes(bytes.fromhex(block["bytes"])[:8], "little"), int(word["block"], 16))
+        inside = hex(int(first["address"], 16) + 9)
+        self.assertEqual(self.document("dump", "--block", inside, path), block)
+        words = self.succeeds("dump", "--block", inside, path)
+        self.assertIn(f"+0x0 next -> the block at {word['block']} of 64 bytes", words)
+        self.assertIn("list: node", words)
+
+    def test_a_block_of_pages_is_cut(self):
+        path = self.heap("undo")
+        own, = [one for one in self.entries(path) if one.get("own")]
+        words = self.succeeds("dump", "--block", own["address"], path)
+        self.assertIn("it is one of the library's", words)
+        self.assertIn("more; --json has all", words)
+        block = self.document("dump", "--block", own["address"], path)
+        self.assertEqual(len(block["bytes"]), 2 * int(own["size_bytes"]))
+
+    def test_where_no_block_is(self):
+        path = self.heap("linked")
+        base = int(self.document("info", path)["base"], 16)
+        for address, says in ((5, "not in the heap"), (base, "own tables"), (base + (60 << 20), "free pages")):
+            self.fails(2, "dump", "--block", hex(address), path, says=(says, hex(address)))
+        self.fails(2, "dump", "--block", "there", path, says=("--block", "'there'"))
+
+
+class Diff(Look):
+    def differs(self, *words):
+        before = hashes(self.folder)
+        result = run("diff", *words)
+        self.assertEqual((result.returncode, result.stderr), (1, ""), result.stdout)
+        self.assertEqual(hashes(self.folder), before)
+        return result.stdout
+
+    def change(self, path, at, bytes_):
+        """Changes bytes of a closed heap's page in the image. An open does not look at the page's checksum."""
+        with open(path, "r+b") as file:
+            file.seek((2 << 20) + at)
+            file.write(bytes_)
+
+    def test_copies_are_the_same(self):
+        for how in ("close", "archive", "described", "die", "commit"):
+            path = self.heap(how, how + ".ty")
+            self.succeeds("copy", path, self.path(how + "-copy.ty"))
+            self.assertIn("the same roots and blocks", self.succeeds("diff", path, self.path(how + "-copy.ty")))
+
+    def test_one_byte(self):
+        path = self.heap("linked")
+        shutil.copy(path, self.path("other.ty"))
+        shutil.copy(path + "-journal", self.path("other.ty-journal"))
+        root, = self.document("stat", path)["roots"]
+        offset = int(root["address"], 16) - int(self.document("info", path)["base"], 16)
+        self.change(self.path("other.ty"), offset + 20, b"!")
+        self.assertIn(f"~ {root['address']}  64 bytes", self.differs(path, self.path("other.ty")))
+        found = json.loads(self.differs(path, self.path("other.ty"), "--json"))
+        self.assertEqual((found["changed_blocks"], found["new_blocks"], found["gone_blocks"]), ("1", "0", "0"))
+        self.assertEqual((found["same"], found["changed_pages"], found["roots"]), (False, "1", []))
+
+    def test_counts_of_two_heaps_are_those_of_each(self):
+        one, other = self.heap("die", "one.ty"), self.heap("close", "other.ty")
+        found = json.loads(self.differs(one, other, "--json", "--shown", "3"))
+        old, new = (int(self.document("stat", path)["live_blocks"]) for path in (one, other))
+        self.assertEqual(old - int(found["gone_blocks"]) + int(found["new_blocks"]), new)
+        self.assertEqual(len(found["blocks"]), 3)
+        back = json.loads(self.differs(other, one, "--json"))
+        self.assertEqual((back["new_blocks"], back["gone_blocks"]), (found["gone_blocks"], found["new_blocks"]))
+
+    def test_roots(self):
+        found = json.loads(self.differs(self.heap("linked", "a.ty"), self.heap("undo", "b.ty"), "--json"))
+        self.assertEqual([(one["change"], one["name"]) for one in found["roots"]], [("-", "list"), ("+", "text")])
+
+    def test_since_the_snapshot(self):
+        self.assertIn("nothing has changed", self.succeeds("diff", self.heap("close")))
+        for how in ("commit", "parts"):
+            path = self.heap(how, how + ".ty")
+            found = json.loads(self.differs(path, "--json"))
+            self.assertEqual((found["transactions"], found["new_blocks"], found["changed_blocks"]), ("3", "3", "0"))
+            self.assertEqual([one["name"] for one in found["roots"]], ["newest"])
+            self.assertEqual({(one["size_bytes"], one["written_bytes"]) for one in found["blocks"]}, {("128", "8")})
+            self.assertIn("3 transactions since snapshot 0", self.differs(path))
+        in_doubt = json.loads(self.differs(self.heap("prepared", "doubt.ty"), "--json"))
+        self.assertEqual((in_doubt["transactions"], in_doubt["new_blocks"]), ("1", "1"))
+        waiting = json.loads(self.differs(self.heap("die", "die.ty"), "--json"))
+        self.assertEqual(sum(int(one["count"]) for one in waiting["page_ranges"]), int(waiting["waiting_pages"]))
+
+    def test_what_cannot_be_compared(self):
+        path = self.heap("close")
+        self.fails(2, "diff", path, self.path("none.ty"), says=("none.ty",))
+        with open(self.path("no.ty"), "wb") as file:
+            file.write(bytes(8192))
+        self.fails(2, "diff", path, self.path("no.ty"))
+        self.fails(2, "diff", path, path, "--shown", "many", says=("--shown",))
+        self.fails(2, "diff", path, path, "--log", "a", says=("one FILE",))
+
+
 class NothingIsWritten(Look):
     """No command that looks changes a file, whatever the heap's state."""
 
     COMMANDS = (["info"], ["stat"], ["verify"], ["scrub"], ["map", "--json"], ["log", "stat"], ["log", "dump"],
-                ["doubt"])
+                ["doubt"], ["dump"], ["diff"])
 
     def test_files_are_as_they_were(self):
         for how in ("close", "archive", "described", "undo", "die", "commit", "parts", "prepared"):
