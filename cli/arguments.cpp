@@ -68,7 +68,7 @@ int complain_of_command(const std::vector<std::string> &words) {
 
 void print_all_help() {
     std::printf("taiyen looks at heap files, checks them, draws them, packs and copies them.\n"
-                "Only 'compact' changes one.\n\n"
+                "'compact', 'resize', 'convert --in-place' and 'doubt --settle' change one.\n\n"
                 "Usage: taiyen COMMAND [OPTION]... FILE...\n\nCommands:\n");
     for (const command &one : commands())
         std::printf("  %-10s %s\n", one.name, one.summary);

@@ -33,6 +33,17 @@ const option elsewhere{"elsewhere", 0, nullptr, &request::elsewhere, nullptr, "a
 const option base{"base", 0, "ADDRESS", nullptr, &request::base, "at this address, a multiple of 64 MiB"};
 const option defragment{"defragment",         0,       nullptr,
                         &request::defragment, nullptr, "lay the blocks out anew, without gaps"};
+const option new_kind{"kind", 0, "KIND", nullptr, &request::kind, "archive, snapshot (if left out) or transactional"};
+const option other_kind{"kind", 0, "KIND", nullptr, &request::kind, "archive, snapshot or transactional"};
+const option new_limit{
+    "limit", 0, "SIZE", nullptr, &request::limit, "how large it may become, such as 500M or 64G (if left out)"};
+const option larger_limit{"limit", 0, "SIZE", nullptr, &request::limit, "how large it may become, such as 500M or 64G"};
+const option new_classes{
+    "class-table", 0, "TABLE", nullptr, &request::class_table, "the size classes: line (if left out) or packed"};
+const option log_size{"log-size", 0, "SIZE", nullptr, &request::log_size, "of a new log: 256M if left out"};
+const option partitions{
+    "partitions", 0, "COUNT", nullptr, &request::partitions, "in how many rings a new log is: 1 if left out"};
+const option in_place{"in-place", 0, nullptr, &request::in_place, nullptr, "the heap itself, without a COPY"};
 const option class_table{
     "class-table", 0, "TABLE", nullptr, &request::class_table, "the same, with the size classes line or packed"};
 const option shapes{
@@ -166,6 +177,37 @@ const std::vector<command> all {
          "entries, JSON has all bytes.",
          {&entries_as_json, &journal, &log_file},
          log_dump},
+        {"create",
+         "FILE",
+         1,
+         1,
+         "make an empty heap",
+         "Makes an empty heap in files, durably. A file that is there is not replaced. The\n"
+         "limit is address space: the files grow as the heap is filled.",
+         {&new_kind, &new_limit, &base, &new_classes, &log_size, &partitions, &as_json_once, &journal, &log_file},
+         create},
+        {"resize",
+         "FILE",
+         1,
+         1,
+         "give a heap a larger limit",
+         "Raises the limit of a heap, up to which it can grow, in place: durably, or not at\n"
+         "all. A smaller limit takes a copy: taiyen copy FILE COPY --limit SIZE.",
+         {&larger_limit, &as_json_once, &journal, &log_file},
+         resize},
+        {"convert",
+         "FILE [COPY]",
+         1,
+         2,
+         "make another kind of heap of one",
+         "Makes a copy of a heap that is of another kind, as 'taiyen copy' does. With\n"
+         "--in-place, the heap itself becomes one: of an archive heap a snapshot or\n"
+         "transactional one, of a snapshot heap a transactional one, and back. A crash\n"
+         "leaves a heap of the old kind or of the new one, or a snapshot heap. What is to\n"
+         "become an archive heap takes a copy.",
+         {&other_kind, &in_place, &log_size, &partitions, &elsewhere, &base, &defragment, &shapes, &force,
+          &as_json_once, &journal, &log_file},
+         convert},
         {"pack",
          "FILE PACKED",
          2,
@@ -197,7 +239,7 @@ const std::vector<command> all {
          "address, unless it is told to lie elsewhere. The copy gets its name when it is\n"
          "whole; a file that is there is not replaced. The heap may be open elsewhere:\n"
          "then it is copied as it was durable when the command began.",
-         {&kind, &elsewhere, &base, &defragment, &shapes, &force, &journal, &log_file},
+         {&kind, &limit, &elsewhere, &base, &defragment, &shapes, &force, &as_json_once, &journal, &log_file},
          copy},
         {"compact",
          "FILE",

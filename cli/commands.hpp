@@ -68,6 +68,9 @@ int refuse(const heap_files &files, const request &given, ty_status status);
 // The file's name without its folders, for titles.
 std::string name_of(const std::string &path);
 const char *kind_name(ty_kind kind);
+// --kind and --class-table, where they are given. False: they say something else, which is told.
+bool read_kind(const request &given, ty_kind *kind);
+bool read_class_table(const request &given, ty_class_table *classes);
 std::vector<ty_class_stats> classes_of(ty_heap *heap, ty_status *status);
 
 } // namespace cli
