@@ -71,7 +71,7 @@ void print_all_help() {
                 "'compact', 'resize', 'convert --in-place' and 'doubt --settle' change one.\n\n"
                 "Usage: taiyen COMMAND [OPTION]... FILE...\n\nCommands:\n");
     for (const command &one : commands())
-        std::printf("  %-10s %s\n", one.name, one.summary);
+        std::printf("  %-11s %s\n", one.name, one.summary);
     std::printf("\n'taiyen help COMMAND' and 'taiyen COMMAND --help' tell a command's options.\n\n"
                 "FILE is the heap's image, such as atlas.ty. Its journal is FILE-journal and its\n"
                 "log FILE-log, unless --journal PATH and --log PATH name others. A file whose\n"

@@ -208,6 +208,19 @@ const std::vector<command> all {
          {&other_kind, &in_place, &log_size, &partitions, &elsewhere, &base, &defragment, &shapes, &force,
           &as_json_once, &journal, &log_file},
          convert},
+        {"repair",
+         "FILE OUT",
+         2,
+         2,
+         "make a heap of what can be had of a damaged one",
+         "Makes another heap, OUT, of what can be had of a damaged one, whose files are only\n"
+         "read: the last snapshot up to which all is whole, and the transactions that the\n"
+         "log still has. Tells what is missing: pages and the blocks in them, roots,\n"
+         "snapshots, transactions. Damaged pages are taken as they are. A file that is\n"
+         "there is not replaced. Try 'taiyen verify' before, and look at OUT after.\n"
+         "Exit code 1: something is missing; 2: nothing could be had.",
+         {&as_json_once, &journal, &log_file},
+         repair},
         {"pack",
          "FILE PACKED",
          2,
@@ -348,6 +361,18 @@ const std::vector<command> all {
          "Exit code 1: the text is not complete; what is left to do stands in it.",
          {&root, &hints, &hint},
          cli::shapes},
+        {"completion",
+         "SHELL",
+         1,
+         1,
+         "completion of these words for bash, zsh or fish",
+         "Prints what a shell completes the words of 'taiyen' by: bash, zsh or fish. Where\n"
+         "taiyen was installed, it is in its place already; else\n"
+         "  source <(taiyen completion bash)     in ~/.bashrc\n"
+         "  source <(taiyen completion zsh)      in ~/.zshrc, behind compinit\n"
+         "  taiyen completion fish | source      in ~/.config/fish/config.fish",
+         {},
+         completion},
         {"version", "", 0, 0, "the version of taiyen", "Prints the version of taiyen.", {&as_json_once}, run_version},
         {"help",
          "[COMMAND]",

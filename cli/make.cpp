@@ -1,4 +1,5 @@
 // taiyen create, resize, convert: heaps that are made, get a larger limit, or become another kind.
+#include "making.hpp"
 #include "numbers.hpp"
 #include "reading.hpp"
 #include "text.hpp"
@@ -42,23 +43,7 @@ ty_status open_and_close(const std::string &path, const ty_open_options &options
     return status;
 }
 
-ty_status read_info(const heap_files &files, ty_info *info) {
-    const ty_open_options options = files.options();
-    *info = {};
-    info->struct_size = sizeof *info;
-    return ty_read_info_with(files.path.c_str(), &options, info);
-}
-
-int tell(const heap_files &files, const request &given) {
-    ty_info info;
-    if (ty_status status = read_info(files, &info))
-        return refuse(files, given, status);
-    if (given.json)
-        json::print(document_of(files.path, info));
-    else
-        print_info(files, info);
-    return exit_fine;
-}
+} // namespace
 
 ty_open_options writing_options(const heap_files &files) {
     ty_open_options options = files.options();
@@ -75,6 +60,26 @@ ty_status change_kind(const heap_files &files, ty_kind from, const ty_open_optio
             return status;
     }
     return open_and_close(files.path, wanted);
+}
+
+namespace {
+
+ty_status read_info(const heap_files &files, ty_info *info) {
+    const ty_open_options options = files.options();
+    *info = {};
+    info->struct_size = sizeof *info;
+    return ty_read_info_with(files.path.c_str(), &options, info);
+}
+
+int tell(const heap_files &files, const request &given) {
+    ty_info info;
+    if (ty_status status = read_info(files, &info))
+        return refuse(files, given, status);
+    if (given.json)
+        json::print(document_of(files.path, info));
+    else
+        print_info(files, info);
+    return exit_fine;
 }
 
 int convert_in_place(const request &given, ty_kind kind) {

@@ -11,6 +11,7 @@ import unittest
 
 TAIYEN = ""
 MAKE_HEAP = ""
+ZERO_PAGE = bytes(4096)
 
 
 def run(*arguments, **options):
@@ -30,7 +31,7 @@ def content(file):
         at = os.lseek(file.fileno(), start, os.SEEK_HOLE)
         part = os.pread(file.fileno(), at - start, start)
         for page in range(0, len(part), 4096):
-            if any(part[page : page + 4096]):
+            if part[page : page + 4096] != ZERO_PAGE[: len(part) - page]:
                 yield (start + page).to_bytes(8, "little") + part[page : page + 4096]
     yield size.to_bytes(8, "little")
 
