@@ -247,6 +247,7 @@ void take_over(const ty_rescue_report &rescued, repair_report &report) {
     report.batches = rescued.batches;
     report.damaged_pages = rescued.damaged_pages;
     report.missing_pages = rescued.missing_pages;
+    report.unchecked_pages = rescued.unchecked_pages;
 }
 
 } // namespace

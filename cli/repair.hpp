@@ -23,7 +23,7 @@ struct repair_report {
     bool closed = false; // in order: else damage at the end of journal or log looks like a crash while it was written
     uint64_t image_epoch = 0, epoch = 0, durable_epoch = 0;
     uint64_t batches = 0;
-    uint64_t damaged_pages = 0, missing_pages = 0;
+    uint64_t damaged_pages = 0, missing_pages = 0, unchecked_pages = 0;
     std::set<uint64_t> pages; // both, by number
     std::vector<std::string> problems;
 

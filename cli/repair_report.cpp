@@ -34,6 +34,7 @@ void print_json(const heap_files &files, const std::string &out, const repair_re
                        {"batches", json::wide(report.batches)},
                        {"damaged_pages", json::wide(report.damaged_pages)},
                        {"missing_pages", json::wide(report.missing_pages)},
+                       {"unchecked_pages", json::wide(report.unchecked_pages)},
                        {"pages", pages},
                        {"live_blocks", json::wide(report.live_blocks)},
                        {"damaged_blocks", json::wide(report.damaged_block_count)},
@@ -51,6 +52,10 @@ void print_json(const heap_files &files, const std::string &out, const repair_re
 }
 
 void print_pages(const repair_report &report) {
+    if (report.unchecked_pages != 0)
+        print_line("pages", text::counted(report.unchecked_pages, "page") +
+                                (report.unchecked_pages == 1 ? " has" : " have") +
+                                " no checksum: damage in such cannot be told");
     if (report.pages.empty())
         return;
     constexpr size_t shown_max = 8;

@@ -34,10 +34,13 @@ typedef struct ty_rescue_report {
     uint64_t durable_epoch; /* as far as the image's header knows what had been acknowledged */
     uint64_t batches;       /* of the journal, that were whole and are in the new image */
     uint64_t batch_pages;
-    uint64_t pages;         /* that were written to the new image, batches not counted */
-    uint64_t damaged_pages; /* of these: they were taken as they are */
-    uint64_t missing_pages; /* zeros in the new image */
-    uint64_t problems;      /* that were told */
+    uint64_t pages;           /* that were written to the new image, batches not counted */
+    uint64_t damaged_pages;   /* of these: they were taken as they are */
+    uint64_t missing_pages;   /* zeros in the new image */
+    uint64_t problems;        /* that were told */
+    uint64_t unchecked_pages; /* of `pages`: not zeros, and without a checksum, so that damage cannot be told. All of an
+                                 archive heap; else where the table of checksums is damaged or cut off, what was written
+                                 while the heap was an archive heap, or trash where nothing was ever written */
 } ty_rescue_report;
 
 /* Told of each damaged or missing page, by its number from the heap's base on. */

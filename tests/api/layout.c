@@ -157,7 +157,7 @@ AT(ty_log_partition, end_position, 8);
 AT(ty_log_partition, transactions, 16);
 AT(ty_log_partition, record_bytes, 24);
 
-SIZE(ty_rescue_report, 112);
+SIZE(ty_rescue_report, 120);
 AT(ty_rescue_report, struct_size, 0);
 AT(ty_rescue_report, kind, 8);
 AT(ty_rescue_report, base, 16);
@@ -172,6 +172,7 @@ AT(ty_rescue_report, pages, 80);
 AT(ty_rescue_report, damaged_pages, 88);
 AT(ty_rescue_report, missing_pages, 96);
 AT(ty_rescue_report, problems, 104);
+AT(ty_rescue_report, unchecked_pages, 112);
 
 SIZE(ty_log_info, 416);
 AT(ty_log_info, struct_size, 0);

@@ -62,9 +62,10 @@ class Repair(CliTest):
         or it tells of a problem. Of a heap that was not closed, the end may be lost without a trace."""
         found = self.differences(twin)
         if report["whole"]:
-            self.assertTrue(found["same"] or not report["closed"], (report, found))
+            self.assertTrue(found["same"] or not report["closed"] or report["unchecked_pages"] != "0", (report, found))
             return
-        if report["problems"] or not report["closed"] or int(report["epoch"]) < int(report["durable_epoch"]):
+        lost = int(report["epoch"]) < int(report["durable_epoch"])
+        if report["problems"] or not report["closed"] or report["unchecked_pages"] != "0" or lost:
             return
         base = int(found["bases"][0], 16)
         pages = {int(page) for page in report["pages"]}
@@ -81,6 +82,7 @@ class Sound(Repair):
                 path = self.heap(how, how + ".ty")
                 report = self.repair(path, how + "-out.ty")
                 self.assertEqual((report["whole"], report["problems"], report["pages"]), (True, [], []))
+                self.assertEqual(report["unchecked_pages"] == "0", how != "archive")
                 self.assertTrue(self.differences(path, how + "-out.ty")["same"])
                 self.succeeds("verify", self.path(how + "-out.ty"))
                 if how in ("commit", "parts"):
@@ -143,6 +145,17 @@ class Damaged(Repair):
         result = self.fails(1, "repair", path, self.path("out.ty"), says=("no area starts there", "cut short"))
         self.assertEqual(result.stdout, "")
 
+    def test_what_has_no_checksum_is_told(self):
+        path = self.heap("close")
+        report = self.repair(path)
+        self.assertEqual(report["unchecked_pages"], "0")
+        self.change(path, PAGES_OFFSET + (64 << 20) + 100, b"\xff")  # a sector of checksums
+        self.remove("out.ty")
+        report = self.repair(path)
+        self.assertGreater(int(report["unchecked_pages"]), 0)
+        self.remove("out.ty")
+        self.assertIn("no checksum", self.succeeds("repair", path, self.path("out.ty")))
+
     def test_a_journal_that_is_gone(self):
         path = self.heap("die")
         os.remove(path + "-journal")
@@ -167,8 +180,8 @@ class Damaged(Repair):
 
     def test_a_transaction_of_the_log(self):
         path = self.heap("commit")
-        positions = [int(json.loads(line)["position"]) for line in run("log", "dump", "--json", path).stdout.splitlines()
-                     if json.loads(line)["kind"] == "transaction"]
+        entries = [json.loads(line) for line in self.succeeds("log", "dump", "--json", path).splitlines()]
+        positions = [int(one["position"]) for one in entries if one["kind"] == "transaction"]
         ring = 2 * PAGE
         self.change(path + "-log", ring + positions[1], b"\xff" * 512)
         report = self.repair(path)

@@ -116,6 +116,10 @@ public:
     }
 
 private:
+    static bool is_zero(const char *content) {
+        static constexpr char zeros[page_bytes] = {};
+        return memcmp(content, zeros, page_bytes) == 0;
+    }
     static uint64_t offset_of(uint64_t page) { return image_pages_offset_1 + page * page_bytes; }
 
     // 0: not known.
@@ -167,6 +171,8 @@ private:
             if (!there || is_to_be_cleared(page))
                 memset(content, 0, page_bytes);
             const uint64_t expected = sum_of(page);
+            if (!expected && !renewed_.contains(page) && !is_zero(content))
+                ++report_.unchecked_pages;
             if (!there || (expected && !is_to_be_cleared(page) && checksum(content, page_bytes) != expected))
                 tell_page(page, !there);
         }
