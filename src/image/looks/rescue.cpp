@@ -161,6 +161,7 @@ private:
         }
         return TY_OK;
     }
+    // I22.
     ty_status copy_piece(uint64_t offset, uint64_t bytes) {
         const bool whole = files_.image.read(offset, buffer_.data(), bytes) == TY_OK;
         for (uint64_t i = 0; i < bytes; i += page_bytes) {
@@ -180,7 +181,7 @@ private:
         return out_.write(offset, buffer_.data(), bytes);
     }
 
-    // Pages that were written, says the table, and are not there.
+    // I22: pages that were written, says the table, and are not there.
     void tell_holes() {
         static constexpr char zeros[page_bytes] = {};
         const uint64_t zero_sum = checksum(zeros, page_bytes), pages = files_.header.limit_bytes / page_bytes;
