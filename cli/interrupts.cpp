@@ -15,6 +15,7 @@ volatile std::sig_atomic_t interrupt = 0;
 void end_with_interrupts() {
     struct sigaction how {};
     how.sa_handler = [](int) { interrupt = 1; };
+    how.sa_flags = SA_RESTART; // a line that is being written is written; a pause ends all the same
     sigaction(SIGINT, &how, nullptr);
     sigaction(SIGTERM, &how, nullptr);
 }
