@@ -31,10 +31,15 @@ struct request {
     std::string load;
     std::string server;
     std::string credentials;
+    std::string block;
+    std::string shown;
+    std::string log_size;
+    std::string partitions;
     std::vector<std::string> roots;
     std::vector<std::string> hints;
     bool json = false;
-    bool classes = false;
+    bool watch = false;
+    bool in_place = false;
     bool quick = false;
     bool defragment = false;
     bool elsewhere = false;
@@ -71,6 +76,9 @@ struct command {
     std::vector<const option *> options;
     int (*run)(const request &given);
 };
+
+// In the order of the help.
+const std::vector<command> &commands();
 
 // Reads the words and runs the command. The program's exit code. What the words get wrong is told on stderr, word by
 // word.

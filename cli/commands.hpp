@@ -26,7 +26,17 @@ struct heap_files {
     ty_open_options options() const;
 };
 
+int run_help(const request &given);
+int run_version(const request &given);
 int info(const request &given);
+int stat_heaps(const request &given);
+int dump(const request &given);
+int diff(const request &given);
+int create(const request &given);
+int resize(const request &given);
+int convert(const request &given);
+int repair(const request &given);
+int completion(const request &given);
 int verify(const request &given);
 int scrub(const request &given);
 int log_stat(const request &given);
@@ -59,6 +69,9 @@ int refuse(const heap_files &files, const request &given, ty_status status);
 // The file's name without its folders, for titles.
 std::string name_of(const std::string &path);
 const char *kind_name(ty_kind kind);
+// --kind and --class-table, where they are given. False: they say something else, which is told.
+bool read_kind(const request &given, ty_kind *kind);
+bool read_class_table(const request &given, ty_class_table *classes);
 std::vector<ty_class_stats> classes_of(ty_heap *heap, ty_status *status);
 
 } // namespace cli

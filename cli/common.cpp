@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "json.hpp"
+#include "numbers.hpp"
 #include "text.hpp"
 
 #include <algorithm>
@@ -63,6 +64,24 @@ const char *kind_name(ty_kind kind) {
         break;
     }
     return "unknown";
+}
+
+bool read_kind(const request &given, ty_kind *kind) {
+    for (const ty_kind one : {TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL}) {
+        if (given.kind != kind_name(one))
+            continue;
+        *kind = one;
+        return true;
+    }
+    return given.kind.empty() || refuse_value("kind", given.kind, "archive, snapshot or transactional");
+}
+
+bool read_class_table(const request &given, ty_class_table *classes) {
+    if (given.class_table == "packed")
+        *classes = TY_CLASSES_PACKED;
+    else if (!given.class_table.empty() && given.class_table != "line")
+        return refuse_value("class-table", given.class_table, "line or packed");
+    return true;
 }
 
 std::vector<ty_class_stats> classes_of(ty_heap *heap, ty_status *status) {

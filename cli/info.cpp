@@ -1,11 +1,10 @@
-// taiyen info: what the files of a heap say, without opening it; and by size class, opened read-only.
-#include "commands.hpp"
-#include "json.hpp"
+// taiyen info: what the files of a heap say, without opening it.
+#include "reading.hpp"
+#include "terminal.hpp"
 #include "text.hpp"
 
 #include <cstdio>
 #include <ctime>
-#include <vector>
 
 namespace cli {
 
@@ -64,6 +63,8 @@ std::string time_of(uint64_t unix_s) {
     return text;
 }
 
+} // namespace
+
 json::document document_of(const std::string &path, const ty_info &info) {
     json::document one;
     one["path"] = path;
@@ -93,9 +94,7 @@ json::document document_of(const std::string &path, const ty_info &info) {
     return one;
 }
 
-void print_line(const char *label, const std::string &value) {
-    std::printf("  %-9s %s\n", label, value.c_str());
-}
+namespace {
 
 bool has_journal(const ty_info &info) {
     return info.kind == TY_SNAPSHOT || info.kind == TY_TRANSACTIONAL;
@@ -125,8 +124,10 @@ std::string epochs_of(const ty_info &info) {
            text::counted(info.batches, "batch") + " of " + text::counted(info.batch_pages, "page") + " to apply";
 }
 
-void print_words(const heap_files &files, const ty_info &info) {
-    std::printf("%s: %s heap, format %u\n", text::printable(files.path).c_str(), kind_name(info.kind),
+} // namespace
+
+void print_info(const heap_files &files, const ty_info &info) {
+    std::printf("%s: %s heap, format %u\n", in(ink::strong, text::printable(files.path)).c_str(), kind_name(info.kind),
                 info.format_version);
     print_line("identity", json::identity(info.identity));
     print_line("created", time_of(info.created_unix_s));
@@ -144,28 +145,7 @@ void print_words(const heap_files &files, const ty_info &info) {
     print_line("an open", as_options(info.open_text));
 }
 
-void print_classes(const std::vector<ty_class_stats> &classes) {
-    std::printf("  %12s %10s %12s %14s %14s %7s\n", "block", "spans", "memory", "blocks", "live", "full");
-    for (const ty_class_stats &one : classes) {
-        std::string block = one.block_bytes != 0 ? text::count(one.block_bytes) : "whole pages";
-        double full = static_cast<double>(one.live_bytes) / static_cast<double>(one.span_bytes);
-        std::printf("  %12s %10s %12s %14s %14s %7s\n", block.c_str(), text::count(one.spans).c_str(),
-                    text::size(one.span_bytes).c_str(), text::count(one.block_count).c_str(),
-                    text::count(one.live_blocks).c_str(), text::percent(full).c_str());
-    }
-}
-
-// Opens the heap for reading. The status of the first call that failed.
-ty_status read_classes(const heap_files &files, std::vector<ty_class_stats> &classes) {
-    const ty_open_options options = files.options();
-    ty_heap *heap = nullptr;
-    if (ty_status status = ty_open(files.path.c_str(), &options, &heap, nullptr))
-        return status;
-    ty_status status = TY_OK;
-    classes = classes_of(heap, &status);
-    const ty_status closed = ty_close(heap);
-    return status ? status : closed;
-}
+namespace {
 
 int info_of(const heap_files &files, const request &given) {
     const ty_open_options options = files.options();
@@ -173,20 +153,10 @@ int info_of(const heap_files &files, const request &given) {
     info.struct_size = sizeof info;
     if (ty_status status = ty_read_info_with(files.path.c_str(), &options, &info))
         return refuse(files, given, status);
-    std::vector<ty_class_stats> by_class;
-    if (given.classes)
-        if (ty_status status = read_classes(files, by_class))
-            return refuse(files, given, status);
-    if (given.json) {
-        json::document one = document_of(files.path, info);
-        if (given.classes)
-            one["classes_in_use"] = json::classes(by_class);
-        json::print(one);
-        return exit_fine;
-    }
-    print_words(files, info);
-    if (given.classes)
-        print_classes(by_class);
+    if (given.json)
+        json::print(document_of(files.path, info));
+    else
+        print_info(files, info);
     return exit_fine;
 }
 

@@ -1,6 +1,5 @@
 // taiyen log: what the log of a transactional heap holds behind the last snapshot.
-#include "commands.hpp"
-#include "json.hpp"
+#include "reading.hpp"
 #include "text.hpp"
 
 #include <algorithm>
@@ -25,6 +24,8 @@ json::document partitions_of(const ty_log_info &info) {
     return all;
 }
 
+} // namespace
+
 json::document document_of(const std::string &path, const ty_log_info &info) {
     return {{"path", path},
             {"format_version", info.format_version},
@@ -46,14 +47,13 @@ json::document document_of(const std::string &path, const ty_log_info &info) {
             {"partitions", partitions_of(info)}};
 }
 
-uint64_t used_bytes(const ty_log_partition &one) {
-    return one.end_position - one.start_position;
-}
+namespace {
 
 void print_partitions(const ty_log_info &info) {
     for (uint32_t p = 0; p < info.partitions; ++p) {
         const ty_log_partition &one = info.in_partition[p];
-        std::printf("  partition %u: %s in use, %s, %s of records\n", p, text::size(used_bytes(one)).c_str(),
+        std::printf("  partition %u: %s in use, %s, %s of records\n", p,
+                    text::size(one.end_position - one.start_position).c_str(),
                     text::counted(one.transactions, "transaction").c_str(), text::size(one.record_bytes).c_str());
     }
     if (info.left_out)
@@ -62,9 +62,7 @@ void print_partitions(const ty_log_info &info) {
 }
 
 void print_words(const std::string &path, const ty_log_info &info) {
-    uint64_t in_use = 0;
-    for (uint32_t p = 0; p < info.partitions; ++p)
-        in_use += used_bytes(info.in_partition[p]);
+    const uint64_t in_use = used_log_bytes(info);
     std::printf("%s: its log has format %u and %s in blocks of %s\n", text::printable(path).c_str(),
                 info.format_version, text::size(info.size_bytes).c_str(), text::size(info.block_bytes).c_str());
     std::printf("  in use    %s (%s)\n", text::size(in_use).c_str(),

@@ -1,7 +1,6 @@
 // taiyen map: a picture of a heap, opened read-only, or its figures.
-#include "commands.hpp"
 #include "heap_map.hpp"
-#include "json.hpp"
+#include "reading.hpp"
 #include "text.hpp"
 
 #include <array>
@@ -69,34 +68,11 @@ bool is_possible(const request &given) {
 }
 
 ty_status print_figures(ty_heap *heap, const heap_files &files, const request &given) {
-    ty_heap_stats stats{};
-    stats.struct_size = sizeof stats;
-    if (ty_status status = ty_heap_get_stats(heap, &stats))
+    heap_figures figures;
+    if (ty_status status = figures.read(heap))
         return status;
-    ty_status status = TY_OK;
-    const std::vector<ty_class_stats> classes = classes_of(heap, &status);
-    if (status)
-        return status;
-    const ty_kind kind = ty_heap_kind(heap);
-    uint64_t waiting_pages = 0;
-    if (kind == TY_SNAPSHOT || kind == TY_TRANSACTIONAL)
-        if ((status = ty_dirty_count(heap, &waiting_pages)))
-            return status;
-    json::document one{{"path", files.path},
-                       {"kind", kind_name(kind)},
-                       {"base", text::hex(stats.base)},
-                       {"limit_bytes", json::wide(stats.limit_bytes)},
-                       {"touched_bytes", json::wide(stats.touched_bytes)},
-                       {"live_blocks", json::wide(stats.live_blocks)},
-                       {"live_bytes", json::wide(stats.live_bytes)},
-                       {"used_bytes", json::wide(stats.used_bytes)},
-                       {"control_bytes", json::wide(stats.control_bytes)},
-                       {"free_runs", json::wide(stats.free_runs)},
-                       {"free_bytes", json::wide(stats.free_bytes)},
-                       {"largest_free_bytes", json::wide(stats.largest_free_bytes)},
-                       {"availability", stats.availability},
-                       {"waiting_pages", json::wide(waiting_pages)},
-                       {"classes_in_use", json::classes(classes)}};
+    json::document one{{"path", files.path}, {"kind", kind_name(ty_heap_kind(heap))}};
+    figures.add_to(one);
     if (!given.picture_path.empty())
         one["picture"] = given.picture_path;
     json::print(one);

@@ -1,6 +1,7 @@
-// How far long work has come, on a terminal only: nothing is written to a pipe or a file.
+// How far long work has come and how long it will take, on a terminal only: nothing is written to a pipe or a file.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 namespace cli {
@@ -21,6 +22,7 @@ private:
     const char *what_;
     bool terminal_;
     int shown_percent_ = -1;
+    std::chrono::steady_clock::time_point begun_, shown_at_;
 };
 
 } // namespace cli

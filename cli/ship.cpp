@@ -1,5 +1,6 @@
 // taiyen ship: a folder that is kept up with a heap; what it holds, and whether that is sound.
 #include "commands.hpp"
+#include "interrupts.hpp"
 #include "json.hpp"
 #include "numbers.hpp"
 #include "progress.hpp"
@@ -8,21 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <taiyen/ship.h>
 
 namespace cli {
 
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
-
-void interrupt(int) {
-    interrupted = 1;
-}
 
 using folder_owner = std::unique_ptr<ty_destination, void (*)(ty_destination *)>;
 using shipper_owner = std::unique_ptr<ty_shipper, void (*)(ty_shipper *)>;
@@ -62,21 +55,12 @@ void print_report(const request &given, const ty_ship_report &report) {
                                 .c_str());
 }
 
-// So that a segment has more than one transaction; an interrupt ends it.
-void pause(uint64_t ms) {
-    std::timespec time{static_cast<std::time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
-    nanosleep(&time, nullptr);
-}
-
 // Failures that may pass are told, and it goes on.
 int ship_on(ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
-    struct sigaction how {};
-    how.sa_handler = interrupt;
-    sigaction(SIGINT, &how, nullptr);
-    sigaction(SIGTERM, &how, nullptr);
+    end_with_interrupts();
     const uint64_t slice_ms = std::min<uint64_t>(interval_ms, 1000); // after which an interrupt is seen, and a base put
     uint64_t gaps = 0;
-    while (!interrupted) {
+    while (!interrupted()) {
         bool more = false;
         const ty_status status = ty_ship_step(shipper, static_cast<uint32_t>(slice_ms), &more, report);
         if (status == TY_E_MISMATCH || status == TY_E_UNSUPPORTED || status == TY_E_FORMAT)
@@ -89,8 +73,8 @@ int ship_on(ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
                          "%llu\n",
                          static_cast<unsigned long long>(report->sequence));
         gaps = report->gaps;
-        for (uint64_t waited = 0; !more && !interrupted && waited < interval_ms; waited += slice_ms) {
-            pause(std::min(slice_ms, interval_ms - waited));
+        for (uint64_t waited = 0; !more && !interrupted() && waited < interval_ms; waited += slice_ms) {
+            pause_ms(std::min(slice_ms, interval_ms - waited));
             more = report->base_under_way;
         }
     }

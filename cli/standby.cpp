@@ -1,11 +1,11 @@
 // taiyen publish, standby, promote: a second copy of a heap over a replicated log.
 #include "commands.hpp"
+#include "interrupts.hpp"
 #include "numbers.hpp"
 #include "text.hpp"
 #include "times.hpp"
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <taiyen/standby.h>
@@ -16,15 +16,6 @@ namespace cli {
 namespace {
 
 constexpr uint32_t step_ms = 200;
-
-volatile std::sig_atomic_t interrupted = 0;
-
-void end_with_interrupts() {
-    struct sigaction how {};
-    how.sa_handler = [](int) { interrupted = 1; };
-    sigaction(SIGINT, &how, nullptr);
-    sigaction(SIGTERM, &how, nullptr);
-}
 
 using engine_owner = std::unique_ptr<ty_engine, void (*)(ty_engine *)>;
 
@@ -78,7 +69,7 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
     complaints said;
     using clock = std::chrono::steady_clock;
     clock::time_point based{};
-    while (!interrupted) {
+    while (!interrupted()) {
         const ty_status status = ty_publisher_wait(publisher, UINT64_MAX, step_ms);
         if (ty_status asked = ty_publisher_get_report(publisher, &report))
             return complain(asked);
@@ -123,7 +114,7 @@ struct opened {
 
 int stand_by(opened &one, ty_standby_report *report) {
     complaints said;
-    while (!interrupted) {
+    while (!interrupted()) {
         const ty_status status = ty_standby_step(one.standby, step_ms, report);
         if (status && !may_pass(status))
             return complain(status);

@@ -20,15 +20,6 @@ namespace cli {
 
 namespace {
 
-bool read_kind(const request &given, ty_unpack_options *options) {
-    for (ty_kind kind : {TY_ARCHIVE, TY_SNAPSHOT, TY_TRANSACTIONAL})
-        if (given.kind == kind_name(kind))
-            options->kind = kind;
-    return given.kind.empty() || options->kind != TY_KIND_DEFAULT
-               ? true
-               : refuse_value("kind", given.kind, "archive, snapshot or transactional");
-}
-
 bool read_layout(const request &given, ty_unpack_options *options) {
     if (given.defragment)
         options->layout = TY_LAYOUT_DEFRAGMENT;
@@ -60,7 +51,7 @@ bool read_options(const request &given, ty_unpack_options *options) {
     if (given.elsewhere || base != 0)
         options->place = TY_PLACE_OTHER;
     options->force = given.force;
-    return read_kind(given, options) && read_layout(given, options);
+    return read_kind(given, &options->kind) && read_layout(given, options);
 }
 
 void print_result(const request &given, const ty_unpack_report &report) {

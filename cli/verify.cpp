@@ -2,6 +2,7 @@
 #include "commands.hpp"
 #include "json.hpp"
 #include "progress.hpp"
+#include "terminal.hpp"
 #include "text.hpp"
 
 #include <cstdio>
@@ -102,14 +103,15 @@ void print_json(const findings &found, scope scope, ty_status status) {
 void print_words(const findings &found, scope scope) {
     const std::string path = text::printable(found.files.path);
     if (found.problem_count) {
-        std::printf("%s: %s found\n", path.c_str(), text::counted(found.problem_count, "problem").c_str());
+        std::printf("%s: %s\n", path.c_str(),
+                    in(ink::bad, text::counted(found.problem_count, "problem") + " found").c_str());
         return;
     }
     std::string checked = scope == scope::structures ? "" : text::size(found.checked_bytes) + " of files";
     if (scope != scope::files)
         checked += (checked.empty() ? "the structures of " : " and the structures of ") +
                    text::counted(found.live_blocks, "block");
-    std::printf("%s: sound; checked %s\n", path.c_str(), checked.c_str());
+    std::printf("%s: %s; checked %s\n", path.c_str(), in(ink::good, "sound").c_str(), checked.c_str());
     if (found.code_word_count == 0)
         return;
     for (const std::string &line : found.code_words)

@@ -33,6 +33,13 @@ endif()
 if(TARGET taiyen_cli)
   install(TARGETS taiyen_cli)
   install(FILES ${PROJECT_SOURCE_DIR}/docs/man/taiyen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  if(NOT CMAKE_CROSSCOMPILING) # the program itself writes them
+    install(FILES ${PROJECT_BINARY_DIR}/completion/taiyen DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+            OPTIONAL)
+    install(FILES ${PROJECT_BINARY_DIR}/completion/_taiyen DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions OPTIONAL)
+    install(FILES ${PROJECT_BINARY_DIR}/completion/taiyen.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+            OPTIONAL)
+  endif()
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/taiyen)

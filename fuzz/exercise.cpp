@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <taiyen/rescue.h>
 
 namespace fuzz {
 
@@ -102,6 +103,19 @@ void use_for_writing(ty_heap *heap, uint64_t seed) {
     close_or_discard(heap);
 }
 
+// What can be had of it, and whether that makes a heap.
+void rescue(const ty_open_options &options) {
+    constexpr const char *out_path = "rescued.ty";
+    if (ty_rescue(image_path, &options, out_path, nullptr, nullptr, nullptr, nullptr) != TY_OK)
+        return;
+    (void)ty_rescue_log(image_path, &options, nullptr, nullptr, nullptr);
+    ty_heap *heap = nullptr;
+    if (ty_open(out_path, &options, &heap, nullptr) == TY_OK) {
+        look(heap);
+        close_or_discard(heap);
+    }
+}
+
 } // namespace
 
 void look(ty_heap *heap) {
@@ -146,6 +160,7 @@ void open_every_way(taiyen::os::sim_disk *disk, uint8_t flags, uint64_t seed) {
         look(heap);
         close_or_discard(heap);
     }
+    rescue(options);
     options.mode = TY_OPEN_EXISTING;
     options.limit_bytes = flags & raise_limit ? 2 * limit_bytes : 0;
     options.kind = flags & ask_for_snapshot_kind ? TY_SNAPSHOT : TY_KIND_DEFAULT;

@@ -217,6 +217,12 @@ TY_API TY_CHECKED ty_status ty_shapes_root(ty_shapes *shapes, const char *root, 
 /* The shape of that name, NULL if there is none. It is good until the set is destroyed. */
 TY_API const ty_shape *ty_shapes_find(const ty_shapes *shapes, const char *name);
 
+/* What the set says of a named root: *shape, NULL where it leads to bytes without addresses, and *count objects of it
+ * (count may be NULL). Errors: TY_E_ARGUMENT, TY_E_NOT_FOUND (it says nothing of that root). Thread-safe where nobody
+ * changes the set meanwhile. */
+TY_API TY_CHECKED ty_status ty_shapes_find_root(const ty_shapes *shapes, const char *root, const ty_shape **shape,
+                                                ty_count *count);
+
 /* Gives hooks to a shape that a text describes. Errors: TY_E_NOT_FOUND, TY_E_ARGUMENT (one that was added by the
  * program itself). */
 TY_API TY_CHECKED ty_status ty_shapes_bind(ty_shapes *shapes, const char *name, ty_trace_callback *trace,

@@ -140,7 +140,9 @@ typedef struct ty_undo_step {
     bool undone;    /* to be redone; else to be undone */
 } ty_undo_step;
 /* Calls back for each transaction, from the one that would be redone last to the one that would be undone last (so: a
- * menu from bottom to top), until the callback returns false. The label is valid during the callback. */
+ * menu from bottom to top), until the callback returns false. The label is valid during the callback. Of a heap that is
+ * open for reading only, of the buffers that it holds (of volatile ones, nothing is told): TY_E_NOT_FOUND if there are
+ * none. */
 typedef bool ty_undo_step_callback(const ty_undo_step *step, void *context);
 TY_API ty_status ty_undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *context);
 
@@ -165,7 +167,8 @@ typedef struct ty_undo_stats {
     bool cycle;         /* between ty_undo and ty_undo_exit */
     bool off;           /* by a full fixed buffer */
 } ty_undo_stats;
-/* Writes *stats. Errors: TY_E_ARGUMENT (not attached), TY_E_DAMAGED (what the buffers hold makes no sense). */
+/* Writes *stats; of a heap that is open for reading only, as ty_undo_history. Errors: TY_E_ARGUMENT (not attached),
+ * TY_E_NOT_FOUND, TY_E_DAMAGED (what the buffers hold makes no sense). */
 TY_API TY_CHECKED ty_status ty_get_undo_stats(ty_heap *heap, ty_undo_stats *stats);
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 #include "../heap/heap.hpp"
 #include "files/image_layout.hpp"
 #include <taiyen/persist.h>
+#include <taiyen/rescue.h>
 
 namespace taiyen {
 
@@ -154,6 +155,17 @@ ty_status image_tell_same(const char *path, const ty_open_options &options, cons
 void image_tell_refusal(const ty_error &refusal, ty_info *info);
 ty_status image_scrub(const char *path, const ty_storage &storage, ty_progress_callback *progress,
                       ty_problem_callback *problem, void *context, const char *journal_path = nullptr);
+// ---- What can be had of damaged files: rescue.h. The paths are as resolve_path gives them.
+struct rescue_sinks {
+    ty_problem_callback *problem; // may be NULL, as the next
+    ty_rescue_page_callback *page;
+    void *context;
+};
+ty_status image_rescue(const char *path, const ty_open_options &options, const char *out_path,
+                       const rescue_sinks &sinks, ty_rescue_report *report);
+// What the log is to be read by, behind the last good epoch.
+ty_status image_rescue_log(const char *path, const ty_open_options &options, ty_info *info, image_log *log);
+
 // ---- Copies of image and journal, taken while another process may write to them: docs/design/image.md, "Copies of
 // files in use". path: as resolve_path gives it. The copies are files of `copies`, under the paths of the heap's own.
 //

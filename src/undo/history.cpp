@@ -31,6 +31,31 @@ private:
     uint64_t entries_ = 0;
 };
 
+// The undo that is asked: what is attached; of a heap that is open for reading only, what it holds.
+class asked_undo {
+public:
+    asked_undo() = default;
+    ~asked_undo() { undo_destroy(detached_); }
+    asked_undo(const asked_undo &) = delete;
+
+    ty_status find(ty_heap *heap, const char *call, undo **found) {
+        if (undo_of(heap) != nullptr || image_check_writer(heap, call) != TY_E_PERMISSION)
+            return find_undo(heap, call, found);
+        if (ty_status status = read_detached(heap, &detached_))
+            return status;
+        if (detached_ == nullptr)
+            return failure(TY_E_NOT_FOUND, "%s: the heap has none", call);
+        *found = detached_;
+        return TY_OK;
+    }
+
+    // What was recorded outside the heap is another process's.
+    bool is_out_of_reach() const { return detached_ != nullptr && detached_->control->flags & undo_volatile; }
+
+private:
+    undo *detached_ = nullptr;
+};
+
 uint64_t recorded_bytes(const undo_ring &ring) {
     uint64_t bytes = 0;
     for (uint64_t place = ring.places->entries_begin; place < ring.places->entries_end; place++) {
@@ -41,12 +66,30 @@ uint64_t recorded_bytes(const undo_ring &ring) {
     return bytes;
 }
 
+ty_status count_recorded(undo &u, ty_undo_stats *s) {
+    for (step_walk walk(u); walk.more();) {
+        const undo_mark *mark = nullptr;
+        bool undone = false;
+        if (ty_status status = walk.next(&mark, &undone))
+            return status;
+        ++(undone ? s->redoable : s->undoable);
+    }
+    s->undo_entries = u.back().used_entries() - s->undoable - s->redoable;
+    s->redo_entries = u.forth().used_entries() - s->redoable;
+    s->undo_bytes = recorded_bytes(u.back());
+    s->redo_bytes = recorded_bytes(u.forth());
+    return TY_OK;
+}
+
 } // namespace
 
 ty_status undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *context) {
     undo *u;
-    if (ty_status status = find_undo(heap, "list the history of undo", &u))
+    asked_undo asked;
+    if (ty_status status = asked.find(heap, "list the history of undo", &u))
         return status;
+    if (asked.is_out_of_reach())
+        return TY_OK;
     for (step_walk walk(*u); walk.more();) {
         const undo_mark *mark = nullptr;
         ty_undo_step step{};
@@ -67,21 +110,14 @@ ty_status undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *con
 
 ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats) {
     undo *u;
-    if (ty_status status = find_undo(heap, "get the figures of undo", &u))
+    asked_undo asked;
+    if (ty_status status = asked.find(heap, "get the figures of undo", &u))
         return status;
     ty_undo_stats s{};
     s.struct_size = sizeof s;
-    for (step_walk walk(*u); walk.more();) {
-        const undo_mark *mark = nullptr;
-        bool undone = false;
-        if (ty_status status = walk.next(&mark, &undone))
+    if (!asked.is_out_of_reach())
+        if (ty_status status = count_recorded(*u, &s))
             return status;
-        ++(undone ? s.redoable : s.undoable);
-    }
-    s.undo_entries = u->back().used_entries() - s.undoable - s.redoable;
-    s.redo_entries = u->forth().used_entries() - s.redoable;
-    s.undo_bytes = recorded_bytes(u->back());
-    s.redo_bytes = recorded_bytes(u->forth());
     s.undo_size = u->control->payload_bytes[0] - undo_ring::mark_room;
     s.redo_size = u->control->payload_bytes[1] - undo_ring::mark_room;
     s.size_entries = u->control->entry_count - 1;

@@ -13,33 +13,51 @@ ty_status add_held(const undo &u, own_blocks &found) {
     return found.add(u.offset_of(u.control));
 }
 
-// Buffers that nothing is attached to; they are checked as an attach does.
-ty_status add_detached(ty_heap *heap, undo_control *control, uint64_t bytes, own_blocks &found) {
-    if (ty_status status = check_control(*control, bytes))
-        return status;
-    undo *u;
-    if (ty_status status = undo_create(heap, control, bytes, &u))
-        return status;
-    ty_status status = check_buffers(*u);
-    if (!status)
-        status = add_held(*u, found);
-    undo_destroy(u);
-    return status;
+// The block of undo's buffers in a heap; NULL: it has none.
+undo_control *buffers_of(ty_heap *heap, uint64_t *bytes) {
+    void *root = heap_service_root(heap);
+    ty_block block;
+    if (root == nullptr || !heap_find_block(heap, root, &block) || block.address != root ||
+        block.size_bytes < sizeof(undo_control))
+        return nullptr;
+    *bytes = block.size_bytes;
+    auto *control = static_cast<undo_control *>(root);
+    return control->magic == undo_magic_1 ? control : nullptr;
 }
 
 ty_status collect(ty_heap *heap, own_blocks &found) {
     if (const undo *u = undo_of(heap))
         return add_held(*u, found);
-    void *root = heap_service_root(heap);
-    ty_block block;
-    bool own = root != nullptr && heap_find_block(heap, root, &block) && block.address == root &&
-               block.size_bytes >= sizeof(undo_control);
-    if (own && static_cast<undo_control *>(root)->magic == undo_magic_1)
-        return add_detached(heap, static_cast<undo_control *>(root), block.size_bytes, found);
-    return txn_add_own_blocks(heap, found);
+    undo *u;
+    if (ty_status status = read_detached(heap, &u))
+        return status;
+    if (u == nullptr)
+        return txn_add_own_blocks(heap, found);
+    const ty_status status = add_held(*u, found);
+    undo_destroy(u);
+    return status;
 }
 
 } // namespace
+
+ty_status read_detached(ty_heap *heap, undo **found) {
+    *found = nullptr;
+    uint64_t bytes = 0;
+    undo_control *control = buffers_of(heap, &bytes);
+    if (control == nullptr)
+        return TY_OK;
+    if (ty_status status = check_control(*control, bytes))
+        return status;
+    undo *u;
+    if (ty_status status = undo_create(heap, control, bytes, &u))
+        return status;
+    if (ty_status status = check_buffers(*u)) {
+        undo_destroy(u);
+        return status;
+    }
+    *found = u;
+    return TY_OK;
+}
 
 ty_status each_own_block(ty_heap *heap, ty_block_callback *callback, void *context) {
     if (heap_has_checks(heap))

@@ -77,6 +77,12 @@ ty_status find_undo(ty_heap *heap, const char *call, undo **found);
 ty_status undo_create(ty_heap *heap, undo_control *control, uint64_t buffer_bytes, undo **made);
 void undo_destroy(undo *u); // NULL: nothing to do
 
+// ---- own_blocks.cpp
+
+// The buffers that a heap has and that nothing is attached to, checked as an attach does; to be destroyed. *found NULL:
+// it has none. Nothing in the heap changes.
+ty_status read_detached(ty_heap *heap, undo **found);
+
 // ---- record.cpp
 
 // What becomes of a record.

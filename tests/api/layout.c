@@ -4,6 +4,7 @@
  * down.
  */
 #include <stddef.h>
+#include <taiyen/rescue.h>
 #include <taiyen/taiyen.h>
 #include <taiyen/xa.h>
 
@@ -155,6 +156,23 @@ AT(ty_log_partition, start_position, 0);
 AT(ty_log_partition, end_position, 8);
 AT(ty_log_partition, transactions, 16);
 AT(ty_log_partition, record_bytes, 24);
+
+SIZE(ty_rescue_report, 120);
+AT(ty_rescue_report, struct_size, 0);
+AT(ty_rescue_report, kind, 8);
+AT(ty_rescue_report, base, 16);
+AT(ty_rescue_report, limit_bytes, 24);
+AT(ty_rescue_report, header_doubtful, 32);
+AT(ty_rescue_report, image_epoch, 40);
+AT(ty_rescue_report, epoch, 48);
+AT(ty_rescue_report, durable_epoch, 56);
+AT(ty_rescue_report, batches, 64);
+AT(ty_rescue_report, batch_pages, 72);
+AT(ty_rescue_report, pages, 80);
+AT(ty_rescue_report, damaged_pages, 88);
+AT(ty_rescue_report, missing_pages, 96);
+AT(ty_rescue_report, problems, 104);
+AT(ty_rescue_report, unchecked_pages, 112);
 
 SIZE(ty_log_info, 416);
 AT(ty_log_info, struct_size, 0);

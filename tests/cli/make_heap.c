@@ -2,7 +2,9 @@
  *   make_heap PATH close     a snapshot heap, closed in order
  *   make_heap PATH archive   an archive heap, closed in order
  *   make_heap PATH linked    a snapshot heap with a list of nodes behind the root "list", closed in order
+ *   make_heap PATH described the same, and it keeps the shapes of its nodes
  *   make_heap PATH code      a snapshot heap with ten addresses of a function behind the root "calls", closed in order
+ *   make_heap PATH undo      a snapshot heap with two transactions to undo and one to redo, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
  *   make_heap PATH commit    a transactional heap whose process dies with three transactions in the log
  *   make_heap PATH parts     the same with a log of two partitions
@@ -12,6 +14,7 @@
  * and with JOURNAL LOG behind these, with its journal and log there. */
 #include <stdio.h>
 #include <string.h>
+#include <taiyen/shapes.h>
 #include <taiyen/taiyen.h>
 #include <unistd.h>
 
@@ -42,6 +45,34 @@ struct node {
     struct node *next;
     char text[56];
 };
+
+TY_SHAPE_DECLARE(node);
+TY_SHAPE(node, TY_POINTER(node, next, &node_shape))
+
+static bool describe(ty_heap *heap) {
+    ty_shapes *shapes;
+    if (ty_shapes_create(&shapes))
+        return false;
+    const bool kept = !ty_shapes_root(shapes, "list", &node_shape, NULL) && !ty_shapes_keep(shapes, heap);
+    ty_shapes_destroy(shapes);
+    return kept;
+}
+
+static bool record_steps(ty_heap *heap) {
+    ty_undo_options small = TY_UNDO_OPTIONS_INIT;
+    small.undo_bytes = 1 << 16;
+    char *block = ty_alloc_zeroed(heap, 1000);
+    if (!block || ty_undo_attach(heap, &small) || ty_root_set(heap, "text", block))
+        return false;
+    for (int i = 0; i < 3; ++i) {
+        if (ty_undo_begin(heap, "write") || ty_undo_record(heap, block, 100))
+            return false;
+        memset(block, 'a' + i, 100);
+        if (ty_undo_end(heap))
+            return false;
+    }
+    return ty_undo(heap) == TY_OK;
+}
 
 /* A list of a tenth of all the nodes that were made. */
 static bool link_nodes(ty_heap *heap) {
@@ -134,9 +165,10 @@ int main(int argc, char **argv) {
             return fail("prepare");
         _exit(0);
     }
-    if (strcmp(how, "linked") == 0) {
-        if (!link_nodes(heap))
-            return fail("link");
+    const bool described = strcmp(how, "described") == 0, undo = strcmp(how, "undo") == 0;
+    if (described || undo || strcmp(how, "linked") == 0) {
+        if (undo ? !record_steps(heap) : !link_nodes(heap) || (described && !describe(heap)))
+            return fail(how);
         return ty_close(heap) ? fail("close") : 0;
     }
     if (strcmp(how, "code") == 0) {

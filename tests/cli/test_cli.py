@@ -107,7 +107,7 @@ class Log(CliTest):
 class FilesElsewhere(CliTest):
     """Every command takes the paths that an open takes, and says which option is missing."""
 
-    COMMANDS = (["info"], ["info", "--classes"], ["verify"], ["verify", "--quick"], ["scrub"], ["log", "stat"],
+    COMMANDS = (["info"], ["stat"], ["verify"], ["verify", "--quick"], ["scrub"], ["log", "stat"],
                 ["log", "dump"], ["map", "-o", "heap.svg"])
 
     def elsewhere(self, how):
@@ -160,7 +160,7 @@ class Usage(CliTest):
             self.fails(2, "info", path + "-none", says=(how + "??[2J.ty-none",))  # the library's text
             self.fails(2, "map", path, "-o", path + ".pdf", says=(shown + ".pdf",))
 
-    COMMANDS = ("info", "verify", "scrub", "map", "log stat", "log dump", "version", "help")
+    COMMANDS = ("info", "stat", "verify", "scrub", "map", "log stat", "log dump", "version", "help")
 
     def test_version(self):
         for words in (["--version"], ["version"]):
@@ -211,14 +211,14 @@ class Usage(CliTest):
         self.wrong(["info", "--foo", "a.ty"], "'info' has no option '--foo'", " info")
         self.wrong(["info", "a.ty", "-x"], "'info' has no option '-x'", " info")
         self.wrong(["info", "--foo=3", "a.ty"], "'info' has no option '--foo'", " info")
-        self.wrong(["verify", "a.ty", "--classes"], "'verify' has no option '--classes'", " verify")
+        self.wrong(["verify", "a.ty", "--watch"], "'verify' has no option '--watch'", " verify")
         self.wrong(["log", "dump", "a.ty", "--quick"], "'log dump' has no option '--quick'", " log dump")
 
     def test_words_that_are_missing(self):
         self.wrong([], "a command is missing", "")
         for words in (["log"], ["log", "--json", "a.ty"]):
             self.wrong(words, "a word is missing behind 'log': say 'log stat' or 'log dump'", " log")
-        for command in self.COMMANDS[:6]:
+        for command in self.COMMANDS[:7]:
             more = ["--json"] if command == "map" else []
             self.wrong([*command.split(), *more], f"'{command}' needs a FILE", " " + command)
         self.wrong(["info", "a.ty", ""], "a FILE of 'info' is empty", " info")
@@ -345,7 +345,7 @@ class Json(CliTest):
 
     def test_each_command(self):
         path = self.heap("commit")
-        for words in (["info"], ["info", "--classes"], ["verify"], ["verify", "--quick"], ["scrub"], ["map"],
+        for words in (["info"], ["stat"], ["verify"], ["verify", "--quick"], ["scrub"], ["map"],
                       ["map", "-o", self.path("heap.svg")], ["log", "stat"], ["log", "dump"]):
             with self.subTest(words):
                 documents = self.documents(*words, path, "--json")
@@ -387,7 +387,7 @@ class Json(CliTest):
     def test_figures_of_a_map(self):
         path = self.heap("die")
         figures, = self.documents("map", "--json", path)
-        info, = self.documents("info", "--json", "--classes", path)
+        info, = self.documents("stat", "--json", path)
         for name in ("path", "kind", "base", "limit_bytes", "classes_in_use"):
             self.assertEqual(figures[name], info[name])
         self.assertEqual(int(figures["live_blocks"]), sum(int(one["live_blocks"]) for one in figures["classes_in_use"]))
@@ -406,7 +406,7 @@ class Singular(CliTest):
         self.assertIn("1 block", self.succeeds("verify", path))
         self.assertIn("the log holds 1 transaction behind", self.succeeds("info", path))
         self.assertIn("replays 1 transaction from the log", self.succeeds("info", path))
-        for command in (["info"], ["info", "--classes"], ["verify"], ["log", "stat"], ["log", "dump"]):
+        for command in (["info"], ["stat"], ["verify"], ["log", "stat"], ["log", "dump"]):
             self.assertNotRegex(self.succeeds(*command, path), r"(?<![\d.,])1 [a-z]+s\b")
 
 
@@ -503,7 +503,7 @@ class Info(CliTest):
         path = self.heap("close")
         before = hashes(self.folder)
         self.assertNotIn("classes_in_use", json.loads(self.succeeds("info", path, "--json")))
-        classes = json.loads(self.succeeds("info", path, "--json", "--classes"))["classes_in_use"]
+        classes = json.loads(self.succeeds("stat", path, "--json"))["classes_in_use"]
         self.assertGreater(len(classes), 1)
         for one in classes:
             one = {name: int(value) for name, value in one.items()}
@@ -511,7 +511,7 @@ class Info(CliTest):
             self.assertLessEqual(one["live_bytes"], one["span_bytes"])
             if one["block_bytes"]:
                 self.assertEqual(one["live_bytes"], one["live_blocks"] * one["block_bytes"])
-        words = self.succeeds("info", path, "--classes")
+        words = self.succeeds("stat", path)
         self.assertIn(f"{int(classes[0]['block_bytes']):,}", words.splitlines()[-len(classes)])
         self.assertEqual(hashes(self.folder), before)
 

@@ -39,6 +39,16 @@ addresses sorted(addresses blocks) {
     return blocks;
 }
 
+size_t steps_of(ty_heap *heap) {
+    size_t count = 0;
+    auto step = [](const ty_undo_step *, void *context) {
+        ++*static_cast<size_t *>(context);
+        return true;
+    };
+    EXPECT_OK(ty_undo_history(heap, step, &count));
+    return count;
+}
+
 ty_status own_status(ty_heap *heap) {
     addresses found;
     return ty_each_own_block(heap, add_block, &found);
@@ -87,9 +97,20 @@ TEST(own_blocks, of_undo_attached_or_not) {
     ASSERT_OK(ty_open(heap_path, &options, &heap.heap, nullptr));
     EXPECT_EQ(others_of(heap), sorted({blocks[1], blocks[2], blocks[3]}));
     EXPECT_EQ(own_blocks_of(heap).size(), 4u);
+    const ty_undo_stats looked_at = stats_of(heap);
+    const size_t steps = steps_of(heap);
+    EXPECT_GT(looked_at.redoable, 0u);
+    EXPECT_EQ(steps, looked_at.undoable + looked_at.redoable);
     heap.close();
     heap.open();
     ASSERT_OK(ty_undo_attach(heap, nullptr)); // nothing was changed by looking
+    const ty_undo_stats attached = stats_of(heap);
+    EXPECT_EQ(attached.undoable, looked_at.undoable);
+    EXPECT_EQ(attached.redoable, looked_at.redoable);
+    EXPECT_EQ(attached.undo_bytes, looked_at.undo_bytes);
+    EXPECT_EQ(attached.undo_size, looked_at.undo_size);
+    EXPECT_EQ(attached.held_bytes, looked_at.held_bytes);
+    EXPECT_EQ(steps_of(heap), steps);
     ASSERT_OK(ty_redo(heap));
     ASSERT_OK(ty_undo_detach(heap, false));
     EXPECT_TRUE(own_blocks_of(heap).empty());

@@ -250,6 +250,35 @@ ty_status read_header(const storage_file &image, image_header_2 *header, bool *r
     return check_header(image, *header, file_bytes);
 }
 
+ty_status read_doubtful_header(const storage_file &image, image_header_2 *header, bool *doubtful) {
+    header_slots found;
+    if (ty_status status = read_slots(image, &found))
+        return status;
+    const image_header_2 *best = nullptr;
+    *doubtful = false;
+    for (const slot_content wanted : {slot_content::valid, slot_content::damaged}) {
+        for (uint32_t i = 0; i < image_slot_count_1; ++i) {
+            const image_header_2 &slot = found.headers[i];
+            if (found.contents[i] == wanted && slot.version == image_version_2 && !wrong_field(slot) &&
+                !(slot.features_incompatible & ~known_features_incompatible) && (!best || slot.number > best->number))
+                best = &slot;
+        }
+        if (best)
+            break;
+        *doubtful = true;
+    }
+    if (best) {
+        *header = *best;
+        return TY_OK;
+    }
+    bool repaired = false;
+    if (ty_status status = read_header(image, header, &repaired))
+        return status; // why
+    return failure(TY_E_FORMAT, "rescue a heap of format version %u", header->version)
+        .at(image.path)
+        .remedy("open it with the version of the library that wrote it, and close it");
+}
+
 ty_status flush_image(const storage_file &image, header_state &state) {
     ty_status status = image.flush();
     if (status && state.in_doubt)

@@ -37,6 +37,10 @@ inline bool is_congruent(const image_header_2 &header) {
 // TY_E_DAMAGED, TY_E_IO.
 ty_status read_header(const storage_file &image, image_header_2 *header, bool *repaired, uint64_t *other_log = nullptr);
 
+// Of a damaged image, which may be cut short: the newest valid slot; else one with a wrong checksum whose fields are
+// possible (*doubtful). Errors: TY_E_FORMAT, TY_E_DAMAGED, TY_E_IO.
+ty_status read_doubtful_header(const storage_file &image, image_header_2 *header, bool *doubtful);
+
 // The first of the header's counters that is above `most`; NULL: none is.
 const char *counter_above(const image_header_2 &header, uint64_t most);
 

@@ -65,6 +65,19 @@ const ty_shape *ty_shapes_find(const ty_shapes *shapes, const char *name) {
     return shapes && name ? shapes->set.find(name) : nullptr;
 }
 
+ty_status ty_shapes_find_root(const ty_shapes *shapes, const char *root, const ty_shape **shape, ty_count *count) {
+    constexpr const char *operation = "find the shape of a root";
+    if (!shapes || !root || !shape)
+        return refuse_null(operation);
+    const set_root *found = shapes->set.find_root(root);
+    if (found == nullptr)
+        return fail(TY_E_NOT_FOUND, operation, "the set says nothing of this root");
+    *shape = found->shape;
+    if (count != nullptr)
+        *count = found->count;
+    return TY_OK;
+}
+
 ty_status ty_shapes_bind(ty_shapes *shapes, const char *name, ty_trace_callback *trace, ty_move_callback *moved,
                          void *context) {
     constexpr const char *operation = "bind hooks to a shape";

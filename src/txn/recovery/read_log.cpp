@@ -140,21 +140,14 @@ void take_contents(const log_contents &contents, ty_log_info *info) {
     info->left_out = contents.left_out;
 }
 
-// What an open would replay.
-ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
-                               ty_log_entry_callback *callback, void *context) {
-    log_identity identity = identity_of(known);
-    log_header_2 header;
-    if (ty_status status = log_check(*place.sink, place.path, &identity, &header))
-        return status;
+// All that stands behind a place that is known. info is filled as far as it came.
+ty_status read_behind(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
+                      ty_log_entry_callback *callback, void *context) {
     info->of_heap = true;
     info->start_position = info->end_position = known.mark.at[0].position;
     for (uint64_t p = 0; p < known.mark.count; ++p)
         info->in_partition[p].start_position = info->in_partition[p].end_position = known.mark.at[p].position;
     info->first_sequence = known.mark.stamp + 1;
-    bool older = false; // of no consequence
-    if (ty_status status = heap.in_use ? TY_OK : place_check_open(place, header, known, &older); status || older)
-        return status;
     constexpr uint64_t words_per_page = os::page_bytes / 8;
     entry_teller teller{info,
                         place.path,
@@ -165,10 +158,23 @@ ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, cons
     log_contents contents{};
     log_reader reader{&teller, entry_teller::record};
     reader.in_use = heap.in_use;
-    ty_status status = log_scan(*place.sink, place.path, identity, mark_of(known.mark), reader, &contents);
-    if (!status || teller.stopped)
+    ty_status status = log_scan(*place.sink, place.path, identity_of(known), mark_of(known.mark), reader, &contents);
+    if (contents.end.count != 0)
         take_contents(contents, info);
     return teller.stopped ? TY_OK : status;
+}
+
+// What an open would replay.
+ty_status read_behind_snapshot(const log_place &place, const ty_info &heap, const image_log &known, ty_log_info *info,
+                               ty_log_entry_callback *callback, void *context) {
+    log_identity identity = identity_of(known);
+    log_header_2 header;
+    if (ty_status status = log_check(*place.sink, place.path, &identity, &header))
+        return status;
+    bool older = false; // of no consequence
+    if (ty_status status = heap.in_use ? TY_OK : place_check_open(place, header, known, &older); status || older)
+        return status;
+    return read_behind(place, heap, known, info, callback, context);
 }
 
 ty_status tell_again(const ty_error &error) {
@@ -312,6 +318,27 @@ ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty
         take_header(header, info);
         if (heap_path)
             status = read_heap_s_log(heap_path, place, heap, known, info, callback, context);
+    }
+    place_destroy(place);
+    return status;
+}
+
+ty_status txn_rescue_log(const char *path, const ty_open_options &options, ty_log_info *info,
+                         ty_log_entry_callback *callback, void *context) {
+    ty_info heap{};
+    image_log known{};
+    if (ty_status status = image_rescue_log(path, options, &heap, &known))
+        return status;
+    if (!known.log_identity)
+        return failure(TY_E_UNSUPPORTED, "read the log of a heap that has none").at(path);
+    log_place place{};
+    if (ty_status status = place_of(place, path, options))
+        return status;
+    log_header_2 header;
+    ty_status status = place_open(place, false);
+    if (!status && !(status = log_check(*place.sink, place.path, nullptr, &header))) {
+        take_header(header, info);
+        status = read_behind(place, heap, known, info, callback, context);
     }
     place_destroy(place);
     return status;

@@ -29,6 +29,13 @@ TEST(shape_sets, take_all_that_a_shape_leads_to) {
     ASSERT_EQ(ty_shapes_root(shapes.get(), "list", &node_shape, nullptr), TY_OK) << ty_error_text();
     EXPECT_EQ(ty_shapes_find(shapes.get(), "node"), &node_shape);
     EXPECT_EQ(ty_shapes_find(shapes.get(), "item"), &item_shape);
+    const ty_shape *of_root = nullptr;
+    ty_count count{};
+    ASSERT_EQ(ty_shapes_find_root(shapes.get(), "list", &of_root, &count), TY_OK) << ty_error_text();
+    EXPECT_EQ(of_root, &node_shape);
+    EXPECT_EQ(count.kind, TY_COUNT_FIXED);
+    EXPECT_EQ(ty_shapes_find_root(shapes.get(), "lists", &of_root, nullptr), TY_E_NOT_FOUND);
+    EXPECT_EQ(ty_shapes_find_root(shapes.get(), "list", nullptr, nullptr), TY_E_ARGUMENT);
     EXPECT_EQ(ty_shapes_add(shapes.get(), &item_shape), TY_OK);
     EXPECT_EQ(ty_shapes_root(shapes.get(), "list", &node_shape, nullptr), TY_OK);
     EXPECT_EQ(ty_shapes_root(shapes.get(), "list", &item_shape, nullptr), TY_E_EXISTS);

@@ -1,0 +1,13 @@
+// One block of a heap: its bytes, and what is known of them.
+#pragma once
+
+#include "commands.hpp"
+
+#include <cstdint>
+
+namespace cli {
+
+// Prints the live block that the address lies in. TY_E_NOT_FOUND: none; the text says what is there.
+ty_status dump_block(ty_heap *heap, const heap_files &files, const request &given, uint64_t address);
+
+} // namespace cli

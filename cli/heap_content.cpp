@@ -1,0 +1,68 @@
+#include "heap_content.hpp"
+
+#include "progress.hpp"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace cli {
+
+namespace {
+
+constexpr size_t page_bytes = 4096;
+
+struct reader {
+    heap_content &content;
+    const char *base;
+    uint64_t total_bytes;
+    progress shown;
+    uint64_t done_bytes = 0;
+
+    uint64_t offset_of(const void *address) const {
+        return static_cast<uint64_t>(static_cast<const char *>(address) - base);
+    }
+    void add_block(const void *address, size_t size) {
+        content.blocks.push_back({offset_of(address), size, XXH3_64bits(address, size)});
+        shown.show(done_bytes += size, total_bytes);
+    }
+};
+
+bool read_area(const ty_area *area, void *context) {
+    auto &into = *static_cast<reader *>(context);
+    const auto *first = static_cast<const char *>(area->address);
+    if (area->kind == TY_AREA_RUN)
+        into.add_block(first, area->size_bytes);
+    for (size_t n = 0; area->kind == TY_AREA_SPAN && n < area->block_count; ++n)
+        if (area->live[n / 64] >> (n % 64) & 1)
+            into.add_block(first + n * area->block_size_bytes, area->block_size_bytes);
+    if (area->kind != TY_AREA_SPAN && area->kind != TY_AREA_RUN)
+        return true;
+    for (size_t at = 0; at < area->size_bytes; at += page_bytes)
+        into.content.pages.push_back({into.offset_of(first + at) / page_bytes, XXH3_64bits(first + at, page_bytes)});
+    return true;
+}
+
+} // namespace
+
+ty_status heap_content::read(const heap_files &files, const char *doing) {
+    read_heap heap;
+    if (ty_status status = heap.open(files))
+        return status;
+    heap_figures figures;
+    if (ty_status status = figures.read(heap))
+        return status;
+    kind = ty_heap_kind(heap);
+    base = reinterpret_cast<uintptr_t>(figures.stats.base);
+    limit_bytes = figures.stats.limit_bytes;
+    classes = figures.classes;
+    std::vector<named_root> named;
+    if (ty_status status = roots_of(heap, named))
+        return status;
+    for (const named_root &root : named)
+        roots[root.name] = reinterpret_cast<uintptr_t>(root.address) - base;
+    reader into{*this, static_cast<const char *>(figures.stats.base), figures.stats.live_bytes, progress(doing)};
+    if (ty_status status = ty_each_area(heap, read_area, &into))
+        return status;
+    return heap.close();
+}
+
+} // namespace cli

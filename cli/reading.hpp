@@ -1,0 +1,68 @@
+// A heap that is open for reading, and what commands want to know of one.
+#pragma once
+
+#include "commands.hpp"
+#include "json.hpp"
+
+#include <string>
+#include <vector>
+
+namespace cli {
+
+// Closed at its end. Where another process has the heap open, it is a copy.
+class read_heap {
+public:
+    read_heap() = default;
+    ~read_heap();
+    read_heap(const read_heap &) = delete;
+
+    // The report may be NULL.
+    ty_status open(const heap_files &files, ty_report *report = nullptr);
+    ty_status close();
+    operator ty_heap *() const { return heap_; }
+
+private:
+    ty_heap *heap_ = nullptr;
+};
+
+struct named_root {
+    std::string name;
+    void *address;
+    ty_block block;   // that it leads into; size 0: none
+    std::string type; // as the heap's shapes say; empty: they do not
+};
+
+// By name. Shapes that the heap keeps and that make no sense are as if it kept none.
+ty_status roots_of(ty_heap *heap, std::vector<named_root> &roots);
+
+// Blocks that the library has in the heap.
+struct own_blocks {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+};
+ty_status own_blocks_of(ty_heap *heap, own_blocks &own);
+
+// The figures of a heap that is open, as a document.
+struct heap_figures {
+    ty_heap_stats stats{};
+    std::vector<ty_class_stats> classes;
+    uint64_t waiting_pages = 0; // that the journal has and the image not yet
+
+    ty_status read(ty_heap *heap);
+    void add_to(json::document &one) const;
+    double page_efficiency() const; // live bytes by bytes of the pages that blocks lie in
+};
+
+json::document document_of(const std::string &path, const ty_info &info);
+json::document document_of(const std::string &path, const ty_log_info &info);
+json::document document_of(const named_root &root);
+
+// For people: what `taiyen info` prints, and the memory by size of block.
+void print_info(const heap_files &files, const ty_info &info);
+void print_classes(const std::vector<ty_class_stats> &classes);
+void print_roots(const std::vector<named_root> &roots);
+void print_line(const char *label, const std::string &value);
+
+uint64_t used_log_bytes(const ty_log_info &info);
+
+} // namespace cli

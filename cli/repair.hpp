@@ -1,0 +1,50 @@
+// What is missing in a heap that was made of a damaged one.
+#pragma once
+
+#include "reading.hpp"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+struct damaged_block {
+    uint64_t address;
+    uint64_t size_bytes;
+};
+
+// What `taiyen repair` found and did; its text or document.
+struct repair_report {
+    uint64_t limit_bytes = 0;
+    std::string kind;
+    std::string made_kind;
+    bool header_doubtful = false;
+    bool closed = false; // in order: else damage at the end of journal or log looks like a crash while it was written
+    uint64_t image_epoch = 0, epoch = 0, durable_epoch = 0;
+    uint64_t batches = 0;
+    uint64_t damaged_pages = 0, missing_pages = 0, unchecked_pages = 0;
+    std::set<uint64_t> pages; // both, by number
+    std::vector<std::string> problems;
+
+    uint64_t live_blocks = 0;
+    uint64_t damaged_block_count = 0, damaged_block_bytes = 0;
+    std::vector<damaged_block> damaged_blocks; // the first ones
+    std::vector<std::string> roots, lost_roots;
+
+    uint64_t transactions = 0;
+    uint64_t failed_entries = 0;
+    uint64_t first_unapplied = 0; // a transaction that was read and not done, as all behind it; 0: none
+    uint64_t left_out = 0;
+    bool log_is_damaged = false;
+
+    // Whether all is there, as far as the files tell.
+    bool is_whole() const {
+        return problems.empty() && pages.empty() && failed_entries == 0 && first_unapplied == 0 &&
+               epoch >= durable_epoch;
+    }
+};
+
+void print_report(const heap_files &files, const std::string &out, bool as_json, const repair_report &report);
+
+} // namespace cli

@@ -1,0 +1,70 @@
+/* Taiyen: what can be had of a damaged heap. For tools: taiyen.h does not include it.
+ *
+ * Purpose: an open believes a heap whole or refuses it. These calls take what is there: they make another heap of it,
+ * and tell what is missing.
+ *
+ * Vocabulary: the *last good epoch* is the newest snapshot up to which all batches that the image does not hold are
+ * whole. A page is *damaged* if its bytes are not what its checksum says, and *missing* if the file is cut off before
+ * it, it cannot be read, or it is a hole where something was written.
+ *
+ * Guarantees: the files of the damaged heap are only read. No file is replaced. Whatever they hold, the calls return.
+ * What is rescued is not what the program wrote where a page is damaged: look before you use it.
+ */
+#ifndef TAIYEN_RESCUE_H
+#define TAIYEN_RESCUE_H
+
+#include "base.h"
+#include "heap.h"
+#include "log.h"
+#include "persist.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ty_rescue_report {
+    size_t struct_size; /* sizeof(ty_rescue_report), set by the caller */
+    ty_kind kind;       /* that the damaged heap has */
+    void *base;
+    size_t limit_bytes;
+    bool header_doubtful;   /* neither of the image's headers had the right checksum; one that makes sense was taken */
+    uint64_t image_epoch;   /* what the image holds */
+    uint64_t epoch;         /* the last good one, which was rescued */
+    uint64_t durable_epoch; /* as far as the image's header knows what had been acknowledged */
+    uint64_t batches;       /* of the journal, that were whole and are in the new image */
+    uint64_t batch_pages;
+    uint64_t pages;           /* that were written to the new image, batches not counted */
+    uint64_t damaged_pages;   /* of these: they were taken as they are */
+    uint64_t missing_pages;   /* zeros in the new image */
+    uint64_t problems;        /* that were told */
+    uint64_t unchecked_pages; /* of `pages`: not zeros, and without a checksum, so that damage cannot be told. All of an
+                                 archive heap; else where the table of checksums is damaged or cut off, what was written
+                                 while the heap was an archive heap, or trash where nothing was ever written */
+} ty_rescue_report;
+
+/* Told of each damaged or missing page, by its number from the heap's base on. */
+typedef void ty_rescue_page_callback(uint64_t page, bool missing, void *context);
+
+/* Makes an archive heap, closed, at out_path: the pages of the image at path, and over them the journal's batches up to
+ * the last good epoch. It has an identity of its own and the address of the old one; whether it makes a heap, an open
+ * tells. Of options, storage and journal_path count (NULL: all defaults). Calls back with a text for each thing that is
+ * wrong, and for each page that is; either callback, and report, may be NULL. Errors: TY_E_NOT_FOUND, TY_E_EXISTS
+ * (out_path), TY_E_BUSY (the heap is open for writing), TY_E_FORMAT (no heap, or of another version), TY_E_DAMAGED
+ * (neither header of the image makes sense: address and size of the heap are unknown), TY_E_SPACE, TY_E_IO. Durability:
+ * out_path is there, whole and durable, or not at all. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_rescue(const char *path, const ty_open_options *options, const char *out_path,
+                                      ty_problem_callback *problem, ty_rescue_page_callback *page, void *context,
+                                      ty_rescue_report *report);
+
+/* Reads the log of a damaged heap from its last good epoch on, as ty_log_read does, and tells what it finds up to the
+ * first thing that is wrong, though image, journal and log may not be of one moment. info is filled as far as it came,
+ * also if it fails. Of options, storage, journal_path, log_path and log count. Errors: as ty_rescue and
+ * ty_log_read_with. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_rescue_log(const char *path, const ty_open_options *options,
+                                          ty_log_entry_callback *callback, void *context, ty_log_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

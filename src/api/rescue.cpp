@@ -1,0 +1,84 @@
+// The functions of rescue.h.
+#include "../txn/txn.hpp"
+#include "arguments.hpp"
+#include "callbacks.hpp"
+
+#include <cstdlib>
+
+using namespace taiyen;
+
+namespace {
+
+// Two callbacks with one context.
+struct rescue_guards {
+    guarded<ty_problem_callback> problem;
+    guarded<ty_rescue_page_callback> page;
+
+    static void told(const char *text, void *self) {
+        auto &guards = *static_cast<rescue_guards *>(self);
+        if (!guards.page.any())
+            guards.problem.callback()(text, &guards.problem);
+    }
+    static void told_page(uint64_t page, bool missing, void *self) {
+        auto &guards = *static_cast<rescue_guards *>(self);
+        if (!guards.problem.any())
+            guards.page.callback()(page, missing, &guards.page);
+    }
+};
+
+// The path of the image, resolved, in malloc's memory, and what the options say.
+ty_status take_arguments(const char *path, const ty_open_options *options, const char *call, ty_open_options *used,
+                         char **resolved) {
+    if (ty_status status = check_path(path, call, "the path"))
+        return status;
+    if (ty_status status = take_open_options(options, call, used))
+        return status;
+    return resolve_path(*used->storage, path, resolved);
+}
+
+} // namespace
+
+ty_status ty_rescue(const char *path, const ty_open_options *options, const char *out_path,
+                    ty_problem_callback *problem, ty_rescue_page_callback *page, void *context,
+                    ty_rescue_report *report) {
+    constexpr const char *call = "rescue a heap";
+    ty_open_options used = TY_OPEN_OPTIONS_INIT;
+    if (ty_status status = check_path(out_path, call, "the path of the new heap"))
+        return status;
+    if (report)
+        if (ty_status status = check_output(report, call, "ty_rescue_report"))
+            return status;
+    char *resolved = nullptr;
+    if (ty_status status = take_arguments(path, options, call, &used, &resolved))
+        return status;
+    rescue_guards guards{{problem, context}, {page, context}};
+    const rescue_sinks sinks{problem ? rescue_guards::told : nullptr, page ? rescue_guards::told_page : nullptr,
+                             &guards};
+    ty_rescue_report known{};
+    known.struct_size = sizeof known;
+    const ty_status status = image_rescue(resolved, used, out_path, sinks, &known);
+    free(resolved);
+    if (report && !status)
+        copy_output(&known, sizeof known, report);
+    return guards.problem.end(guards.page.end(status));
+}
+
+ty_status ty_rescue_log(const char *path, const ty_open_options *options, ty_log_entry_callback *callback,
+                        void *context, ty_log_info *info) {
+    constexpr const char *call = "read the log of a damaged heap";
+    ty_open_options used = TY_OPEN_OPTIONS_INIT;
+    if (info)
+        if (ty_status status = check_output(info, call, "ty_log_info"))
+            return status;
+    char *resolved = nullptr;
+    if (ty_status status = take_arguments(path, options, call, &used, &resolved))
+        return status;
+    ty_log_info known{};
+    known.struct_size = sizeof known;
+    guarded<ty_log_entry_callback> guard(callback, context);
+    const ty_status status = txn_rescue_log(resolved, used, &known, guard.callback(), &guard);
+    free(resolved);
+    if (info)
+        copy_output(&known, sizeof known, info);
+    return guard.end(status);
+}

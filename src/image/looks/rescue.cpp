@@ -1,0 +1,337 @@
+// A new image of a damaged one and its journal: the last good epoch, and what is wrong with it.
+//
+// Nothing of the files is believed but what its checksum confirms, or what cannot be told: bytes of a damaged page are
+// taken as they are, and told of.
+#include "../files/files.hpp"
+#include "../image.hpp"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t piece_pages = 256;
+
+// The damaged files, read as far as they make sense.
+struct damaged_files {
+    storage_file image;
+    storage_file journal;
+    char *journal_path = nullptr;
+    image_header_2 header{};
+    bool doubtful = false;
+    uint64_t image_bytes = 0;
+    journal_scan scan; // batches up to the last good epoch
+
+    explicit damaged_files(const ty_storage &storage) : image{&storage}, journal{&storage} {}
+    damaged_files(const damaged_files &) = delete;
+    damaged_files &operator=(const damaged_files &) = delete;
+    ~damaged_files() {
+        scan.batches.clear();
+        journal.close();
+        image.close();
+        free(journal_path);
+    }
+};
+
+struct teller {
+    const rescue_sinks &sinks;
+    uint64_t problems = 0;
+
+    void tell(const char *text) {
+        ++problems;
+        if (sinks.problem)
+            sinks.problem(text, sinks.context);
+    }
+};
+
+// Whatever is wrong with the journal ends the chain of batches, and is told.
+void read_doubtful_journal(damaged_files &files, teller &told) {
+    const image_header_2 &header = files.header;
+    if (files.journal.open(files.journal_path, 0)) {
+        if (!is_congruent(header))
+            told.tell(ty_error_text());
+        return;
+    }
+    journal_head head;
+    journal_fit fit = journal_fit::fits;
+    if (read_journal_head(files.journal, header, &head, &fit))
+        told.tell(ty_error_text());
+    if (scan_journal(files.journal, header.identity, {header.epoch, header.nonce, header.journal_next},
+                     header.durable_epoch, header.limit_bytes / page_bytes, &files.scan))
+        told.tell(ty_error_text());
+}
+
+ty_status read_files(const char *path, const ty_open_options &options, damaged_files &files, teller &told) {
+    if (ty_status status = files.image.open(path, 0))
+        return status;
+    if (ty_status status = resolve_journal(*files.image.storage, path, options.journal_path, &files.journal_path))
+        return status;
+    if (ty_status status = files.image.lock(false))
+        return status;
+    if (ty_status status = files.image.get_size(&files.image_bytes))
+        return status;
+    if (ty_status status = read_doubtful_header(files.image, &files.header, &files.doubtful))
+        return status;
+    if (files.doubtful)
+        told.tell("both headers of the image are damaged; one that makes sense is taken");
+    if (files.image_bytes < files.header.sums_offset + sums_table_bytes(files.header.limit_bytes))
+        told.tell("the image is cut short: what stood behind its end is missing");
+    if (has_journal(ty_kind(files.header.kind)))
+        read_doubtful_journal(files, told);
+    return TY_OK;
+}
+
+class rescuer {
+public:
+    rescuer(damaged_files &files, storage_file &out, teller &told, ty_rescue_report &report)
+        : files_(files), out_(out), told_(told), report_(report) {}
+    rescuer(const rescuer &) = delete;
+    rescuer &operator=(const rescuer &) = delete;
+    ~rescuer() {
+        renewed_.destroy();
+        read_.destroy();
+    }
+
+    ty_status run() {
+        const uint64_t pages = files_.header.limit_bytes / page_bytes;
+        if (ty_status status = renewed_.create(pages))
+            return status;
+        if (ty_status status = read_.create(pages))
+            return status;
+        if (ty_status status = buffer_.create(piece_pages * page_bytes))
+            return status;
+        if (ty_status status = sums_.start(files_.image, files_.header.sums_offset))
+            return status;
+        for (const batch *b = files_.scan.batches.first; b; b = b->next)
+            for (size_t i = 0; i < b->copies.count; ++i)
+                renewed_.insert(b->copies.items[i].page);
+        if (ty_status status = copy_pages())
+            return status;
+        tell_holes();
+        return copy_batches();
+    }
+
+private:
+    static bool is_zero(const char *content) {
+        static constexpr char zeros[page_bytes] = {};
+        return memcmp(content, zeros, page_bytes) == 0;
+    }
+    static uint64_t offset_of(uint64_t page) { return image_pages_offset_1 + page * page_bytes; }
+
+    // 0: not known.
+    uint64_t sum_of(uint64_t page) {
+        const uint64_t block = page / sums_per_block_1;
+        uint64_t sum = 0;
+        if (files_.header.sums_offset + (block + 1) * page_bytes > files_.image_bytes || sums_.get(page, &sum))
+            return 0;
+        return sum;
+    }
+    bool is_to_be_cleared(uint64_t page) const { // by a raise that was not finished
+        const uint64_t offset = offset_of(page);
+        return offset >= files_.header.clear_offset && offset - files_.header.clear_offset < files_.header.clear_bytes;
+    }
+    void tell_page(uint64_t page, bool missing) {
+        if (renewed_.contains(page))
+            return; // a batch has it
+        ++(missing ? report_.missing_pages : report_.damaged_pages);
+        if (told_.sinks.page)
+            told_.sinks.page(page, missing, told_.sinks.context);
+    }
+
+    // The stretches of the image that hold data, as far as the file goes.
+    ty_status copy_pages() {
+        const uint64_t end_of_file = files_.image_bytes / page_bytes * page_bytes;
+        const uint64_t end_of_pages = std::min(image_pages_offset_1 + files_.header.limit_bytes, end_of_file);
+        uint64_t start = 0, end = 0;
+        for (uint64_t at = image_pages_offset_1; at < end_of_pages; at = end) {
+            ty_status status = files_.image.next_data(at, &start, &end);
+            if (status == TY_E_NOT_FOUND)
+                break;
+            if (status)
+                return status;
+            at = std::max(at, start / page_bytes * page_bytes);
+            end = std::max(at + page_bytes, (end + page_bytes - 1) / page_bytes * page_bytes);
+            for (; at < std::min(end, end_of_pages); at += piece_pages * page_bytes)
+                if ((status = copy_piece(at, std::min({end, end_of_pages, at + piece_pages * page_bytes}) - at)))
+                    return status;
+        }
+        return TY_OK;
+    }
+    // I22.
+    ty_status copy_piece(uint64_t offset, uint64_t bytes) {
+        const bool whole = files_.image.read(offset, buffer_.data(), bytes) == TY_OK;
+        for (uint64_t i = 0; i < bytes; i += page_bytes) {
+            const uint64_t page = (offset + i - image_pages_offset_1) / page_bytes;
+            char *content = buffer_.data() + i;
+            read_.insert(page);
+            bool there = whole || files_.image.read(offset + i, content, page_bytes) == TY_OK;
+            if (!there || is_to_be_cleared(page))
+                memset(content, 0, page_bytes);
+            const uint64_t expected = sum_of(page);
+            if (!expected && !renewed_.contains(page) && !is_zero(content))
+                ++report_.unchecked_pages;
+            if (!there || (expected && !is_to_be_cleared(page) && checksum(content, page_bytes) != expected))
+                tell_page(page, !there);
+        }
+        report_.pages += bytes / page_bytes;
+        return out_.write(offset, buffer_.data(), bytes);
+    }
+
+    // I22: pages that were written, says the table, and are not there.
+    void tell_holes() {
+        static constexpr char zeros[page_bytes] = {};
+        const uint64_t zero_sum = checksum(zeros, page_bytes), pages = files_.header.limit_bytes / page_bytes;
+        for (uint64_t page = 0; page < pages; ++page) {
+            if (page % sums_per_block_1 == 0) {
+                uint64_t block = 0;
+                if (sums_.next_block(page / sums_per_block_1, &block) || block > pages / sums_per_block_1)
+                    return;
+                page = block * sums_per_block_1;
+            }
+            const uint64_t expected = page < pages ? sum_of(page) : 0;
+            if (expected && expected != zero_sum && !read_.contains(page) && !is_to_be_cleared(page))
+                tell_page(page, true);
+        }
+    }
+
+    ty_status copy_batches() {
+        const page_sink sink{this, [](void *self, const page_copy *copies, size_t count, const char *bytes) {
+                                 return static_cast<rescuer *>(self)->write_copies(copies, count, bytes);
+                             }};
+        for (const batch *b = files_.scan.batches.first; b; b = b->next) {
+            if (ty_status status = read_batch(files_.journal, *b, sink))
+                return status;
+            ++report_.batches;
+            report_.batch_pages += b->copies.count;
+        }
+        return TY_OK;
+    }
+    ty_status write_copies(const page_copy *copies, size_t count, const char *bytes) const {
+        for (size_t i = 0; i < count; ++i) {
+            memcpy(buffer_.data(), bytes + i * page_bytes, page_bytes);
+            if (ty_status status = out_.write(offset_of(copies[i].page), buffer_.data(), page_bytes))
+                return status;
+        }
+        return TY_OK;
+    }
+
+    damaged_files &files_;
+    storage_file &out_;
+    teller &told_;
+    ty_rescue_report &report_;
+    os::page_set renewed_; // that a batch has
+    os::page_set read_;
+    page_sums sums_;
+    io_buffer buffer_;
+};
+
+// Of an archive heap that was closed in order: it needs neither checksums nor other files.
+image_header_2 header_of_archive(const image_header_2 &damaged, uint64_t epoch) {
+    image_header_2 header{};
+    header.magic = image_magic_1;
+    header.version = image_version_2;
+    header.page_bytes = page_bytes;
+    os::random_bytes(header.identity, sizeof header.identity);
+    header.base = damaged.base;
+    header.limit_bytes = damaged.limit_bytes;
+    header.kind = uint32_t(TY_ARCHIVE);
+    header.state = uint32_t(image_state::closed);
+    header.classes = damaged.classes;
+    header.created_unix_s = damaged.created_unix_s;
+    header.epoch = header.durable_epoch = epoch;
+    header.journal_next = journal_front_2;
+    header.sums_offset = image_pages_offset_1 + damaged.limit_bytes;
+    header.open.number = 1;
+    os::random_bytes(&header.open.random, sizeof header.open.random);
+    return header;
+}
+
+ty_status write_image(damaged_files &files, storage_file &out, teller &told, ty_rescue_report &report) {
+    if (ty_status status = out.set_size(image_file_bytes(files.header.limit_bytes)))
+        return status;
+    if (ty_status status = rescuer(files, out, told, report).run())
+        return status;
+    header_state state;
+    state.current = header_of_archive(files.header, report.epoch);
+    return write_header_twice(out, state);
+}
+
+ty_status check_free(const ty_storage &storage, const char *path) {
+    storage_file probe{&storage};
+    ty_status status = probe.open(path, 0);
+    probe.close();
+    if (status == TY_E_NOT_FOUND)
+        return TY_OK;
+    return status ? status
+                  : failure(TY_E_EXISTS, "rescue a heap: there is a file of that name").at(path).remedy("give another");
+}
+
+ty_status name_image(const storage_file &out, const char *creation_path, const char *path) {
+    const ty_storage &storage = *out.storage;
+    if (ty_status status = os::call_whole(storage.rename, storage.context, creation_path, path))
+        return status;
+    return os::call_whole(storage.flush_directory, storage.context, path);
+}
+
+ty_status make_image(damaged_files &files, const char *out_path, teller &told, ty_rescue_report &report) {
+    const ty_storage &storage = *files.image.storage;
+    if (ty_status status = check_free(storage, out_path))
+        return status;
+    char *creation_path = path_with(out_path, creation_suffix);
+    if (!creation_path)
+        return TY_E_MEMORY;
+    storage_file out{&storage};
+    ty_status status = out.open_for_creation(creation_path, &files.image);
+    if (!status) {
+        if (!(status = write_image(files, out, told, report)) && !(status = check_free(storage, out_path)))
+            status = name_image(out, creation_path, out_path);
+        if (status)
+            out.remove_quietly(creation_path);
+    }
+    if (status)
+        name_final_file(storage, creation_path, out_path);
+    out.close();
+    free(creation_path);
+    return status;
+}
+
+} // namespace
+
+ty_status image_rescue(const char *path, const ty_open_options &options, const char *out_path,
+                       const rescue_sinks &sinks, ty_rescue_report *report) {
+    damaged_files files(*options.storage);
+    teller told{sinks};
+    if (ty_status status = read_files(path, options, files, told))
+        return status;
+    const image_header_2 &header = files.header;
+    const batch *newest = files.scan.batches.last;
+    report->kind = ty_kind(header.kind);
+    report->base = reinterpret_cast<void *>(header.base);
+    report->limit_bytes = header.limit_bytes;
+    report->header_doubtful = files.doubtful;
+    report->image_epoch = header.epoch;
+    report->durable_epoch = header.durable_epoch;
+    report->epoch = newest ? newest->epoch : header.epoch;
+    ty_status status = make_image(files, out_path, told, *report);
+    report->problems = told.problems;
+    return status;
+}
+
+ty_status image_rescue_log(const char *path, const ty_open_options &options, ty_info *info, image_log *log) {
+    damaged_files files(*options.storage);
+    const rescue_sinks nobody{};
+    teller told{nobody};
+    if (ty_status status = read_files(path, options, files, told))
+        return status;
+    info->kind = ty_kind(files.header.kind);
+    info->base = reinterpret_cast<void *>(files.header.base);
+    info->limit_bytes = files.header.limit_bytes;
+    *log = log_of(files.header, files.scan.batches);
+    return TY_OK;
+}
+
+} // namespace taiyen

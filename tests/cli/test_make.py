@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Goal: heaps are made, get larger and become another kind, keep their content, and no file is replaced. Method: run
+the commands, and compare with what `taiyen diff` and `info` tell.
+
+    tests/cli/test_make.py TAIYEN MAKE_HEAP [unittest arguments]
+"""
+
+import json
+import os
+import shutil
+import subprocess
+
+import support
+from support import CliTest, hashes
+
+
+class Make(CliTest):
+    def document(self, *words):
+        return json.loads(self.succeeds(*words, "--json"))
+
+    def kept(self, path, name="kept.ty"):
+        """A copy of the heap's files, to be compared with later."""
+        for suffix in ("", "-journal", "-log"):
+            if os.path.exists(path + suffix):
+                shutil.copy(path + suffix, self.path(name) + suffix)
+        return self.path(name)
+
+
+class Create(Make):
+    def test_each_kind(self):
+        for kind in ("archive", "snapshot", "transactional"):
+            path = self.path(kind + ".ty")
+            made = self.document("create", path, "--kind", kind, "--limit", "100M")
+            self.assertEqual((made["kind"], made["limit_bytes"], made["closed"]), (kind, str(128 << 20), True))
+            self.succeeds("verify", path)
+            self.assertEqual(self.document("stat", path)["live_blocks"], "0")
+            self.assertEqual(os.path.exists(path + "-journal"), kind != "archive")
+
+    def test_options(self):
+        path = self.path("a.ty")
+        made = self.document("create", path, "--base", "0x420000000000", "--class-table", "packed", "--limit", "64M",
+                             "--kind", "transactional", "--log-size", "2M", "--partitions", "2", "--log", self.path("l"))
+        self.assertEqual((made["base"], made["classes"]), ("0x420000000000", "packed"))
+        log = self.document("log", "stat", path, "--log", self.path("l"))
+        self.assertEqual(len(log["partitions"]), 2)
+        self.assertIn("snapshot heap, format", self.succeeds("create", self.path("default.ty")))
+
+    def test_nothing_is_replaced(self):
+        for how in ("close", "archive", "commit"):
+            path = self.heap(how, how + ".ty")
+            self.fails(2, "create", path, says=("exists",))
+        os.rename(path, self.path("away"))
+        self.fails(1, "create", path)  # the journal that is left may be needed
+
+    def test_wrong_values(self):
+        for words, says in ((["--kind", "other"], "archive, snapshot or transactional"), (["--limit", "lots"], "500M"),
+                            (["--class-table", "x"], "line or packed"), (["--base", "x"], "0x420000000000"),
+                            (["--log-size", "2M"], "--kind transactional"), (["--partitions", "9"], "1 to 8"),
+                            (["--kind", "transactional", "--log-size", "1K"], ""), (["--base", "0x1000"], "64 MiB")):
+            self.fails(2, "create", self.path("a.ty"), *words, says=(says,))
+
+
+class Resize(Make):
+    def test_a_larger_limit(self):
+        for how in ("close", "archive", "linked", "die", "commit", "parts"):
+            path = self.heap(how, how + ".ty")
+            kept = self.kept(path, how + "-kept.ty")
+            self.assertEqual(self.document("resize", path, "--limit", "300M")["limit_bytes"], str(320 << 20))
+            self.succeeds("verify", path)
+            self.succeeds("diff", kept, path)
+
+    def test_the_limit_that_it_has(self):
+        path = self.heap("close")
+        before = hashes(self.folder)
+        self.assertEqual(self.document("resize", path, "--limit", "60M")["limit_bytes"], str(64 << 20))
+        self.assertEqual(hashes(self.folder), before)
+
+    def test_what_is_refused(self):
+        path = self.heap("close")
+        self.succeeds("resize", path, "--limit", "200M")
+        self.fails(2, "resize", path, "--limit", "64M", says=("taiyen copy FILE COPY --limit SIZE",))
+        self.fails(2, "resize", path, says=("--limit SIZE",))
+        self.fails(2, "resize", path, "--limit", "x", says=("--limit",))
+        self.fails(2, "resize", path, "--limit", "18446744073709551615", says=("--limit",))
+        self.fails(2, "resize", self.path("none.ty"), "--limit", "1G", says=("none.ty",))
+        self.assertIn("64 MiB", self.succeeds("copy", path, self.path("small.ty"), "--limit", "64M")
+                      and self.succeeds("info", self.path("small.ty")))
+        self.succeeds("diff", path, self.path("small.ty"))
+
+    def test_an_open_heap(self):
+        path = self.path("held.ty")
+        process = subprocess.Popen([support.MAKE_HEAP, path, "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process.stdout.readline()
+        self.fails(2, "resize", path, "--limit", "1G", says=("open already",))
+        self.fails(2, "convert", path, "--in-place", "--kind", "transactional", says=("open already",))
+        process.communicate()
+
+
+class Convert(Make):
+    def test_in_place(self):
+        ways = {"archive": ("snapshot", "transactional"), "close": ("transactional",), "die": ("transactional",),
+                "commit": ("snapshot",), "parts": ("snapshot",)}
+        for how, kinds in ways.items():
+            for kind in kinds:
+                with self.subTest(how=how, kind=kind):
+                    path = self.heap(how, f"{how}-{kind}.ty")
+                    kept = self.kept(path, "kept-" + os.path.basename(path))
+                    self.assertEqual(self.document("convert", path, "--in-place", "--kind", kind)["kind"], kind)
+                    self.succeeds("verify", path)
+                    self.succeeds("diff", kept, path)
+                    self.assertEqual(os.path.exists(path + "-log"), kind == "transactional")
+
+    def test_log_of_what_becomes_transactional(self):
+        path = self.heap("close")
+        self.succeeds("convert", path, "--in-place", "--kind", "transactional", "--log-size", "2M", "--partitions", "2")
+        self.assertEqual(len(self.document("log", "stat", path)["partitions"]), 2)
+        before = hashes(self.folder)
+        self.succeeds("convert", path, "--in-place", "--kind", "transactional")
+        self.assertEqual(hashes(self.folder), before)
+
+    def test_copies(self):
+        for how in ("archive", "die", "commit"):
+            for kind in ("archive", "snapshot", "transactional"):
+                path, copy = self.heap(how, how + kind + ".ty"), self.path(how + kind + "-copy.ty")
+                before = hashes(self.folder)
+                self.succeeds("convert", path, copy, "--kind", kind)
+                self.assertEqual({name: hashed for name, hashed in hashes(self.folder).items() if name in before}, before)
+                self.assertEqual(self.document("info", copy)["kind"], kind)
+                self.succeeds("diff", path, copy)
+
+    def test_what_is_refused(self):
+        path = self.heap("commit")
+        other = self.heap("close", "other.ty")
+        self.fails(2, "convert", path, other, "--kind", "archive", says=("exists",))
+        self.fails(2, "convert", path, "--in-place", "--kind", "archive", says=("taiyen convert FILE COPY --kind archive",))
+        self.fails(2, "convert", path, "--kind", "archive", says=("COPY, or --in-place",))
+        self.fails(2, "convert", path, other, "--in-place", "--kind", "archive", says=("both",))
+        self.fails(2, "convert", path, "--in-place", says=("--kind KIND",))
+        self.fails(2, "convert", path, "--in-place", "--kind", "other", says=("transactional",))
+        self.fails(2, "convert", self.heap("undo", "undo.ty"), "--in-place", "--kind", "transactional", says=("undo",))
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Goal: of a damaged heap, `taiyen repair` gets what can be had, says truly what is missing, and never crashes.
+Method: heaps whose undamaged twin is at hand; regions of image, journal and log are flipped, zeroed and cut off; what
+was repaired is compared with the twin, and what differs must have been told.
+
+    tests/cli/test_repair.py TAIYEN MAKE_HEAP [unittest arguments]
+"""
+
+import json
+import os
+import random
+import shutil
+
+import support
+from support import CliTest, hashes, run
+
+PAGES_OFFSET = 2 << 20
+PAGE = 4096
+SEED = int(os.environ.get("TAIYEN_TEST_SEED", "39"))
+SUFFIXES = ("", "-journal", "-log")
+
+
+class Repair(CliTest):
+    def copy_of(self, path, name):
+        for suffix in SUFFIXES:
+            if os.path.exists(path + suffix):
+                shutil.copy(path + suffix, self.path(name) + suffix)
+        return self.path(name)
+
+    def remove(self, name):
+        for suffix in SUFFIXES:
+            if os.path.exists(self.path(name) + suffix):
+                os.remove(self.path(name) + suffix)
+
+    def change(self, path, at, content):
+        with open(path, "r+b") as file:
+            file.seek(at)
+            file.write(content)
+
+    def repair(self, path, out="out.ty"):
+        """The report; the damaged files are as they were."""
+        before = hashes(self.folder)
+        result = run("repair", path, self.path(out), "--json")
+        after = hashes(self.folder)
+        self.assertEqual({name: after[name] for name in before}, before)
+        self.assertIn(result.returncode, (0, 1, 2), result.stderr)
+        report = json.loads(result.stdout)
+        self.assertEqual(result.returncode, 2 if result.returncode == 2 else 0 if report.get("whole") else 1)
+        if "error" in report:
+            self.assertEqual(set(after), set(before), "what is no heap is left behind")
+            return None
+        self.assertEqual(json.loads(run("info", "--json", self.path(out)).stdout)["kind"], report["kind"])
+        return report
+
+    def differences(self, twin, out="out.ty"):
+        result = run("diff", twin, self.path(out), "--json", "--shown", "100000")
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        return json.loads(result.stdout)
+
+    def check_truth(self, twin, report):
+        """Whatever differs from the twin lies in a page that the report names, or behind an epoch that it says is lost,
+        or it tells of a problem. Of a heap that was not closed, the end may be lost without a trace."""
+        found = self.differences(twin)
+        if report["whole"]:
+            self.assertTrue(found["same"] or not report["closed"] or report["unchecked_pages"] != "0", (report, found))
+            return
+        lost = int(report["epoch"]) < int(report["durable_epoch"])
+        if report["problems"] or not report["closed"] or report["unchecked_pages"] != "0" or lost:
+            return
+        base = int(found["bases"][0], 16)
+        pages = {int(page) for page in report["pages"]}
+        for block in found["blocks"]:
+            first = (int(block["address"], 16) - base) // PAGE
+            last = (int(block["address"], 16) - base + int(block.get("size_bytes", block.get("old_bytes"))) - 1) // PAGE
+            self.assertTrue(pages & set(range(first, last + 1)), (block, report))
+
+
+class Sound(Repair):
+    def test_a_heap_without_damage_is_whole(self):
+        for how in ("close", "archive", "described", "undo", "die", "commit", "parts"):
+            with self.subTest(how):
+                path = self.heap(how, how + ".ty")
+                report = self.repair(path, how + "-out.ty")
+                self.assertEqual((report["whole"], report["problems"], report["pages"]), (True, [], []))
+                self.assertEqual(report["unchecked_pages"] == "0", how != "archive")
+                self.assertTrue(self.differences(path, how + "-out.ty")["same"])
+                self.succeeds("verify", self.path(how + "-out.ty"))
+                if how in ("commit", "parts"):
+                    self.assertEqual(report["transactions"], "3")
+
+    def test_in_doubt_is_left_out(self):
+        report = self.repair(self.heap("prepared"))
+        self.assertEqual((report["transactions"], report["roots"]), ("1", ["newest"]))
+
+    def test_text(self):
+        path = self.heap("commit")
+        words = self.succeeds("repair", path, self.path("out.ty"))
+        self.assertIn("all, as far as its files tell", words)
+        self.assertIn("3 transactions done again", words)
+        self.assertIn("3 blocks", words)
+
+
+class Damaged(Repair):
+    def test_a_page_of_blocks(self):
+        path = self.heap("linked")
+        twin = self.copy_of(path, "twin.ty")
+        root, = json.loads(run("stat", "--json", path).stdout)["roots"]
+        base = int(json.loads(run("info", "--json", path).stdout)["base"], 16)
+        offset = int(root["address"], 16) - base
+        page = offset // PAGE
+        self.change(path, PAGES_OFFSET + offset + 20, b"\xff\xee")
+        report = self.repair(path)
+        self.assertEqual((report["pages"], report["damaged_pages"], report["lost_roots"]), ([str(page)], "1", ["list"]))
+        self.assertGreater(int(report["damaged_blocks"]), 0)
+        self.check_truth(twin, report)
+        self.assertEqual(self.differences(twin)["changed_blocks"], "1")
+        self.remove("out.ty")
+        words = run("repair", path, self.path("out.ty"))
+        self.assertEqual(words.returncode, 1)
+        self.assertIn("not all", words.stdout)
+        self.assertIn("list leads to a damaged block", words.stdout)
+
+    def test_both_headers_of_the_image(self):
+        path = self.heap("close")
+        twin = self.copy_of(path, "twin.ty")
+        for slot in (0, PAGE):
+            self.change(path, slot + 505, b"\x5a")
+        self.fails(1, "info", path)
+        report = self.repair(path)
+        self.assertTrue(report["header_doubtful"])
+        self.assertFalse(report["whole"])
+        self.assertTrue(self.differences(twin)["same"])
+        self.change(path, 0, bytes(2 * PAGE))
+        self.fails(2, "repair", path, self.path("other.ty"))
+
+    def test_an_image_that_is_cut(self):
+        path = self.heap("close")
+        twin = self.copy_of(path, "twin.ty")
+        os.truncate(path, PAGES_OFFSET + (64 << 20))
+        report = self.repair(path)  # only its checksums are missing
+        self.assertIn("cut short", report["problems"][0])
+        self.assertTrue(self.differences(twin)["same"])
+        os.truncate(path, PAGES_OFFSET + (40 << 20))
+        self.remove("out.ty")
+        result = self.fails(1, "repair", path, self.path("out.ty"), says=("no area starts there", "cut short"))
+        self.assertEqual(result.stdout, "")
+
+    def test_what_has_no_checksum_is_told(self):
+        path = self.heap("close")
+        report = self.repair(path)
+        self.assertEqual(report["unchecked_pages"], "0")
+        self.change(path, PAGES_OFFSET + (64 << 20) + 100, b"\xff")  # a sector of checksums
+        self.remove("out.ty")
+        report = self.repair(path)
+        self.assertGreater(int(report["unchecked_pages"]), 0)
+        self.remove("out.ty")
+        self.assertIn("no checksum", self.succeeds("repair", path, self.path("out.ty")))
+
+    def test_a_journal_that_is_gone(self):
+        path = self.heap("die")
+        os.remove(path + "-journal")
+        report = self.repair(path)
+        self.assertEqual((report["epoch"], report["image_epoch"]), ("2", "2"))
+        self.assertFalse(report["whole"])
+        self.assertEqual(report["live_blocks"], "688")
+
+    def test_a_batch_of_the_journal(self):
+        path = self.heap("die")
+        self.change(path + "-journal", os.path.getsize(path + "-journal") // 8, bytes(64 * PAGE))
+        report = self.repair(path)
+        self.assertIn(report["epoch"], ("2", "3"))
+        self.assertFalse(report["whole"])
+        self.assertIn(report["live_blocks"], ("688", "1032"))
+
+    def test_a_log_that_is_gone(self):
+        path = self.heap("commit")
+        os.remove(path + "-log")
+        report = self.repair(path)
+        self.assertEqual((report["transactions"], report["live_blocks"], report["whole"]), ("0", "0", False))
+
+    def test_a_transaction_of_the_log(self):
+        path = self.heap("commit")
+        entries = [json.loads(line) for line in self.succeeds("log", "dump", "--json", path).splitlines()]
+        positions = [int(one["position"]) for one in entries if one["kind"] == "transaction"]
+        ring = 2 * PAGE
+        self.change(path + "-log", ring + positions[1], b"\xff" * 512)
+        report = self.repair(path)
+        self.assertEqual((report["transactions"], report["live_blocks"]), ("1", "1"))
+        self.assertFalse(report["whole"])
+
+    def test_random_damage(self):
+        dice = random.Random(SEED)
+        for how in ("linked", "die", "commit", "parts", "archive", "undo"):
+            path = self.heap(how, how + ".ty")
+            twin = self.copy_of(path, "twin.ty")
+            for n in range(6):
+                damaged = self.copy_of(path, "damaged.ty")
+                target = damaged + dice.choice([suffix for suffix in SUFFIXES if os.path.exists(damaged + suffix)])
+                size = min(os.path.getsize(target), 1 << 30)
+                tables = PAGES_OFFSET + (64 << 20) - 32 * PAGE  # the last pages: what is a block
+                at = dice.choice([dice.randrange(size), dice.randrange(min(size, 4 * PAGE)), min(size - 1, tables +
+                                  dice.randrange(32 * PAGE)),
+                                  min(size - 1, PAGES_OFFSET + dice.randrange(64 * PAGE))])
+                kind = dice.choice(["flip", "zero", "trash", "cut"])
+                with self.subTest(seed=SEED, how=how, n=n, target=target, at=at, kind=kind):
+                    if kind == "cut":
+                        os.truncate(target, at)
+                    else:
+                        length = 1 if kind == "flip" else dice.choice([16, 512, PAGE, 64 * PAGE])
+                        self.change(target, at, bytes(length) if kind == "zero" else dice.randbytes(length))
+                    report = self.repair(damaged)
+                    if report and how != "archive":  # its pages have no checksums
+                        self.check_truth(twin, report)
+                self.remove("out.ty")
+                self.remove("damaged.ty")
+            self.remove("twin.ty")
+
+
+class Refused(Repair):
+    def test_nothing_is_replaced(self):
+        path = self.heap("close")
+        for suffix in SUFFIXES:
+            with open(self.path("out.ty") + suffix, "wb"):
+                pass
+            self.fails(2, "repair", path, self.path("out.ty"), says=("another name",) if suffix else ("exists",))
+            os.remove(self.path("out.ty") + suffix)
+        self.fails(2, "repair", path, path)
+
+    def test_what_is_no_heap(self):
+        with open(self.path("no.ty"), "wb") as file:
+            file.write(b"no heap" * 5000)
+        self.fails(2, "repair", self.path("no.ty"), self.path("out.ty"), says=("no.ty",))
+        self.fails(2, "repair", self.path("none.ty"), self.path("out.ty"), says=("none.ty",))
+        with open(self.path("empty.ty"), "wb"):
+            pass
+        self.fails(2, "repair", self.path("empty.ty"), self.path("out.ty"))
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,165 @@
+// Goal: of damaged files, ty_rescue gets the last good epoch, only reads them, and tells of each page that is not what
+// was written. Method: damage in pages, headers and batches, on a simulated disk; what was rescued is opened and
+// compared with what the heap held.
+#include "../support.hpp"
+
+#include <set>
+#include <taiyen/rescue.h>
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+constexpr const char *out_path = "out.ty";
+constexpr size_t block_pages = 40;
+
+struct rescued {
+    ty_status status = TY_OK;
+    ty_rescue_report report{};
+    std::string problems;
+    std::set<uint64_t> damaged, missing;
+
+    static void problem(const char *text, void *context) {
+        static_cast<rescued *>(context)->problems += std::string(text) + "\n";
+    }
+    static void page(uint64_t page, bool missing, void *context) {
+        auto &found = *static_cast<rescued *>(context);
+        (missing ? found.missing : found.damaged).insert(page);
+    }
+};
+
+rescued rescue(const disk &files) {
+    const ty_open_options options = files.options();
+    const std::string image = files.read_file(heap_path), journal = files.read_file(journal_path);
+    rescued found;
+    found.report.struct_size = sizeof found.report;
+    found.status = ty_rescue(heap_path, &options, out_path, rescued::problem, rescued::page, &found, &found.report);
+    EXPECT_EQ(image, files.read_file(heap_path));
+    EXPECT_EQ(journal, files.read_file(journal_path));
+    EXPECT_EQ(found.report.damaged_pages, found.damaged.size());
+    EXPECT_EQ(found.report.missing_pages, found.missing.size());
+    return found;
+}
+
+content rescued_content(const disk &files) {
+    ty_open_options options = files.options();
+    options.mode = TY_OPEN_READ_ONLY;
+    ty_heap *heap = nullptr;
+    EXPECT_OK(ty_open(out_path, &options, &heap, nullptr));
+    if (heap == nullptr)
+        return {};
+    EXPECT_OK(ty_heap_verify(heap, nullptr, nullptr));
+    content found = content_of(heap);
+    EXPECT_OK(ty_close(heap));
+    return found;
+}
+
+class rescue_test : public testing::Test {
+protected:
+    void open() {
+        ty_open_options options = files.options();
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        base = static_cast<char *>(ty_heap_base(heap));
+    }
+    void fill(char value) {
+        memset(block, value, block_pages * 4096);
+        ASSERT_OK(ty_snapshot(heap));
+    }
+    void SetUp() override {
+        open();
+        block = static_cast<char *>(ty_alloc(heap, block_pages * 4096));
+        ASSERT_NE(nullptr, block);
+        fill('1');
+    }
+    void close() {
+        ASSERT_OK(ty_close(heap));
+        heap = nullptr;
+    }
+    void TearDown() override { ASSERT_OK(ty_discard(heap)); }
+    uint64_t page_of(const char *address) const { return static_cast<uint64_t>(address - base) / 4096; }
+    uint64_t offset_of(const char *address) const {
+        return image_pages_offset_1 + static_cast<uint64_t>(address - base);
+    }
+
+    disk files;
+    ty_heap *heap = nullptr;
+    char *base = nullptr;
+    char *block = nullptr;
+};
+
+} // namespace
+
+TEST_F(rescue_test, what_is_sound_is_the_same) {
+    const content whole = content_of(heap);
+    close();
+    const rescued found = rescue(files);
+    ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+    EXPECT_EQ("", found.problems);
+    EXPECT_TRUE(found.damaged.empty() && found.missing.empty());
+    EXPECT_EQ(0u, found.report.unchecked_pages);
+    EXPECT_EQ(whole, rescued_content(files));
+    EXPECT_EQ(TY_E_EXISTS, rescue(files).status);
+}
+
+// I22.
+TEST_F(rescue_test, damaged_and_missing_pages_are_told) {
+    close();
+    files.flip(heap_path, offset_of(block) + 3 * 4096 + 77);
+    const ty_storage *s = files.storage();
+    ty_file *file = nullptr;
+    ASSERT_OK(s->open(s->context, heap_path, TY_OPEN_WRITE, &file));
+    ASSERT_OK(s->punch(s->context, file, offset_of(block) + 16 * 4096, 4096));
+    s->close(s->context, file);
+    const rescued found = rescue(files);
+    ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+    EXPECT_EQ(std::set<uint64_t>{page_of(block) + 3}, found.damaged);
+    EXPECT_EQ(std::set<uint64_t>{page_of(block) + 16}, found.missing);
+    std::string expected(block_pages * 4096, '1');
+    expected[3 * 4096 + 77] ^= 0x40;
+    expected.replace(16 * 4096, 4096, 4096, '\0');
+    EXPECT_EQ(expected, rescued_content(files)[block]);
+}
+
+TEST_F(rescue_test, a_damaged_batch_ends_at_the_one_before) {
+    fill('2');
+    fill('3');
+    ASSERT_OK(ty_discard(heap));
+    heap = nullptr;
+    ty_open_options options = files.options();
+    options.mode = TY_OPEN_READ_ONLY;
+    ty_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_OK(ty_read_info(heap_path, files.storage(), &info));
+    ASSERT_EQ(3u, info.batches) << info.open_text;
+    files.flip(journal_path, journal_front_2 + (block_pages + 8) * 4096 + 20); // in the second batch
+    ASSERT_NE(TY_OK, ty_open(heap_path, &options, &heap, nullptr));
+    const rescued found = rescue(files);
+    ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+    EXPECT_EQ(1u, found.report.epoch);
+    EXPECT_EQ(1u, found.report.batches);
+    EXPECT_NE(std::string::npos, found.problems.find("restore epoch 2")) << found.problems;
+    EXPECT_TRUE(found.damaged.empty());
+    EXPECT_EQ(std::string(block_pages * 4096, '1'), rescued_content(files)[block]);
+}
+
+TEST_F(rescue_test, without_a_sound_header) {
+    const content whole = content_of(heap);
+    close();
+    for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)
+        files.flip(heap_path, slot * image_slot_bytes_1 + offsetof(image_header_2, checksum));
+    const rescued found = rescue(files);
+    ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+    EXPECT_TRUE(found.report.header_doubtful);
+    EXPECT_EQ(whole, rescued_content(files));
+    for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)
+        files.flip(heap_path, slot * image_slot_bytes_1 + offsetof(image_header_2, base));
+    ASSERT_OK(files.storage()->remove(files.storage()->context, out_path));
+    EXPECT_EQ(TY_E_DAMAGED, rescue(files).status);
+    EXPECT_EQ("(none)", files.read_file(out_path));
+}
+
+TEST_F(rescue_test, an_open_heap_is_left_alone) {
+    EXPECT_EQ(TY_E_BUSY, rescue(files).status);
+    EXPECT_EQ("(none)", files.read_file(out_path));
+}
