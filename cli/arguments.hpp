@@ -31,6 +31,7 @@ struct request {
     std::string load;
     std::string server;
     std::string credentials;
+    std::string replicas;
     std::vector<std::string> roots;
     std::vector<std::string> hints;
     bool json = false;
@@ -45,6 +46,7 @@ struct request {
     bool verify = false;
     bool receives = false;
     bool only_base = false;
+    bool flushed = false;
     bool settle = false;
     bool commit = false;
     bool roll_back = false;
