@@ -21,9 +21,11 @@ ty_status refuse_removed(const topic &of) {
                 of.name, "publish under another name, and make new standbys");
 }
 
-ty_status refuse_lost(const topic &of) {
-    return fail(TY_E_DAMAGED, "read a topic: it has lost messages that were read", of.name,
-                "see whether its brokers were restored from a backup; make a new standby");
+ty_status refuse_lost(const topic &of, uint64_t last, uint64_t read) {
+    return fail(TY_E_DAMAGED,
+                "read a topic: it has lost messages that were read: it ends with " + std::to_string(last) + ", and " +
+                    std::to_string(read) + " was read",
+                of.name, "see whether its brokers were restored from a backup; make a new standby");
 }
 
 } // namespace
@@ -59,7 +61,7 @@ ty_status kafka::start(topic &of, uint64_t behind) {
     if (ty_status status = ends_of(of, &first, &last))
         return status;
     if (last < behind)
-        return refuse_lost(of);
+        return refuse_lost(of, last, behind);
     if (rd_kafka_consume_start(of.messages, 0, static_cast<int64_t>(std::max(behind, first))))
         return failure(rd_kafka_last_error(), "read a topic", of.name);
     of.started = true;
@@ -96,7 +98,7 @@ ty_status kafka::check_end(topic &of) {
     uint64_t first = 0, last = 0;
     if (ty_status status = ends_of(of, &first, &last))
         return status;
-    return last < of.cursor ? refuse_lost(of) : TY_OK;
+    return last < of.cursor ? refuse_lost(of, last, of.cursor) : TY_OK;
 }
 
 // What is there is told even without waiting; that nothing is, the broker says.

@@ -1,5 +1,6 @@
 // Goal: JetStream keeps the promises of an engine, over kills of its server too, and streams that would lose something
 // by their settings are refused (ST8). Method: a real nats-server; skipped where there is none.
+#if TAIYEN_WITH_NATS
 #include "engine_test.hpp"
 #include "nats_server.hpp"
 
@@ -174,3 +175,4 @@ TEST(jetstream_arguments, are_checked) {
 }
 
 } // namespace
+#endif
