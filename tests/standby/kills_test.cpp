@@ -36,16 +36,6 @@ shared *map_shared(const char *path, bool create) {
     return memory == MAP_FAILED ? nullptr : static_cast<shared *>(memory);
 }
 
-const std::string kafka_scheme = "kafka://";
-
-ty_status open_engine(const std::string &url, ty_engine **engine) {
-    return url.rfind(kafka_scheme, 0) == 0 ? ty_kafka_open(url.c_str() + kafka_scheme.size(), "kills", nullptr, engine)
-                                           : ty_jetstream_open(url.c_str(), "kills", nullptr, engine);
-}
-void close_engine(const std::string &url, ty_engine *engine) {
-    url.rfind(kafka_scheme, 0) == 0 ? ty_kafka_close(engine) : ty_jetstream_close(engine);
-}
-
 // ---- The processes
 
 class process {
@@ -55,7 +45,7 @@ public:
           with_(*map_shared((std::string(folder) + "/shared").c_str(), false)) {
         ty_status status;
         do
-            status = open_engine(url, &engine_);
+            status = open_engine(url, "kills", &engine_);
         while (status == TY_E_IO); // the server is away
         require(status);
     }
@@ -255,7 +245,7 @@ protected:
     void base(const char *heap) {
         ty_engine *engine = nullptr;
         ty_status status;
-        while ((status = open_engine(server.url(), &engine)) == TY_E_IO)
+        while ((status = open_engine(server.url(), "kills", &engine)) == TY_E_IO)
             ;
         ASSERT_OK(status);
         do
