@@ -1,6 +1,7 @@
 // The clients, and writing to a topic.
 #include "kafka.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -9,7 +10,8 @@ namespace taiyen::standby {
 namespace {
 
 constexpr uint32_t timeout_ms_standard = 5000;
-constexpr size_t batch_overhead_bytes = 1024; // of Kafka, beside a message that is sent alone
+constexpr uint32_t timeout_ms_least = 100, timeout_ms_most = 300'000; // of librdkafka
+constexpr size_t batch_overhead_bytes = 1024;                         // of Kafka, beside a message that is sent alone
 constexpr size_t message_bytes_most = size_t{64} << 20;
 
 // librdkafka would write it to the standard error.
@@ -141,9 +143,10 @@ ty_status kafka::open(const char *brokers) {
     if (options_.credentials)
         if (ty_status status = read_credentials(options_.credentials, &settings_))
             return status;
-    const std::string timeout = std::to_string(options_.timeout_ms);
+    const std::string timeout = std::to_string(std::clamp(options_.timeout_ms, timeout_ms_least, timeout_ms_most));
     settings_.insert({{"bootstrap.servers", brokers},
                       {"client.id", "taiyen"},
+                      {"socket.timeout.ms", timeout},
                       {"reconnect.backoff.ms", "50"},
                       {"reconnect.backoff.max.ms", "500"},
                       {"topic.metadata.refresh.fast.interval.ms", "100"}});

@@ -68,7 +68,8 @@ private:
                   const std::function<void(const rd_kafka_AdminOptions_t *, rd_kafka_queue_t *)> &call,
                   event_owner *answer);
 
-    ty_status ends_of(topic &of, uint64_t *first, uint64_t *last);
+    ty_status end_of(const topic &of, int64_t which, uint64_t *position);
+    ty_status ends_of(const topic &of, uint64_t *first, uint64_t *last);
     ty_status newest(topic &of, uint64_t *position);
     ty_status read(topic &of, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback, void *context);
     ty_status start(topic &of, uint64_t behind);

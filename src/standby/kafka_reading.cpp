@@ -30,15 +30,28 @@ ty_status refuse_lost(const topic &of, uint64_t last, uint64_t read) {
 
 } // namespace
 
+// One end of a topic: RD_KAFKA_OFFSET_BEGINNING, RD_KAFKA_OFFSET_END, which are times to a broker. (The function that
+// asks for both waits for ever where the broker is away, before librdkafka 2.3.)
+ty_status kafka::end_of(const topic &of, int64_t which, uint64_t *position) {
+    using list_owner = owned<rd_kafka_topic_partition_list_t, rd_kafka_topic_partition_list_destroy>;
+    const list_owner list(rd_kafka_topic_partition_list_new(1));
+    rd_kafka_topic_partition_t *one = rd_kafka_topic_partition_list_add(list.get(), of.name.c_str(), 0);
+    one->offset = which;
+    rd_kafka_resp_err_t code =
+        rd_kafka_offsets_for_times(asker_.get(), list.get(), static_cast<int>(options_.timeout_ms));
+    code = code ? code : one->err;
+    if (code || one->offset < 0)
+        return failure(code ? code : RD_KAFKA_RESP_ERR__FAIL, "look at a topic", of.name);
+    *position = static_cast<uint64_t>(one->offset);
+    return TY_OK;
+}
+
 // The last position: of what all replicas that count have, as acknowledged messages are.
-ty_status kafka::ends_of(topic &of, uint64_t *first, uint64_t *last) {
-    int64_t low = 0, high = 0;
-    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(asker_.get(), of.name.c_str(), 0, &low, &high,
-                                                                      static_cast<int>(options_.timeout_ms));
-    if (code)
-        return failure(code, "look at a topic", of.name);
-    *first = static_cast<uint64_t>(std::max<int64_t>(low, 0));
-    *last = static_cast<uint64_t>(std::max<int64_t>(high, 0));
+ty_status kafka::ends_of(const topic &of, uint64_t *first, uint64_t *last) {
+    if (ty_status status = end_of(of, RD_KAFKA_OFFSET_BEGINNING, first))
+        return status;
+    if (ty_status status = end_of(of, RD_KAFKA_OFFSET_END, last))
+        return status;
     const std::lock_guard<std::mutex> with(lock_);
     complaint_.clear();
     return *first == *last && *last > 0 ? refuse_removed(of) : TY_OK;

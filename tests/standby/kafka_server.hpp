@@ -52,6 +52,9 @@ public:
         brokers_[n].child = java("kafka.Kafka", {settings_of(n)});
         return brokers_[n].child > 0;
     }
+    void send(size_t n, int signal) const {
+        kill(brokers_[n].child, signal);
+    }
     void end(int signal) {
         for (size_t n = 0; n < brokers_.size(); n++)
             end_one(n, signal);

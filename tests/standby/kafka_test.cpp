@@ -110,6 +110,31 @@ TEST_F(kafka_test, goes_on_when_its_broker_is_back) {
     goes_on(server, open_kafka(server, "back").get());
 }
 
+// What is asked comes to an end, and what was sent gets there later, as an earlier run's messages may.
+TEST_F(kafka_test, a_broker_that_hangs_is_told) {
+    kafka_server server;
+    ASSERT_TRUE(server.start());
+    ty_kafka_options options = TY_KAFKA_OPTIONS_INIT;
+    options.timeout_ms = 1000;
+    const engine_owner engine = open_kafka(server, "hangs", options);
+    const auto take = [](const void *, size_t, uint64_t, void *) { return true; };
+    ASSERT_OK(engine->run(engine->context, TY_ENGINE_RECORDS, 1, newest(engine.get())));
+    append(engine.get(), "one");
+    ASSERT_OK(answers(engine.get(), 1));
+    server.send(0, SIGSTOP);
+    uint64_t position = 0, count = 0;
+    append(engine.get(), "two");
+    EXPECT_OK(engine->acknowledged(engine->context, TY_ENGINE_RECORDS, 1, 100, &count, &position));
+    EXPECT_EQ(1u, count);
+    EXPECT_EQ(TY_E_IO, engine->newest(engine->context, TY_ENGINE_RECORDS, &position));
+    EXPECT_EQ(TY_E_IO, engine->read(engine->context, TY_ENGINE_RECORDS, 0, 100, take, nullptr));
+    EXPECT_EQ(TY_E_IO, engine->trim(engine->context, TY_ENGINE_RECORDS, 2));
+    server.send(0, SIGCONT);
+    while (engine->newest(engine->context, TY_ENGINE_RECORDS, &position) || position < 2)
+        ;
+    EXPECT_EQ(2u, position);
+}
+
 TEST_F(kafka_test, carries_a_standby) {
     kafka_server server;
     ASSERT_TRUE(server.start());
