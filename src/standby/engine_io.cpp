@@ -156,7 +156,9 @@ ty_status newest_base(const ty_engine &engine, owned_message *begin, bool *found
         return TY_OK;
     if (ty_status status = first_behind(engine, TY_ENGINE_BASES, at - 1, answer_ms, begin, found))
         return status;
-    if (*found && begin->read.header.kind == uint32_t(message_kind::base_begin) && begin->read.at == at)
+    if (!*found)
+        return fail(TY_E_IO, "read the engine's newest base: it did not come", "", "try again");
+    if (begin->read.header.kind == uint32_t(message_kind::base_begin) && begin->read.at == at)
         return TY_OK;
     return damaged(at, "no base begins where the engine says");
 }

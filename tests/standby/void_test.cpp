@@ -86,6 +86,31 @@ TEST_F(void_test, the_newest_base_is_found_before_one_that_was_refused) {
     EXPECT_EQ(begins[2], newest());
 }
 
+// As while the server starts again: what is in its place is not known then.
+TEST_F(void_test, a_base_that_does_not_come_is_no_damage) {
+    static const ty_engine *whole;
+    static int readings;
+    whole = engine.table();
+    readings = 0;
+    ty_engine deaf = *whole; // but for its first reading
+    deaf.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback,
+                   void *with) {
+        return readings++ ? TY_OK : whole->read(context, log, behind, timeout_ms, callback, with);
+    };
+    message_header_1 begin = header_behind({}, message_kind::base_begin), last = begin;
+    begin.term = last.term = 1;
+    put(TY_ENGINE_BASES, begin, 1, 0);
+    last.kind = uint32_t(message_kind::base_end);
+    last.number = 2;
+    last.begin = end(TY_ENGINE_BASES);
+    put(TY_ENGINE_BASES, last, 1, 0);
+    owned_message base;
+    bool found = false;
+    EXPECT_EQ(TY_E_IO, newest_base(deaf, &base, &found));
+    EXPECT_OK(newest_base(*whole, &base, &found));
+    EXPECT_TRUE(found);
+}
+
 // Each finds out that it is not alone, and goes on.
 TEST_F(void_test, publishers_beside_each_other_lose_nothing) {
     const sim_faults everything = {0, 0, 0, 0, true};
