@@ -15,7 +15,7 @@ packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_shapes fuzz_ship fuzz_standby fuzz_undo
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check crash fuzz mutants test-kernel docs install deb conan format tidy clean check-asan check-tsan
+.PHONY: help build demo test bench check crash fuzz mutants test-kafka test-kernel docs install deb conan format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
@@ -43,6 +43,10 @@ demo: ## Real data in a heap, a bank with transactions, a shop with a database, 
 test: packages_for := test
 test: build ## Build, then run all tests
 	@ctest --preset release --parallel $(JOBS) --no-tests=error
+
+test-kafka: packages_for := test kafka
+test-kafka: build ## The tests of standbys with brokers of Kafka, whose jars are fetched with Maven; some minutes
+	@scripts/with_kafka ctest --preset release -R '^(standby.kafka|cli.standby)' --no-tests=error || [ $$? -eq 77 ]
 
 test-kernel: build ## The tests that a kernel makes differ, under Debian 12's own kernel (KERNEL) in a virtual machine
 	@scripts/setup kernel

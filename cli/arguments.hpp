@@ -35,6 +35,7 @@ struct request {
     std::string shown;
     std::string log_size;
     std::string partitions;
+    std::string replicas;
     std::vector<std::string> roots;
     std::vector<std::string> hints;
     bool json = false;
@@ -50,6 +51,7 @@ struct request {
     bool verify = false;
     bool receives = false;
     bool only_base = false;
+    bool flushed = false;
     bool settle = false;
     bool commit = false;
     bool roll_back = false;

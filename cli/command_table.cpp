@@ -66,10 +66,21 @@ const option to{"to", 0, "WHEN", nullptr, &request::to, "a transaction's number,
 const option receives{"receives",         0,       nullptr,
                       &request::receives, nullptr, "the heap goes on receiving: nobody writes to it"};
 #if TAIYEN_HAS_STANDBY
-const option server{
-    "server", 0, "URL", nullptr, &request::server, "the NATS server: nats://127.0.0.1:4222 if left out"};
-const option credentials{
-    "credentials", 0, "PATH", nullptr, &request::credentials, "a file with credentials, as NATS has them"};
+const option server{"server",
+                    0,
+                    "URL",
+                    nullptr,
+                    &request::server,
+                    "nats://HOST:PORT or kafka://HOST:PORT,...; nats://127.0.0.1:4222 if left out"};
+const option credentials{"credentials",
+                         0,
+                         "PATH",
+                         nullptr,
+                         &request::credentials,
+                         "a file with credentials, as NATS has them; with Kafka, settings of librdkafka"};
+const option replicas{"replicas", 0, "COUNT", nullptr, &request::replicas, "of what is made there: 1 if left out"};
+const option flushed{"flushed",         0,       nullptr,
+                     &request::flushed, nullptr, "each replica flushes before it acknowledges; with Kafka alone"};
 const option only_base{
     "base", 0, nullptr, &request::only_base, nullptr, "put a base and end, beside a program that publishes by itself"};
 #endif
@@ -306,12 +317,12 @@ const std::vector<command> all {
          2,
          2,
          "publish a heap for standbys",
-         "Puts all transactions of a transactional heap to JetStream of a NATS server, as\n"
-         "they come, while the heap is in use or not; NAME is the stream's. Puts a base,\n"
-         "of which standbys are made, where there is none, and now and then. Goes on where\n"
-         "the stream ends; ends with an interrupt. Once a standby was promoted, the old\n"
-         "heap is refused.",
-         {&server, &credentials, &only_base, &base_age, &journal, &log_file},
+         "Puts all transactions of a transactional heap to JetStream of a NATS server, or\n"
+         "to Kafka, as they come, while the heap is in use or not; NAME is the stream's or\n"
+         "the topic's. Puts a base, of which standbys are made, where there is none, and\n"
+         "now and then. Goes on where the stream ends; ends with an interrupt. Once a\n"
+         "standby was promoted, the old heap is refused.",
+         {&server, &credentials, &replicas, &flushed, &only_base, &base_age, &journal, &log_file},
          publish},
         {"standby",
          "FILE NAME",
@@ -321,7 +332,7 @@ const std::vector<command> all {
          "Makes the heap FILE of the newest base, if it is not there, and takes what is\n"
          "published; other programs may read it meanwhile. Goes on where it was; ends with\n"
          "an interrupt.",
-         {&server, &credentials, &journal, &log_file},
+         {&server, &credentials, &replicas, &flushed, &journal, &log_file},
          standby},
         {"promote",
          "FILE NAME",
@@ -330,7 +341,7 @@ const std::vector<command> all {
          "make a standby the primary",
          "Takes all there is, begins a new term, and makes the heap one that is written\n"
          "to. From then on the old primary is refused. 'taiyen standby' is ended before.",
-         {&server, &credentials, &journal, &log_file},
+         {&server, &credentials, &replicas, &flushed, &journal, &log_file},
          promote},
 #endif
         {"doubt",

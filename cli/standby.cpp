@@ -19,14 +19,40 @@ constexpr uint32_t step_ms = 200;
 
 using engine_owner = std::unique_ptr<ty_engine, void (*)(ty_engine *)>;
 
-ty_status open_engine(const request &given, engine_owner *engine) {
-    ty_engine *opened = nullptr;
+ty_status open_jetstream(const std::string &url, const request &given, uint32_t replicas, ty_engine **opened) {
     ty_jetstream_options options = TY_JETSTREAM_OPTIONS_INIT;
     options.credentials = given.credentials.empty() ? nullptr : given.credentials.c_str();
-    const std::string url = given.server.empty() ? "nats://127.0.0.1:4222" : given.server;
-    const ty_status status = ty_jetstream_open(url.c_str(), given.paths[1].c_str(), &options, &opened);
-    engine->reset(opened);
-    return status;
+    options.replicas = replicas;
+    return ty_jetstream_open(url.c_str(), given.paths[1].c_str(), &options, opened);
+}
+
+ty_status open_kafka(const std::string &brokers, const request &given, uint32_t replicas, ty_engine **opened) {
+    ty_kafka_options options = TY_KAFKA_OPTIONS_INIT;
+    options.credentials = given.credentials.empty() ? nullptr : given.credentials.c_str();
+    options.replicas = replicas;
+    options.flushed = given.flushed;
+    return ty_kafka_open(brokers.c_str(), given.paths[1].c_str(), &options, opened);
+}
+
+// By the URL's scheme. The exit code, if it is not exit_fine, has been said why.
+int open_engine(const request &given, engine_owner *engine) {
+    const std::string url = given.server.empty() ? "nats://127.0.0.1:4222" : given.server, kafka = "kafka://";
+    const bool of_kafka = url.rfind(kafka, 0) == 0;
+    int64_t replicas = 0;
+    ty_engine *opened = nullptr;
+    if (!given.replicas.empty() && !read_whole(given.replicas, 1, 99, &replicas)) {
+        refuse_value("replicas", given.replicas, "1 to 99");
+        return exit_cannot;
+    }
+    if (given.flushed && !of_kafka) {
+        std::fprintf(stderr, "taiyen: --flushed is for kafka://: a NATS server's sync_interval is set in the server\n");
+        return exit_cannot;
+    }
+    const auto count = static_cast<uint32_t>(replicas);
+    const ty_status status = of_kafka ? open_kafka(url.substr(kafka.size()), given, count, &opened)
+                                      : open_jetstream(url, given, count, &opened);
+    *engine = engine_owner(opened, of_kafka ? ty_kafka_close : ty_jetstream_close);
+    return status ? complain(status) : exit_fine;
 }
 
 // What may be over later: the server is away, the log is full.
@@ -139,16 +165,16 @@ int publish(const request &given) {
     end_with_interrupts();
     const heap_files files{given.paths[0], given.journal_path, given.log_path};
     const ty_open_options open = files.options();
-    if (ty_status status = open_engine(given, &engine))
-        return complain(status);
+    if (int code = open_engine(given, &engine))
+        return code;
     return given.only_base ? put_base(given, engine.get(), open) : publish_on(given, engine.get(), open, base_age_ms);
 }
 
 int standby(const request &given) {
     end_with_interrupts();
     engine_owner engine(nullptr, ty_jetstream_close);
-    if (ty_status status = open_engine(given, &engine))
-        return complain(status);
+    if (int code = open_engine(given, &engine))
+        return code;
     const ty_open_options open = heap_files{given.paths[0], given.journal_path, given.log_path}.options();
     if (access(given.paths[0].c_str(), F_OK))
         if (ty_status status = ty_standby_make(given.paths[0].c_str(), engine.get(), &open, nullptr, nullptr))
@@ -166,8 +192,8 @@ int standby(const request &given) {
 
 int promote(const request &given) {
     engine_owner engine(nullptr, ty_jetstream_close);
-    if (ty_status status = open_engine(given, &engine))
-        return complain(status);
+    if (int code = open_engine(given, &engine))
+        return code;
     opened one;
     ty_standby_report report{};
     report.struct_size = sizeof report;

@@ -85,7 +85,7 @@ ISO_C = set(
 C_HEADERS = {name + ".h" for name in ISO_C} | {"c" + name for name in ISO_C}
 
 # Libraries, by the layers that use them. The core uses one that is a header alone.
-THIRD_PARTY = {"xxhash.h": ("os", "pack", "ship", "standby"), "nats/nats.h": ("standby",), "lz4.h": ("pack", "ship"), "lz4hc.h": ("pack",), "zstd.h": ("pack",)}
+THIRD_PARTY = {"xxhash.h": ("os", "pack", "ship", "standby"), "nats/nats.h": ("standby",), "librdkafka/rdkafka.h": ("standby",), "lz4.h": ("pack", "ship"), "lz4hc.h": ("pack",), "zstd.h": ("pack",)}
 
 SOURCE_SUFFIXES = (".c", ".h", ".cpp", ".hpp", ".cc", ".hh", ".inc")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')

@@ -5,12 +5,12 @@
  * heap that takes them, can be read meanwhile, and becomes the primary by ty_standby_promote.
  *
  * Vocabulary:
- *   engine     a log that a server keeps: what is appended has one order, and stands there once it is acknowledged.
- * Here it is JetStream of NATS (ty_jetstream_open), or what a program makes of the functions of ty_engine. term       a
- * number that grows with each promotion. One heap is the primary of a term; it is in each message. base       a packed
- * copy of the heap in the engine, with which a standby begins (ty_publish_base). line       records without a gap.
- * Where a publisher fell behind what the heap's log holds, it begins a new line, and standbys are to be made anew from
- * a newer base.
+ *   engine     a log that servers keep: what is appended has one order, and stands there once it is acknowledged.
+ *              Here it is JetStream of NATS (ty_jetstream_open), Kafka (ty_kafka_open), or what a program makes of
+ *              the functions of ty_engine.
+ *   term       a number that grows with each promotion. One heap is the primary of a term; it is in each message.
+ *   base       a packed copy of the heap in the engine, with which a standby begins (ty_publish_base).
+ *   line       records without a gap. A publisher that fell behind begins a new one; standbys are then made anew.
  *
  * Guarantees:
  *  - What is published is durable in the primary. Each transaction is in the engine once, in order, also when the
@@ -24,7 +24,7 @@
  *  - Each byte of each message is under a checksum, messages are numbered, and records are bound by hashes: what was
  *    changed, cut, doubled, exchanged or left out is told, and not done. It is no protection against a person who
  *    forges: who may write to the engine is the server's matter.
- *  - How durable an acknowledgement is, is the engine's promise: see ty_jetstream_open.
+ *  - How durable an acknowledgement is, is the engine's promise: see ty_jetstream_open and ty_kafka_open.
  *
  * Cost: a publisher reads the log as a follower does (follow.h). A message has about 400 bytes more than its records.
  * A synchronous commit takes its flush, and then the way to the engine and back; many threads share both.
@@ -77,7 +77,8 @@ typedef struct ty_engine {
      * which is the newest one, or is refused; or behind whatever there is (TY_ENGINE_ANYWHERE; for one message alone).
      * Each other one stands right behind the one before it. Only if that was refused (then so is the run) or it is of
      * an earlier run, and under way for long, it may stand behind another one; messages say themselves what they belong
-     * behind. A writer of a higher term may shut out those of lower ones here. */
+     * behind. So what was refused may stand in the log all the same, as a message in the wrong place; but none may be
+     * there without those of its run before it. A writer of a higher term may shut out those of lower ones here. */
     ty_status (*run)(void *context, ty_engine_log log, uint64_t term, uint64_t behind);
     /* Hands over the next message of the run, without waiting for its acknowledgement. */
     ty_status (*append)(void *context, ty_engine_log log, const void *bytes, size_t size);
@@ -113,6 +114,33 @@ TY_API TY_CHECKED ty_status ty_jetstream_open(const char *url, const char *name,
                                               ty_engine **engine);
 /* Gives it up; NULL does nothing. What uses it is closed before. */
 TY_API void ty_jetstream_close(ty_engine *engine);
+
+typedef struct ty_kafka_options {
+    size_t struct_size;      /* sizeof(ty_kafka_options), set by the _INIT macro */
+    uint32_t replicas;       /* of topics that are made. 0: 1; of those that are there, so many at least */
+    uint32_t timeout_ms;     /* for an answer of a broker. 0: 5 s */
+    const char *credentials; /* a file of lines NAME=VALUE: librdkafka's settings for security (security., sasl., ssl.);
+                                NULL: none */
+    bool flushed;            /* each replica flushes a message before it acknowledges it: topics are made with
+                                flush.messages=1, and refused without it */
+} ty_kafka_options;
+#define TY_KAFKA_OPTIONS_INIT                                                                                          \
+    { sizeof(ty_kafka_options), 0, 0, NULL, false }
+
+/* Kafka (brokers of 2.1 or newer) as an engine: the topics NAME and NAME-bases with one partition each, which are made
+ * if they are not there. brokers: such as 127.0.0.1:9092; several ones with commas between. name: letters, digits, '-'
+ * and '_'. Of a topic that is there it checks that it can lose nothing by its settings: nothing is dropped by age, size
+ * or key; no broker that lacks messages becomes its leader; two replicas acknowledge, if it has two.
+ * What Kafka promises: an acknowledged message is with min.insync.replicas brokers (a majority of `replicas`, where the
+ * topic was made here), and survives while one of these has its disk, and a kill of all. Brokers that choose a new
+ * leader by themselves go on. It survives a power failure of all of them if it was flushed: with `flushed`, at the cost
+ * of a flush an append; else the operating system does it in its own time. Errors: TY_E_ARGUMENT, TY_E_IO (no broker
+ * answers), TY_E_PERMISSION, TY_E_UNSUPPORTED (a setting of a topic; the detail names it), TY_E_NOT_FOUND (the file
+ * with credentials), TY_E_MEMORY. Thread-safe; not to be used by a forked child. */
+TY_API TY_CHECKED ty_status ty_kafka_open(const char *brokers, const char *name, const ty_kafka_options *options,
+                                          ty_engine **engine);
+/* Gives it up; NULL does nothing. What uses it is closed before. */
+TY_API void ty_kafka_close(ty_engine *engine);
 
 /* ---- Publishing. */
 

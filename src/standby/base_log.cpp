@@ -99,6 +99,7 @@ ty_status base_writer::begin(const char *name) {
     header.position = of.position;
     header.line_sequence = of.line_sequence;
     header.previous = 0;
+    header.known_at = newest.read.at;
     header.records_at = records_.newest.read.at;
     header.record_number = of.number;
     header.record_checksum = of.checksum;

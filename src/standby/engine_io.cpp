@@ -70,13 +70,10 @@ ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
         if (!*found)
             return fail(TY_E_IO, "read the engine's newest messages: they do not come", "", "try again");
         const message_header_1 &header = one.read.header;
-        if (known && last.number == 0)
-            last = {header.number - 1,
-                    header.previous,
-                    0,
-                    header.term - (header.kind == uint32_t(message_kind::term)),
-                    0,
-                    0};
+        if (known && last.number == 0) // how many void ones are before it is not known here
+            last = {
+                header.number - 1, header.previous, 0, header.term - (header.kind == uint32_t(message_kind::term)), 0,
+                counter_max};
         if (ty_status status = judge(one.read, &last, &counts))
             return status;
         if (counts)
@@ -126,6 +123,22 @@ std::vector<uint8_t> message_of(const message_header_1 &header, const void *payl
     return bytes;
 }
 
+// Where a begin is not right behind the message that its writer knew, it was refused, and what it says of the newest
+// whole base may be old: what is between them is read.
+static ty_status bases_since(const ty_engine &engine, const message &begin, uint64_t *complete) {
+    owned_message one;
+    for (uint64_t behind = begin.header.known_at; behind < begin.at; behind = one.read.at) {
+        bool found = false;
+        if (ty_status status = first_behind(engine, TY_ENGINE_BASES, behind, answer_ms, &one, &found))
+            return status;
+        if (!found)
+            return fail(TY_E_IO, "read the engine's bases: they do not come", "", "try again");
+        if (one.read.header.kind == uint32_t(message_kind::base_end))
+            *complete = one.read.header.begin;
+    }
+    return TY_OK;
+}
+
 // ST6: one whose last message is not there is none.
 ty_status newest_base(const ty_engine &engine, owned_message *begin, bool *found) {
     owned_message newest;
@@ -134,13 +147,18 @@ ty_status newest_base(const ty_engine &engine, owned_message *begin, bool *found
     if (!*found)
         return TY_OK;
     const message_header_1 &header = newest.read.header;
-    const uint64_t at = header.kind == uint32_t(message_kind::base_end) ? header.begin : header.complete;
+    uint64_t at = header.kind == uint32_t(message_kind::base_end) ? header.begin : header.complete;
     *found = false;
+    if (header.kind == uint32_t(message_kind::base_begin))
+        if (ty_status status = bases_since(engine, newest.read, &at))
+            return status;
     if (at == 0)
         return TY_OK;
     if (ty_status status = first_behind(engine, TY_ENGINE_BASES, at - 1, answer_ms, begin, found))
         return status;
-    if (*found && begin->read.header.kind == uint32_t(message_kind::base_begin) && begin->read.at == at)
+    if (!*found)
+        return fail(TY_E_IO, "read the engine's newest base: it did not come", "", "try again");
+    if (begin->read.header.kind == uint32_t(message_kind::base_begin) && begin->read.at == at)
         return TY_OK;
     return damaged(at, "no base begins where the engine says");
 }

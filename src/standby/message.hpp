@@ -38,7 +38,8 @@ struct message_header_1 {
     uint64_t number;
     uint64_t previous; // the checksum of the message before; of a base's message 0, as all up to `term`
     uint64_t run;      // a random number of the writer's run
-    uint64_t known_at; // the engine's position of a message before it that was acknowledged. 0: the log's begin
+    uint64_t known_at; // the engine's position of a message before it that was acknowledged. 0: the log's begin. A
+                       // base's first message: of the newest one that its writer found; the others 0
     uint64_t term;
     uint8_t owner[16]; // the identity of the term's primary
     ty_follow_position position;

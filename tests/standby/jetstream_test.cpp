@@ -1,7 +1,8 @@
 // Goal: JetStream keeps the promises of an engine, over kills of its server too, and streams that would lose something
 // by their settings are refused (ST8). Method: a real nats-server; skipped where there is none.
+#if TAIYEN_WITH_NATS
+#include "engine_test.hpp"
 #include "nats_server.hpp"
-#include "support.hpp"
 
 #include <nats/nats.h>
 
@@ -10,11 +11,11 @@ using namespace taiyen::test;
 
 namespace {
 
-class jetstream_test : public testing::Test {
+class jetstream_test : public engine_test {
 protected:
     void SetUp() override {
-        if (nats_server_program().empty())
-            GTEST_SKIP() << "there is no nats-server (scripts/setup test installs it)";
+        if (!nats_server::is_there())
+            GTEST_SKIP() << nats_server::why_not;
         ASSERT_TRUE(server.start());
     }
     struct engine_end {
@@ -25,41 +26,6 @@ protected:
         ty_engine *engine = nullptr;
         EXPECT_OK(ty_jetstream_open(server.url().c_str(), name, nullptr, &engine));
         return engine_owner(engine);
-    }
-    static void append(ty_engine *engine, const std::string &text) {
-        EXPECT_OK(engine->append(engine->context, TY_ENGINE_RECORDS, text.data(), text.size()));
-    }
-    static uint64_t newest(ty_engine *engine) {
-        uint64_t position = 0;
-        EXPECT_OK(engine->newest(engine->context, TY_ENGINE_RECORDS, &position));
-        return position;
-    }
-    // Until all are acknowledged, or the run has ended.
-    static ty_status answers(ty_engine *engine, uint64_t wanted) {
-        uint64_t count = 0, position = 0;
-        ty_status status = TY_OK;
-        while (!status && count < wanted)
-            status = engine->acknowledged(engine->context, TY_ENGINE_RECORDS, count, 1000, &count, &position);
-        return status;
-    }
-    static std::vector<std::string> read(ty_engine *engine, uint64_t behind) {
-        std::vector<std::string> all;
-        struct reading {
-            std::vector<std::string> *all;
-            uint64_t at;
-        } reads{&all, behind};
-        while (reads.at < newest(engine))
-            EXPECT_OK(engine->read(
-                engine->context, TY_ENGINE_RECORDS, reads.at, 1000,
-                [](const void *bytes, size_t size, uint64_t position, void *context) {
-                    auto &r = *static_cast<reading *>(context);
-                    EXPECT_LT(r.at, position);
-                    r.at = position;
-                    r.all->emplace_back(static_cast<const char *>(bytes), size);
-                    return true;
-                },
-                &reads));
-        return all;
     }
     nats_server server;
 };
@@ -105,61 +71,11 @@ TEST_F(jetstream_test, takes_what_stands_in_its_place_and_nothing_else) {
 }
 
 TEST_F(jetstream_test, goes_on_when_its_server_is_back) {
-    const engine_owner engine = open("back");
-    for (int round = 0; round < 5; ++round) {
-        const uint64_t behind = newest(engine.get());
-        ASSERT_OK(engine->run(engine->context, TY_ENGINE_RECORDS, 1, behind));
-        for (int n = 0; n < 20; ++n)
-            append(engine.get(), std::to_string(behind + uint64_t(n)));
-        ASSERT_OK(answers(engine.get(), 20));
-        server.end(SIGKILL);
-        EXPECT_EQ(TY_E_IO, answers(engine.get(), 21));
-        ASSERT_TRUE(server.start());
-        uint64_t position = 0;
-        while (engine->newest(engine->context, TY_ENGINE_RECORDS, &position)) // until the connection is back
-            ;
-        EXPECT_EQ(behind + 20, position);
-    }
-    const std::vector<std::string> all = read(engine.get(), 0);
-    ASSERT_EQ(100u, all.size());
-    for (size_t n = 0; n < all.size(); ++n)
-        EXPECT_EQ(std::to_string(n), all[n]);
+    goes_on(server, open("back").get());
 }
 
 TEST_F(jetstream_test, carries_a_standby) {
-    disk files;
-    temporary_folder folder;
-    const engine_owner engine = open("standby");
-    source_model source(44, files, published_options(files, false, 1));
-    standby_of standby(folder.file("standby"), engine.get());
-    source.transactions(10);
-    source.close();
-    {
-        const publisher_owner publisher = open_publisher(source.options(), engine.get());
-        ty_status status;
-        do
-            status = ty_publish_base(heap_path, engine.get(), &source.options(), nullptr);
-        while (status == TY_E_NOT_FOUND); // until it has begun
-        ASSERT_OK(status);
-    }
-    ASSERT_OK(standby.make());
-    for (int n = 0; n < 4; ++n) {
-        source.open();
-        source.transactions(50);
-        source.close();
-        const publisher_owner publisher = open_publisher(source.options(), engine.get());
-        if (n == 2) { // while it works
-            server.end(SIGKILL);
-            ASSERT_TRUE(server.start());
-        }
-        ASSERT_OK(ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, patience_ms));
-        standby.open();
-        do
-            ASSERT_OK(ty_standby_step(standby.get(), 200, &standby.report));
-        while (standby.report.sequence < source.records.back()->record.sequence);
-        standby.expect_like(source);
-        standby.close();
-    }
+    carries(server, open("standby").get());
 }
 
 struct setting {
@@ -259,3 +175,4 @@ TEST(jetstream_arguments, are_checked) {
 }
 
 } // namespace
+#endif

@@ -3,6 +3,7 @@
 // and when it comes back (ST5). Method: real processes, real files and a real nats-server. The n-th transaction adds to
 // counters that follow from n, so a heap's content follows from its count. TAIYEN_STANDBY_KILLS: how many kills, 30 if
 // it is not set; TAIYEN_STANDBY_TERMS: how many promotions, 6.
+#include "kafka_server.hpp"
 #include "nats_server.hpp"
 #include "support.hpp"
 
@@ -44,7 +45,7 @@ public:
           with_(*map_shared((std::string(folder) + "/shared").c_str(), false)) {
         ty_status status;
         do
-            status = ty_jetstream_open(url, "kills", nullptr, &engine_);
+            status = open_engine(url, "kills", &engine_);
         while (status == TY_E_IO); // the server is away
         require(status);
     }
@@ -193,11 +194,12 @@ TEST(standby_process_alone, plays_its_role) {
 
 // ---- The test's own process
 
-class standby_kills_test : public testing::Test {
+template <class Server>
+class kills_beside : public testing::Test {
 protected:
     void SetUp() override {
-        if (nats_server_program().empty())
-            GTEST_SKIP() << "there is no nats-server (scripts/setup test installs it)";
+        if (!Server::is_there())
+            GTEST_SKIP() << Server::why_not;
         ASSERT_TRUE(server.start());
         ASSERT_NE(nullptr, with = map_shared(folder.file("shared").c_str(), true));
     }
@@ -243,28 +245,31 @@ protected:
     void base(const char *heap) {
         ty_engine *engine = nullptr;
         ty_status status;
-        while ((status = ty_jetstream_open(server.url().c_str(), "kills", nullptr, &engine)) == TY_E_IO)
+        while ((status = open_engine(server.url(), "kills", &engine)) == TY_E_IO)
             ;
         ASSERT_OK(status);
         do
             status = ty_publish_base(folder.file(heap).c_str(), engine, nullptr, nullptr);
         while (status == TY_E_NOT_FOUND && !with->failed); // it has not begun
         EXPECT_TRUE(status == TY_OK || with->failed) << ty_error_text();
-        ty_jetstream_close(engine);
+        close_engine(server.url(), engine);
     }
     static int wanted(const char *name, int standard) {
         const char *given = getenv(name);
         return given ? atoi(given) : standard;
     }
 
-    nats_server server;
+    void lose_nothing(int kills);
+    void refuse_old_primaries(int terms);
+
+    Server server;
     temporary_folder folder;
     shared *with = nullptr;
     pid_t primary = -1, standby = -1;
 };
 
-TEST_F(standby_kills_test, lose_nothing_that_was_acknowledged) {
-    const int kills = wanted("TAIYEN_STANDBY_KILLS", 30);
+template <class Server>
+void kills_beside<Server>::lose_nothing(int kills) {
     std::mt19937_64 random(19);
     int killed[3] = {};
     primary = start("primary", "a");
@@ -308,8 +313,8 @@ TEST_F(standby_kills_test, lose_nothing_that_was_acknowledged) {
            static_cast<unsigned long long>(with->acknowledged.load()), killed[0], killed[1], killed[2]);
 }
 
-TEST_F(standby_kills_test, an_old_primary_is_refused) {
-    const int terms = wanted("TAIYEN_STANDBY_TERMS", 6);
+template <class Server>
+void kills_beside<Server>::refuse_old_primaries(int terms) {
     primary = start("primary", "a");
     for (int n = 0; n < terms && !HasFailure(); ++n) {
         const char *mine = n % 2 ? "b" : "a", *other = n % 2 ? "a" : "b";
@@ -328,6 +333,22 @@ TEST_F(standby_kills_test, an_old_primary_is_refused) {
         primary = start("primary", other);
     }
     printf("%d promotions\n", terms);
+}
+
+using standby_kills_test = kills_beside<nats_server>;
+TEST_F(standby_kills_test, lose_nothing_that_was_acknowledged) {
+    lose_nothing(wanted("TAIYEN_STANDBY_KILLS", 30));
+}
+TEST_F(standby_kills_test, an_old_primary_is_refused) {
+    refuse_old_primaries(wanted("TAIYEN_STANDBY_TERMS", 6));
+}
+
+using kafka_kills_test = kills_beside<kafka_server>;
+TEST_F(kafka_kills_test, lose_nothing_that_was_acknowledged) {
+    lose_nothing(wanted("TAIYEN_STANDBY_KILLS", 30));
+}
+TEST_F(kafka_kills_test, an_old_primary_is_refused) {
+    refuse_old_primaries(wanted("TAIYEN_STANDBY_TERMS", 6));
 }
 
 } // namespace

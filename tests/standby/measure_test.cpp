@@ -1,6 +1,7 @@
 // What a publisher costs a program, and what a synchronous commit takes. No test: it is run by hand, on a quiet
 // machine.
-//   test_standby --gtest_filter='standby_measures_alone.*'
+//   TAIYEN_MEASURE=1 test_standby --gtest_filter='*_measures_alone.*'
+#include "kafka_server.hpp"
 #include "nats_server.hpp"
 #include "support.hpp"
 
@@ -16,16 +17,22 @@ using clock_type = std::chrono::steady_clock;
 constexpr int pairs = 15;
 constexpr auto span = std::chrono::milliseconds(700);
 
-class standby_measures_alone : public testing::Test {
+template <class Server>
+class measures : public testing::Test {
 protected:
     void SetUp() override {
         if (!getenv("TAIYEN_MEASURE"))
             GTEST_SKIP() << "set TAIYEN_MEASURE to measure";
+        if (!Server::is_there())
+            GTEST_SKIP() << Server::why_not;
         ASSERT_TRUE(server.start());
         open_options.kind = TY_TRANSACTIONAL;
         open_options.limit_bytes = size_t{256} << 20;
         path = folder.file("heap");
-        ASSERT_OK(ty_jetstream_open(server.url().c_str(), "measured", nullptr, &engine));
+        ty_status opened;
+        while ((opened = open_engine(server.url(), "measured", &engine)) == TY_E_IO) // until it is ready
+            ;
+        ASSERT_OK(opened);
         with_heap([&] { ASSERT_OK(change(heap, 1)); });
         const publisher_owner publisher = open_publisher(open_options, engine, path.c_str());
         ty_status status;
@@ -34,7 +41,7 @@ protected:
         while (status == TY_E_NOT_FOUND);
         ASSERT_OK(status);
     }
-    void TearDown() override { ty_jetstream_close(engine); }
+    void TearDown() override { close_engine(server.url(), engine); }
     template <class Body>
     void with_heap(const Body &body) {
         ASSERT_OK(ty_open(path.c_str(), &open_options, &heap, nullptr));
@@ -103,7 +110,10 @@ protected:
         fflush(stdout);
     }
 
-    nats_server server;
+    void asynchronous();
+    void synchronous();
+
+    Server server;
     temporary_folder folder;
     ty_open_options open_options = TY_OPEN_OPTIONS_INIT;
     std::string path;
@@ -111,13 +121,15 @@ protected:
     ty_heap *heap = nullptr;
 };
 
-TEST_F(standby_measures_alone, asynchronous) {
+template <class Server>
+void measures<Server>::asynchronous() {
     compare("durable commits", 1, [](ty_txn *txn) { return ty_commit(txn); });
     compare("durable commits", 4, [](ty_txn *txn) { return ty_commit(txn); });
     compare("commits without waiting", 1, [](ty_txn *txn) { return ty_commit_async(txn, nullptr); });
 }
 
-TEST_F(standby_measures_alone, synchronous) {
+template <class Server>
+void measures<Server>::synchronous() {
     with_heap([&] {
         ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
         options.heap = heap;
@@ -134,6 +146,22 @@ TEST_F(standby_measures_alone, synchronous) {
         }
         publisher.reset();
     });
+}
+
+using standby_measures_alone = measures<nats_server>;
+TEST_F(standby_measures_alone, asynchronous) {
+    asynchronous();
+}
+TEST_F(standby_measures_alone, synchronous) {
+    synchronous();
+}
+
+using kafka_measures_alone = measures<kafka_server>;
+TEST_F(kafka_measures_alone, asynchronous) {
+    asynchronous();
+}
+TEST_F(kafka_measures_alone, synchronous) {
+    synchronous();
 }
 
 } // namespace

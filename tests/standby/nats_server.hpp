@@ -22,6 +22,10 @@ inline std::string nats_server_program() {
 
 class nats_server {
 public:
+    static constexpr bool tells_cuts = true; // who waits for an acknowledgement is told that the connection is cut
+    static constexpr const char *why_not = "there is no nats-server (scripts/setup test installs it)";
+    static bool is_there() { return !nats_server_program().empty(); }
+
     nats_server() : folder_() {}
     ~nats_server() { end(SIGTERM); }
     nats_server(const nats_server &) = delete;

@@ -124,6 +124,9 @@ TEST(publish_test, records_longer_than_messages) {
 TEST(publish_test, each_once_over_a_network_that_fails) {
     run({false, 1, 60, 12, 4096, {60, 60, 60, 30}});
 }
+TEST(publish_test, each_once_over_one_that_also_keeps_what_it_refuses) {
+    run({false, 1, 60, 12, 4096, {60, 60, 60, 30, true}});
+}
 
 // Where the publisher fell behind, a new line begins, and who waits is not told that a standby has it before a base is
 // there (ST4).

@@ -38,10 +38,11 @@ struct sim_store {
 
 // How often things go wrong, of a thousand appends.
 struct sim_faults {
-    uint32_t lost = 0;    // the message is, and the connection cut
-    uint32_t unheard = 0; // the acknowledgement is, and the connection cut
-    uint32_t late = 0;    // the message comes when the next run begins; and the connection is cut
-    uint32_t away = 0;    // of a thousand calls of newest and read: they fail
+    uint32_t lost = 0;      // the message is, and the connection cut
+    uint32_t unheard = 0;   // the acknowledgement is, and the connection cut
+    uint32_t late = 0;      // the message comes when the next run begins; and the connection is cut
+    uint32_t away = 0;      // of a thousand calls of newest and read: they fail
+    bool takes_all = false; // a message that is refused, as it is not in its place, stands in the log all the same
 };
 
 class sim_engine {
@@ -113,7 +114,7 @@ private:
     void late_ones(int log) {
         one_run &r = runs_[log];
         for (sim_message &one : r.late)
-            if (store_.newest(log) + store_.step == one.position)
+            if (faults_.takes_all || store_.newest(log) + store_.step == one.position)
                 store_.add(log, std::move(one.bytes));
         r.late.clear();
     }
@@ -130,7 +131,7 @@ private:
             r.behind == TY_ENGINE_ANYWHERE || self.store_.newest(log) + self.store_.step == message.position;
         if (r.failed == TY_E_IO && !r.late.empty()) {
             r.late.push_back(std::move(message));
-        } else if (r.failed == TY_E_IO || !fits) {
+        } else if (r.failed == TY_E_IO || (!fits && !self.faults_.takes_all)) {
             r.failed = r.failed ? r.failed : TY_E_MISMATCH;
         } else if (self.happens(self.faults_.lost)) {
             r.failed = TY_E_IO;
@@ -139,7 +140,9 @@ private:
             r.late.push_back(std::move(message));
         } else {
             self.store_.add(log, std::move(message.bytes));
-            if (self.happens(self.faults_.unheard))
+            if (!fits && r.failed == TY_OK)
+                r.failed = TY_E_MISMATCH;
+            if (self.happens(self.faults_.unheard) && r.failed == TY_OK)
                 r.failed = TY_E_IO;
             if (r.failed == TY_OK) {
                 r.answered = r.sent;

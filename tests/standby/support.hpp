@@ -35,6 +35,20 @@ inline ty_publisher_report report_of(ty_publisher *publisher) {
     return report;
 }
 
+// An engine by its URL, as the program has them.
+inline const char *kafka_brokers(const std::string &url) {
+    const std::string scheme = "kafka://";
+    return url.rfind(scheme, 0) == 0 ? url.c_str() + scheme.size() : nullptr;
+}
+inline ty_status open_engine(const std::string &url, const char *name, ty_engine **engine) {
+    const char *brokers = kafka_brokers(url);
+    return brokers ? ty_kafka_open(brokers, name, nullptr, engine)
+                   : ty_jetstream_open(url.c_str(), name, nullptr, engine);
+}
+inline void close_engine(const std::string &url, ty_engine *engine) {
+    kafka_brokers(url) ? ty_kafka_close(engine) : ty_jetstream_close(engine);
+}
+
 inline ty_open_options published_options(const disk &files, bool concurrent, uint32_t partitions) {
     ty_open_options options = of_source(files, concurrent, partitions);
     options.log_bytes = size_t{64} << 20;

@@ -1,0 +1,56 @@
+// What of Kafka as an engine needs no broker: which settings of a topic are taken, and what of a run counts as written.
+#pragma once
+
+#include "../own/own.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <taiyen/standby.h>
+
+namespace taiyen::standby {
+
+using own::fail;
+
+// A topic as the brokers describe it.
+struct topic_settings {
+    std::string name;
+    size_t partitions = 0;
+    size_t replicas = 0;
+    std::map<std::string, std::string> values;
+    std::string value(const char *setting) const;
+    int64_t number(const char *setting, int64_t otherwise) const;
+};
+
+// ST8: TY_E_UNSUPPORTED if what was acknowledged may go by a setting; the detail names it.
+ty_status check_topic(const topic_settings &topic, const ty_kafka_options &options);
+// Of how many replicas an acknowledgement needs the word, where a topic is made with so many.
+uint32_t quorum_of(uint32_t replicas);
+
+// The lines NAME=VALUE of a file, of settings of librdkafka for a connection's security; others are refused. '#' begins
+// a comment.
+ty_status read_credentials(const std::string &path, std::map<std::string, std::string> *settings);
+
+// ST10: a run of messages. A broker puts each message behind whatever there is, and says where: so a message counts as
+// written only in the place that is right behind the one before it; any other place is told as refused. Not locked.
+class run_of_places {
+public:
+    void begin(uint64_t behind);
+    void sent() { sent_ += 1; }
+    // What became of the next one: its place, or why there is none (status, if not TY_OK).
+    void answer(ty_status status, const std::string &why, uint64_t position);
+    ty_status failed() const { return failed_; }
+    uint64_t answered() const { return answered_; }
+    uint64_t last_at() const { return last_at_; }
+    ty_status tell(const std::string &topic) const;
+
+private:
+    uint64_t behind_ = 0; // the place before the next answer's, or TY_ENGINE_ANYWHERE
+    uint64_t sent_ = 0;
+    uint64_t answered_ = 0;
+    uint64_t last_at_ = 0;
+    ty_status failed_ = TY_OK;
+    std::string why_;
+};
+
+} // namespace taiyen::standby

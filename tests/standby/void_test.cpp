@@ -1,0 +1,144 @@
+// Goal: where an engine keeps what it refuses, as Kafka does, void messages hide nothing that counts: not the newest
+// message (ST1), not the newest base (ST6). Method: logs made by hand, and publishers beside each other.
+#include "src/standby/engine_io.hpp"
+#include "support.hpp"
+
+using namespace taiyen;
+using namespace taiyen::test;
+using namespace taiyen::standby;
+
+namespace {
+
+class void_test : public testing::Test {
+protected:
+    // Puts a message behind another one, whatever stands there, and tells what was put.
+    message_header_1 put(ty_engine_log log, message_header_1 header, uint64_t run, uint64_t known_at) {
+        header.run = run;
+        header.known_at = known_at;
+        const std::vector<uint8_t> bytes = message_of(header);
+        store.add(log, std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
+        memcpy(&header, bytes.data(), sizeof header);
+        return header;
+    }
+    message_header_1 put_line(const message_header_1 &before, uint64_t run, uint64_t known_at = 0) {
+        return put(TY_ENGINE_RECORDS, header_behind(before, message_kind::line), run, known_at);
+    }
+    uint64_t end(ty_engine_log log = TY_ENGINE_RECORDS) const { return store.newest(log); }
+
+    sim_store store;
+    sim_engine engine{store};
+};
+
+TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
+    message_header_1 term = header_behind({}, message_kind::term);
+    term.term = 1;
+    term = put(TY_ENGINE_RECORDS, term, 1, 0);
+    message_header_1 counts = put_line(term, 2), lost = put_line(term, 3); // the same place
+    lost = put_line(lost, 3);
+    lost = put_line(lost, 3);
+    counts = put_line(counts, 2);
+    const uint64_t known = end();
+    lost = put_line(lost, 3);
+    counts = put_line(counts, 2, known);
+    place at;
+    bool found = false;
+    ASSERT_OK(newest_place(*engine.table(), &at, &found));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(counts.checksum, at.newest.read.header.checksum);
+    EXPECT_EQ(end(), at.end_at);
+    put_line(lost, 3);
+    ASSERT_OK(newest_place(*engine.table(), &at, &found));
+    EXPECT_EQ(counts.checksum, at.newest.read.header.checksum);
+    EXPECT_EQ(end(), at.end_at);
+}
+
+TEST_F(void_test, the_newest_base_is_found_before_one_that_was_refused) {
+    uint64_t number = 0, whole = 0;
+    const auto put_base_message = [&](message_kind kind, uint64_t begin, uint64_t complete, uint64_t known_at) {
+        message_header_1 header = header_behind({}, kind);
+        header.number = ++number;
+        header.term = 1;
+        header.begin = begin;
+        header.complete = complete;
+        put(TY_ENGINE_BASES, header, 1, known_at);
+        return end(TY_ENGINE_BASES);
+    };
+    uint64_t seen = 0, ends[3] = {}, begins[3] = {};
+    for (int n = 0; n < 3; ++n) {
+        begins[n] = put_base_message(message_kind::base_begin, 0, whole, seen);
+        seen = ends[n] = put_base_message(message_kind::base_end, begins[n], whole, 0);
+        whole = begins[n];
+    }
+    owned_message begin;
+    bool found = false;
+    const auto newest = [&] {
+        EXPECT_OK(newest_base(*engine.table(), &begin, &found));
+        return found ? begin.read.at : 0;
+    };
+    EXPECT_EQ(begins[2], newest());
+    put_base_message(message_kind::base_begin, 0, begins[2], ends[2]); // in its place, and not ended
+    EXPECT_EQ(begins[2], newest());
+    put_base_message(message_kind::base_begin, 0, begins[0], ends[0]); // whose writer slept while others were put
+    EXPECT_EQ(begins[2], newest());
+    ASSERT_OK(engine.table()->trim(engine.table()->context, TY_ENGINE_BASES, begins[1]));
+    EXPECT_EQ(begins[2], newest());
+    store.logs[TY_ENGINE_BASES].pop_back();
+    EXPECT_EQ(begins[2], newest());
+}
+
+// As while the server starts again: what is in its place is not known then.
+TEST_F(void_test, a_base_that_does_not_come_is_no_damage) {
+    static const ty_engine *whole;
+    static int readings;
+    whole = engine.table();
+    readings = 0;
+    ty_engine deaf = *whole; // but for its first reading
+    deaf.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms, ty_engine_callback *callback,
+                   void *with) {
+        return readings++ ? TY_OK : whole->read(context, log, behind, timeout_ms, callback, with);
+    };
+    message_header_1 begin = header_behind({}, message_kind::base_begin), last = begin;
+    begin.term = last.term = 1;
+    put(TY_ENGINE_BASES, begin, 1, 0);
+    last.kind = uint32_t(message_kind::base_end);
+    last.number = 2;
+    last.begin = end(TY_ENGINE_BASES);
+    put(TY_ENGINE_BASES, last, 1, 0);
+    owned_message base;
+    bool found = false;
+    EXPECT_EQ(TY_E_IO, newest_base(deaf, &base, &found));
+    EXPECT_OK(newest_base(*whole, &base, &found));
+    EXPECT_TRUE(found);
+}
+
+// Each finds out that it is not alone, and goes on.
+TEST_F(void_test, publishers_beside_each_other_lose_nothing) {
+    const sim_faults everything = {0, 0, 0, 0, true};
+    disk files;
+    temporary_folder folder;
+    sim_engine one(store, 5, everything, 4096), other(store, 6, everything, 4096);
+    source_model source(47, files, published_options(files, false, 1));
+    source.transactions(5);
+    source.close();
+    {
+        const publisher_owner publisher = open_publisher(source.options(), one.table());
+        put_base(source, store, engine.table());
+    }
+    standby_of standby(folder.file("standby"), engine.table());
+    ASSERT_OK(standby.make());
+    for (int n = 0; n < 5; ++n) {
+        source.open();
+        source.transactions(100);
+        source.close();
+        const publisher_owner a = open_publisher(source.options(), one.table()),
+                              b = open_publisher(source.options(), other.table());
+        for (const publisher_owner *each : {&a, &b})
+            ASSERT_OK(ty_publisher_wait(each->get(), source.records.back()->record.sequence, patience_ms));
+    }
+    standby.open();
+    standby.catch_up();
+    EXPECT_EQ(source.records.back()->record.sequence, standby.report.sequence);
+    standby.expect_like(source);
+}
+
+} // namespace
