@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <taiyen/taiyen.h>
+#include <taiyen/value_shapes.hpp>
 
 namespace cli {
 
@@ -17,7 +18,8 @@ ty_status described_shapes::read(const std::string &path) {
                             "give the path of a text that describes shapes");
     if (ty_status status = ty_shapes_create(&shapes_))
         return status;
-    return ty_shapes_read(shapes_, text.data(), text.size());
+    const ty_status read = ty_shapes_read(shapes_, text.data(), text.size());
+    return read ? read : taiyen::bind_values(shapes_);
 }
 
 ty_status described_shapes::load(ty_heap *heap) {
@@ -26,7 +28,8 @@ ty_status described_shapes::load(ty_heap *heap) {
                             UINT64_MAX, "name a text that describes them with --shapes");
     if (ty_status status = ty_shapes_create(&shapes_))
         return status;
-    return ty_shapes_load(shapes_, heap);
+    const ty_status loaded = ty_shapes_load(shapes_, heap);
+    return loaded ? loaded : taiyen::bind_values(shapes_);
 }
 
 } // namespace cli

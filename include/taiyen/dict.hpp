@@ -33,10 +33,10 @@ public:
     }
     value get(std::string_view text) const { return get(heap_->text_key(text)); }
     // What stands there.
-    value value_at(std::uint32_t position) const { return table().entry(position)[1]; }
+    value value_at(std::uint32_t position) const { return packed() ? view().at(position) : table().entry(position)[1]; }
     // Replaces what stands there, and changes neither stamp nor order.
     result<void> set_at(std::uint32_t position, value v) {
-        if (heap_->begin_write() || heap_->put(&table().entry(position)[1], v))
+        if (loosen() || heap_->begin_write() || heap_->put(&table().entry(position)[1], v))
             return error::last();
         return {};
     }
@@ -49,7 +49,8 @@ public:
         }
         value made;
         detail::table_view::new_slot slot{};
-        if (heap_->begin_write() || heap_->prepare(v) || heap_->prepared() || begin_insert(key, 2, &made, &slot))
+        if (loosen() || heap_->begin_write() || heap_->prepare(v) || heap_->prepared() ||
+            begin_insert(key, 2, &made, &slot))
             return error::last();
         heap_->count_at(end_insert(made, slot) + 1, v);
         heap_->drain();
@@ -61,12 +62,14 @@ public:
         const std::uint32_t position = find(key);
         if (position == end_position)
             return false;
-        if (heap_->begin_write() || erase_at(position, false))
+        if (loosen() || heap_->begin_write() || erase_at(position, false))
             return error::last();
         return true;
     }
     // Erases what stands there, and gives it to the caller, loose if it was stored only here.
     result<value> take_at(std::uint32_t position) {
+        if (loosen())
+            return error::last();
         const value taken = value_at(position);
         if (heap_->begin_write() || erase_at(position, true))
             return error::last();
@@ -112,4 +115,5 @@ public:
 } // namespace v0
 } // namespace taiyen
 
+#include "value_packing.hpp"
 #endif

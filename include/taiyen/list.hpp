@@ -19,22 +19,26 @@ public:
     list(value_heap &heap, value v) : heap_(&heap), container_(detail::block_as<detail::value_container>(v)) {}
 
     // How many there are.
-    std::size_t size() const noexcept { return container_->count; }
-    bool empty() const noexcept { return size() == 0; }
-    // Another number after each change of the size.
-    std::uint32_t stamp() const noexcept { return container_->stamp; }
+    std::size_t size() const { return packed() ? view().count : container_->count; }
+    bool empty() const { return size() == 0; }
+    // Another number after each change of the size or order; 0 as long as it is packed.
+    std::uint32_t stamp() const noexcept { return packed() ? 0 : container_->stamp; }
     // The list as a value.
     value as_value() const noexcept { return value::block(container_); }
     // The value with that number; nothing if there are not so many.
-    value at(std::size_t number) const { return number < size() ? slots()[number] : value(); }
-    // All values in a row, until the next change.
-    const value *data() const { return container_->body ? slots() : nullptr; }
+    value at(std::size_t number) const {
+        if (number >= size())
+            return {};
+        return packed() ? view().at(static_cast<std::uint32_t>(number)) : slots()[number];
+    }
+    // All values in a row, until the next change; NULL of an empty list, and of a packed one.
+    const value *data() const { return !packed() && container_->body ? slots() : nullptr; }
 
     // Replaces the one with that number, which must be there.
     result<void> set(std::size_t number, value v) {
         if (number >= size())
             return out_of_range();
-        if (heap_->begin_write() || heap_->put(&slots()[number], v))
+        if (loosen() || heap_->begin_write() || heap_->put(&slots()[number], v))
             return error::last();
         return {};
     }
@@ -46,7 +50,8 @@ public:
             return out_of_range();
         if (count == 0)
             return {};
-        if (heap_->begin_write() || prepare(values, count) || make_room(count) || declare_from(number, count))
+        if (loosen() || heap_->begin_write() || prepare(values, count) || make_room(count) ||
+            declare_from(number, count))
             return error::last();
         heap_->touch();
         value *place = slots() + number;
@@ -68,18 +73,24 @@ public:
     result<value> take(std::size_t number) {
         if (number >= size())
             return out_of_range();
+        if (loosen())
+            return error::last();
         const value taken = slots()[number];
         if (result<void> done = erase_range(number, 1, true); !done)
             return done.error();
         return taken;
     }
     // Takes all out.
-    result<void> clear() { return result<void>::of(heap_->clear(container_)); }
+    result<void> clear() {
+        if (loosen() || heap_->clear(container_))
+            return error::last();
+        return {};
+    }
     // Puts the values in another order: `order` has the number of each place's value, every number once.
     result<void> rearrange(const std::uint32_t *order, value *room) {
         if (empty())
             return {};
-        if (heap_->begin_write() || declare_from(0, 0))
+        if (loosen() || heap_->begin_write() || declare_from(0, 0))
             return error::last();
         heap_->touch();
         for (std::size_t i = 0; i < size(); ++i)
@@ -90,13 +101,26 @@ public:
     }
     // Makes room for so many in all.
     result<void> reserve(std::size_t count) {
-        if (heap_->begin_write() || (count > size() && make_room(count - size(), true)))
+        if (loosen() || heap_->begin_write() || (count > size() && make_room(count - size(), true)))
             return error::last();
         heap_->drain();
         return {};
     }
 
 private:
+    bool packed() const { return detail::kind_byte(container_) >= detail::block_packed_dict; }
+    detail::packed_view view() const {
+        return detail::packed_view(heap_->space(), reinterpret_cast<const detail::value_head *>(container_));
+    }
+    // Before a change: it is an ordinary one from then on.
+    ty_status loosen() {
+        if (!packed())
+            return TY_OK;
+        result<value> now = heap_->unpack(as_value());
+        if (now)
+            container_ = detail::block_as<detail::value_container>(now.value());
+        return now.status();
+    }
     value *slots() const { return reinterpret_cast<detail::value_items *>(container_->body)->slots(); }
     std::size_t room() const { return container_->body ? container_->body->refs : 0; }
     static error out_of_range() {
@@ -147,7 +171,7 @@ private:
     result<void> erase_range(std::size_t number, std::size_t count, bool keep) {
         if (count == 0)
             return {};
-        if (heap_->begin_write() || declare_from(number, 0))
+        if (loosen() || heap_->begin_write() || declare_from(number, 0))
             return error::last();
         value *place = slots() + number;
         for (std::size_t i = 0; i < count; ++i)
@@ -170,4 +194,5 @@ private:
 } // namespace v0
 } // namespace taiyen
 
+#include "value_packing.hpp"
 #endif

@@ -103,8 +103,10 @@ public:
     }
     std::string_view short_view() const && = delete;
 
-    // The word. Two values with the same word are the same; equal ones may have different words.
+    // The word.
     constexpr std::uint64_t bits() const { return bits_; }
+    // Whether they are one word. Values that are equal may be different ones.
+    friend constexpr bool same(value a, value b) { return a.bits_ == b.bits_; }
 
 private:
     static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "short texts start at the word's first byte");
@@ -123,10 +125,6 @@ private:
     }
     std::uint64_t bits_ = 0;
 };
-
-inline bool same(value a, value b) {
-    return a.bits() == b.bits();
-}
 
 } // namespace v0
 } // namespace taiyen

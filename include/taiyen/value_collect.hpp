@@ -109,6 +109,7 @@ public:
 
     bool run(const std::vector<const void *> &loose) {
         meet(heap_.root());
+        meet(heap_.space()->shapes);
         for (const void *block : loose)
             open(static_cast<value_head *>(const_cast<void *>(block)));
         if (heap_.space()->dead)
@@ -152,6 +153,8 @@ private:
     void look_at(value_head *head) {
         if (!has_room(head, sizeof *head, "a head"))
             return;
+        if (is_packed(value::block(head)))
+            return look_at_packed(head);
         if (is_container(*head))
             look_at_container(reinterpret_cast<value_container *>(head));
         else if (head->kind == static_cast<std::uint8_t>(value_kind::tuple)) {
@@ -213,6 +216,19 @@ private:
         }
         if (count != container->count)
             problem("a table has another number of entries than is said", container);
+    }
+    // Its items end within the block, and so do those of the containers in it.
+    void look_at_packed(const value_head *head) {
+        const auto *shapes = block_as<const value_container>(heap_.space()->shapes);
+        if (head->kind == block_packed_dict && (!shapes || head->type >= shapes->count))
+            return problem("a packed dict has a shape that there is not", head);
+        const packed_view view(heap_.space(), head);
+        const std::uint8_t *item = view.items;
+        const auto *end = reinterpret_cast<const std::uint8_t *>(head) + ty_usable_size(head);
+        for (std::uint32_t i = 0; i < view.count && item < end; ++i)
+            item = next_item(item);
+        if (item > end || ty_usable_size(head) < sizeof(value_container))
+            problem("a packed container is longer than its block", head);
     }
     void look_at_suspects() {
         const value_space *space = heap_.space();

@@ -17,7 +17,7 @@ inline namespace v0 {
 
 // What is looked for in a dict or set: a value, or bytes of a text or the like that need not be in the heap yet.
 struct value_key {
-    value word; // nothing: a text, or what kind says, of these bytes
+    value word; // nothing: a text, or what kind says, of these bytes; a tuple of the values in them
     std::string_view data;
     std::uint32_t hash = 0;
     value_kind kind = value_kind::nothing;
@@ -34,7 +34,7 @@ inline std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-// Whole numbers and fractions by their rest modulo a prime, so that equal ones have one: 2 to the 61st less 1.
+// VA5. Whole numbers and fractions by their rest modulo a prime, so that equal ones have one: 2 to the 61st less 1.
 inline constexpr std::uint64_t number_modulus = (std::uint64_t{1} << 61) - 1;
 
 inline std::uint64_t rest_of(std::int64_t number) {
@@ -202,12 +202,27 @@ inline bool equal_keys(value a, value b) {
            equal_data(block_as<const value_data>(a), block_as<const value_data>(b));
 }
 
+inline bool is_tuple_of(value stored, const value_key &key) {
+    const std::size_t count = key.data.size() / sizeof(value);
+    const auto *parts = reinterpret_cast<const value *>(key.data.data());
+    const auto *tuple = block_as<const value_tuple>(stored);
+    if (!stored.is_block() || tuple->head.kind != static_cast<std::uint8_t>(value_kind::tuple) ||
+        tuple->count != count || tuple->hash != key.hash)
+        return false;
+    for (std::size_t i = 0; i < count; ++i)
+        if (!equal_keys(tuple->items()[i], parts[i]))
+            return false;
+    return true;
+}
+
 // Whether what stands in a table is what is looked for. It is, mostly, where the hashes are equal.
 inline bool matches(value stored, const value_key &key) {
     if (!key.word.is_nothing())
         return equal_keys(stored, key.word);
     if (key.kind == value_kind::big_integer && stored.is_real())
         return equals_real(key.data, key.negative, stored.as_real());
+    if (key.kind == value_kind::tuple)
+        return is_tuple_of(stored, key);
     if (!stored.is_block() || head_of(stored)->kind != static_cast<std::uint8_t>(key.kind))
         return false;
     const auto *data = block_as<const value_data>(stored);
@@ -250,8 +265,7 @@ inline std::uint32_t hash_of(const value_hasher &hasher, value v) {
 inline bool is_hashable(value v) {
     if (!v.is_block())
         return !v.is_nothing();
-    const value_head *head = head_of(v);
-    return head->kind <= static_cast<std::uint8_t>(value_kind::tuple) && !(head->flags & flag_unhashable);
+    return kind_byte(v) <= static_cast<std::uint8_t>(value_kind::tuple) && !(head_of(v)->flags & flag_unhashable);
 }
 
 } // namespace detail

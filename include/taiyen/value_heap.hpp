@@ -9,7 +9,8 @@
 // Guarantees: a call that fails changes nothing. Of a transactional heap the calls take part in the calling thread's
 // transaction, and declare each store before they make it; outside of one they are refused. Between record_undo(true)
 // and record_undo(false) they record for the open transaction of undo. Reads never store. One thread writes, and nobody
-// reads meanwhile; many may read at a time. Nothing throws but what std::string does where an error's text has no room.
+// reads meanwhile; many may read at a time. Nothing throws, but std::bad_alloc where the process has no memory
+// for an error's text, for pack(), unpack() and collect().
 //
 // What is released last is freed at once, however deep it is, without deep recursion. Containers that lead to
 // themselves stay until collect() (value_collect.hpp).
@@ -17,15 +18,18 @@
 #define TAIYEN_VALUE_HEAP_HPP
 
 #include "taiyen.hpp"
-#include "value_hash.hpp"
+#include "value_packed.hpp"
 
 namespace taiyen {
 inline namespace v0 {
 
 class value_heap {
 public:
-    // Called for each container, tuple and array that is freed, before it is. It must not store.
+    // Called for each container, tuple and array that is freed, before it is; of a packed one, for those within it
+    // first. It must not store.
     using freed_callback = void(const void *block, void *context);
+    // Called for each packed container that has become an ordinary one, and where it is now.
+    using unpacked_callback = void(const void *packed, value container, void *context);
 
     // Finds the heap's values, or makes a place for them (in a transactional heap: in the calling thread's
     // transaction). Errors: TY_E_NOT_FOUND (none there, and it cannot be made: read-only, or no transaction),
@@ -49,6 +53,12 @@ public:
     void on_freed(freed_callback *callback, void *context) noexcept {
         freed_ = callback;
         freed_context_ = context;
+    }
+
+    // The same of containers that are unpacked.
+    void on_unpacked(unpacked_callback *callback, void *context) noexcept {
+        unpacked_ = callback;
+        unpacked_context_ = context;
     }
 
     // What leads to everything else that is stored. Nothing at first.
@@ -108,7 +118,7 @@ public:
     result<value> make_container(value_kind kind);
     // Frees a value with all that it alone leads to, if it is loose; else, and without a block, does nothing.
     result<void> discard(value v) {
-        if (!v.is_block() || detail::head_of(v)->refs != 0)
+        if (!v.is_block() || is_item(v) || detail::head_of(v)->refs != 0)
             return {};
         if (begin_write() || declare_head(detail::head_of(v)))
             return error::last();
@@ -118,10 +128,45 @@ public:
         return {};
     }
 
+    // Frees what could not be freed when it was released, since memory was short.
+    result<void> settle() {
+        if (begin_write())
+            return error::last();
+        drain();
+        if (space_->dead)
+            return error::last();
+        return {};
+    }
+
+    // ---- Packed values (value_packed.hpp): a small dict or list, with all below it that is stored there alone, takes
+    // one block of a fraction of the bytes. It reads as before; the first change unpacks it.
+
+    // Packs a loose container, or what is below it, as far as it gets smaller so: what it is now, loose as well. Not
+    // packed are sets, deques, tuples with containers, and dicts whose keys are met for the first time.
+    result<value> pack(value v);
+    // Makes ordinary containers of a packed one, and of all that is in the same block; where it is now. What is none
+    // stays. Handles of what was within the block are void.
+    result<value> unpack(value v);
+    // What can be stored, for what was read of a packed container: a text or tuple of its own, or the container,
+    // unpacked. Everything else as it is.
+    result<value> own(value v) {
+        if (!is_item(v))
+            return v;
+        if (is_packed(v))
+            return unpack(v);
+        if (kind_of(v) == value_kind::tuple)
+            return own_tuple(v);
+        return make_data(kind_of(v), 0, data_of(v), false);
+    }
+
     // ---- Keys.
 
     // Of a value. TY_E_ARGUMENT: it is no key.
     result<value_key> key(value v) const {
+        if (is_item(v) && kind_of(v) == value_kind::tuple)
+            return refuse("use a tuple of a packed container as a key", "use what value_heap::own() makes of it");
+        if (is_item(v) && !is_packed(v))
+            return data_key(kind_of(v), 0, data_of(v));
         if (!detail::is_hashable(v))
             return refuse("use a value as a key: a container or an array, or something with one in it",
                           "use texts, bytes, numbers, or tuples of these");
@@ -164,7 +209,7 @@ public:
         planned_ = 0;
         return space_ ? declare(&space_->dead, sizeof space_->dead + sizeof space_->stamp) : TY_OK;
     }
-    // Before bytes are stored to, but for those of blocks that the call has allocated.
+    // VA2. Before bytes are stored to, but for those of blocks that the call has allocated.
     ty_status declare(const void *address, std::size_t bytes) {
         if (txn_)
             return ty_declare(txn_, address, bytes);
@@ -178,7 +223,10 @@ public:
         return undo_ ? ty_undo_free(heap_, block) : txn_ ? ty_txn_free(txn_, block) : ty_free(block);
     }
     // With the first store of a call.
-    void touch() { space_->stamp = last_stamp_ = next_stamp(); }
+    void touch() {
+        look_at_stamp();
+        space_->stamp = last_stamp_ = next_stamp();
+    }
     std::uint32_t short_stamp() const { return static_cast<std::uint32_t>(last_stamp_); }
 
     // Before a value is stored: all that count() needs. alone: no other one is prepared by the call.
@@ -194,7 +242,7 @@ public:
     }
     // Before a value is released.
     ty_status prepare_release(value v) { return v.is_block() ? declare_head(detail::head_of(v)) : TY_OK; }
-    // Counts one store less. The block stays, until drain(), or for ever if it is kept.
+    // VA1. Counts one store less. The block stays, until drain(), or for ever if it is kept.
     void release(value v, bool keep = false) {
         if (!v.is_block())
             return;
@@ -213,10 +261,9 @@ public:
     void bury(detail::value_head *head);
     // Puts a value in the place of another one.
     ty_status put(value *slot, value v);
-    // As make_text and so on, of a key; the key's own value if it has one.
-    result<value> make_key(const value_key &key) {
-        return key.word.is_nothing() ? make_data(key.kind, key.type, key.data, key.negative) : result<value>(key.word);
-    }
+    // As make_text and so on, of a key; the key's own value if it has one. Keys that are used often are one block: what
+    // is returned may be stored already.
+    result<value> make_key(const value_key &key);
     detail::value_hasher hasher() const { return detail::value_hasher(space_->seed); }
     detail::value_space *space() const { return space_; }
     static error refuse(const char *what, const char *remedy, ty_status status = TY_E_ARGUMENT) {
@@ -258,8 +305,15 @@ private:
         key.hash = detail::hash_data(hasher(), kind, type, data, negative);
         return key;
     }
-    // Unique in this run: after a rollback the heap has one that is not the last, and none comes twice.
+    // VA10. Unique in this run: after a rollback the heap has one that is not the last, and none comes twice.
     std::uint64_t next_stamp() { return (last_stamp_ > space_->stamp ? last_stamp_ : space_->stamp) + 1; }
+    // VA11. A stamp that is not the last one tells of a rollback or an undo: blocks that are remembered may be gone.
+    void look_at_stamp() {
+        if (space_->stamp == last_stamp_)
+            return;
+        for (value &recent : recent_keys_)
+            recent = value();
+    }
     ty_status declare_head(const detail::value_head *head) { return declare(head, sizeof *head); }
     result<value> make_data(value_kind kind, std::uint16_t type, std::string_view data, bool negative,
                             unsigned flags = 0);
@@ -268,6 +322,15 @@ private:
     ty_status empty_dead(detail::value_head *head);
     ty_status forget_suspect(detail::value_container *container);
     ty_status free_dead(detail::value_head *head);
+
+    ty_status plan_suspect() {
+        ++planned_;
+        return prepared();
+    }
+    std::int32_t shape_number(const value *keys, std::uint32_t count);
+    result<value> try_to_pack(value v);
+    result<value> own_tuple(value v);
+    void tell_freed(const detail::value_head *head);
 
     ty_heap *heap_;
     ty_kind kind_;
@@ -279,6 +342,10 @@ private:
     std::uint64_t last_stamp_ = 0;
     freed_callback *freed_ = nullptr;
     void *freed_context_ = nullptr;
+    unpacked_callback *unpacked_ = nullptr;
+    void *unpacked_context_ = nullptr;
+    value recent_keys_[64];              // texts, by their hashes; void if the heap's stamp is not the last one
+    std::uint32_t seen_shapes_[64] = {}; // hashes of keys that dicts had; a shape is made for the second one
 };
 
 } // namespace v0

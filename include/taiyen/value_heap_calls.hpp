@@ -3,7 +3,6 @@
 #define TAIYEN_VALUE_HEAP_CALLS_HPP
 
 #include "value_heap.hpp"
-#include "value_walk.hpp"
 
 #include <cerrno>
 #include <unistd.h>
@@ -29,6 +28,8 @@ inline value_head new_head(value_kind kind, unsigned flags = 0, std::uint16_t ty
 }
 
 inline constexpr std::uint16_t hashable_depth = 200;
+inline constexpr std::size_t recent_keys = 64;
+inline constexpr std::size_t recent_key_bytes_max = 40;
 
 } // namespace detail
 
@@ -91,6 +92,21 @@ inline result<value> value_heap::make_data(value_kind kind, std::uint16_t type, 
     block->hash = detail::hash_data(hasher(), kind, type, data, negative);
     std::memcpy(block->bytes(), data.data(), data.size());
     return value::block(block);
+}
+
+inline result<value> value_heap::make_key(const value_key &key) {
+    if (!key.word.is_nothing())
+        return key.word;
+    if (key.kind != value_kind::text || key.data.size() > detail::recent_key_bytes_max)
+        return make_data(key.kind, key.type, key.data, key.negative);
+    look_at_stamp();
+    value &recent = recent_keys_[key.hash % detail::recent_keys];
+    if (!recent.is_nothing() && detail::matches(recent, key))
+        return recent;
+    result<value> made = make_data(key.kind, key.type, key.data, key.negative);
+    if (made)
+        recent = made.value();
+    return made;
 }
 
 inline result<value> value_heap::make_tuple(const value *values, std::size_t count) {
@@ -170,12 +186,15 @@ inline result<value> value_heap::make_container(value_kind kind) {
     return value::block(container);
 }
 
-// ---- Counting.
+// ---- Counting (VA1). What can fail comes before the first store (VA3).
 
 inline ty_status value_heap::prepare(value v, bool alone) {
     if (!v.is_block())
         return TY_OK;
     const detail::value_head *head = detail::head_of(v);
+    if (is_item(v))
+        return ty_error_set(TY_E_ARGUMENT, 0, "store a part of a packed container", nullptr, UINT64_MAX,
+                            "store what value_heap::own() makes of it");
     if (const ty_status status = declare_head(head))
         return status;
     if (!detail::is_container(*head) || (alone && head->refs == 0))
@@ -219,7 +238,7 @@ inline void value_heap::count(value v) {
         return;
     detail::value_head *head = detail::head_of(v);
     if (++head->refs < 2 || !detail::is_container(*head))
-        return;
+        return; // VA6: else it is a suspect
     auto *container = reinterpret_cast<detail::value_container *>(head);
     if (container->suspect)
         return;
@@ -271,13 +290,27 @@ inline ty_status value_heap::clear(detail::value_container *container) {
     return TY_OK;
 }
 
-// ---- Freeing.
+// ---- Freeing: one block after the other, whatever they lead to (VA7).
 
 inline void value_heap::bury(detail::value_head *head) {
-    if (freed_ && head->kind >= static_cast<std::uint8_t>(value_kind::tuple) && head->kind < detail::body_items)
-        freed_(head, freed_context_);
+    if (freed_)
+        tell_freed(head);
     detail::set_next_dead(head, space_->dead);
     space_->dead = head;
+}
+
+inline void value_heap::tell_freed(const detail::value_head *head) {
+    const std::uint8_t kind = detail::kind_byte(head);
+    if (kind >= static_cast<std::uint8_t>(value_kind::tuple) && kind < detail::body_items)
+        return freed_(head, freed_context_);
+    if (!is_packed(value::block(head)))
+        return;
+    const detail::packed_view view(space_, head);
+    const std::uint8_t *item = view.items;
+    for (std::uint32_t i = 0; i < view.count; ++i, item = detail::next_item(item))
+        if (is_packed(value::block(item)))
+            tell_freed(reinterpret_cast<const detail::value_head *>(item));
+    freed_(head, freed_context_);
 }
 
 inline void value_heap::drain() {
@@ -315,9 +348,11 @@ inline ty_status value_heap::empty_dead(detail::value_head *head) {
 inline ty_status value_heap::forget_suspect(detail::value_container *container) {
     if (!container->suspect)
         return TY_OK;
-    detail::value_container *last = space_->suspects->slots()[space_->suspect_count - 1];
+    detail::value_container **last_slot = &space_->suspects->slots()[space_->suspect_count - 1], *last = *last_slot;
     detail::value_container **slot = &space_->suspects->slots()[container->suspect - 1];
     ty_status status = declare(slot, sizeof *slot);
+    if (!status)
+        status = declare(last_slot, sizeof *last_slot);
     if (!status)
         status = declare(&last->suspect, sizeof last->suspect);
     if (!status)
@@ -327,6 +362,7 @@ inline ty_status value_heap::forget_suspect(detail::value_container *container) 
     if (status)
         return status;
     *slot = last;
+    *last_slot = nullptr;
     last->suspect = container->suspect;
     container->suspect = 0;
     --space_->suspect_count;
@@ -344,6 +380,11 @@ inline ty_status value_heap::free_dead(detail::value_head *head) {
         if (status)
             return status;
         container->body = nullptr;
+    }
+    if (head->kind == static_cast<std::uint8_t>(value_kind::text)) {
+        const std::uint32_t hash = reinterpret_cast<const detail::value_data *>(head)->hash; // VA11
+        if (value &recent = recent_keys_[hash % detail::recent_keys]; same(recent, value::block(head)))
+            recent = value();
     }
     if (const ty_status status = free(head))
         return status;

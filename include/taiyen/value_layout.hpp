@@ -15,21 +15,49 @@ inline constexpr std::uint32_t values_format_version = 1;
 
 namespace detail {
 
-// What blocks are that no value leads to. They go on behind value_kind.
-enum : std::uint8_t { body_items = 32, body_ring = 33, body_table = 34, block_space = 35, body_suspects = 36 };
+// What blocks are besides. They go on behind value_kind.
+enum : std::uint8_t {
+    body_items = 32,
+    body_ring = 33,
+    body_table = 34,
+    block_space = 35,
+    body_suspects = 36,
+    block_packed_dict = 40,
+    block_packed_list = 41
+};
+
+// What a place in a packed block begins with (value_packed.hpp), where a value leads to it.
+enum : std::uint8_t {
+    item_none = 64,
+    item_false = 65,
+    item_true = 66,
+    item_integer = 67,
+    item_real = 71,
+    item_decimal = 72,
+    item_text = 81,
+    item_bytes = 82,
+    item_list = 83,
+    item_dict = 84,
+    item_tuple = 85,
+    item_short_list = 96,
+    item_short_text = 128,
+    item_small_integer = 192
+};
 
 enum : std::uint8_t {
     flag_ascii = 1,      // of a text
     flag_negative = 2,   // of a big integer
     flag_unhashable = 4, // of a tuple or opaque bytes
-    flag_emptied = 8     // of a dead block: what it led to is released
+    flag_emptied = 8,    // of a dead block: what it led to is released
+    flag_dead = 128
 };
 
 // A dead block has the address of the next one in its upper 48 bits.
 struct value_head {
     std::uint8_t kind;
     std::uint8_t flags;
-    std::uint16_t type; // opaque: the user's number. Tuple: how deep tuples are nested. Table: words an entry
+    std::uint16_t type; // opaque: the user's number. Tuple: how deep tuples are nested. Table: words an entry. Packed
+                        // dict: its shape; list: how many
     std::uint32_t refs; // how many stored values lead here; at its highest it stays. Bodies: room for so many
 };
 
@@ -111,7 +139,8 @@ struct value_space {
     value_suspects *suspects;
     std::uint32_t suspect_count;
     std::uint32_t last_id;
-    std::uint64_t reserved[6];
+    value shapes; // a set of tuples: the keys of packed dicts. None is ever taken out
+    std::uint64_t reserved[5];
 };
 
 inline constexpr std::uint32_t values_magic = 0x76795454; // "TTyv"
@@ -122,6 +151,13 @@ static_assert(sizeof(value_data) == 16 && sizeof(value_tuple) == 16 && sizeof(va
 static_assert(sizeof(value_items) == 8 && sizeof(value_ring) == 16 && sizeof(value_table) == 16);
 static_assert(sizeof(value_array) == 104 && sizeof(value_space) == 120);
 
+// The first byte of what a value leads to, which may be a place within a packed block.
+inline std::uint8_t kind_byte(const void *at) {
+    return *static_cast<const std::uint8_t *>(at);
+}
+inline std::uint8_t kind_byte(value v) {
+    return kind_byte(v.address());
+}
 inline value_head *head_of(value v) {
     return static_cast<value_head *>(v.address());
 }
@@ -136,10 +172,48 @@ T *block_as(value v) {
 
 } // namespace detail
 
+// Whether a value is a place within a packed block.
+inline bool is_item(value v) {
+    return v.is_block() && detail::kind_byte(v) >= detail::item_none;
+}
+// Whether it is a packed container, or one within it.
+inline bool is_packed(value v) {
+    if (!v.is_block())
+        return false;
+    const std::uint8_t kind = detail::kind_byte(v);
+    return kind >= detail::block_packed_dict &&
+           (kind < detail::item_none ||
+            (kind >= detail::item_list && kind < detail::item_short_text && kind != detail::item_tuple));
+}
+
+namespace detail {
+
+// Of what is no ordinary block.
+inline value_kind packed_kind(std::uint8_t kind) {
+    if (kind == block_packed_dict || kind == item_dict)
+        return value_kind::dict;
+    if (kind == item_bytes)
+        return value_kind::bytes;
+    if (kind == item_tuple)
+        return value_kind::tuple;
+    return kind == item_text || kind >= item_short_text ? value_kind::text : value_kind::list;
+}
+
+inline std::string_view item_data(const char *at) {
+    const auto code = static_cast<std::uint8_t>(*at);
+    if (code >= item_short_text)
+        return {at + 1, static_cast<std::size_t>(code - item_short_text)};
+    return {at + 2, static_cast<std::uint8_t>(at[1])};
+}
+
+} // namespace detail
+
 // What a value is.
 inline value_kind kind_of(value v) {
-    if (v.is_block())
-        return static_cast<value_kind>(detail::head_of(v)->kind);
+    if (v.is_block()) {
+        const std::uint8_t kind = detail::kind_byte(v);
+        return kind < detail::body_items ? static_cast<value_kind>(kind) : detail::packed_kind(kind);
+    }
     if (v.is_integer())
         return value_kind::integer;
     if (v.is_real())
@@ -158,6 +232,8 @@ inline value_kind kind_of(value v) {
 inline std::string_view data_of(const value &v) {
     if (!v.is_block())
         return v.short_view();
+    if (is_item(v))
+        return detail::item_data(detail::block_as<const char>(v));
     const auto *data = detail::block_as<const detail::value_data>(v);
     return {data->bytes(), data->size};
 }
@@ -165,11 +241,7 @@ std::string_view data_of(const value &&v) = delete;
 
 // Whether it is a container: a dict, list, set or deque.
 inline bool is_container(value v) {
-    return v.is_block() && detail::is_container(*detail::head_of(v));
-}
-// The number that a container keeps, and that none made later has: with the address, it tells a container for sure.
-inline std::uint32_t container_id(value v) {
-    return detail::block_as<const detail::value_container>(v)->id;
+    return v.is_block() && kind_of(v) >= value_kind::dict;
 }
 
 } // namespace v0

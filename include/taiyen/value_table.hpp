@@ -1,8 +1,8 @@
 // Taiyen in C++: the table of a dict or set of a heap, header-only. A part of dict.hpp, which includes it.
 //
-// Entries stand one behind the other in the order in which they came; an index in front of them leads from a hash to an
-// entry, by looking at one slot after the other. An entry that is erased becomes nothing, and stays until the table is
-// made anew; slots that lead to it stay as well, and lead to no key. Up to 8 entries need no index.
+// VA4. Entries stand one behind the other in the order in which they came; an index in front of them leads from a hash
+// to an entry, by looking at one slot after the other. An entry that is erased becomes nothing, and stays until the
+// table is made anew; slots that lead to it stay as well, and lead to no key. Up to 8 entries need no index.
 #ifndef TAIYEN_VALUE_TABLE_HPP
 #define TAIYEN_VALUE_TABLE_HPP
 
@@ -143,18 +143,20 @@ public:
     static constexpr std::uint32_t end_position = UINT32_MAX;
 
     // How many there are.
-    std::size_t size() const noexcept { return container()->count; }
-    bool empty() const noexcept { return size() == 0; }
-    // Another number after each change of size or order.
-    std::uint32_t stamp() const noexcept { return container()->stamp; }
+    std::size_t size() const { return packed() ? view().count : container_->count; }
+    bool empty() const { return size() == 0; }
+    // Another number after each change of size or order; 0 as long as it is packed.
+    std::uint32_t stamp() const noexcept { return packed() ? 0 : container_->stamp; }
     // The container as a value.
     value as_value() const noexcept { return value::block(container_); }
     // Whether the key is there.
-    bool contains(const value_key &key) const { return table().find(key) != table_view::missing; }
+    bool contains(const value_key &key) const { return find(key) != end_position; }
 
     // Positions of entries, in the order in which they came; good until the stamp is another one, or a key comes.
     // The first from `position` on, or end_position.
     std::uint32_t next(std::uint32_t position = 0) const {
+        if (packed())
+            return position < view().count ? position : end_position;
         const table_view t = table();
         for (; position < t.used(); ++position)
             if (!t.entry(position)->is_nothing())
@@ -163,6 +165,8 @@ public:
     }
     // The last one before `position`, or end_position.
     std::uint32_t previous(std::uint32_t position = end_position) const {
+        if (packed())
+            return (position < view().count ? position : view().count) - 1;
         const table_view t = table();
         for (position = position < t.used() ? position : t.used(); position-- > 0;)
             if (!t.entry(position)->is_nothing())
@@ -170,24 +174,46 @@ public:
         return end_position;
     }
     // The key there.
-    value key_at(std::uint32_t position) const { return *table().entry(position); }
+    value key_at(std::uint32_t position) const {
+        return packed() ? view().shape->items()[position] : *table().entry(position);
+    }
     // The position of a key, or end_position.
-    std::uint32_t find(const value_key &key) const { return table().find(key); }
+    std::uint32_t find(const value_key &key) const {
+        if (!packed())
+            return table().find(key);
+        const packed_view there = view();
+        const std::uint32_t number = there.find(key);
+        return number == there.count ? end_position : number;
+    }
 
     // Makes room for so many in all.
     result<void> reserve(std::size_t entries) {
-        if (heap_->begin_write() || (entries > room() && rebuild(entries)))
+        if (loosen() || heap_->begin_write() || (entries > room() && rebuild(entries)))
             return error::last();
         heap_->drain();
         return {};
     }
     // Erases all.
-    result<void> clear() { return result<void>::of(heap_->clear(container_)); }
+    result<void> clear() {
+        if (loosen() || heap_->clear(container_))
+            return error::last();
+        return {};
+    }
 
 protected:
     table_container(value_heap &heap, value v) : heap_(&heap), container_(block_as<value_container>(v)) {}
 
-    value_container *container() const { return container_; }
+    bool packed() const { return kind_byte(container_) >= block_packed_dict; }
+    packed_view view() const { return packed_view(heap_->space(), reinterpret_cast<const value_head *>(container_)); }
+    // Before a change: it is an ordinary one from then on.
+    ty_status loosen() {
+        if (!packed())
+            return TY_OK;
+        result<value> now = heap_->unpack(as_value());
+        if (now)
+            container_ = block_as<value_container>(now.value());
+        return now.status();
+    }
     table_view table() const { return table_view(container_); }
 
     // The entry of a new key, with room for its words; all that is needed for it is declared. *made: the key.
@@ -209,7 +235,7 @@ protected:
             status = heap_->declare(t.get(), sizeof *t.get());
         if (!status)
             status = heap_->declare(container_, sizeof *container_);
-        if (status && key.word.is_nothing()) {
+        if (status && key.word.is_nothing() && head_of(*made)->refs == 0) {
             heap_->bury(head_of(*made));
             heap_->drain();
         }

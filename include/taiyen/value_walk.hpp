@@ -79,6 +79,7 @@ inline value_head *next_dead(const value_head *head) {
     return reinterpret_cast<value_head *>(word >> 16);
 }
 inline void set_next_dead(value_head *head, const value_head *next) {
+    head->flags |= flag_dead;
     const std::uint64_t word =
         reinterpret_cast<std::uint64_t>(next) << 16 | std::uint64_t{head->flags} << 8 | head->kind;
     std::memcpy(static_cast<void *>(head), &word, sizeof word);

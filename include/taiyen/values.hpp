@@ -12,5 +12,6 @@
 #include "dict.hpp"
 #include "list.hpp"
 #include "value_collect.hpp"
+#include "value_views.hpp"
 
 #endif

@@ -2,6 +2,8 @@
 #include "pack.hpp"
 #include "shapes/shapes.hpp"
 
+#include <taiyen/value_shapes.hpp>
+
 namespace taiyen::pack {
 namespace {
 
@@ -18,7 +20,8 @@ ty_status find_shapes(ty_heap *heap, const ty_shapes *given, shapes_owner *kept,
     if (ty_status status = ty_shapes_create(&kept->shapes))
         return status;
     *found = kept->shapes;
-    return ty_shapes_load(kept->shapes, heap);
+    const ty_status loaded = ty_shapes_load(kept->shapes, heap);
+    return loaded ? loaded : bind_values(kept->shapes);
 }
 
 ty_status refuse_move() {

@@ -1,0 +1,399 @@
+// Taiyen in C++: how containers are packed and unpacked, header-only. A part of dict.hpp and list.hpp, which include
+// it.
+#ifndef TAIYEN_VALUE_PACKING_HPP
+#define TAIYEN_VALUE_PACKING_HPP
+
+#include "dict.hpp"
+#include "list.hpp"
+
+#include <cmath>
+#include <vector>
+
+namespace taiyen {
+inline namespace v0 {
+namespace detail {
+
+inline constexpr std::uint32_t packed_values_max = 64; // of one container
+inline constexpr std::size_t packed_bytes_max = 248;   // so that a length is one byte
+
+// Items as they are written. What is too long for a packed block ends it.
+class item_writer {
+public:
+    std::size_t size() const { return size_; }
+    const std::uint8_t *bytes() const { return bytes_; }
+    std::uint8_t *at(std::size_t place) { return bytes_ + place; }
+
+    bool put(const void *bytes, std::size_t count) {
+        if (count > sizeof bytes_ - size_)
+            return false;
+        std::memcpy(bytes_ + size_, bytes, count);
+        size_ += count;
+        return true;
+    }
+    bool put_byte(std::size_t byte) {
+        const auto one = static_cast<std::uint8_t>(byte);
+        return put(&one, 1);
+    }
+    // What needs no block, a text or bytes. False also of what has no item.
+    bool put_scalar(value v) {
+        switch (kind_of(v)) {
+        case value_kind::none:
+            return put_byte(item_none);
+        case value_kind::boolean:
+            return put_byte(v.as_boolean() ? item_true : item_false);
+        case value_kind::integer:
+            return put_integer(v.as_integer());
+        case value_kind::real:
+            return put_real(v.as_real());
+        case value_kind::text:
+        case value_kind::bytes:
+            return put_data(kind_of(v) == value_kind::text, data_of(v));
+        default:
+            return false;
+        }
+    }
+
+private:
+    bool put_integer(std::int64_t number) {
+        if (number >= 0 && number < 64)
+            return put_byte(static_cast<std::size_t>(item_small_integer + number));
+        unsigned code = item_integer;
+        while (code < item_integer + 3 && number >> ((8u << (code - item_integer)) - 1) != number >> 63)
+            ++code;
+        return put_byte(code) && put(&number, packed_integer_bytes(static_cast<std::uint8_t>(code)));
+    }
+    // Numbers with few digits are short.
+    bool put_real(double number) {
+        for (unsigned power = 0; power < sizeof powers_of_ten / sizeof powers_of_ten[0]; ++power) {
+            const double digits = std::nearbyint(number * powers_of_ten[power]);
+            if (!(std::fabs(digits) <= INT32_MAX))
+                break;
+            const auto whole = static_cast<std::int32_t>(digits);
+            if (same(value::real(whole / powers_of_ten[power]), value::real(number)))
+                return put_byte(item_decimal + power) && put(&whole, sizeof whole);
+        }
+        return put_byte(item_real) && put(&number, sizeof number);
+    }
+    bool put_data(bool text, std::string_view data) {
+        if (text && data.size() < item_small_integer - item_short_text)
+            return put_byte(item_short_text + data.size()) && put(data.data(), data.size());
+        return data.size() < packed_bytes_max && put_byte(text ? item_text : item_bytes) && put_byte(data.size()) &&
+               put(data.data(), data.size());
+    }
+    std::uint8_t bytes_[packed_bytes_max];
+    std::size_t size_ = 0;
+};
+
+inline value_rows rows_of(value v) {
+    return values_in(head_of(v));
+}
+
+// VA8. Writes the items of an ordinary dict or list. shapes: gives the number of the dict's keys, below 0 if there is
+// none.
+template <class Shapes>
+bool put_items(item_writer &to, value v, Shapes &shapes, std::uint16_t *number) {
+    const auto *container = block_as<const value_container>(v);
+    if (container->suspect || container->count > packed_values_max)
+        return false;
+    const bool is_dict = kind_of(v) == value_kind::dict;
+    *number = static_cast<std::uint16_t>(container->count);
+    if (is_dict) {
+        const std::int32_t shape = shapes(v);
+        if (shape < 0)
+            return false;
+        *number = static_cast<std::uint16_t>(shape);
+    }
+    std::uint32_t word = 0;
+    return rows_of(v).each([&](value one) {
+        if (is_dict && (word++ % 2 == 0 || one.is_nothing()))
+            return true; // keys, and what was erased
+        return put_item(to, one, shapes);
+    });
+}
+
+// A tuple of what never changes: a copy of it is as good.
+inline bool put_tuple(item_writer &to, const value_tuple *from) {
+    const std::size_t start = to.size();
+    const std::uint8_t head[3] = {item_tuple, 0, static_cast<std::uint8_t>(from->count)};
+    if (from->count > packed_values_max || !to.put(head, sizeof head))
+        return false;
+    for (std::uint32_t i = 0; i < from->count; ++i) {
+        const value one = from->items()[i];
+        if (!(kind_of(one) == value_kind::tuple ? put_tuple(to, block_as<const value_tuple>(one)) : to.put_scalar(one)))
+            return false;
+    }
+    *to.at(start + 1) = static_cast<std::uint8_t>(to.size() - start - sizeof head);
+    return true;
+}
+
+template <class Shapes>
+bool put_item(item_writer &to, value v, Shapes &shapes) {
+    const value_kind kind = kind_of(v);
+    if (kind == value_kind::tuple)
+        return put_tuple(to, block_as<const value_tuple>(v));
+    if (kind != value_kind::dict && kind != value_kind::list)
+        return to.put_scalar(v);
+    if (is_packed(v) || head_of(v)->refs != 1)
+        return false;
+    const std::size_t start = to.size();
+    const std::uint32_t count = block_as<const value_container>(v)->count;
+    const bool is_dict = kind == value_kind::dict, is_short = !is_dict && count < 16;
+    const unsigned code = is_dict ? unsigned{item_dict} : is_short ? item_short_list + count : unsigned{item_list};
+    const std::uint8_t head[4] = {static_cast<std::uint8_t>(code), 0, static_cast<std::uint8_t>(count), 0};
+    const std::size_t head_bytes = is_dict ? 4 : is_short ? 2 : 3;
+    std::uint16_t number = 0;
+    if (!to.put(head, head_bytes) || !put_items(to, v, shapes, &number))
+        return false;
+    *to.at(start + 1) = static_cast<std::uint8_t>(to.size() - start - head_bytes);
+    if (is_dict)
+        std::memcpy(to.at(start + 2), &number, sizeof number);
+    return true;
+}
+
+} // namespace detail
+
+// The number of these keys among the shapes, which is made for a dict whose keys were met before. -1: there is none.
+inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t count) {
+    value_key wanted;
+    wanted.kind = value_kind::tuple;
+    wanted.data = {reinterpret_cast<const char *>(keys), count * sizeof(value)};
+    std::uint64_t joined = count;
+    for (std::uint32_t i = 0; i < count; ++i)
+        joined = hasher().join(joined, detail::hash_of(hasher(), keys[i]));
+    wanted.hash = hasher().end(joined);
+    if (!space_->shapes.is_nothing()) {
+        const std::uint32_t found = set(*this, space_->shapes).find(wanted);
+        if (found != set::end_position)
+            return static_cast<std::int32_t>(found);
+    }
+    std::uint32_t &seen = seen_shapes_[wanted.hash % 64];
+    if (seen != wanted.hash) {
+        seen = wanted.hash;
+        return -1;
+    }
+    if (space_->shapes.is_nothing()) {
+        result<value> shapes = make_container(value_kind::set);
+        if (!shapes)
+            return -1;
+        if (begin_write() || put(&space_->shapes, shapes.value())) {
+            static_cast<void>(discard(shapes.value()));
+            return -1;
+        }
+    }
+    set shapes(*this, space_->shapes);
+    if (shapes.size() > UINT16_MAX)
+        return -1;
+    result<value> tuple = make_tuple(keys, count);
+    if (!tuple)
+        return -1;
+    result<value_key> shape = key(tuple.value()); // no key: tuples in it are nested too deep
+    if (!shape || !shapes.add(shape.value())) {
+        static_cast<void>(discard(tuple.value()));
+        return -1;
+    }
+    return static_cast<std::int32_t>(shapes.find(wanted));
+}
+
+// The container packed, as a loose value; nothing if it cannot be.
+inline result<value> value_heap::try_to_pack(value v) {
+    const auto shapes = [this](value dict) {
+        value keys[detail::packed_values_max];
+        std::uint32_t count = 0, word = 0;
+        detail::rows_of(dict).each([&](value one) {
+            if (word++ % 2 == 0 && !one.is_nothing())
+                keys[count++] = one;
+            return true;
+        });
+        return shape_number(keys, count);
+    };
+    detail::item_writer items;
+    std::uint16_t number = 0;
+    if (!detail::put_items(items, v, shapes, &number))
+        return value();
+    if (begin_write())
+        return error::last();
+    constexpr std::size_t least = sizeof(detail::value_container); // it may become one in its place
+    const std::size_t bytes = sizeof(detail::value_head) + items.size();
+    void *block = allocate(bytes < least ? least : bytes);
+    if (!block)
+        return error::last();
+    std::memset(block, 0, ty_usable_size(block)); // container_id() looks at all
+    const std::uint8_t kind = kind_of(v) == value_kind::dict ? detail::block_packed_dict : detail::block_packed_list;
+    const detail::value_head head{kind, 0, number, 0};
+    std::memcpy(block, &head, sizeof head);
+    std::memcpy(static_cast<char *>(block) + sizeof head, items.bytes(), items.size());
+    return value::block(block);
+}
+
+inline result<value> value_heap::pack(value v) {
+    const auto is_open = [](value one) { return is_container(one) && !is_packed(one); };
+    if (!is_open(v))
+        return v;
+    if (kind_of(v) == value_kind::dict || kind_of(v) == value_kind::list) {
+        result<value> packed = try_to_pack(v);
+        if (!packed)
+            return packed;
+        if (!packed.value().is_nothing()) {
+            if (result<void> gone = discard(v); !gone) {
+                static_cast<void>(discard(packed.value()));
+                return gone.error();
+            }
+            return packed;
+        }
+    }
+    std::vector<value> open{v};
+    while (!open.empty()) {
+        const value from = open.back();
+        open.pop_back();
+        ty_status status = TY_OK;
+        detail::rows_of(from).each([&](value &slot) {
+            if (!is_open(slot) || detail::head_of(slot)->refs != 1 ||
+                detail::block_as<detail::value_container>(slot)->suspect)
+                return true; // stored twice: it is somebody else's, too
+            value packed;
+            if (kind_of(slot) == value_kind::dict || kind_of(slot) == value_kind::list) {
+                result<value> tried = try_to_pack(slot);
+                if (!tried)
+                    return (status = tried.status()) == TY_OK;
+                packed = tried.value();
+            }
+            if (packed.is_nothing())
+                return open.push_back(slot), true;
+            status = begin_write();
+            if (!status)
+                status = put(&slot, packed);
+            if (status)
+                static_cast<void>(discard(packed));
+            return status == TY_OK;
+        });
+        if (status)
+            return error::last();
+    }
+    return v;
+}
+
+namespace detail {
+
+// An ordinary container of a packed one, loose. Blocks that were made are discarded where one fails. told: for each
+// container within, where it was and where it is now.
+class unpacker {
+public:
+    explicit unpacker(value_heap &heap) : heap_(heap) {}
+    std::vector<std::pair<const void *, value>> told;
+
+    result<value> make(const value_head *packed) {
+        const packed_view view(heap_.space(), packed);
+        result<value> made = heap_.make_container(view.shape ? value_kind::dict : value_kind::list);
+        if (!made)
+            return made;
+        told.emplace_back(packed, made.value());
+        if (fill(view, made.value()))
+            return made;
+        const error why = error::last();
+        static_cast<void>(heap_.discard(made.value()));
+        return why;
+    }
+
+private:
+    bool fill(const packed_view &view, value to) {
+        if (view.shape ? !dict(heap_, to).reserve(view.count) : !list(heap_, to).reserve(view.count))
+            return false;
+        const std::uint8_t *item = view.items;
+        for (std::uint32_t i = 0; i < view.count; ++i, item = next_item(item)) {
+            const value there = value_of_item(item);
+            result<value> own = is_packed(there) ? make(head_of(there)) : heap_.own(there);
+            if (!own)
+                return false;
+            if (!add(view, i, to, own.value())) {
+                static_cast<void>(heap_.discard(own.value()));
+                return false;
+            }
+        }
+        return true;
+    }
+    bool add(const packed_view &view, std::uint32_t number, value to, value v) {
+        if (!view.shape)
+            return bool(list(heap_, to).append(v));
+        result<value_key> key = heap_.key(view.shape->items()[number]);
+        return key && dict(heap_, to).set(key.value(), v);
+    }
+    value_heap &heap_;
+};
+
+} // namespace detail
+
+inline result<value> value_heap::own_tuple(value v) {
+    const auto *at = detail::block_as<const std::uint8_t>(v);
+    const std::uint32_t count = at[2];
+    value parts[detail::packed_values_max];
+    std::uint32_t made = 0;
+    result<value> tuple = value();
+    for (at += 3; made < count && tuple; ++made, at = detail::next_item(at)) {
+        tuple = own(detail::value_of_item(at));
+        if (!tuple)
+            break;
+        parts[made] = tuple.value();
+    }
+    if (tuple)
+        tuple = make_tuple(parts, count);
+    if (!tuple)
+        for (std::uint32_t i = 0; i < made; ++i)
+            static_cast<void>(discard(parts[i]));
+    return tuple;
+}
+
+inline result<value> value_heap::unpack(value v) {
+    if (!is_packed(v))
+        return v;
+    auto *block = static_cast<detail::value_container *>(v.address());
+    if (is_item(v)) {
+        ty_block whole{};
+        if (ty_block_of(v.address(), &whole))
+            return error::last();
+        block = static_cast<detail::value_container *>(whole.address);
+    }
+    detail::unpacker unpacker(*this);
+    result<value> made = unpacker.make(&block->head);
+    if (!made)
+        return made;
+    auto *loose = detail::block_as<detail::value_container>(made.value());
+    const bool shared = block->head.refs >= 2;
+    ty_status status = begin_write();
+    if (!status && shared)
+        status = plan_suspect();
+    if (!status)
+        status = declare(block, sizeof *block);
+    if (status) {
+        const error why = error::last();
+        static_cast<void>(discard(made.value()));
+        return why;
+    }
+    touch();
+    const std::uint32_t refs = block->head.refs;
+    *block = *loose;
+    block->head.refs = refs;
+    loose->body = nullptr;
+    loose->count = 0;
+    if (shared) {
+        space_->suspects->slots()[space_->suspect_count] = block;
+        block->suspect = ++space_->suspect_count;
+    }
+    freed_callback *freed = std::exchange(freed_, nullptr); // nobody knows of it
+    bury(&loose->head);
+    drain();
+    freed_ = freed;
+    value now = value::block(block);
+    for (const auto &[packed, container] : unpacker.told) {
+        const value moved = packed == static_cast<const void *>(block) ? value::block(block) : container;
+        if (packed == v.address())
+            now = moved;
+        if (unpacked_)
+            unpacked_(packed, moved, unpacked_context_);
+    }
+    return now;
+}
+
+} // namespace v0
+} // namespace taiyen
+
+#endif
