@@ -100,7 +100,8 @@ public:
     unsigned busy = 0;        // threads that are in the library without the GIL
     std::size_t views = 0;    // of arrays, that Python has
     std::optional<value_heap> values;
-    std::unordered_map<const void *, proxy *> proxies;
+    std::unordered_map<const void *, proxy *> proxies;    // by address
+    std::unordered_set<proxy *> displaced;                // that may come back, where others stand now
     std::unordered_map<const void *, std::size_t> viewed; // arrays, and how many views there are of each
     std::unordered_set<const void *> fresh_arrays;        // made by the transaction or step that is under way
 
@@ -156,6 +157,8 @@ struct proxy {
     heap *owner;
     void *block;
     std::uint32_t id;
+    std::uint32_t other_id;
+    void *other_block; // where it was before it was unpacked; after a rollback it is there again. Or NULL
     value_kind kind;
     proxy_state state;
 };

@@ -19,17 +19,44 @@ void tell_freed(const void *block, void *context) {
         place->second->state = proxy_state::deleted;
 }
 
-// What is undone, or freed and held for an undo, is a live block, too; but nothing has it stored.
-bool is_there(const proxy *p) {
+// A packed container became an ordinary one, which may lie elsewhere.
+void tell_unpacked(const void *packed, value container, void *context) {
+    auto *of = static_cast<heap *>(context);
+    const auto place = of->proxies.find(packed);
+    if (place == of->proxies.end())
+        return;
+    proxy *p = place->second;
+    of->proxies.erase(place);
+    p->other_block = std::exchange(p->block, container.address());
+    p->other_id = std::exchange(p->id, taiyen::container_id(container));
+    of->proxies[p->block] = p;
+}
+
+// Whether the container with that number, or an array, is there. What is undone, or freed and held for an undo, is in a
+// live block, too; but nothing has it stored.
+bool is_at(const void *where, std::uint32_t id, value_kind kind) {
     ty_block block;
-    if (ty_block_of(p->block, &block) || block.address != p->block ||
-        block.size_bytes < sizeof(taiyen::detail::value_container))
+    if (!where || ty_block_of(where, &block))
         return false;
-    const value v = value::block(p->block);
-    const taiyen::detail::value_head *head = taiyen::detail::head_of(v);
-    if (taiyen::kind_of(v) != p->kind || head->refs == 0 || head->flags & taiyen::detail::flag_emptied)
+    const value v = value::block(where);
+    const auto *head = static_cast<const taiyen::detail::value_head *>(block.address);
+    const bool is_packed_block =
+        head->kind >= taiyen::detail::block_packed_dict && head->kind < taiyen::detail::item_none;
+    if (block.address != where && !(is_packed_block && taiyen::is_packed(v)))
         return false;
-    return p->kind == value_kind::array || taiyen::container_id(v) == p->id;
+    if (head->refs == 0 || head->flags & taiyen::detail::flag_emptied || taiyen::kind_of(v) != kind)
+        return false;
+    return kind == value_kind::array || taiyen::container_id(v) == id;
+}
+
+bool is_there(proxy *p) {
+    if (is_at(p->block, p->id, p->kind))
+        return true;
+    if (!is_at(p->other_block, p->other_id, p->kind))
+        return false;
+    std::swap(p->block, p->other_block);
+    std::swap(p->id, p->other_id);
+    return true;
 }
 
 } // namespace
@@ -73,6 +100,7 @@ bool heap::make_root() {
         return raise_last() == 0;
     values = std::move(opened).value();
     values->on_freed(tell_freed, this);
+    values->on_unpacked(tell_unpacked, this);
     if (values->root().is_nothing() && !read_only) {
         if (!is_new && !one.begin())
             return false;
@@ -90,12 +118,17 @@ bool heap::make_root() {
 }
 
 void heap::look_at_proxies(bool forget_undone) {
-    for (auto &[block, p] : proxies) {
+    std::vector<proxy *> all(displaced.begin(), displaced.end());
+    for (const auto &[block, p] : proxies)
+        all.push_back(p);
+    proxies.clear();
+    displaced.clear();
+    for (proxy *p : all) {
         if (undo_attached && p->kind == value_kind::array && p->state == proxy_state::deleted)
             p->state = proxy_state::gone; // its head does not tell whether it is back
-        if (p->state == proxy_state::gone)
+        if (p->state == proxy_state::gone) {
             continue;
-        if (forget_undone) {
+        } else if (forget_undone) {
             if (p->state == proxy_state::undone)
                 p->state = proxy_state::gone;
         } else if (is_there(p)) {
@@ -103,6 +136,11 @@ void heap::look_at_proxies(bool forget_undone) {
         } else if (p->state == proxy_state::alive) {
             p->state = undo_attached ? proxy_state::undone : proxy_state::gone;
         }
+        proxy *&slot = proxies[p->block];
+        if (slot)
+            displaced.insert(p->state == proxy_state::alive ? slot : p);
+        if (!slot || p->state == proxy_state::alive)
+            slot = p;
     }
 }
 

@@ -8,7 +8,8 @@ namespace {
 struct iterator {
     PyObject_HEAD proxy *over; // NULL: at the end
     std::uint64_t next;
-    std::uint32_t stamp;
+    std::uint32_t stamp; // 0: it was packed, and had so many
+    std::uint32_t size;
     iterates what;
     bool backwards;
 };
@@ -19,8 +20,27 @@ iterator *as_iterator(PyObject *object) {
     return reinterpret_cast<iterator *>(object);
 }
 
-std::uint32_t stamp_of(const proxy *p) {
-    return taiyen::detail::block_as<const taiyen::detail::value_container>(value_of(p))->stamp;
+template <class T>
+void look(const proxy *p, std::uint32_t *stamp, std::uint32_t *size) {
+    const T container = container_of<T>(p);
+    *stamp = container.stamp();
+    *size = static_cast<std::uint32_t>(container.size());
+}
+void look_at(const proxy *p, std::uint32_t *stamp, std::uint32_t *size) {
+    if (p->kind == value_kind::deque)
+        return look<taiyen::deque>(p, stamp, size);
+    if (p->kind == value_kind::set)
+        return look<taiyen::set>(p, stamp, size);
+    look<taiyen::dict>(p, stamp, size);
+}
+
+// Whether size or order have changed. A change of a value alone may have unpacked it.
+bool has_changed(iterator *at) {
+    std::uint32_t stamp = 0, size = 0;
+    look_at(at->over, &stamp, &size);
+    if (at->stamp == 0 && size == at->size)
+        at->stamp = stamp;
+    return stamp != at->stamp;
 }
 
 void iterator_dealloc(PyObject *self) {
@@ -75,7 +95,7 @@ PyObject *next(PyObject *self) {
         return nullptr;
     if (at->what == iterates::list)
         return next_in_row<taiyen::list>(at, *of);
-    if (stamp_of(at->over) != at->stamp) {
+    if (has_changed(at)) {
         PyErr_Format(PyExc_RuntimeError, "%s changed size during iteration",
                      at->what == iterates::deque          ? "deque"
                      : at->over->kind == value_kind::dict ? "dictionary"
@@ -104,7 +124,9 @@ PyObject *new_iterator(proxy *over, iterates what, bool backwards) {
     if (!at)
         return nullptr;
     at->over = reinterpret_cast<proxy *>(Py_NewRef(reinterpret_cast<PyObject *>(over)));
-    at->stamp = stamp_of(over);
+    at->stamp = at->size = 0;
+    if (what != iterates::list)
+        look_at(over, &at->stamp, &at->size);
     at->what = what;
     at->backwards = backwards;
     at->next = !backwards ? 0 : UINT32_MAX;

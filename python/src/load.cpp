@@ -38,14 +38,14 @@ PyObject *load_opaque(heap &of, value v) {
 }
 
 PyObject *load_tuple(heap &of, value v) {
-    const auto *block = taiyen::detail::block_as<const taiyen::detail::value_tuple>(v);
-    ref tuple(PyTuple_New(block->count));
+    const taiyen::tuple from(v);
+    ref tuple(PyTuple_New(static_cast<Py_ssize_t>(from.size())));
     if (!tuple || Py_EnterRecursiveCall(" while a tuple is read"))
         return nullptr;
     bool good = true;
-    for (std::uint32_t i = 0; i < block->count && good; ++i) {
-        PyObject *item = load(of, block->items()[i]);
-        good = item && PyTuple_SetItem(tuple.get(), i, item) == 0;
+    for (std::size_t i = 0; i < from.size() && good; ++i) {
+        PyObject *item = load(of, from.at(i));
+        good = item && PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), item) == 0;
     }
     Py_LeaveRecursiveCall();
     return good ? tuple.release() : nullptr;
@@ -162,11 +162,11 @@ private:
         return good ? made.release() : nullptr;
     }
     PyObject *tuple(value v) {
-        const auto *block = taiyen::detail::block_as<const taiyen::detail::value_tuple>(v);
-        ref made(PyTuple_New(block->count));
-        for (std::uint32_t i = 0; made && i < block->count; ++i) {
-            PyObject *item = copy(block->items()[i]);
-            if (!item || PyTuple_SetItem(made.get(), i, item) < 0)
+        const taiyen::tuple from(v);
+        ref made(PyTuple_New(static_cast<Py_ssize_t>(from.size())));
+        for (std::size_t i = 0; made && i < from.size(); ++i) {
+            PyObject *item = copy(from.at(i));
+            if (!item || PyTuple_SetItem(made.get(), static_cast<Py_ssize_t>(i), item) < 0)
                 return nullptr;
         }
         return made.release();

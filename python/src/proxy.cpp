@@ -48,6 +48,7 @@ void proxy_dealloc(PyObject *self) {
         const auto place = p->owner->proxies.find(p->block);
         if (place != p->owner->proxies.end() && place->second == p)
             p->owner->proxies.erase(place);
+        p->owner->displaced.erase(p);
     }
     Py_XDECREF(p->heap_object);
     reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
@@ -65,11 +66,13 @@ PyObject *proxy_of(heap &of, value v) {
     proxy *&slot = of.proxies[v.address()];
     if (slot) {
         const bool same = slot->state == proxy_state::alive && slot->kind == kind &&
-                          (is_array || slot->id == taiyen::container_id(v));
+                          (is_array || taiyen::is_packed(v) || slot->id == taiyen::container_id(v));
         if (same)
             return Py_NewRef(reinterpret_cast<PyObject *>(slot));
         if (slot->state == proxy_state::alive)
             slot->state = proxy_state::gone;
+        else if (slot->state != proxy_state::gone)
+            of.displaced.insert(slot);
     }
     PyTypeObject *type = proxy_classes[place_of(kind)];
     PyObject *made = type ? PyType_GenericAlloc(type, 0) : nullptr;
@@ -83,6 +86,7 @@ PyObject *proxy_of(heap &of, value v) {
     p->owner = &of;
     p->block = v.address();
     p->id = is_array ? 0 : taiyen::container_id(v);
+    p->other_block = nullptr;
     p->kind = kind;
     p->state = proxy_state::alive;
     slot = p;

@@ -32,6 +32,13 @@ public:
             return take(values_.make_complex(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)), v);
         return store_larger(object, type, v);
     }
+    // What was made takes less room so. Where there is none for that, it stays as it is.
+    void pack(value *v) {
+        if (made_.empty() || !v->is_block() || taiyen::detail::head_of(*v)->refs != 0)
+            return;
+        if (const taiyen::result<value> packed = values_.pack(*v))
+            *v = taiyen::result<value>(packed).value();
+    }
     // After a failure: frees what was made, also what leads to itself.
     void give_up() {
         for (value v : made_) // they stay while they are emptied
@@ -126,7 +133,7 @@ private:
             return false;
         *v = value::block(as_proxy(object)->block);
         if (from == &heap_)
-            return true;
+            return take(values_.own(*v), v);
         const ref plain(plain_copy(*from, *v));
         if (!plain)
             return false;
@@ -307,8 +314,10 @@ private:
 
 bool made_value::make(PyObject *object) {
     storer one(heap_);
-    if (one.store(object, &value_))
+    if (one.store(object, &value_)) {
+        one.pack(&value_);
         return true;
+    }
     value_ = value();
     one.give_up_quietly();
     return false;
