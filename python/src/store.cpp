@@ -338,6 +338,13 @@ bool made_value::make_items(PyObject *list) {
         one.give_up_quietly();
         return false;
     }
+    // One that another one has, or that comes twice, is not to go into a packed block.
+    std::unordered_set<const void *> seen;
+    for (const value v : items_)
+        if (v.is_block() && (taiyen::detail::head_of(v)->refs != 0 || !seen.insert(v.address()).second))
+            return true;
+    for (value &v : items_)
+        one.pack(&v);
     return true;
 }
 
