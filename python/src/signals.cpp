@@ -1,5 +1,5 @@
 // The library's handler of faults beside others. It hands on what is not its own to the handler that was there before
-// it. One that is set later, as by faulthandler.enable(), takes every fault for the program's end: a handler here, in
+// it. One that is set later, as that of faulthandler, takes every fault for the program's end: a handler here, in
 // front of it, gives faults within heaps to the library first.
 #include "core.hpp"
 
