@@ -52,7 +52,7 @@ PROGRAM_SECONDS = 60
 
 DESIGN = os.path.join("docs", "design")
 DECISIONS = os.path.join("docs", "decisions")
-CODE_FOLDERS = ("src", "include", "tests", "bench", "examples", "cli", "fuzz")
+CODE_FOLDERS = ("src", "include", "tests", "bench", "examples", "cli", "fuzz", "python")
 FILE_NAME = re.compile(r"(?<![\w/.<-])((?:[\w-]+/)*[\w-]+\.(?:cpp|hpp|h))\b(?!\()")
 FUNCTION_NAME = re.compile(r"`(?:\w+(?:::|\.))*(\w+)\(\)`")
 WORD_IN_PAGE = re.compile(r"`(?:\w+(?:::|\.|->))*([a-z]\w*_\w+)`")

@@ -1,0 +1,227 @@
+// Arrays: numbers side by side in the heap, that Python and numpy use where they lie, by the buffer protocol. A view
+// keeps its heap open and its array from being freed, and nothing moves what it sees.
+#include "slots.hpp"
+
+#include <cstring>
+
+namespace typy {
+
+namespace {
+
+using taiyen::detail::value_array;
+
+value_array *array_of(const proxy *p) {
+    return static_cast<value_array *>(p->block);
+}
+
+// The letters of an element's type as the heap keeps them: as in module struct, without a byte order; NULL: another
+// one.
+const char *type_of(const char *format, Py_ssize_t item_size) {
+    static const struct {
+        const char *code;
+        Py_ssize_t size;
+    } types[] = {{"?", 1}, {"b", 1}, {"B", 1}, {"h", 2}, {"H", 2}, {"i", 4},  {"I", 4},
+                 {"q", 8}, {"Q", 8}, {"e", 2}, {"f", 4}, {"d", 8}, {"Zf", 8}, {"Zd", 16}};
+    if (!format)
+        format = "B";
+    if (*format == '<' || *format == '@' || *format == '=')
+        ++format;
+    if (*format == 'c')
+        format = "B";
+    if (!std::strcmp(format, "l"))
+        format = item_size == 8 ? "q" : "i";
+    if (!std::strcmp(format, "L"))
+        format = item_size == 8 ? "Q" : "I";
+    for (const auto &type : types)
+        if (!std::strcmp(type.code, format) && type.size == item_size)
+            return type.code;
+    return nullptr;
+}
+
+bool make(heap &of, const char *type, Py_ssize_t item_size, const std::vector<std::uint64_t> &shape, value *v) {
+    taiyen::result<value> made = of.values->make_array(type, static_cast<std::uint32_t>(item_size), shape.data(),
+                                                       static_cast<std::uint32_t>(shape.size()));
+    if (!made)
+        return raise_last() == 0;
+    *v = std::move(made).value();
+    if (of.transaction_open || of.step_open) // a rollback would free it
+        of.fresh_arrays.insert(v->address());
+    return true;
+}
+
+// Stores by whoever has the view become known to transactions by themselves.
+bool make_automatic(heap &of) {
+    if (of.kind != TY_TRANSACTIONAL || of.read_only || of.automatic)
+        return true;
+    if (ty_set_stores(of.handle, TY_STORES_AUTOMATIC))
+        return raise_last() == 0;
+    of.automatic = true;
+    if (of.transaction_open)
+        keep_fault_handler();
+    return true;
+}
+
+int refuse_buffer(const char *text) {
+    PyErr_SetString(PyExc_BufferError, text);
+    return -1;
+}
+
+// Steps from one element to the next, a dimension each.
+std::vector<Py_ssize_t> strides_of(const value_array *array) {
+    std::vector<Py_ssize_t> strides(array->dimensions);
+    Py_ssize_t step = array->item_size;
+    for (std::uint32_t i = array->dimensions; i-- > 0;) {
+        strides[i] = step;
+        step *= static_cast<Py_ssize_t>(array->shape[i]);
+    }
+    return strides;
+}
+
+int get_buffer(PyObject *self, Py_buffer *view, int flags) {
+    view->obj = nullptr;
+    heap *of = use(as_proxy(self));
+    if (!of)
+        return -1;
+    if ((flags & PyBUF_WRITABLE) && of->read_only)
+        return refuse_buffer("the heap is open for reading only");
+    if (of->fresh_arrays.count(as_proxy(self)->block))
+        return refuse_buffer(
+            "the array was made by the transaction or step that is under way: use it when that has ended");
+    if (!make_automatic(*of))
+        return -1;
+    value_array *array = array_of(as_proxy(self));
+    auto *strides = new std::vector<Py_ssize_t>(strides_of(array));
+    view->internal = strides;
+    view->obj = Py_NewRef(self);
+    view->buf = array->data();
+    view->len = static_cast<Py_ssize_t>(array->size);
+    view->itemsize = array->item_size;
+    view->readonly = of->read_only;
+    view->ndim = static_cast<int>(array->dimensions);
+    view->format = flags & PyBUF_FORMAT ? array->type : nullptr;
+    view->shape = flags & PyBUF_ND ? reinterpret_cast<Py_ssize_t *>(array->shape) : nullptr;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? strides->data() : nullptr;
+    view->suboffsets = nullptr;
+    ++of->views;
+    ++of->viewed[as_proxy(self)->block];
+    return 0;
+}
+
+void release_buffer(PyObject *self, Py_buffer *view) {
+    heap &of = *as_proxy(self)->owner;
+    --of.views;
+    const auto place = of.viewed.find(as_proxy(self)->block);
+    if (place != of.viewed.end() && --place->second == 0)
+        of.viewed.erase(place);
+    delete static_cast<std::vector<Py_ssize_t> *>(view->internal);
+}
+
+PyObject *shape(PyObject *self, void *) {
+    if (!use(as_proxy(self)))
+        return nullptr;
+    const value_array *array = array_of(as_proxy(self));
+    ref made(PyTuple_New(array->dimensions));
+    for (std::uint32_t i = 0; made && i < array->dimensions; ++i) {
+        PyObject *length = PyLong_FromUnsignedLongLong(array->shape[i]);
+        if (!length || PyTuple_SetItem(made.get(), i, length) < 0)
+            return nullptr;
+    }
+    return made.release();
+}
+PyObject *format(PyObject *self, void *) {
+    return use(as_proxy(self)) ? PyUnicode_FromString(array_of(as_proxy(self))->type) : nullptr;
+}
+PyObject *nbytes(PyObject *self, void *) {
+    return use(as_proxy(self)) ? PyLong_FromUnsignedLongLong(array_of(as_proxy(self))->size) : nullptr;
+}
+PyObject *itemsize(PyObject *self, void *) {
+    return use(as_proxy(self)) ? PyLong_FromUnsignedLong(array_of(as_proxy(self))->item_size) : nullptr;
+}
+
+// record(): a step of undo keeps the numbers as they are now.
+PyObject *record(PyObject *self, PyObject *) {
+    heap *of = use(as_proxy(self));
+    if (!of)
+        return nullptr;
+    const value_array *array = array_of(as_proxy(self));
+    if (ty_undo_record(of->handle, array->data(), array->size))
+        return raise_last(), nullptr;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef array_methods[] = {
+    {"record", record, METH_NOARGS, "record(): in a step, keeps the array's numbers as they are now, for an undo."},
+    TYPY_COMMON_METHODS,
+    {}};
+PyGetSetDef array_fields[] = {{"shape", shape, nullptr, "The lengths of the dimensions.", nullptr},
+                              {"format", format, nullptr, "The numbers' type, as in module struct.", nullptr},
+                              {"nbytes", nbytes, nullptr, "Bytes of all numbers.", nullptr},
+                              {"itemsize", itemsize, nullptr, "Bytes of one number.", nullptr},
+                              {}};
+PyType_Slot array_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(proxy_dealloc)},
+                             {Py_tp_new, reinterpret_cast<void *>(proxy_new)},
+                             {Py_tp_methods, array_methods},
+                             {Py_tp_getset, array_fields},
+                             {Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)},
+                             {Py_bf_releasebuffer, reinterpret_cast<void *>(release_buffer)},
+                             {}};
+
+} // namespace
+
+PyType_Spec array_spec = {"taiyen._core.ArrayBase", sizeof(proxy), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                          array_slots};
+
+bool store_buffer(heap &of, PyObject *object, value *v) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) < 0)
+        return false;
+    const char *type = type_of(view.format, view.itemsize);
+    bool good = type && view.ndim <= 8;
+    if (!good)
+        PyErr_Format(PyExc_TypeError,
+                     "a heap has no arrays of type %s with %d dimensions: it has numbers and booleans "
+                     "of the machine's byte order, in 8 dimensions at most",
+                     view.format ? view.format : "B", view.ndim);
+    const std::vector<std::uint64_t> lengths(view.shape, view.shape + view.ndim);
+    good = good && make(of, type, view.itemsize, lengths, v);
+    if (good && view.len &&
+        PyBuffer_ToContiguous(static_cast<value_array *>(v->address())->data(), &view, view.len, 'C')) {
+        static_cast<void>(of.values->discard(*v));
+        good = false;
+    }
+    PyBuffer_Release(&view);
+    return good;
+}
+
+// new_array(dict, key, type, item size, shape): makes an array of zeros, and stores it there.
+PyObject *new_array(PyObject *, PyObject *arguments) {
+    PyObject *into, *key, *lengths;
+    const char *type;
+    Py_ssize_t item_size;
+    if (!PyArg_ParseTuple(arguments, "OOsnO!", &into, &key, &type, &item_size, &PyTuple_Type, &lengths))
+        return nullptr;
+    std::vector<std::uint64_t> sizes;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(lengths); ++i) {
+        sizes.push_back(PyLong_AsUnsignedLongLong(PyTuple_GetItem(lengths, i)));
+        if (PyErr_Occurred())
+            return nullptr;
+    }
+    if (!is_proxy(into) || as_proxy(into)->kind != value_kind::dict || !type_of(type, item_size)) {
+        PyErr_SetString(PyExc_TypeError, "an array is of numbers, and lies in a dict of a heap");
+        return nullptr;
+    }
+    return none_after(as_proxy(into), [&](heap &of) {
+        value made;
+        key_of found;
+        made_value made_key(of);
+        if (!make(of, type_of(type, item_size), item_size, sizes, &made))
+            return false;
+        if (found.find(of, key) && found.make(of, key, made_key) && use(as_proxy(into)) &&
+            done(container_of<taiyen::dict>(as_proxy(into)).set(found.get(), made)))
+            return true;
+        static_cast<void>(of.values->discard(made));
+        return false;
+    });
+}
+
+} // namespace typy

@@ -1,0 +1,255 @@
+// The Python package's extension module: what its parts share.
+//
+// A heap's values are C++ containers (taiyen/values.hpp); Python sees proxies of them, made here with CPython's own
+// slots, for a lookup is to cost little more than the built-in's. Whatever is rare is written in Python (taiyen/*.py).
+// The GIL guards everything that is in this process alone, and every change of a heap's values.
+#ifndef TAIYEN_PYTHON_CORE_HPP
+#define TAIYEN_PYTHON_CORE_HPP
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <taiyen/values.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace typy {
+
+using taiyen::value;
+using taiyen::value_heap;
+using taiyen::value_key;
+using taiyen::value_kind;
+
+// An owned reference.
+class ref {
+public:
+    ref() = default;
+    explicit ref(PyObject *owned) : object_(owned) {}
+    ref(ref &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+    ref &operator=(ref &&other) noexcept {
+        std::swap(object_, other.object_);
+        return *this;
+    }
+    ~ref() { Py_XDECREF(object_); }
+    static ref borrowed(PyObject *object) {
+        Py_XINCREF(object);
+        return ref(object);
+    }
+    PyObject *get() const { return object_; }
+    PyObject *release() { return std::exchange(object_, nullptr); }
+    explicit operator bool() const { return object_ != nullptr; }
+
+private:
+    PyObject *object_ = nullptr;
+};
+
+// While it lives, other Python threads may run.
+class without_gil {
+public:
+    without_gil() : state_(PyEval_SaveThread()) {}
+    ~without_gil() { PyEval_RestoreThread(state_); }
+    without_gil(const without_gil &) = delete;
+    without_gil &operator=(const without_gil &) = delete;
+
+private:
+    PyThreadState *state_;
+};
+
+// ---- Errors (errors.cpp). Each sets Python's exception, and returns what a slot returns then.
+
+// Exceptions that are of no status of the library.
+enum : int { status_deleted = -1, status_closed = -2, status_live_views = -3 };
+
+// The calling thread's last failure of the library.
+int raise_last();
+// One of this package's own.
+int raise_own(int status, const char *what, const char *remedy);
+// taiyen/_errors.py says which class each status has.
+PyObject *set_error_classes(PyObject *classes);
+
+// ---- A heap.
+
+struct proxy;
+
+// How often this process is a fork's child.
+extern unsigned forks;
+
+class heap {
+public:
+    heap() = default;
+    heap(const heap &) = delete;
+    heap &operator=(const heap &) = delete;
+    ~heap();
+
+    ty_heap *handle = nullptr; // NULL: closed
+    PyObject *self = nullptr;  // as Python has it
+    ty_kind kind = TY_KIND_DEFAULT;
+    bool read_only = false;
+    bool takes_pickles = false;
+    bool undo_attached = false;
+    bool step_open = false;
+    bool transaction_open = false;
+    bool automatic = false;   // stores are found by themselves, since arrays are written to
+    unsigned fork_number = 0; // of the process that opened it
+    unsigned busy = 0;        // threads that are in the library without the GIL
+    std::size_t views = 0;    // of arrays, that Python has
+    std::optional<value_heap> values;
+    std::unordered_map<const void *, proxy *> proxies;    // by address
+    std::unordered_set<proxy *> displaced;                // that may come back, where others stand now
+    std::unordered_map<const void *, std::size_t> viewed; // arrays, and how many views there are of each
+    std::unordered_set<const void *> fresh_arrays;        // made by the transaction or step that is under way
+
+    bool is_usable() const { return handle && fork_number == forks; }
+    // Whether it can be used; else there is an exception.
+    bool check() const { return is_usable() || refuse(); }
+    // Takes over a heap that was opened, and finds or makes its root dict.
+    bool start(ty_heap *opened);
+    // What is told of proxies after containers may have come or gone: a rollback, an undo, a redo.
+    void look_at_proxies(bool forget_undone = false);
+    // Whether `v` can be released without freeing an array that Python has a view of; else there is an exception.
+    bool check_release(value v) const { return viewed.empty() || !v.is_block() || check_release_of(v); }
+    bool check_no_views(const char *what) const;
+
+private:
+    bool refuse() const;
+    bool check_release_of(value v) const;
+    bool make_root();
+};
+
+// One change of a heap: where no transaction (no step of undo) is open, the change is one of its own.
+class change {
+public:
+    explicit change(heap &of) : heap_(of) {}
+    ~change();
+    // False: there is an exception.
+    bool begin();
+    bool end();
+    change(const change &) = delete;
+    change &operator=(const change &) = delete;
+
+private:
+    heap &heap_;
+    bool own_transaction_ = false;
+    bool own_step_ = false;
+};
+
+// Behind the begin of a transaction that finds stores by faults: sees to it that the library is told of these first,
+// whoever has set a handler since (faulthandler.enable); signals.cpp.
+void keep_fault_handler();
+
+// ---- Proxies (proxy.cpp).
+
+enum class proxy_state : std::uint8_t {
+    alive,
+    deleted, // freed; an undo or a rollback may bring it back
+    undone,  // gone by an undo; a redo may bring it back
+    gone
+};
+
+struct proxy {
+    PyObject_HEAD PyObject *heap_object; // keeps the heap
+    heap *owner;
+    void *block;
+    std::uint32_t id;
+    std::uint32_t other_id;
+    void *other_block; // where it was before it was unpacked; after a rollback it is there again. Or NULL
+    value_kind kind;
+    proxy_state state;
+};
+
+// The proxy's heap; NULL with an exception if either is gone.
+heap *refuse_use(const proxy *p);
+inline heap *use(const proxy *p) {
+    if (p->owner && p->owner->is_usable() && p->state == proxy_state::alive) [[likely]]
+        return p->owner;
+    return refuse_use(p);
+}
+inline proxy *as_proxy(PyObject *object) {
+    return reinterpret_cast<proxy *>(object);
+}
+// Whether it is a proxy of any heap.
+bool is_proxy(PyObject *object);
+// The proxy of a container or array: the one that there is, or a new one.
+PyObject *proxy_of(heap &of, value v);
+// Python's classes of proxies, by kind: dict, list, set, deque, array.
+PyObject *set_proxy_classes(PyObject *classes);
+// The base classes, added to the module.
+bool add_proxy_types(PyObject *module);
+extern PyType_Spec dict_spec, list_spec, set_spec, deque_spec, array_spec;
+void proxy_dealloc(PyObject *self);
+PyObject *proxy_new(PyTypeObject *type, PyObject *, PyObject *);
+bool add_iterator_types();
+
+// An iterator over a dict's or set's entries, a list, or a deque.
+enum class iterates : std::uint8_t { keys, values, items, list, deque };
+PyObject *new_iterator(proxy *over, iterates what, bool backwards);
+
+// ---- Values (store.cpp, load.cpp).
+
+// A value made of a Python object, loose; discarded unless it was stored.
+class made_value {
+public:
+    explicit made_value(heap &of) : heap_(of) {}
+    ~made_value();
+    // Of an object of any type that a heap takes, with all that it holds. False: there is an exception.
+    bool make(PyObject *object);
+    // Of each item of a Python list; what they have in common is made once.
+    bool make_items(PyObject *list);
+    value get() const { return value_; }
+    const std::vector<value> &items() const { return items_; }
+    made_value(const made_value &) = delete;
+    made_value &operator=(const made_value &) = delete;
+
+private:
+    heap &heap_;
+    value value_;
+    std::vector<value> items_;
+};
+
+// A key to look for. What it needs beside the object lives in it; it makes nothing in the heap.
+class key_of {
+public:
+    // False: there is an exception.
+    bool find(heap &of, PyObject *object);
+    // For a key that is stored: one with a block of the heap where `find` has none. False: there is an exception.
+    bool make(heap &of, PyObject *object, made_value &made);
+    const value_key &get() const { return key_; }
+
+private:
+    bool of_tuple(heap &of, PyObject *tuple);
+    bool of_bytes_like(heap &of, PyObject *object);
+    bool imitate(heap &of, PyObject *item, value *v);
+    value_key key_;
+    std::vector<ref> kept_;
+    std::vector<std::vector<std::uint64_t>> blocks_;
+    bool is_imitation_ = false;
+};
+
+// The Python object that a value is: a new reference.
+PyObject *load(heap &of, value v);
+// The same, with containers as plain copies, all the way down.
+PyObject *plain_copy(heap &of, value v);
+
+// What Python does for types that are rare: taiyen/_scalars.py. encode(object) gives None, or type number, bytes, and
+// whether it is a key; decode(type, bytes, takes pickles) the object; copy_array(array) a plain one.
+struct python_helpers {
+    PyObject *encode = nullptr;
+    PyObject *decode = nullptr;
+    PyObject *copy_array = nullptr;
+};
+extern python_helpers helpers;
+
+// ---- Arrays (array.cpp).
+
+// A copy of what has a buffer, as an array in the heap.
+bool store_buffer(heap &of, PyObject *object, value *v);
+
+} // namespace typy
+
+#endif

@@ -1,0 +1,191 @@
+// Dicts and sets: the slots that are to be fast. taiyen/_containers.py has the rest.
+#include "slots.hpp"
+
+namespace typy {
+
+namespace {
+
+using taiyen::dict;
+using taiyen::set;
+
+// ---- Dicts.
+
+PyObject *dict_get_item(PyObject *self, PyObject *key) {
+    heap *of = use(as_proxy(self));
+    key_of found;
+    if (!of || !found.find(*of, key) || !use(as_proxy(self)))
+        return nullptr;
+    const value v = container_of<dict>(as_proxy(self)).get(found.get());
+    if (v.is_nothing())
+        return raise_key(key), nullptr;
+    return load(*of, v);
+}
+
+PyObject *dict_get(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    if (count < 1 || count > 2) {
+        PyErr_Format(PyExc_TypeError, "get expected 1 or 2 arguments, got %zd", count);
+        return nullptr;
+    }
+    heap *of = use(as_proxy(self));
+    key_of found;
+    if (!of || !found.find(*of, arguments[0]) || !use(as_proxy(self)))
+        return nullptr;
+    const value v = container_of<dict>(as_proxy(self)).get(found.get());
+    return v.is_nothing() ? Py_NewRef(count == 2 ? arguments[1] : Py_None) : load(*of, v);
+}
+
+bool put(heap &of, proxy *self, PyObject *key, PyObject *item) {
+    made_value made(of), made_key(of);
+    key_of found;
+    if (!made.make(item) || !found.find(of, key) || !use(self))
+        return false;
+    dict into = container_of<dict>(self);
+    const std::uint32_t position = into.find(found.get());
+    if (position != dict::end_position)
+        return of.check_release(into.value_at(position)) && done(into.set_at(position, made.get()));
+    return found.make(of, key, made_key) && use(self) && done(into.set(found.get(), made.get()));
+}
+
+bool erase(heap &of, proxy *self, PyObject *key) {
+    key_of found;
+    if (!found.find(of, key) || !use(self))
+        return false;
+    dict from = container_of<dict>(self);
+    const std::uint32_t position = from.find(found.get());
+    if (position == dict::end_position)
+        return raise_key(key) == 0;
+    return of.check_release(from.value_at(position)) && done(from.erase(found.get()));
+}
+
+int dict_set_item(PyObject *self, PyObject *key, PyObject *item) {
+    const bool good = change_of(as_proxy(self), [&](heap &of) {
+        return item ? put(of, as_proxy(self), key, item) : erase(of, as_proxy(self), key);
+    });
+    return good ? 0 : -1;
+}
+
+// Stores all of a dict, in one change.
+PyObject *dict_update(PyObject *self, PyObject *items) {
+    if (!PyDict_Check(items)) {
+        PyErr_SetString(PyExc_TypeError, "a dict is needed");
+        return nullptr;
+    }
+    return none_after(as_proxy(self), [&](heap &of) {
+        PyObject *key = nullptr, *item = nullptr;
+        Py_ssize_t at = 0;
+        const Py_ssize_t size = PyDict_Size(items);
+        while (PyDict_Next(items, &at, &key, &item)) {
+            const ref kept_key = ref::borrowed(key), kept_item = ref::borrowed(item);
+            if (!put(of, as_proxy(self), key, item))
+                return false;
+            if (PyDict_Size(items) != size) {
+                PyErr_SetString(PyExc_RuntimeError, "dictionary changed size during iteration");
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
+template <class T>
+int contains(PyObject *self, PyObject *key) {
+    heap *of = use(as_proxy(self));
+    key_of found;
+    if (!of || !found.find(*of, key) || !use(as_proxy(self)))
+        return -1;
+    return container_of<T>(as_proxy(self)).contains(found.get());
+}
+
+PyObject *iterate_keys(PyObject *self) {
+    return use(as_proxy(self)) ? new_iterator(as_proxy(self), iterates::keys, false) : nullptr;
+}
+
+// _iterate(what, backwards): keys, values or items.
+PyObject *dict_iterate(PyObject *self, PyObject *arguments) {
+    int what = 0, backwards = 0;
+    if (!PyArg_ParseTuple(arguments, "ip", &what, &backwards) || !use(as_proxy(self)))
+        return nullptr;
+    return new_iterator(as_proxy(self), static_cast<iterates>(what % 3), backwards != 0);
+}
+
+template <class T>
+PyObject *last_key(PyObject *self, PyObject *) {
+    heap *of = use(as_proxy(self));
+    if (!of)
+        return nullptr;
+    const T from = container_of<T>(as_proxy(self));
+    const std::uint32_t position = from.previous();
+    if (position != T::end_position)
+        return load(*of, from.key_at(position));
+    PyErr_SetString(PyExc_KeyError, "it is empty");
+    return nullptr;
+}
+
+// ---- Sets.
+
+PyObject *set_add(PyObject *self, PyObject *key) {
+    return none_after(as_proxy(self), [&](heap &of) {
+        key_of found;
+        if (!found.find(of, key) || !use(as_proxy(self)))
+            return false;
+        set into = container_of<set>(as_proxy(self));
+        made_value made(of);
+        if (into.contains(found.get()))
+            return true;
+        return found.make(of, key, made) && use(as_proxy(self)) && done(into.add(found.get()));
+    });
+}
+
+// Whether it was there.
+PyObject *set_take(PyObject *self, PyObject *key) {
+    bool was_there = false;
+    const bool good = change_of(as_proxy(self), [&](heap &of) {
+        key_of found;
+        if (!found.find(of, key) || !use(as_proxy(self)))
+            return false;
+        const taiyen::result<bool> erased = container_of<set>(as_proxy(self)).erase(found.get());
+        was_there = erased && taiyen::result<bool>(erased).value();
+        return done(erased);
+    });
+    return good ? PyBool_FromLong(was_there) : nullptr;
+}
+
+PyMethodDef dict_methods[] = {{"get", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(dict_get)), METH_FASTCALL,
+                               "get(key, default=None): what stands for the key, or the default."},
+                              {"clear", clear_all<dict>, METH_NOARGS, "clear(): takes everything out."},
+                              {"_update", dict_update, METH_O, nullptr},
+                              {"_iterate", dict_iterate, METH_VARARGS, nullptr},
+                              {"_last_key", last_key<dict>, METH_NOARGS, nullptr},
+                              TYPY_COMMON_METHODS,
+                              {}};
+PyMethodDef set_methods[] = {{"add", set_add, METH_O, "add(key): puts a key in."},
+                             {"clear", clear_all<set>, METH_NOARGS, "clear(): takes everything out."},
+                             {"_take", set_take, METH_O, nullptr},
+                             {"_last_key", last_key<set>, METH_NOARGS, nullptr},
+                             TYPY_COMMON_METHODS,
+                             {}};
+
+PyType_Slot dict_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(proxy_dealloc)},
+                            {Py_tp_new, reinterpret_cast<void *>(proxy_new)},
+                            {Py_tp_methods, dict_methods},
+                            {Py_tp_iter, reinterpret_cast<void *>(iterate_keys)},
+                            {Py_mp_length, reinterpret_cast<void *>(size_of<dict>)},
+                            {Py_mp_subscript, reinterpret_cast<void *>(dict_get_item)},
+                            {Py_mp_ass_subscript, reinterpret_cast<void *>(dict_set_item)},
+                            {Py_sq_contains, reinterpret_cast<void *>(contains<dict>)},
+                            {}};
+PyType_Slot set_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(proxy_dealloc)},
+                           {Py_tp_new, reinterpret_cast<void *>(proxy_new)},
+                           {Py_tp_methods, set_methods},
+                           {Py_tp_iter, reinterpret_cast<void *>(iterate_keys)},
+                           {Py_mp_length, reinterpret_cast<void *>(size_of<set>)},
+                           {Py_sq_contains, reinterpret_cast<void *>(contains<set>)},
+                           {}};
+
+} // namespace
+
+PyType_Spec dict_spec = {"taiyen._core.DictBase", sizeof(proxy), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                         dict_slots};
+PyType_Spec set_spec = {"taiyen._core.SetBase", sizeof(proxy), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, set_slots};
+
+} // namespace typy

@@ -1,0 +1,47 @@
+// Exceptions: one class a status, made by taiyen/_errors.py, with the text of the library.
+#include "core.hpp"
+
+namespace typy {
+
+namespace {
+
+PyObject *error_classes = nullptr; // a dict: status to class
+
+// Makes the exception: class(text, status name, path, remedy, errno).
+void raise(int status, const char *text, const char *name, const char *path, const char *remedy, int system_error) {
+    const ref number(PyLong_FromLong(status));
+    PyObject *type = number && error_classes ? PyDict_GetItemWithError(error_classes, number.get()) : nullptr;
+    if (!type) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, text);
+        return;
+    }
+    const ref made(PyObject_CallFunction(type, "sszzi", text, name, *path ? path : nullptr, *remedy ? remedy : nullptr,
+                                         system_error));
+    if (made)
+        PyErr_SetObject(type, made.get());
+}
+
+} // namespace
+
+int raise_last() {
+    if (PyErr_Occurred())
+        return -1;
+    ty_error error;
+    ty_error_detail(&error);
+    raise(error.status, ty_error_text(), ty_status_name(error.status), error.path, error.remedy, error.system_error);
+    return -1;
+}
+
+int raise_own(int status, const char *what, const char *remedy) {
+    const std::string text = std::string(what) + "; " + remedy;
+    raise(status, text.c_str(), status > 0 ? ty_status_name(static_cast<ty_status>(status)) : "", "", remedy, 0);
+    return -1;
+}
+
+PyObject *set_error_classes(PyObject *classes) {
+    Py_XSETREF(error_classes, Py_NewRef(classes));
+    Py_RETURN_NONE;
+}
+
+} // namespace typy

@@ -1,0 +1,500 @@
+// The module: heaps, bound with nanobind, and the rest of the package's C++. taiyen/__init__.py makes Python's face of
+// it.
+#include "core.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#ifdef TAIYEN_PYTHON_PACK
+#include <taiyen/pack.h>
+#endif
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace typy {
+PyObject *new_array(PyObject *, PyObject *arguments); // array.cpp
+}
+
+namespace {
+
+using typy::heap;
+
+void must(bool good) {
+    if (!good)
+        throw nb::python_error();
+}
+// A call of the library without the GIL.
+template <class Function>
+void call(heap &of, Function &&function) {
+    ty_status status;
+    ++of.busy;
+    {
+        const typy::without_gil others;
+        status = function();
+    }
+    --of.busy;
+    must(status == TY_OK || typy::raise_last() == 0);
+}
+void must_be_ok(ty_status status) {
+    must(status == TY_OK || typy::raise_last() == 0);
+}
+
+// ---- Opening and closing.
+
+nb::dict report_of(const ty_report &report) {
+    static const char *const found[] = {
+        "nothing", "closed", "closed, with snapshots to apply", "died", "died writing", "died applying", "in use"};
+    nb::dict told;
+    told["text"] = report.text;
+    told["found"] = found[report.found <= TY_FOUND_IN_USE ? report.found : 0];
+    told["created"] = report.created;
+    told["epoch"] = report.epoch;
+    told["maybe_inconsistent"] = report.maybe_inconsistent;
+    told["replayed_transactions"] = report.replayed_transactions;
+    told["sequence"] = report.sequence;
+    told["duration_ns"] = report.duration_ns;
+    return told;
+}
+
+template <class T>
+T option(const nb::dict &options, const char *name, T otherwise) {
+    return options.contains(name) && !options[name].is_none() ? nb::cast<T>(options[name]) : otherwise;
+}
+
+nb::dict open_heap(nb::handle self, const std::string &path, int kind, int mode, const nb::dict &given) {
+    heap &of = nb::cast<heap &>(self);
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.kind = static_cast<ty_kind>(kind);
+    options.mode = static_cast<ty_open_mode>(mode);
+    options.limit_bytes = option<std::size_t>(given, "limit", 0);
+    options.memory_bytes = option<std::size_t>(given, "memory", 0);
+    options.log_bytes = option<std::size_t>(given, "log_bytes", 0);
+    options.snapshot_dirty_bytes = option<std::size_t>(given, "snapshot_dirty_bytes", 0);
+    options.snapshot_interval_ms = option<std::uint32_t>(given, "snapshot_interval_ms", 0);
+    options.tracking = static_cast<ty_tracking>(option<int>(given, "tracking", TY_TRACK_AUTOMATIC));
+    const auto journal = option<std::string>(given, "journal", ""), log = option<std::string>(given, "log", "");
+    options.journal_path = journal.empty() ? nullptr : journal.c_str();
+    options.log_path = log.empty() ? nullptr : log.c_str();
+    ty_heap *opened = nullptr;
+    ty_report report{};
+    report.struct_size = sizeof report;
+    call(of, [&] { return ty_open(path.c_str(), &options, &opened, &report); });
+    of.self = self.ptr();
+    of.read_only = mode == TY_OPEN_READ_ONLY || mode == TY_OPEN_COPY;
+    of.takes_pickles = option<bool>(given, "pickle", false);
+    if (!of.start(opened)) {
+        of.values.reset();
+        of.handle = nullptr;
+        ty_discard(opened);
+        throw nb::python_error();
+    }
+    return report_of(report);
+}
+
+void make_volatile(nb::handle self, std::size_t limit, bool takes_pickles) {
+    heap &of = nb::cast<heap &>(self);
+    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    options.limit_bytes = limit;
+    ty_heap *made = nullptr;
+    must_be_ok(ty_heap_create(&options, &made));
+    of.self = self.ptr();
+    of.takes_pickles = takes_pickles;
+    must(of.start(made));
+}
+
+void end_heap(heap &of, bool discards) {
+    must(of.check_no_views("a heap with views of arrays cannot be closed"));
+    if (of.busy || (of.transaction_open && !discards)) {
+        typy::raise_own(TY_E_BUSY, "a heap cannot be closed while a transaction or a call is under way",
+                        "end it first, in its thread");
+        throw nb::python_error();
+    }
+    ty_heap *handle = std::exchange(of.handle, nullptr); // nobody uses it any more
+    ty_status status;
+    {
+        const typy::without_gil others;
+        status = of.kind == TY_VOLATILE ? ty_heap_destroy(handle) : discards ? ty_discard(handle) : ty_close(handle);
+    }
+    if (status) {
+        of.handle = handle;
+        typy::raise_last();
+        throw nb::python_error();
+    }
+    of.transaction_open = false;
+}
+
+void close_heap(heap &of) {
+    if (!of.handle)
+        return;
+    must(of.check());
+    end_heap(of, false);
+}
+
+void discard_heap(heap &of) {
+    if (!of.handle)
+        return;
+    end_heap(of, true); // in a forked child, too
+}
+
+// The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without.
+std::uint64_t snapshot(heap &of) {
+    must(of.check());
+    if (of.kind != TY_SNAPSHOT && of.kind != TY_TRANSACTIONAL) {
+        must_be_ok(ty_snapshot(of.handle));
+        return ty_heap_epoch(of.handle);
+    }
+    std::uint64_t epoch = 0;
+    if (of.kind == TY_TRANSACTIONAL) // it may wait for a transaction of another thread
+        call(of, [&] { return ty_snapshot_start(of.handle, &epoch); });
+    else
+        must_be_ok(ty_snapshot_start(of.handle, &epoch));
+    call(of, [&] { return ty_snapshot_wait(of.handle, epoch); });
+    return epoch;
+}
+
+// ---- Transactions.
+
+void begin(heap &of) {
+    must(of.check());
+    if (of.kind != TY_TRANSACTIONAL) {
+        typy::raise_own(TY_E_ARGUMENT, "this heap has no transactions",
+                        "open it with kind=\"transactional\"; or use step() and undo() in a snapshot heap");
+        throw nb::python_error();
+    }
+    if (ty_current_txn(of.handle)) {
+        typy::raise_own(TY_E_BUSY, "a transaction of this thread is under way: they do not nest",
+                        "end it first, or do all in it");
+        throw nb::python_error();
+    }
+    ty_txn *txn = nullptr;
+    call(of, [&] { return ty_begin(of.handle, nullptr, &txn); });
+    of.transaction_open = true;
+    if (of.automatic)
+        typy::keep_fault_handler();
+}
+
+ty_txn *own_transaction(heap &of) {
+    must(of.check());
+    ty_txn *txn = ty_current_txn(of.handle);
+    if (!txn) {
+        typy::raise_own(TY_E_ARGUMENT, "this thread has no transaction under way", "begin one in this thread");
+        throw nb::python_error();
+    }
+    return txn;
+}
+
+// The transaction's end, whether it was committed or rolled back.
+void ended(heap &of) {
+    of.transaction_open = false;
+    of.fresh_arrays.clear();
+}
+
+std::uint64_t commit(heap &of, bool wait) {
+    ty_txn *txn = own_transaction(of);
+    std::uint64_t sequence = 0;
+    ty_status status;
+    ++of.busy;
+    {
+        const typy::without_gil others;
+        status = wait ? ty_commit(txn) : ty_commit_async(txn, &sequence);
+    }
+    --of.busy;
+    if (status) {
+        typy::raise_last();
+        if (!ty_current_txn(of.handle))
+            ended(of);
+        throw nb::python_error();
+    }
+    ended(of);
+    return sequence;
+}
+
+void rollback(heap &of) {
+    const ty_status status = ty_rollback(own_transaction(of));
+    ended(of);
+    of.look_at_proxies();
+    must_be_ok(status);
+}
+
+bool stable(heap &of, std::uint64_t sequence, bool wait) {
+    must(of.check());
+    bool is_stable = false;
+    call(of, [&] { return ty_stable(of.handle, sequence, wait, &is_stable); });
+    return is_stable || wait;
+}
+
+// ---- Undo.
+
+void attach_undo(heap &of, std::size_t bytes) {
+    if (of.undo_attached)
+        return;
+    ty_undo_options options = TY_UNDO_OPTIONS_INIT;
+    options.undo_bytes = bytes;
+    must_be_ok(ty_undo_attach(of.handle, &options));
+    of.undo_attached = true;
+}
+
+void step_begin(heap &of, const std::string &label, std::size_t bytes) {
+    must(of.check());
+    if (of.step_open) {
+        typy::raise_own(TY_E_BUSY, "a step is open already: they do not nest", "end it first, or do all in it");
+        throw nb::python_error();
+    }
+    attach_undo(of, bytes);
+    must_be_ok(ty_undo_exit(of.handle));
+    of.look_at_proxies(true);
+    must_be_ok(ty_undo_begin(of.handle, label.c_str()));
+    of.step_open = true;
+    of.values->record_undo(true);
+}
+
+void step_end(heap &of, bool keeps) {
+    must(of.check());
+    of.step_open = false;
+    of.fresh_arrays.clear();
+    of.values->record_undo(false);
+    const ty_status status = keeps ? ty_undo_end(of.handle) : ty_undo_cancel(of.handle);
+    if (!keeps)
+        of.look_at_proxies();
+    must_be_ok(status);
+}
+
+void undo_or_redo(heap &of, bool undoes) {
+    must(of.check() && of.check_no_views("with views of arrays, nothing can be undone or redone"));
+    attach_undo(of, 0);
+    const ty_status status = undoes ? ty_undo(of.handle) : ty_redo(of.handle);
+    of.look_at_proxies();
+    must_be_ok(status);
+}
+
+nb::list history(heap &of) {
+    must(of.check());
+    nb::list steps;
+    if (of.undo_attached)
+        must_be_ok(ty_undo_history(
+            of.handle,
+            [](const ty_undo_step *step, void *context) {
+                nb::str label = nb::steal<nb::str>(
+                    PyUnicode_DecodeUTF8(step->label, static_cast<Py_ssize_t>(std::strlen(step->label)), "replace"));
+                static_cast<nb::list *>(context)->append(nb::make_tuple(
+                    label, static_cast<double>(step->time_unix_ns) / 1e9, step->entries, step->bytes, step->undone));
+                return true;
+            },
+            &steps));
+    return steps;
+}
+
+// ---- What there is.
+
+nb::dict heap_stats(heap &of) {
+    must(of.check());
+    ty_heap_stats stats{};
+    stats.struct_size = sizeof stats;
+    must_be_ok(ty_heap_get_stats(of.handle, &stats));
+    nb::dict told;
+    told["limit_bytes"] = stats.limit_bytes;
+    told["touched_bytes"] = stats.touched_bytes;
+    told["used_bytes"] = stats.used_bytes;
+    told["live_blocks"] = stats.live_blocks;
+    told["live_bytes"] = stats.live_bytes;
+    told["control_bytes"] = stats.control_bytes;
+    told["resident_bytes"] = stats.resident_bytes;
+    told["free_bytes"] = stats.free_bytes;
+    told["largest_free_bytes"] = stats.largest_free_bytes;
+    told["availability"] = stats.availability;
+    told["page_efficiency"] = stats.page_efficiency;
+    ty_txn_stats txn{};
+    txn.struct_size = sizeof txn;
+    if (of.kind == TY_TRANSACTIONAL && !of.read_only && ty_get_txn_stats(of.handle, &txn) == TY_OK) {
+        told["transactions"] = txn.transactions;
+        told["rollbacks"] = txn.rollbacks;
+        told["log_bytes"] = txn.log_bytes;
+        told["sequence"] = txn.sequence;
+        told["stable_sequence"] = txn.stable_sequence;
+    }
+    return told;
+}
+
+// (kind, offset, bytes, blocks that fit, live blocks) of each area.
+nb::list areas(heap &of) {
+    must(of.check());
+    struct {
+        nb::list list;
+        const char *base;
+    } told{nb::list(), static_cast<const char *>(ty_heap_base(of.handle))};
+    std::vector<ty_area> found; // nothing is allocated while the heap is looked at
+    must_be_ok(ty_each_area(
+        of.handle,
+        [](const ty_area *area, void *context) {
+            static_cast<std::vector<ty_area> *>(context)->push_back(*area);
+            return true;
+        },
+        &found));
+    static const char *const kinds[] = {"free", "span", "run", "control"};
+    for (const ty_area &area : found)
+        told.list.append(nb::make_tuple(kinds[area.kind <= TY_AREA_CONTROL ? area.kind : 0],
+                                        static_cast<const char *>(area.address) - told.base, area.size_bytes,
+                                        area.block_count, area.live_count));
+    return told.list;
+}
+
+nb::object root(heap &of) {
+    must(of.check());
+    PyObject *found = typy::proxy_of(of, of.values->root());
+    must(found);
+    return nb::steal(found);
+}
+
+std::size_t collect(heap &of) {
+    typy::change one(of);
+    must(one.begin());
+    std::vector<const void *> roots;
+    for (const auto &[block, p] : of.proxies)
+        if (p->state == typy::proxy_state::alive && p->kind != typy::value_kind::array)
+            roots.push_back(block);
+    const taiyen::result<std::size_t> freed = taiyen::collect(*of.values, roots);
+    must(freed || typy::raise_last() == 0);
+    must(one.end());
+    return taiyen::result<std::size_t>(freed).value();
+}
+
+nb::list verify(heap &of) {
+    must(of.check());
+    std::vector<std::string> problems;
+    const taiyen::result<void> sound =
+        taiyen::verify(*of.values, [&](const std::string &text) { problems.push_back(text); });
+    const ty_status status = ty_heap_verify(
+        of.handle,
+        [](const char *text, void *context) { static_cast<std::vector<std::string> *>(context)->push_back(text); },
+        &problems);
+    must(status == TY_OK || status == TY_E_DAMAGED || typy::raise_last() == 0);
+    nb::list told;
+    for (const std::string &problem : problems)
+        told.append(nb::str(problem.c_str()));
+    static_cast<void>(sound); // the problems tell
+    return told;
+}
+
+nb::dict info(const std::string &path) {
+    ty_info told{};
+    told.struct_size = sizeof told;
+    must_be_ok(ty_read_info(path.c_str(), nullptr, &told));
+    static const char *const kinds[] = {"", "volatile", "archive", "snapshot", "transactional"};
+    nb::dict made;
+    made["kind"] = kinds[told.kind <= TY_TRANSACTIONAL ? told.kind : 0];
+    made["limit_bytes"] = told.limit_bytes;
+    made["epoch"] = told.epoch;
+    made["closed"] = told.closed;
+    made["in_use"] = told.in_use;
+    made["image_bytes"] = told.image_bytes;
+    made["journal_bytes"] = told.journal_bytes;
+    made["created_unix_s"] = told.created_unix_s;
+    made["text"] = told.open_text;
+    return made;
+}
+
+// ---- Friends.
+
+// An array as DLPack has it: of a memoryview, which keeps it.
+nb::object dlpack(const nb::object &view, const std::string &type) {
+    Py_buffer *buffer = PyMemoryView_GET_BUFFER(view.ptr());
+    std::vector<std::size_t> shape(buffer->shape, buffer->shape + buffer->ndim);
+    nb::dlpack::dtype dtype{};
+    dtype.lanes = 1;
+    dtype.bits = static_cast<std::uint8_t>(buffer->itemsize * 8);
+    using code = nb::dlpack::dtype_code;
+    dtype.code = static_cast<std::uint8_t>(type == "?"                    ? code::Bool
+                                           : type[0] == 'Z'               ? code::Complex
+                                           : std::strchr("efd", type[0])  ? code::Float
+                                           : std::strchr("bhiq", type[0]) ? code::Int
+                                                                          : code::UInt);
+    if (buffer->readonly)
+        return nb::cast(
+            nb::ndarray<nb::ro, nb::array_api>(buffer->buf, shape.size(), shape.data(), view, nullptr, dtype));
+    return nb::cast(nb::ndarray<nb::array_api>(buffer->buf, shape.size(), shape.data(), view, nullptr, dtype));
+}
+
+#ifdef TAIYEN_PYTHON_PACK
+std::uint64_t pack(heap &of, const std::string &path, int codec) {
+    must(of.check());
+    ty_pack_options options = TY_PACK_OPTIONS_INIT;
+    options.codec = static_cast<ty_codec>(codec);
+    ty_pack_report report{};
+    report.struct_size = sizeof report;
+    call(of, [&] { return ty_pack_file(of.handle, path.c_str(), &options, &report); });
+    return report.packed_bytes;
+}
+
+std::string unpack(const std::string &from, const std::string &to, int kind) {
+    ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
+    options.path = to.c_str();
+    options.kind = static_cast<ty_kind>(kind);
+    ty_unpack_report report{};
+    report.struct_size = sizeof report;
+    ty_status status;
+    {
+        const typy::without_gil others;
+        status = ty_unpack_file(from.c_str(), &options, nullptr, nullptr, &report);
+    }
+    must_be_ok(status);
+    return report.text;
+}
+#endif
+
+void set_helpers(const nb::object &encode, const nb::object &decode, const nb::object &copy_array) {
+    typy::helpers = {encode.inc_ref().ptr(), decode.inc_ref().ptr(), copy_array.inc_ref().ptr()};
+}
+
+PyMethodDef functions[] = {{"new_array", typy::new_array, METH_VARARGS, nullptr}, {}};
+
+} // namespace
+
+NB_MODULE(_core, module) {
+    nb::set_leak_warnings(false); // heaps may live until the interpreter ends
+    module.attr("library_version") = ty_version();
+    nb::class_<heap>(module, "HeapBase", nb::is_weak_referenceable())
+        .def(nb::init<>())
+        .def("_open", open_heap)
+        .def("_volatile", make_volatile)
+        .def("_close", close_heap)
+        .def("_discard", discard_heap)
+        .def("_snapshot", snapshot)
+        .def("_begin", begin)
+        .def("_commit", commit)
+        .def("_rollback", rollback)
+        .def("_stable", stable)
+        .def("_step_begin", step_begin)
+        .def("_step_end", step_end)
+        .def("_undo", undo_or_redo)
+        .def("_history", history)
+        .def("_stats", heap_stats)
+        .def("_areas", areas)
+        .def("_collect", collect)
+        .def("_verify", verify)
+#ifdef TAIYEN_PYTHON_PACK
+        .def("_pack", pack)
+#endif
+        .def_prop_ro("_root", root)
+        .def_prop_ro("_views", [](const heap &of) { return of.views; })
+        .def_prop_ro(
+            "closed", [](const heap &of) { return of.handle == nullptr; }, "Whether it is closed.")
+        .def_prop_ro(
+            "readonly", [](const heap &of) { return of.read_only; }, "Whether it is open for reading only.")
+        .def_prop_ro("_kind", [](const heap &of) { return static_cast<int>(of.kind); })
+        .def_prop_ro("_in_transaction",
+                     [](const heap &of) { return of.is_usable() && ty_current_txn(of.handle) != nullptr; })
+        .def_prop_ro("_in_step", [](const heap &of) { return of.step_open; });
+    module.def("info", info);
+    module.def("dlpack", dlpack);
+#ifdef TAIYEN_PYTHON_PACK
+    module.def("unpack", unpack);
+#endif
+    module.def("set_helpers", set_helpers);
+    module.def("set_error_classes", [](nb::dict all) { return nb::steal(typy::set_error_classes(all.ptr())); });
+    module.def("set_proxy_classes",
+               [](const nb::tuple &classes) { return nb::steal(typy::set_proxy_classes(classes.ptr())); });
+    must(typy::add_proxy_types(module.ptr()) && PyModule_AddFunctions(module.ptr(), functions) == 0);
+}

@@ -1,0 +1,118 @@
+// Proxies: Python's objects for containers and arrays of a heap. A heap has one at most for each, so `is` works.
+#include "core.hpp"
+
+namespace typy {
+
+namespace {
+
+PyTypeObject *proxy_classes[5] = {}; // Python's, by kind
+PyTypeObject *base_types[5] = {};
+
+// Of a kind that has proxies: its place in the tables.
+int place_of(value_kind kind) {
+    switch (kind) {
+    case value_kind::dict:
+        return 0;
+    case value_kind::list:
+        return 1;
+    case value_kind::set:
+        return 2;
+    case value_kind::deque:
+        return 3;
+    default:
+        return 4;
+    }
+}
+
+} // namespace
+
+heap *refuse_use(const proxy *p) {
+    if (!p->owner)
+        raise_own(status_deleted, "the object was not made by a heap", "take it from a heap");
+    else if (p->owner->check())
+        raise_own(status_deleted, "what this stands for was deleted from the heap", "look it up again");
+    return nullptr;
+}
+
+bool is_proxy(PyObject *object) {
+    for (PyTypeObject *type : base_types)
+        if (type && PyObject_TypeCheck(object, type))
+            return true;
+    return false;
+}
+
+void proxy_dealloc(PyObject *self) {
+    proxy *p = as_proxy(self);
+    PyTypeObject *type = Py_TYPE(self);
+    if (p->owner) {
+        const auto place = p->owner->proxies.find(p->block);
+        if (place != p->owner->proxies.end() && place->second == p)
+            p->owner->proxies.erase(place);
+        p->owner->displaced.erase(p);
+    }
+    Py_XDECREF(p->heap_object);
+    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+PyObject *proxy_new(PyTypeObject *type, PyObject *, PyObject *) {
+    PyErr_Format(PyExc_TypeError, "%R is made by a heap: store a built-in one there, and take it out", type);
+    return nullptr;
+}
+
+PyObject *proxy_of(heap &of, value v) {
+    const value_kind kind = taiyen::kind_of(v);
+    const bool is_array = kind == value_kind::array;
+    proxy *&slot = of.proxies[v.address()];
+    if (slot) {
+        const bool same = slot->state == proxy_state::alive && slot->kind == kind &&
+                          (is_array || taiyen::is_packed(v) || slot->id == taiyen::container_id(v));
+        if (same)
+            return Py_NewRef(reinterpret_cast<PyObject *>(slot));
+        if (slot->state == proxy_state::alive)
+            slot->state = proxy_state::gone;
+        else if (slot->state != proxy_state::gone)
+            of.displaced.insert(slot);
+    }
+    PyTypeObject *type = proxy_classes[place_of(kind)];
+    PyObject *made = type ? PyType_GenericAlloc(type, 0) : nullptr;
+    if (!made) {
+        if (!slot)
+            of.proxies.erase(v.address());
+        return type ? nullptr : PyErr_NoMemory();
+    }
+    proxy *p = as_proxy(made);
+    p->heap_object = Py_NewRef(of.self);
+    p->owner = &of;
+    p->block = v.address();
+    p->id = is_array ? 0 : taiyen::container_id(v);
+    p->other_block = nullptr;
+    p->kind = kind;
+    p->state = proxy_state::alive;
+    slot = p;
+    return made;
+}
+
+PyObject *set_proxy_classes(PyObject *classes) {
+    for (Py_ssize_t i = 0; i < 5; ++i) {
+        PyObject *type = PyTuple_GetItem(classes, i);
+        if (!type)
+            return nullptr;
+        Py_XSETREF(proxy_classes[i], reinterpret_cast<PyTypeObject *>(Py_NewRef(type)));
+    }
+    Py_RETURN_NONE;
+}
+
+bool add_proxy_types(PyObject *module) {
+    PyType_Spec *specs[] = {&dict_spec, &list_spec, &set_spec, &deque_spec, &array_spec};
+    static const char *const names[] = {"DictBase", "ListBase", "SetBase", "DequeBase", "ArrayBase"};
+    for (int i = 0; i < 5; ++i) {
+        PyObject *type = PyType_FromSpec(specs[i]);
+        if (!type || PyModule_AddObjectRef(module, names[i], type) < 0)
+            return false;
+        base_types[i] = reinterpret_cast<PyTypeObject *>(type);
+    }
+    return add_iterator_types();
+}
+
+} // namespace typy

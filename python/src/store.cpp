@@ -1,0 +1,363 @@
+// From Python to the heap: an object is copied in with all that it holds. What the object holds twice is stored once,
+// and what leads to itself does so in the heap.
+#include "objects.hpp"
+
+namespace typy {
+
+namespace {
+
+PyTypeObject *deque_type() {
+    static PyObject *type = nullptr;
+    if (!type)
+        if (const ref collections(PyImport_ImportModule("collections")); collections)
+            type = PyObject_GetAttrString(collections.get(), "deque");
+    return reinterpret_cast<PyTypeObject *>(type);
+}
+
+class storer {
+public:
+    explicit storer(heap &of) : heap_(of), values_(*of.values) {}
+
+    bool store(PyObject *object, value *v) {
+        if (word(object, v))
+            return true;
+        PyTypeObject *type = Py_TYPE(object);
+        if (type == &PyUnicode_Type)
+            return text(object, v);
+        if (type == &PyBytes_Type)
+            return take(values_.make_bytes(bytes_view(object)), v);
+        if (type == &PyLong_Type)
+            return integer(object, v);
+        if (type == &PyComplex_Type)
+            return take(values_.make_complex(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)), v);
+        return store_larger(object, type, v);
+    }
+    // What was made takes less room so. Where there is none for that, it stays as it is.
+    void pack(value *v) {
+        if (made_.empty() || !v->is_block() || taiyen::detail::head_of(*v)->refs != 0)
+            return;
+        if (const taiyen::result<value> packed = values_.pack(*v))
+            *v = taiyen::result<value>(packed).value();
+    }
+    // After a failure: frees what was made, also what leads to itself.
+    void give_up() {
+        for (value v : made_) // they stay while they are emptied
+            ++taiyen::detail::head_of(v)->refs;
+        for (value v : made_)
+            if (taiyen::is_container(v))
+                static_cast<void>(values_.clear(taiyen::detail::block_as<taiyen::detail::value_container>(v)));
+        for (value v : made_)
+            values_.release(v);
+        values_.drain();
+    }
+
+    void give_up_quietly() {
+        PyObject *type, *error, *trace;
+        PyErr_Fetch(&type, &error, &trace);
+        give_up();
+        PyErr_Restore(type, error, trace);
+    }
+    // A part of what is stored: errors name the way to it.
+    bool part(PyObject *in, Py_ssize_t at, PyObject *object, value *v) {
+        path_.emplace_back(in, at);
+        const bool good = store(object, v);
+        if (good)
+            path_.pop_back();
+        return good;
+    }
+    // Of what was made in vain; containers and tuples go with give_up().
+    void drop(value v) {
+        if (taiyen::kind_of(v) < value_kind::tuple || taiyen::kind_of(v) == value_kind::array)
+            static_cast<void>(values_.discard(v));
+    }
+
+private:
+    static bool word(PyObject *object, value *v) {
+        if (object == Py_None)
+            *v = value::none();
+        else if (object == Py_True || object == Py_False)
+            *v = value::boolean(object == Py_True);
+        else if (Py_TYPE(object) == &PyFloat_Type)
+            *v = value::real(PyFloat_AsDouble(object));
+        else
+            return false;
+        return true;
+    }
+    static std::string_view bytes_view(PyObject *bytes) {
+        return {PyBytes_AsString(bytes), static_cast<std::size_t>(PyBytes_Size(bytes))};
+    }
+    static bool take(taiyen::result<value> made, value *v) {
+        if (!made)
+            return raise_last() == 0;
+        *v = std::move(made).value();
+        return true;
+    }
+    bool text(PyObject *object, value *v) {
+        std::string_view bytes;
+        ref kept;
+        return text_of(object, &bytes, &kept) && take(values_.make_text(bytes), v);
+    }
+    bool integer(PyObject *object, value *v) {
+        int overflow = 0;
+        const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+        if (!overflow)
+            return take(values_.make_integer(static_cast<std::int64_t>(number)), v);
+        std::string magnitude;
+        bool negative = false;
+        return magnitude_of(object, &magnitude, &negative) && take(values_.make_integer(magnitude, negative), v);
+    }
+    bool store_larger(PyObject *object, PyTypeObject *type, value *v) {
+        const bool is_container = type == &PyDict_Type || type == &PyList_Type || type == &PyTuple_Type ||
+                                  type == &PySet_Type || type == deque_type();
+        if (!is_container)
+            return is_proxy(object) ? of_proxy(object, v) : other(object, v);
+        const auto place = done_.find(object);
+        if (place != done_.end()) {
+            *v = place->second;
+            return true;
+        }
+        if (Py_EnterRecursiveCall(" while an object is stored in a heap"))
+            return false;
+        const bool good = type == &PyTuple_Type  ? tuple(object, v)
+                          : type == &PyDict_Type ? dict(object, v)
+                          : type == &PySet_Type  ? set(object, v)
+                          : type == &PyList_Type ? list(object, v)
+                                                 : deque(object, v);
+        Py_LeaveRecursiveCall();
+        return good;
+    }
+    // Of this heap: the same container, once more. Of another one: a copy.
+    bool of_proxy(PyObject *object, value *v) {
+        heap *from = use(as_proxy(object));
+        if (!from)
+            return false;
+        *v = value::block(as_proxy(object)->block);
+        if (from == &heap_)
+            return take(values_.own(*v), v);
+        const ref plain(plain_copy(*from, *v));
+        if (!plain)
+            return false;
+        return store(plain.get(), v);
+    }
+    bool other(PyObject *object, value *v) {
+        encoded code;
+        if (!encode(object, false, &code))
+            return false;
+        if (code.kept.get() == Py_None && PyObject_CheckBuffer(object))
+            return store_buffer(heap_, object, v);
+        if (code.kept.get() == Py_None && heap_.takes_pickles && !encode(object, true, &code))
+            return false;
+        if (code.kept.get() == Py_None)
+            return refuse(object);
+        return take(values_.make_opaque(static_cast<std::uint16_t>(code.type), code.bytes, code.is_key), v);
+    }
+    bool refuse(PyObject *object) {
+        std::string path;
+        for (const auto &[in, at] : path_) {
+            const ref text(in ? PyObject_Repr(in) : PyUnicode_FromFormat("%zd", at));
+            const char *part = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+            if (!part)
+                PyErr_Clear();
+            path += std::string("[") + (part ? part : "?") + "]";
+        }
+        PyErr_Format(PyExc_TypeError,
+                     "value%s: a heap cannot hold %R objects; store what they are made of, or open the heap with "
+                     "pickle=True",
+                     path.c_str(), Py_TYPE(object));
+        return false;
+    }
+    bool begin(value_kind kind, PyObject *object, value *v) {
+        if (!take(values_.make_container(kind), v))
+            return false;
+        keep(object, *v);
+        return true;
+    }
+    // Containers and tuples: what is met again is stored once, so its address is not to come twice meanwhile.
+    void keep(PyObject *object, value v) {
+        made_.push_back(v);
+        kept_.push_back(ref::borrowed(object));
+        done_.emplace(object, v);
+    }
+    bool ended(bool stored, value v) {
+        if (stored)
+            return true;
+        raise_last();
+        drop(v);
+        return false;
+    }
+    bool key_part(taiyen::result<value_key> key, value v, value_key *found) {
+        if (!key) {
+            PyErr_SetString(PyExc_TypeError, "unhashable type in a key of a heap");
+            return ended(false, v);
+        }
+        *found = std::move(key).value();
+        return true;
+    }
+    bool dict(PyObject *object, value *v) {
+        if (!begin(value_kind::dict, object, v))
+            return false;
+        taiyen::dict to(values_, *v);
+        if (!to.reserve(static_cast<std::size_t>(PyDict_Size(object))))
+            return raise_last() == 0;
+        PyObject *key = nullptr, *item = nullptr;
+        Py_ssize_t at = 0;
+        const Py_ssize_t size = PyDict_Size(object);
+        while (PyDict_Next(object, &at, &key, &item)) {
+            const ref kept_key = ref::borrowed(key), kept_item = ref::borrowed(item); // whatever is done to the dict
+            if (!entry(to, key, item))
+                return false;
+            if (PyDict_Size(object) != size) {
+                PyErr_SetString(PyExc_RuntimeError, "dictionary changed size while it was stored");
+                return false;
+            }
+        }
+        return true;
+    }
+    bool entry(taiyen::dict &to, PyObject *key, PyObject *item) {
+        key_of found;
+        value made_item, made_key;
+        if (!part(key, 0, item, &made_item))
+            return false;
+        value_key looked_for;
+        if (PyTuple_CheckExact(key) || !find(found, key, &looked_for)) {
+            if (PyErr_Occurred() || !store(key, &made_key) || !key_part(values_.key(made_key), made_key, &looked_for)) {
+                drop(made_item);
+                return false;
+            }
+        }
+        if (to.set(looked_for, made_item)) {
+            drop(made_key); // if an equal one was there
+            return true;
+        }
+        static_cast<void>(ended(false, made_item));
+        return ended(false, made_key);
+    }
+    bool find(key_of &found, PyObject *key, value_key *looked_for) {
+        if (!found.find(heap_, key))
+            return false;
+        *looked_for = found.get();
+        return true;
+    }
+    bool list(PyObject *object, value *v) {
+        if (!begin(value_kind::list, object, v))
+            return false;
+        taiyen::list to(values_, *v);
+        if (!to.reserve(static_cast<std::size_t>(PyList_Size(object))))
+            return raise_last() == 0;
+        for (Py_ssize_t i = 0; i < PyList_Size(object); ++i) {
+            const ref item = ref::borrowed(PyList_GetItem(object, i));
+            value made;
+            if (!part(nullptr, i, item.get(), &made) || !ended(static_cast<bool>(to.append(made)), made))
+                return false;
+        }
+        return true;
+    }
+    template <class Function>
+    bool each(PyObject *object, Function &&function) {
+        const ref iterator(PyObject_GetIter(object));
+        Py_ssize_t i = 0;
+        while (iterator) {
+            const ref item(PyIter_Next(iterator.get()));
+            if (!item)
+                return !PyErr_Occurred();
+            value made;
+            if (!part(nullptr, i++, item.get(), &made) || !function(made))
+                return false;
+        }
+        return false;
+    }
+    bool set(PyObject *object, value *v) {
+        if (!begin(value_kind::set, object, v))
+            return false;
+        taiyen::set to(values_, *v);
+        return each(object, [&](value made) {
+            value_key key;
+            if (!key_part(values_.key(made), made, &key))
+                return false;
+            const taiyen::result<bool> added = to.add(key);
+            if (added && !taiyen::result<bool>(added).value())
+                drop(made);
+            return ended(static_cast<bool>(added), made);
+        });
+    }
+    bool deque(PyObject *object, value *v) {
+        if (!begin(value_kind::deque, object, v))
+            return false;
+        taiyen::deque to(values_, *v);
+        return each(object, [&](value made) { return ended(static_cast<bool>(to.push_back(made)), made); });
+    }
+    bool tuple(PyObject *object, value *v) {
+        std::vector<value> items;
+        bool good = true;
+        for (Py_ssize_t i = 0; i < PyTuple_Size(object) && good; ++i) {
+            value made;
+            good = part(nullptr, i, PyTuple_GetItem(object, i), &made);
+            if (good)
+                items.push_back(made);
+        }
+        good = good && take(values_.make_tuple(items.data(), items.size()), v);
+        if (good)
+            return keep(object, *v), true;
+        for (value item : items)
+            drop(item);
+        return false;
+    }
+    heap &heap_;
+    value_heap &values_;
+    std::vector<value> made_;
+    std::vector<std::pair<PyObject *, Py_ssize_t>> path_;
+    std::vector<ref> kept_;
+    std::unordered_map<PyObject *, value> done_;
+};
+
+} // namespace
+
+bool made_value::make(PyObject *object) {
+    storer one(heap_);
+    if (one.store(object, &value_)) {
+        one.pack(&value_);
+        return true;
+    }
+    value_ = value();
+    one.give_up_quietly();
+    return false;
+}
+
+bool made_value::make_items(PyObject *list) {
+    storer one(heap_);
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+        const ref item = ref::borrowed(PyList_GetItem(list, i));
+        value made;
+        if (one.part(nullptr, i, item.get(), &made)) {
+            items_.push_back(made);
+            continue;
+        }
+        for (value v : items_)
+            one.drop(v);
+        items_.clear();
+        one.give_up_quietly();
+        return false;
+    }
+    // One that another one has, or that comes twice, is not to go into a packed block.
+    std::unordered_set<const void *> seen;
+    for (const value v : items_)
+        if (v.is_block() && (taiyen::detail::head_of(v)->refs != 0 || !seen.insert(v.address()).second))
+            return true;
+    for (value &v : items_)
+        one.pack(&v);
+    return true;
+}
+
+made_value::~made_value() {
+    // In a heap that was closed meanwhile, nothing is loose; a proxy's value is stored, or loose with a proxy.
+    if (!heap_.is_usable())
+        return;
+    items_.push_back(value_);
+    std::unordered_set<const void *> seen;
+    for (value v : items_)
+        if (v.is_block() && (items_.size() == 1 || seen.insert(v.address()).second) &&
+            !heap_.proxies.count(v.address()))
+            static_cast<void>(heap_.values->discard(v));
+}
+
+} // namespace typy

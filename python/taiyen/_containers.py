@@ -1,0 +1,451 @@
+"""Proxies of what lives in a heap: they behave as the built-in containers do.
+
+What is stored is copied in, with all that it holds; what comes back is the heap's own, so a change of a nested value needs
+no write-back. What is taken out for good (`pop`) comes back as a plain Python object.
+"""
+
+from collections.abc import MutableMapping, MutableSequence, MutableSet
+from reprlib import recursive_repr
+
+from . import _core
+from ._views import KEYS, Items, Keys, Values
+
+_MISSING = object()
+
+
+def plain(value):
+    """A plain Python copy of a value of a heap, with all that it holds; anything else as it is.
+
+    `json.dumps(heap.root, default=taiyen.plain)` writes a heap as JSON.
+    """
+    if isinstance(value, _PROXIES):
+        return value._plain()
+    return value
+
+
+class _Proxy:
+    """What all proxies have."""
+
+    __slots__ = ()
+    __hash__ = None
+
+    @property
+    def heap(self):
+        """The heap that it lives in."""
+        return self._heap()
+
+    @property
+    def is_alive(self):
+        """Whether it is still there: False once it was deleted, or the heap is closed."""
+        return self._is_alive()
+
+    def __deepcopy__(self, memo):
+        return self._plain()
+
+    def __reduce__(self):
+        return plain, (self._plain(),)
+
+
+class Dict(_Proxy, _core.DictBase, MutableMapping):
+    """A dict that lives in a heap. Keys: text, bytes, numbers, None, dates, UUIDs, and tuples of these."""
+
+    __slots__ = ()
+    __class_getitem__ = classmethod(type(list[int]))
+    # the fast ones, before those of MutableMapping
+    get = _core.DictBase.get
+    clear = _core.DictBase.clear
+    __contains__ = _core.DictBase.__contains__
+
+    def keys(self):
+        """A view of the keys, in the order in which they came."""
+        return Keys(self)
+
+    def values(self):
+        """A view of the values."""
+        return Values(self)
+
+    def items(self):
+        """A view of pairs of key and value."""
+        return Items(self)
+
+    def __reversed__(self):
+        return self._iterate(KEYS, True)
+
+    def pop(self, key, default=_MISSING):
+        """Takes a key out, and returns what stood for it, as a plain object."""
+        if key not in self:
+            if default is _MISSING:
+                raise KeyError(key)
+            return default
+        value = plain_of(self[key])
+        del self[key]
+        return value
+
+    def popitem(self):
+        """Takes the last pair out, as plain objects."""
+        if not self:
+            raise KeyError("popitem(): dictionary is empty")
+        key = self._last_key()
+        return key, self.pop(key)
+
+    def setdefault(self, key, default=None):
+        """What stands for the key; the default is stored first if nothing does."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, other=(), /, **more):
+        """Stores all pairs of a mapping or of an iterable of pairs, in one change."""
+        if other is not self:
+            self._update(other if type(other) is dict else dict(other))
+        if more:
+            self._update(more)
+
+    def copy(self):
+        """A plain dict with the same values, which are still the heap's."""
+        return dict(self.items())
+
+    __copy__ = copy
+
+    def __eq__(self, other):
+        if isinstance(other, Dict):
+            other = other.copy()
+        if not isinstance(other, dict):
+            return NotImplemented
+        return len(self) == len(other) and self.copy() == other
+
+    def __or__(self, other):
+        if not isinstance(other, (dict, Dict)):
+            return NotImplemented
+        return {**self.copy(), **other}
+
+    def __ror__(self, other):
+        if not isinstance(other, dict):
+            return NotImplemented
+        return {**other, **self.copy()}
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    @recursive_repr("{...}")
+    def __repr__(self):
+        return repr(self.copy())
+
+
+class List(_Proxy, _core.ListBase, MutableSequence):
+    """A list that lives in a heap."""
+
+    __slots__ = ()
+    append = _core.ListBase.append
+    extend = _core.ListBase.extend
+    insert = _core.ListBase.insert
+    clear = _core.ListBase.clear
+    __iter__ = _core.ListBase.__iter__
+    __reversed__ = _core.ListBase.__reversed__
+
+    def pop(self, index=-1):
+        """Takes an item out, as a plain object."""
+        if not len(self):
+            raise IndexError("pop from empty list")
+        value = plain_of(self[index])
+        del self[index]
+        return value
+
+    def remove(self, value):
+        """Takes the first item out that equals the value."""
+        del self[self.index(value)]
+
+    def index(self, value, start=0, stop=None):
+        """The number of the first item that equals the value."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        for number in range(start, stop):
+            one = self[number]
+            if one is value or one == value:
+                return number
+        raise ValueError(f"{value!r} is not in list")
+
+    def __contains__(self, value):
+        return any(one is value or one == value for one in self)
+
+    def count(self, value):
+        """How many items equal the value."""
+        return sum(1 for one in self if one is value or one == value)
+
+    def reverse(self):
+        """Turns the order round."""
+        self._rearrange(range(len(self) - 1, -1, -1))
+
+    def sort(self, *, key=None, reverse=False):
+        """Sorts the items; those that are equal keep their order."""
+        items = list(self)
+        keys = items if key is None else [key(item) for item in items]
+        self._rearrange(sorted(range(len(items)), key=keys.__getitem__, reverse=reverse))
+
+    def copy(self):
+        """A plain list of the same items, which are still the heap's."""
+        return self[:]
+
+    __copy__ = copy
+
+    def __add__(self, other):
+        return self[:] + list(other) if isinstance(other, (list, List)) else NotImplemented
+
+    def __radd__(self, other):
+        return other + self[:] if isinstance(other, list) else NotImplemented
+
+    def __mul__(self, times):
+        return self[:] * times
+
+    __rmul__ = __mul__
+
+    def __iadd__(self, other):
+        self.extend(other)
+        return self
+
+    def __imul__(self, times):
+        items = self[:]
+        if times <= 0:
+            self.clear()
+        else:
+            self.extend(items * (times - 1))
+        return self
+
+    def _compare(self, other, operation):
+        if not isinstance(other, (list, List)):
+            return NotImplemented
+        return getattr(self[:], operation)(other[:])
+
+    def __eq__(self, other):
+        return self._compare(other, "__eq__")
+
+    def __lt__(self, other):
+        return self._compare(other, "__lt__")
+
+    def __le__(self, other):
+        return self._compare(other, "__le__")
+
+    def __gt__(self, other):
+        return self._compare(other, "__gt__")
+
+    def __ge__(self, other):
+        return self._compare(other, "__ge__")
+
+    @recursive_repr("[...]")
+    def __repr__(self):
+        return repr(self[:])
+
+
+class Set(_Proxy, _core.SetBase, MutableSet):
+    """A set that lives in a heap. What is in it: as the keys of a Dict. It keeps the order in which they came."""
+
+    __slots__ = ()
+    add = _core.SetBase.add
+    clear = _core.SetBase.clear
+    __contains__ = _core.SetBase.__contains__
+
+    @classmethod
+    def _from_iterable(cls, items):
+        return set(items)
+
+    def discard(self, key):
+        """Takes a key out if it is there."""
+        self._take(key)
+
+    def remove(self, key):
+        """Takes a key out; KeyError if it is not there."""
+        if not self._take(key):
+            raise KeyError(key)
+
+    def pop(self):
+        """Takes some key out."""
+        key = self._last_key()
+        self._take(key)
+        return key
+
+    def copy(self):
+        """A plain set."""
+        return set(self)
+
+    __copy__ = copy
+
+    def update(self, *others):
+        """Puts all keys of the others in."""
+        for other in others:
+            for key in list(other):
+                self.add(key)
+
+    def difference_update(self, *others):
+        """Takes all keys of the others out."""
+        for other in others:
+            for key in list(other):
+                self.discard(key)
+
+    def intersection_update(self, *others):
+        """Keeps what is in all the others, too."""
+        kept = set(self).intersection(*others)
+        for key in set(self) - kept:
+            self.discard(key)
+
+    def symmetric_difference_update(self, other):
+        """Keeps what is in one of the two alone."""
+        for key in set(other):
+            self.discard(key) if key in self else self.add(key)
+
+    def union(self, *others):
+        """A plain set of what is here or in one of the others."""
+        return set(self).union(*others)
+
+    def intersection(self, *others):
+        """A plain set of what is here and in all the others."""
+        return set(self).intersection(*others)
+
+    def difference(self, *others):
+        """A plain set of what is here and in none of the others."""
+        return set(self).difference(*others)
+
+    def symmetric_difference(self, other):
+        """A plain set of what is in one of the two alone."""
+        return set(self).symmetric_difference(other)
+
+    def issubset(self, other):
+        """Whether all keys are in the other."""
+        return set(self).issubset(other)
+
+    def issuperset(self, other):
+        """Whether all keys of the other are here."""
+        return set(self).issuperset(other)
+
+    def __eq__(self, other):
+        return set(self) == set(other) if isinstance(other, (set, frozenset, Set)) else NotImplemented
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    def __repr__(self):
+        return repr(set(self))
+
+
+class Deque(_Proxy, _core.DequeBase, MutableSequence):
+    """A deque that lives in a heap: quick at both ends."""
+
+    __slots__ = ()
+    append = _core.DequeBase.append
+    appendleft = _core.DequeBase.appendleft
+    popleft = _core.DequeBase.popleft
+    insert = _core.DequeBase.insert
+    reverse = _core.DequeBase.reverse
+    clear = _core.DequeBase.clear
+    __iter__ = _core.DequeBase.__iter__
+    __reversed__ = _core.DequeBase.__reversed__
+    maxlen = None
+    index = List.index
+    count = List.count
+    __contains__ = List.__contains__
+
+    def pop(self):
+        """Takes the last item out, as a plain object."""
+        return _core.DequeBase.pop(self)
+
+    def extend(self, items):
+        """Adds all items behind the last."""
+        for item in list(items):
+            self.append(item)
+
+    def extendleft(self, items):
+        """Adds all items before the first, one after the other."""
+        for item in list(items):
+            self.appendleft(item)
+
+    def remove(self, value):
+        """Takes the first item out that equals the value."""
+        del self[self.index(value)]
+
+    def copy(self):
+        """A plain deque of the same items, which are still the heap's."""
+        from collections import deque
+
+        return deque(self)
+
+    __copy__ = copy
+
+    def __iadd__(self, other):
+        self.extend(other)
+        return self
+
+    def _compare(self, other, operation):
+        from collections import deque
+
+        if not isinstance(other, (deque, Deque)):
+            return NotImplemented
+        return getattr(list(self), operation)(list(other))
+
+    __eq__, __lt__, __le__, __gt__, __ge__ = List.__eq__, List.__lt__, List.__le__, List.__gt__, List.__ge__
+
+    @recursive_repr("deque([...])")
+    def __repr__(self):
+        return f"deque({list(self)!r})"
+
+
+class Array(_Proxy, _core.ArrayBase):
+    """Numbers side by side in a heap, with the buffer protocol: numpy and memoryview use them where they lie.
+
+    A view of an array keeps its heap open: `close` raises LiveViewsError (a BufferError) while there is one.
+    """
+
+    __slots__ = ()
+
+    def numpy(self):
+        """A numpy array of the same memory, without a copy; of a heap open for reading only, a read-only one."""
+        import numpy
+
+        return numpy.asarray(memoryview(self))  # not of self: numpy takes a refusal for a row of numbers
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    def __getitem__(self, index):
+        return _view(self)[index]
+
+    def __setitem__(self, index, value):
+        _view(self)[index] = value
+
+    def __iter__(self):
+        return iter(_view(self))
+
+    def tolist(self):
+        """Nested lists of the numbers."""
+        return memoryview(self).tolist()
+
+    def __dlpack__(self, **options):
+        return _core.dlpack(memoryview(self), self.format).__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return 1, 0  # the processor's memory
+
+    def __eq__(self, other):
+        return memoryview(self) == memoryview(other) if isinstance(other, Array) else NotImplemented
+
+    def __repr__(self):
+        return f"<taiyen.Array {self.format} {'x'.join(map(str, self.shape))}>"
+
+
+def _view(array):
+    try:
+        return array.numpy()
+    except ImportError:
+        return memoryview(array)
+
+
+def plain_of(value):
+    """As plain, also within tuples."""
+    if type(value) is tuple:
+        return tuple(map(plain_of, value))
+    return plain(value)
+
+
+_PROXIES = (Dict, List, Set, Deque, Array)
+CLASSES = _PROXIES

@@ -1,0 +1,318 @@
+"""Heaps: opening, transactions, snapshots, undo."""
+
+import atexit
+import os
+import time
+import warnings
+import weakref
+
+from . import _core
+from ._errors import Error
+
+_KINDS = {"volatile": 1, "archive": 2, "snapshot": 3, "transactional": 4}
+_NAMES = {number: name for name, number in _KINDS.items()}
+_TYPES = {
+    "bool": ("?", 1), "?": ("?", 1), "b1": ("?", 1), "int8": ("b", 1), "i1": ("b", 1), "uint8": ("B", 1), "u1": ("B", 1),
+    "int16": ("h", 2), "i2": ("h", 2), "uint16": ("H", 2), "u2": ("H", 2), "int32": ("i", 4), "i4": ("i", 4),
+    "uint32": ("I", 4), "u4": ("I", 4), "int64": ("q", 8), "i8": ("q", 8), "int": ("q", 8), "uint64": ("Q", 8),
+    "u8": ("Q", 8), "float16": ("e", 2), "f2": ("e", 2), "float32": ("f", 4), "f4": ("f", 4), "float64": ("d", 8),
+    "f8": ("d", 8), "float": ("d", 8), "complex64": ("Zf", 8), "c8": ("Zf", 8), "complex128": ("Zd", 16),
+    "c16": ("Zd", 16), "complex": ("Zd", 16),
+}  # fmt: skip
+_open_heaps = weakref.WeakSet()
+
+
+def _type_of(dtype):
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype
+    try:
+        return _TYPES[str(name).lstrip("<=|")]
+    except KeyError:
+        raise TypeError(f"a heap has no arrays of {dtype!r}: it has booleans, whole numbers, floats and complex "
+                        "numbers of the machine's byte order") from None  # fmt: skip
+
+
+class Step:
+    """One change that can be undone, as `Heap.history` tells it."""
+
+    __slots__ = ("label", "time", "entries", "bytes", "undone")
+
+    def __init__(self, label, when, entries, size, undone):
+        self.label = label
+        self.time = when
+        self.entries = entries
+        self.bytes = size
+        self.undone = undone
+
+    def __repr__(self):
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.time))
+        return f"<Step {self.label!r} of {when}{', undone' if self.undone else ''}>"
+
+
+class Transaction:
+    """A transaction under way: `with heap.transaction():`. Committed at the end, rolled back by an exception."""
+
+    def __init__(self, heap, wait):
+        self._heap = heap
+        self._wait = wait
+        self.sequence = 0  # of an asynchronous commit: what Heap.stable takes
+
+    def __enter__(self):
+        self._heap._begin()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is not None:
+            if self._heap._in_transaction:  # it may have been closed
+                self._heap._rollback()
+            return
+        try:
+            self.sequence = self._heap._commit(self._wait)
+        except BaseException:
+            if self._heap._in_transaction:
+                self._heap._rollback()
+            raise
+
+    def stable(self, wait=False):
+        """Whether no crash can take the transaction back; with wait, makes it so."""
+        return self._heap.stable(self.sequence, wait=wait)
+
+
+class _StepContext:
+    def __init__(self, heap, label):
+        self._heap = heap
+        self._label = label
+
+    def __enter__(self):
+        self._heap._step_begin(self._label, self._heap._undo_bytes)
+        return self._heap
+
+    def __exit__(self, kind, error, trace):
+        if self._heap._in_step:
+            self._heap._step_end(kind is None)
+
+
+class Heap(_core.HeapBase):
+    """A heap of Python values. Made by `open` and `volatile`; closed by `close`, or at the end of a `with`."""
+
+    def __init__(self):
+        super().__init__()
+        self.path = None
+        self.report = {}
+        self._undo_bytes = 0
+
+    # ---- Opening and closing.
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.close()
+
+    def __del__(self):
+        try:
+            if not self.closed and self.path is not None:
+                warnings.warn(f"the heap {self.path} was not closed", ResourceWarning, stacklevel=2, source=self)
+                self.close()
+        except Error:
+            pass  # what was not made durable goes, as with a crash; there is nobody to tell
+
+    def close(self):
+        """Takes a last snapshot and closes the heap. Does nothing if it is closed.
+
+        Errors: LiveViewsError, BusyError; DiskFullError, InputOutputError: the heap stays open and usable.
+        """
+        self._close()
+
+    def discard(self):
+        """Closes without a snapshot: what was done since the last one, or was not committed, is gone."""
+        self._discard()
+
+    @property
+    def kind(self):
+        """ "snapshot", "transactional", "archive" or "volatile"."""
+        return _NAMES.get(self._kind, "")
+
+    @property
+    def root(self):
+        """The dict that leads to everything else in the heap."""
+        return self._root
+
+    # ---- Durability.
+
+    def snapshot(self):
+        """Makes all of the heap durable, atomically; the number of the epoch. Other threads run while it is written.
+
+        Errors: DiskFullError, InputOutputError: nothing is lost, and it can be tried again.
+        """
+        return self._snapshot()
+
+    def transaction(self, *, wait=True):
+        """A transaction of a transactional heap: `with heap.transaction(): ...`
+
+        Committed and durable at the end of the block; rolled back by an exception. It belongs to its thread; those of
+        other threads wait. wait=False: the commit does not wait for the disk: ask `stable`. They do not nest. Outside of
+        one, each change is a transaction of its own.
+        """
+        return Transaction(self, wait)
+
+    def stable(self, sequence=0, *, wait=False):
+        """Whether all transactions up to that sequence (0: all there are) are durable; with wait, makes them so."""
+        return self._stable(sequence, wait)
+
+    async def durable(self, sequence=0):
+        """Awaits that transactions up to that sequence (0: all there are) are durable."""
+        import asyncio
+
+        await asyncio.to_thread(self._stable, sequence, True)
+
+    # ---- Undo.
+
+    def step(self, label=""):
+        """One change that can be undone as a whole: `with heap.step("Move wall"): ...`. An exception takes it back.
+
+        From a heap's first step on, each change outside of one is a step of its own. Numbers of arrays are undone where
+        `Array.record` was called before they were changed. Not for transactional heaps.
+        """
+        return _StepContext(self, label)
+
+    def undo(self):
+        """Takes the last step back that is not undone yet. Errors: NotFoundError: there is none."""
+        self._undo(True)
+
+    def redo(self):
+        """Does the step again that was undone last. Errors: NotFoundError: there is none."""
+        self._undo(False)
+
+    def history(self):
+        """Steps, as in a menu from bottom to top: what would be redone last first."""
+        return [Step(*step) for step in self._history()]
+
+    # ---- Arrays.
+
+    def array(self, name, shape=None, dtype="f8"):
+        """The array `root[name]`, of that shape and type; made of zeros if it is not there.
+
+        Returns numpy's array of the heap's memory, without a copy (without numpy: a memoryview). shape None: the array
+        has to be there. In a transactional heap, change it within transactions.
+        """
+        from ._containers import Array, _view
+
+        found = self.root.get(name)
+        if found is None:
+            if shape is None:
+                raise KeyError(name)
+            lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+            _core.new_array(self.root, name, *_type_of(dtype), lengths)
+            found = self.root[name]
+        elif not isinstance(found, Array):
+            raise TypeError(f"root[{name!r}] is no array, but a {type(found).__name__}")
+        elif shape is not None:
+            lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+            if found.shape != lengths or found.format != _type_of(dtype)[0]:
+                raise ValueError(f"the array {name!r} is there already, as {found!r}")
+        return _view(found)
+
+    # ---- Looking.
+
+    def stats(self):
+        """Figures of the heap, by name: bytes and blocks, and what of the pages in use is live (page_efficiency)."""
+        return self._stats()
+
+    def collect(self):
+        """Frees containers that lead to each other in a ring, and that nothing else leads to; how many."""
+        return self._collect()
+
+    def verify(self):
+        """Checks all structures of the heap and of its values; a list of texts, empty if all is sound."""
+        return self._verify()
+
+    def map(self):
+        """A picture of the heap's memory, as SVG: what is live, free, and the heap's own."""
+        from ._map import picture
+
+        return picture(self._areas())
+
+    def _repr_svg_(self):
+        return None if self.closed else self.map()
+
+    def __repr__(self):
+        where = self.path if self.path is not None else hex(id(self))
+        return f"<taiyen.Heap {self.kind} {where}{', closed' if self.closed else ''}>"
+
+    def pack(self, path, *, codec="lz4"):
+        """Writes the heap as one compressed file, which must not be there yet; its bytes. codec: lz4, zstd, none.
+
+        `unpack` makes a heap of it again. Errors: ExistsError, DiskFullError, UnsupportedError.
+        """
+        if not hasattr(_core, "unpack"):
+            raise NotImplementedError("this package was built without pack: install liblz4-dev and libzstd-dev, then "
+                                      "install the package again")  # fmt: skip
+        return self._pack(os.fspath(path), {"lz4": 0, "zstd": 1, "none": 2}[codec])
+
+
+def _mode(create, readonly):
+    if readonly not in (False, True, "copy"):
+        raise ValueError('readonly is False, True or "copy"')
+    if readonly:
+        return 4 if readonly == "copy" else 3
+    return {None: 0, False: 1, True: 2}[create]
+
+
+def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0, memory=0, undo_bytes=0, **options):
+    """Opens the heap at a path, or makes it.
+
+    kind      "snapshot" (of a new heap, if nothing is said), "transactional" or "archive"; None: what is there.
+    create    None: opens, or creates; False: it must be there (NotFoundError); True: it must not (ExistsError).
+    readonly  True: changes no file; "copy": the same, also while another process writes to it: a copy of that moment.
+    pickle    objects of other types are pickled, and unpickled: for files that you trust.
+    limit     bytes that a new heap can grow to at most; 0: 64 GiB. It costs address space, not memory.
+    memory    bytes of private copies of pages that the heap keeps; 0: as many as fit.
+    undo_bytes  what the history of undo holds; 0: 16 MiB.
+    options   journal, log (paths), log_bytes, snapshot_dirty_bytes, snapshot_interval_ms: as in the C API.
+
+    Returns a Heap; `report` says what the open found. Errors: NotFoundError, ExistsError, BusyError (open elsewhere),
+    FormatError, DamagedError, MismatchError, DeniedError, AddressError, DiskFullError.
+    """
+    unknown = options.keys() - {"journal", "log", "log_bytes", "snapshot_dirty_bytes", "snapshot_interval_ms", "tracking"}
+    if unknown:
+        raise TypeError(f"open() got an unexpected keyword argument {min(unknown)!r}")
+    if kind is not None and kind not in _KINDS or kind == "volatile":
+        raise ValueError(f'kind is "snapshot", "transactional" or "archive", not {kind!r}')
+    heap = Heap()
+    path = os.path.abspath(os.fspath(path))
+    options.update(limit=limit, memory=memory, pickle=bool(pickle))
+    heap.report = heap._open(path, _KINDS.get(kind, 0), _mode(create, readonly), options)
+    heap.path = path
+    heap._undo_bytes = undo_bytes
+    _open_heaps.add(heap)
+    return heap
+
+
+def volatile(*, limit=0, pickle=False):
+    """A heap without files: ordinary memory, with the same values, arrays and undo. Gone when it is closed."""
+    heap = Heap()
+    heap._volatile(limit, bool(pickle))
+    return heap
+
+
+def info(path):
+    """What the files of a heap say, without opening it: kind, sizes, whether it was closed, what an open would do."""
+    return _core.info(os.fspath(path))
+
+
+def unpack(packed, path, *, kind=None):
+    """Makes a heap at a path from a file that `Heap.pack` wrote; a sentence that says what was done."""
+    if not hasattr(_core, "unpack"):
+        raise NotImplementedError("this package was built without pack: install liblz4-dev and libzstd-dev, then "
+                                  "install the package again")  # fmt: skip
+    return _core.unpack(os.fspath(packed), os.fspath(path), _KINDS.get(kind, 0))
+
+
+@atexit.register
+def _close_all():
+    for heap in list(_open_heaps):
+        try:
+            if not heap.closed:
+                heap.close()
+        except Error as error:
+            warnings.warn(f"the heap {heap.path} could not be closed: {error}", ResourceWarning, stacklevel=1)

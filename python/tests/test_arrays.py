@@ -1,0 +1,137 @@
+"""Goal: arrays are the heap's memory, without a copy, and nobody is left with a view of memory that went. Method: numpy,
+memoryview and DLPack over arrays of each type and kind of heap."""
+
+import array
+
+import pytest
+import taiyen
+
+numpy = pytest.importorskip("numpy")
+
+
+@pytest.mark.parametrize("dtype", "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16".split())
+def test_types(heap, dtype):
+    made = heap.array("a", (3, 4), numpy.dtype(dtype) if dtype != "f4" else "float32")
+    assert made.dtype == numpy.dtype(dtype) and made.shape == (3, 4) and not made.any() and made.flags.writeable
+    if heap.kind == "transactional":
+        with heap.transaction():
+            made[1, 2] = 1
+    else:
+        made[1, 2] = 1
+    assert heap.root["a"].numpy()[1, 2] == 1 and numpy.asarray(heap.root["a"]).ctypes.data == made.ctypes.data
+    assert made.ctypes.data % 64 == 0
+
+
+def test_is_there_again(path):
+    with taiyen.open(path) as heap:
+        grid = heap.array("grid", (1000, 50), "f4")
+        grid[:] = numpy.arange(50)
+        with pytest.raises(BufferError) as told:
+            heap.close()
+        assert isinstance(told.value, taiyen.LiveViewsError)
+        part = grid[5:7]
+        del grid
+        with pytest.raises(BufferError):
+            heap.close()
+        with pytest.raises(BufferError):
+            del heap.root["grid"]
+        with pytest.raises(BufferError):
+            heap.root.clear()
+        with pytest.raises(BufferError):
+            heap.root["grid"] = 1
+        del part
+    with taiyen.open(path, readonly=True) as heap:
+        grid = heap.array("grid")
+        assert not grid.flags.writeable and grid.sum() == 1000 * sum(range(50))
+        with pytest.raises(ValueError):
+            grid[0] = 1
+        with pytest.raises(KeyError):
+            heap.array("other")
+        del grid
+
+
+def test_copied_in(heap):
+    for source in (numpy.arange(24, dtype="i4").reshape(2, 3, 4), numpy.arange(20.0)[::3], array.array("d", [1, 2]),
+                   bytearray(b"abc"), memoryview(b"xyz"), numpy.array(5.5), numpy.zeros((0, 3))):  # fmt: skip
+        heap.root["a"] = {"in": [source]}
+        made = heap.root["a"]["in"][0]
+        assert isinstance(made, taiyen.Array) and numpy.array_equal(numpy.asarray(made), numpy.asarray(source))
+        assert numpy.asarray(made).shape == numpy.asarray(source).shape
+        assert numpy.array_equal(taiyen.plain(heap.root["a"])["in"][0], numpy.asarray(source))
+        del made
+    with pytest.raises(TypeError, match="byte order"):
+        heap.root["b"] = numpy.zeros(3, ">f4")
+    with pytest.raises(TypeError):
+        heap.root["b"] = numpy.array(["text"])
+    with pytest.raises(TypeError):
+        heap.array("b", 5, "U7")
+    assert heap.array("a2", 5).tolist() == [0.0] * 5
+    with pytest.raises(ValueError):
+        heap.array("a2", 6)
+
+
+def test_growth_never_moves_a_view(heap):
+    view = heap.array("a", 1000, "i8")
+    place = view.ctypes.data
+    for number in range(300):
+        heap.root[number] = "x" * 1000
+    assert heap.root["a"].numpy().ctypes.data == place and not view.any()
+
+
+def test_dlpack(heap):
+    heap.root["a"] = numpy.arange(6, dtype="f4").reshape(2, 3)
+    there = numpy.from_dlpack(heap.root["a"])
+    assert there.shape == (2, 3) and there.ctypes.data == heap.root["a"].numpy().ctypes.data
+    with pytest.raises(BufferError):
+        heap.close()
+    del there
+
+
+def test_transactions(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        view = heap.array("a", 10_000, "i8")
+        with heap.transaction():
+            view[:] = 1
+            heap.root["sum"] = 10_000
+        with pytest.raises(KeyError), heap.transaction():
+            view[5000:] = 7
+            heap.root["sum"] = 0
+            raise KeyError
+        assert view.sum() == heap.root["sum"] == 10_000
+        with heap.transaction():
+            heap.root["new"] = numpy.ones(5)
+            with pytest.raises(BufferError):
+                heap.root["new"].numpy()
+        assert heap.root["new"].numpy().sum() == 5
+        del view
+        heap.discard()
+    with taiyen.open(path) as heap:
+        assert heap.array("a").sum() == 10_000
+
+
+def test_undo(path):
+    with taiyen.open(path) as heap:
+        heap.array("a", 100, "i8")
+        with heap.step("fill"):
+            heap.root["a"].record()
+            heap.root["a"].numpy()[:] = 5
+        view = heap.root["a"].numpy()
+        with pytest.raises(BufferError):
+            heap.undo()
+        del view
+        heap.undo()
+        assert heap.array("a").sum() == 0
+        heap.redo()
+        assert heap.array("a").sum() == 500
+
+
+def test_shared_array_stays_while_it_is_stored(heap):
+    heap.root["a"] = numpy.arange(5)
+    heap.root["b"] = {"same": heap.root["a"]}
+    view = heap.root["a"].numpy()
+    del heap.root["a"]
+    assert view.sum() == 10
+    with pytest.raises(BufferError):
+        del heap.root["b"]
+    del view
+    del heap.root["b"]

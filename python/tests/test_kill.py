@@ -1,0 +1,70 @@
+"""Goal: whatever moment a program is killed at, the heap holds what was acknowledged, and each change whole. Method: a
+program that tells what it has committed is killed at random moments, again and again; the next one proves the content."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+import taiyen
+
+PROGRAM = """
+import sys, taiyen
+heap = taiyen.open(sys.argv[1], kind=sys.argv[2], log_bytes=1 << 20)
+root = heap.root
+root.setdefault("rows", {})
+root.setdefault("n", 0)
+root.setdefault("queue", [])
+print("open", flush=True)
+while True:
+    n = root["n"] + 1
+    if sys.argv[2] == "transactional":
+        with heap.transaction():
+            change(root, n)
+    else:
+        change(root, n)
+        heap.snapshot()
+    print(n, flush=True)
+"""
+CHANGE = """
+def change(root, n):
+    root["n"] = n
+    root["rows"][f"row number {n}"] = {"n": n, "squares": [n * n, (n, str(n) * 5)]}
+    if n > 20:
+        del root["rows"][f"row number {n - 20}"]
+    root["queue"].append([n])
+    if len(root["queue"]) > 10:
+        root["queue"].pop(0)
+"""
+
+
+def expected(n):
+    rows = {f"row number {i}": {"n": i, "squares": [i * i, (i, str(i) * 5)]} for i in range(max(1, n - 19), n + 1)}
+    return {"n": n, "rows": rows, "queue": [[i] for i in range(max(1, n - 9), n + 1)]}
+
+
+@pytest.mark.parametrize("kind", ["transactional", "snapshot"])
+def test_kill(path, kind):
+    seed = int(os.environ.get("TAIYEN_SEED", random.SystemRandom().randrange(10**6)))
+    print("TAIYEN_SEED", seed)
+    dice = random.Random(seed)
+    acknowledged = 0
+    for _ in range(int(os.environ.get("TAIYEN_KILLS", "30"))):
+        program = subprocess.Popen([sys.executable, "-c", CHANGE + PROGRAM, path, kind], stdout=subprocess.PIPE)
+        told = []
+        for _ in range(1 + dice.randrange(40)):
+            told.append(program.stdout.readline())
+        program.send_signal(signal.SIGKILL)
+        told += program.stdout.readlines()
+        program.wait()
+        numbers = [int(line) for line in told if line.strip().isdigit() and line.endswith(b"\n")]
+        acknowledged = max([acknowledged, *numbers])
+        with taiyen.open(path, readonly="copy") as heap:
+            n = heap.root.get("n", 0)
+            assert n >= acknowledged
+            if "queue" in heap.root:
+                assert taiyen.plain(heap.root) == expected(n)
+            assert heap.verify() == []
+    assert acknowledged > 0

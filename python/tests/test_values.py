@@ -1,0 +1,179 @@
+"""Goal: every value comes back as it was stored. Method: each type, also at its limits, through each kind of heap."""
+
+import copy
+import datetime
+import decimal
+import json
+import math
+import pickle
+import uuid
+import zoneinfo
+from collections import deque
+
+import pytest
+import taiyen
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+MOMENT = datetime.datetime(2026, 11, 27, 12, 30, 1, 5)
+SCALARS = [
+    None, True, False, 0, -1, 2**47, 2**48 - 1, 2**48, -(2**48), -(2**48) - 1, 2**63, -(2**63), 2**64, 10**400, -(10**50),
+    0.0, -0.0, 1.5, math.inf, -math.inf, 5e-324, 1e308, 3 + 4j, "", "a", "sixsix", "seven77", "ä", "日本語" * 9,
+    "\x00zero\x00", "\ud800 alone", "x" * 100_000, b"", b"bytes", b"\x00" * 7, b"long" * 999, (), (1, "a", (2.5, None)),
+    MOMENT, MOMENT.replace(tzinfo=datetime.timezone.utc), MOMENT.replace(fold=1), MOMENT.date(), MOMENT.time(),
+    MOMENT.replace(tzinfo=zoneinfo.ZoneInfo("Europe/Lisbon")), datetime.timedelta(days=-3, microseconds=1),
+    decimal.Decimal("1.50"), decimal.Decimal("-Infinity"), uuid.UUID(int=2**127 + 5),
+]  # fmt: skip
+
+
+def test_value(heap):
+    heap.root["values"] = SCALARS
+    for value, back in zip(SCALARS, heap.root["values"], strict=True):
+        assert back == value and type(back) is type(value) and repr(back) == repr(value)
+
+
+def test_nan(heap):
+    heap.root["nan"] = math.nan
+    assert math.isnan(heap.root["nan"])
+
+
+@pytest.mark.parametrize("value", SCALARS, ids=lambda value: repr(value)[:30])
+def test_key(value):
+    with taiyen.volatile() as heap:
+        try_key(heap, value)
+
+
+def try_key(heap, value):
+    aware = getattr(value, "tzinfo", None) is not None
+    if isinstance(value, decimal.Decimal) or aware:
+        with pytest.raises(TypeError):
+            heap.root[value] = 1
+        with pytest.raises(TypeError):
+            value in heap.root
+        return
+    assert value not in heap.root
+    heap.root[value] = "found"
+    assert heap.root[value] == "found" and value in heap.root and list(heap.root) == [value]
+    heap.root[value] = 2
+    assert len(heap.root) == 1
+    nested = (value, (value, 1))
+    heap.root[nested] = 3
+    assert heap.root[nested] == 3 and (value, (value, 2)) not in heap.root
+    del heap.root[value]
+    assert value not in heap.root and heap.root == {nested: 3}
+
+
+def test_equal_numbers_are_one_key(heap):
+    heap.root[1] = "first"
+    heap.root[True] = heap.root[1.0] = heap.root[1 + 0j] = "last"
+    assert heap.root == {1: "last"} and type(next(iter(heap.root))) is int
+    heap.root[2**70] = "big"
+    assert heap.root[float(2**70)] == "big"
+
+
+@pytest.mark.parametrize("key", [[], {}, ([],), object(), {1}])
+def test_no_key(heap, key):
+    for use in (heap.root.get, heap.root.__contains__, heap.root.__delitem__, heap.root.__getitem__):
+        with pytest.raises(TypeError):
+            use(key)
+    with pytest.raises(TypeError):
+        heap.root[key] = 1
+    assert heap.root == {}
+
+
+def test_unsupported_type_names_the_path(heap):
+    blocks = heap.stats()["live_blocks"]
+    with pytest.raises(TypeError, match=r"value\['a'\]\[3\]\['x'\].*module"):
+        heap.root["bad"] = {"a": [1, [2], ({"t": [1]}, "long enough text"), {"x": json}], "long enough": 2}
+    assert heap.root == {} and heap.verify() == []
+    assert heap.stats()["live_blocks"] <= blocks + 3  # nothing was left behind but room that is used again
+
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+
+    def __eq__(self, other):
+        return self.x == other.x
+
+
+def test_pickles(path):
+    with taiyen.open(path, pickle=True) as heap:
+        heap.root["point"] = [Point(5)]
+        assert heap.root["point"][0] == Point(5)
+    with taiyen.open(path) as heap:
+        with pytest.raises(TypeError, match="pickle=True"):
+            heap.root["point"][0]
+
+
+def test_sharing_and_rings(heap):
+    shared = [1]
+    ring = {"self": None, "shared": shared}
+    ring["self"] = ring
+    heap.root["a"] = [shared, shared, ring]
+    a = heap.root["a"]
+    a[0].append(2)
+    assert a[0] is a[1] is a[2]["shared"] and a[1] == [1, 2] and a[2]["self"] is a[2]
+    plain = taiyen.plain(a)
+    assert plain[0] is plain[1] and plain[2]["self"] is plain[2] and type(plain[2]) is dict
+    del heap.root["a"], a
+    assert heap.collect() >= 1 and heap.verify() == []
+
+
+def test_friends(heap):
+    heap.root.update({"d": {"x": [1, (2, [3])]}, "s": {1}, "q": deque([1])})
+    heap.root["again"] = heap.root["d"]
+    assert heap.root["again"] is heap.root["d"]
+    assert json.loads(json.dumps(heap.root["d"], default=taiyen.plain)) == {"x": [1, [2, [3]]]}
+    deep = copy.deepcopy(heap.root)
+    assert type(deep) is dict and type(deep["d"]["x"][1][1]) is list and type(deep["s"]) is set
+    assert type(deep["q"]) is deque
+    assert pickle.loads(pickle.dumps(heap.root["d"])) == {"x": [1, (2, [3])]}
+    shallow = copy.copy(heap.root)
+    assert type(shallow) is dict and shallow["d"] is heap.root["d"]
+    match heap.root:
+        case {"d": {"x": [1, (2, [last])]}, **rest}:
+            assert last == 3 and set(rest) == {"s", "q", "again"}
+        case _:
+            pytest.fail("no match")
+
+
+def test_of_another_heap(heap):
+    with taiyen.volatile() as other:
+        other.root["x"] = {"deep": [1, {2}]}
+        heap.root["copy"] = other.root["x"]
+        other.root["x"]["deep"].append(3)
+        assert heap.root["copy"] == {"deep": [1, {2}]}
+
+
+def test_deep(heap):
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(RecursionError):
+        heap.root["deep"] = deep
+    heap.root["list"] = []
+    at = heap.root["list"]
+    for _ in range(3000):
+        at.append([])
+        at = at[0]
+    with pytest.raises(RecursionError):
+        taiyen.plain(heap.root["list"])
+    del heap.root["list"], at
+    assert heap.root == {}
+
+
+KEYS = st.one_of(st.text(), st.integers(), st.binary(), st.floats(allow_nan=False), st.booleans(), st.none())
+VALUES = st.recursive(
+    st.one_of(KEYS, st.complex_numbers(allow_nan=False), st.decimals(allow_nan=False), st.datetimes(), st.uuids()),
+    lambda more: st.one_of(st.lists(more), st.dictionaries(KEYS, more), st.tuples(more, more), st.sets(KEYS)),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(VALUES)
+def test_any_value(value):
+    with taiyen.volatile() as heap:
+        heap.root["v"] = value
+        assert heap.root["v"] == value and taiyen.plain(heap.root["v"]) == value
+        assert heap.verify() == []
