@@ -1,5 +1,4 @@
 // ty_each_unreached. In a file of its own: it needs the layers above heaps.
-#include "../code/unreached.hpp"
 #include "../code/code.hpp"
 #include "arguments.hpp"
 #include "callbacks.hpp"

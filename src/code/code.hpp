@@ -3,6 +3,7 @@
 #pragma once
 
 #include "code_words.hpp"
+#include <taiyen/checks.h>
 #include <taiyen/code.h>
 
 namespace taiyen {
@@ -53,6 +54,9 @@ private:
 
 // ty_each_code_word.
 ty_status each_code_word(ty_heap *heap, ty_code_word_callback *callback, void *context);
+
+// ty_each_unreached.
+ty_status each_unreached(ty_heap *heap, ty_site_callback *callback, void *context);
 
 // What a heap that is open was made with.
 ty_code code_of(ty_heap *heap);

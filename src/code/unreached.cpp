@@ -1,7 +1,6 @@
-#include "unreached.hpp"
-
+// Blocks of a heap that nothing leads to.
 #include "../undo/undo.hpp"
-#include "list.hpp"
+#include "code.hpp"
 
 namespace taiyen {
 namespace {

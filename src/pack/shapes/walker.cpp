@@ -16,8 +16,7 @@ namespace {
 bool is_without_addresses(const char *root) {
     return strcmp(root, TY_SHAPES_ROOT) == 0 || strcmp(root, TY_JOINT_ROOT) == 0 || strcmp(root, TY_INBOX_ROOT) == 0 ||
            strcmp(root, TY_CODE_ROOT) == 0 || strcmp(root, TY_SYMBOLS_ROOT) == 0 ||
-           strcmp(root, TY_NUMBERS_ROOT) == 0 ||
-           strncmp(root, TY_OUTBOX_ROOT, sizeof TY_OUTBOX_ROOT - 1) == 0;
+           strcmp(root, TY_NUMBERS_ROOT) == 0 || strncmp(root, TY_OUTBOX_ROOT, sizeof TY_OUTBOX_ROOT - 1) == 0;
 }
 
 constexpr unsigned depth_max = 2 * nesting_max; // of nested objects, with those that hooks hand over
