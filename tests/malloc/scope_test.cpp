@@ -391,8 +391,9 @@ TEST_F(scopes, sites_of_many_blocks) {
             free(blocks[at]);
             blocks[at] = nullptr;
             second[at] = random() % 3 == 0;
+            const size_t bytes = 8 + random() % 400; // so that addresses are no regular row
             if (random() % 4 != 0)
-                blocks[at] = second[at] ? malloc(40) : allocate_here(40);
+                blocks[at] = second[at] ? malloc(bytes) : allocate_here(bytes);
         }
     });
     for (size_t n = 0; n < count; n++)
@@ -416,8 +417,11 @@ TEST_F(scopes, the_library_s_blocks_are_not_lost) {
     open();
     ty_undo_options options = TY_UNDO_OPTIONS_INIT;
     ASSERT_EQ(TY_OK, ty_undo_attach(heap_, &options)) << ty_error_text();
-    void *block = ty_alloc(heap_, 100);
+    void *block = ty_alloc(heap_, 100), *freed = ty_alloc(heap_, 200);
     ASSERT_EQ(TY_OK, ty_root_set(heap_, "one", block));
+    ASSERT_EQ(TY_OK, ty_undo_begin(heap_, "a block that is freed, and held"));
+    ASSERT_EQ(TY_OK, ty_undo_free(heap_, freed)) << ty_error_text();
+    ASSERT_EQ(TY_OK, ty_undo_end(heap_));
     lost found;
     ASSERT_EQ(TY_OK, ty_each_unreached(heap_, take_lost, &found)) << ty_error_text();
     EXPECT_EQ(0u, found.blocks) << found.text;
