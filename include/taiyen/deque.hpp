@@ -20,6 +20,7 @@ public:
 
     // How many there are.
     std::size_t size() const noexcept { return container_->count; }
+    // Whether there is none.
     bool empty() const noexcept { return size() == 0; }
     // Another number after each change of size or order.
     std::uint32_t stamp() const noexcept { return container_->stamp; }

@@ -31,6 +31,7 @@ public:
         const std::uint32_t position = find(key);
         return position == end_position ? value() : value_at(position);
     }
+    // The same by a text.
     value get(std::string_view text) const { return get(heap_->text_key(text)); }
     // What stands there.
     value value_at(std::uint32_t position) const { return packed() ? view().at(position) : table().entry(position)[1]; }
@@ -56,6 +57,7 @@ public:
         heap_->drain();
         return true;
     }
+    // The same by a text.
     result<bool> set(std::string_view text, value v) { return set(heap_->text_key(text), v); }
     // Erases a key with what stands for it. False: it was not there.
     result<bool> erase(const value_key &key) {

@@ -20,6 +20,7 @@ public:
 
     // How many there are.
     std::size_t size() const { return packed() ? view().count : container_->count; }
+    // Whether there is none.
     bool empty() const { return size() == 0; }
     // Another number after each change of the size or order; 0 as long as it is packed.
     std::uint32_t stamp() const noexcept { return packed() ? 0 : container_->stamp; }

@@ -50,7 +50,9 @@ public:
 
     // No value.
     constexpr value() = default;
+    // What stands for nothing, as a value.
     static constexpr value none() { return value(special_tag << 48); }
+    // True or false.
     static constexpr value boolean(bool yes) { return value(special_tag << 48 | (yes ? 2 : 1)); }
     // Whether the number fits in the word; else value_heap::make_integer.
     static constexpr bool fits(std::int64_t number) { return number >= integer_min && number <= integer_max; }
@@ -69,38 +71,51 @@ public:
     }
     // Only of short_bytes_max bytes and less.
     static value short_text(std::string_view text) { return value(pack(short_text_tag, text)); }
+    // The same of bytes that are no text.
     static value short_bytes(std::string_view bytes) { return value(pack(short_bytes_tag, bytes)); }
     // The address of a block that value_heap made.
     static value block(const void *address) { return value(reinterpret_cast<std::uint64_t>(address)); }
 
+    // Whether it is no value at all.
     constexpr bool is_nothing() const { return bits_ == 0; }
+    // Whether it is value::none().
     constexpr bool is_none() const { return bits_ == none().bits_; }
+    // Whether it is true or false.
     constexpr bool is_boolean() const { return bits_ == boolean(true).bits_ || bits_ == boolean(false).bits_; }
+    // Whether it is a whole number in the word.
     constexpr bool is_integer() const { return tag() >= integer_tag; }
+    // Whether it is a number with a fraction.
     constexpr bool is_real() const {
         return (tag() >= 0x0002 && tag() <= 0x7ffa) || (tag() >= 0x8002 && tag() <= 0xfff2);
     }
+    // Whether it is a text in the word.
     constexpr bool is_short_text() const { return tag() - short_text_tag <= short_bytes_max; }
+    // Whether it is bytes in the word.
     constexpr bool is_short_bytes() const { return tag() - short_bytes_tag <= short_bytes_max; }
+    // Whether it is the address of something in the heap.
     constexpr bool is_block() const { return bits_ != 0 && tag() == 0; }
 
     // Each only of such a value.
     constexpr bool as_boolean() const { return bits_ == boolean(true).bits_; }
+    // Only of a whole number in the word.
     constexpr std::int64_t as_integer() const {
         return static_cast<std::int64_t>(bits_ - (integer_tag << 48)) + integer_min;
     }
+    // Only of a number with a fraction.
     double as_real() const {
         const std::uint64_t bits = bits_ - real_offset;
         double number = 0;
         std::memcpy(&number, &bits, sizeof number);
         return number;
     }
+    // Only of a block: where it lies.
     void *address() const { return reinterpret_cast<void *>(bits_); }
     // Of a short text or bytes: within this very object, and good as long as it is.
     std::string_view short_view() const & {
         const std::uint64_t length = is_short_text() ? tag() - short_text_tag : tag() - short_bytes_tag;
         return {reinterpret_cast<const char *>(&bits_), static_cast<std::size_t>(length)};
     }
+    // Not of a value that ends with the expression: the bytes lie in it.
     std::string_view short_view() const && = delete;
 
     // The word.

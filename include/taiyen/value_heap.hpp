@@ -219,6 +219,7 @@ public:
     void *allocate(std::size_t bytes) {
         return undo_ ? ty_undo_alloc(heap_, bytes) : txn_ ? ty_txn_alloc(txn_, bytes) : ty_alloc(heap_, bytes);
     }
+    // Frees a block of the heap, as its kind and undo have it.
     ty_status free(void *block) {
         return undo_ ? ty_undo_free(heap_, block) : txn_ ? ty_txn_free(txn_, block) : ty_free(block);
     }
@@ -227,6 +228,7 @@ public:
         look_at_stamp();
         space_->stamp = last_stamp_ = next_stamp();
     }
+    // What a container that has just changed is stamped with.
     std::uint32_t short_stamp() const { return static_cast<std::uint32_t>(last_stamp_); }
 
     // Before a value is stored: all that count() needs. alone: no other one is prepared by the call.
@@ -264,8 +266,11 @@ public:
     // As make_text and so on, of a key; the key's own value if it has one. Keys that are used often are one block: what
     // is returned may be stored already.
     result<value> make_key(const value_key &key);
+    // Hashes as this heap has them.
     detail::value_hasher hasher() const { return detail::value_hasher(space_->seed); }
+    // What stands at the root of values.
     detail::value_space *space() const { return space_; }
+    // Sets the error detail of a call that was refused.
     static error refuse(const char *what, const char *remedy, ty_status status = TY_E_ARGUMENT) {
         ty_error_set(status, 0, what, nullptr, UINT64_MAX, remedy);
         return error::last();

@@ -237,6 +237,7 @@ inline std::string_view data_of(const value &v) {
     const auto *data = detail::block_as<const detail::value_data>(v);
     return {data->bytes(), data->size};
 }
+// Not of a value that ends with the expression: short bytes lie in it.
 std::string_view data_of(const value &&v) = delete;
 
 // Whether it is a container: a dict, list, set or deque.

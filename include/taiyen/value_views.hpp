@@ -11,6 +11,7 @@ inline namespace v0 {
 // The values of a tuple, also of one within a packed container. Only of a value whose kind is value_kind::tuple.
 class tuple {
 public:
+    // Only of a value whose kind is value_kind::tuple.
     explicit tuple(value v) : tuple_(v.address()) {}
     // How many there are.
     std::size_t size() const noexcept { return is_item() ? item()[2] : whole()->count; }
@@ -38,6 +39,7 @@ private:
 // Numbers side by side, at an address that stays. Only of a value whose kind is value_kind::array.
 class array {
 public:
+    // Only of a value whose kind is value_kind::array.
     explicit array(value v) : array_(detail::block_as<detail::value_array>(v)) {}
     // Where they are: aligned to 64 bytes. Who stores there in a transaction declares it.
     void *data() const noexcept { return array_->data(); }
@@ -45,8 +47,11 @@ public:
     std::size_t size_bytes() const noexcept { return array_->size; }
     // What value_heap::make_array was told.
     std::string_view type() const noexcept { return {array_->type, strnlen(array_->type, sizeof array_->type)}; }
+    // Bytes of an element.
     std::uint32_t item_size() const noexcept { return array_->item_size; }
+    // How many dimensions there are, 8 at most.
     std::uint32_t dimensions() const noexcept { return array_->dimensions; }
+    // The length of each dimension, the outermost first.
     const std::uint64_t *shape() const noexcept { return array_->shape; }
 
 private:
@@ -74,6 +79,7 @@ inline std::uint16_t opaque_type(value opaque) {
 struct complex_parts {
     double real, imaginary;
 };
+// The two numbers of a complex one; only of a value whose kind is value_kind::complex.
 inline complex_parts complex_of(value v) {
     complex_parts parts{};
     std::memcpy(&parts, detail::block_as<const detail::value_data>(v)->bytes(), sizeof parts);
