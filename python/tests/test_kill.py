@@ -51,6 +51,8 @@ def test_kill(path, kind):
     print("TAIYEN_SEED", seed)
     dice = random.Random(seed)
     acknowledged = 0
+    with taiyen.open(path, kind=kind, log_bytes=1 << 20):
+        pass  # so that there are values to look at, whenever the first program is killed
     for _ in range(int(os.environ.get("TAIYEN_KILLS", "30"))):
         program = subprocess.Popen([sys.executable, "-c", CHANGE + PROGRAM, path, kind], stdout=subprocess.PIPE)
         told = []
