@@ -35,6 +35,7 @@ private:
     ty_status check_undo() const;
     ty_status make_blocks(ty_code binding);
     bool knows_all() const;
+    bool has_come() const;
     bool reads_only() const { return opens_for_reading(mode_); }
     ty_status keep(ty_heap *heap);
     ty_status keep_in_transaction(ty_heap *heap);

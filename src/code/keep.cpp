@@ -184,6 +184,16 @@ bool overlap(const os::loaded_object &a, const os::loaded_object &b) {
 
 } // namespace
 
+// Whether something is loaded that the record does not have in that place.
+bool code_session::has_come() const {
+    for (const os::loaded_object &object : objects_)
+        if (std::none_of(fates_.begin(), fates_.end(), [&](const object_fate &one) {
+                return one.what == fate::same && one.now == &object;
+            }))
+            return true;
+    return false;
+}
+
 // Those that are gone stay in the record: words may lead into them, and they may come again. But not where something
 // else lies now.
 ty_status code_session::note(ty_heap *heap) {
@@ -193,9 +203,9 @@ ty_status code_session::note(ty_heap *heap) {
         return status;
     if (ty_status status = find_fates(before_, objects_, &fates_))
         return status;
-    if (knows_all())
-        return TY_OK;
     const size_t loaded = objects_.count();
+    if (!has_come())
+        return TY_OK;
     for (const object_fate &object : fates_) {
         const os::loaded_object kept = kept_object(*object.before);
         bool free = true;
@@ -205,8 +215,6 @@ ty_status code_session::note(ty_heap *heap) {
             if (ty_status status = objects_.push(kept))
                 return status;
     }
-    if (objects_.count() == before_.count && objects_.count() != loaded)
-        return TY_OK; // nothing came
     if (ty_status status = make_blocks(ty_code(before_.head->binding)))
         return status;
     return keep(heap);
