@@ -187,9 +187,8 @@ bool overlap(const os::loaded_object &a, const os::loaded_object &b) {
 // Whether something is loaded that the record does not have in that place.
 bool code_session::has_come() const {
     for (const os::loaded_object &object : objects_)
-        if (std::none_of(fates_.begin(), fates_.end(), [&](const object_fate &one) {
-                return one.what == fate::same && one.now == &object;
-            }))
+        if (std::none_of(fates_.begin(), fates_.end(),
+                         [&](const object_fate &one) { return one.what == fate::same && one.now == &object; }))
             return true;
     return false;
 }
