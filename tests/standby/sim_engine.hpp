@@ -64,6 +64,7 @@ private:
         uint64_t answered = 0;
         uint64_t last_at = 0;
         ty_status failed = TY_OK;
+        bool gap = false;              // one of it was lost: a log that keeps a run's order has none of those behind it
         std::vector<sim_message> late; // with the position that each is to have
     };
 
@@ -129,12 +130,13 @@ private:
         // As JetStream does, each message is judged by its place alone, also behind one that was refused.
         const bool fits =
             r.behind == TY_ENGINE_ANYWHERE || self.store_.newest(log) + self.store_.step == message.position;
-        if (r.failed == TY_E_IO && !r.late.empty()) {
+        if (r.failed == TY_E_IO && !r.late.empty() && !r.gap) {
             r.late.push_back(std::move(message));
         } else if (r.failed == TY_E_IO || (!fits && !self.faults_.takes_all)) {
             r.failed = r.failed ? r.failed : TY_E_MISMATCH;
         } else if (self.happens(self.faults_.lost)) {
             r.failed = TY_E_IO;
+            r.gap = true;
         } else if (self.happens(self.faults_.late)) {
             r.failed = TY_E_IO;
             r.late.push_back(std::move(message));
