@@ -9,6 +9,7 @@ namespace {
 
 constexpr int messages_max = 256; // of one reading
 constexpr int64_t quick_ms = 1;   // for a message that is here already
+constexpr int64_t heartbeat_ns = 5'000'000'000;
 
 ty_status refuse_setting(const stream &of, const char *setting, const char *remedy) {
     return fail(TY_E_UNSUPPORTED, std::string("use a stream: ") + setting, of.name, remedy);
@@ -114,11 +115,16 @@ void jetstream::unsubscribe(stream &of) {
     of.messages = nullptr;
 }
 
+// An ordered consumer of libnats would be made anew by a thread of the library's own when a message is missing, and to
+// unsubscribe meanwhile reads memory that it freed (3.4.1). next() sees a missing message itself.
 ty_status jetstream::subscribe(stream &of, uint64_t behind) {
     jsSubOptions options;
     jsSubOptions_Init(&options);
     options.Stream = of.name.c_str();
-    options.Ordered = true;
+    options.Config.AckPolicy = js_AckNone;
+    options.Config.MaxDeliver = 1;
+    options.Config.FlowControl = true;
+    options.Config.Heartbeat = heartbeat_ns; // flow control is refused without
     options.Config.DeliverPolicy = js_DeliverByStartSequence;
     options.Config.OptStartSeq = behind + 1;
     unsubscribe(of);
@@ -142,6 +148,10 @@ ty_status jetstream::next(stream &of, uint32_t timeout_ms, ty_engine_callback *c
     natsStatus s = natsSubscription_NextMsg(&message, of.messages, std::max<int64_t>(timeout_ms, quick_ms));
     if (s == NATS_TIMEOUT)
         return TY_OK;
+    if (s == NATS_MISMATCH || s == NATS_MISSED_HEARTBEAT || s == NATS_SLOW_CONSUMER) {
+        unsubscribe(of); // some did not come: from there on once more
+        return TY_OK;
+    }
     if (s == NATS_OK)
         s = natsMsg_GetMetaData(&about, message);
     if (s != NATS_OK) {
@@ -156,7 +166,7 @@ ty_status jetstream::next(stream &of, uint32_t timeout_ms, ty_engine_callback *c
         of.first = false;
         *more = callback(natsMsg_GetData(message), static_cast<size_t>(natsMsg_GetDataLength(message)), at, context);
     } else {
-        unsubscribe(of); // the library dropped some: from there on once more
+        unsubscribe(of); // likewise
     }
     jsMsgMetaData_Destroy(about);
     natsMsg_Destroy(message);
