@@ -16,23 +16,27 @@
  *  - Repointed are the words, and only those, that lie in live blocks at multiples of 8 and whose value is an address
  *    in an object that was recorded and has moved or changed. If the build is the same, each of these moves along with
  *    its object. In another build a function is found by its name and exactly its first byte; a variable, a constant,
- *    or a table of virtual functions by its name and the place within. What is not found so, or not for certain (two
- *    of one name; lambdas, and variables that the compiler numbers, whose names count by their order), refuses the
- *    open, which names it. Nothing in the files is changed by a refused open.
+ *    or a table of virtual functions by its name and the place within; the end of an array by the array, if its size is
+ *    the same. What is not found so, or not for certain (two of one name; lambdas, and what the compiler numbers, as
+ *    several static variables of one name within one function: their names count by their order; an address that may be
+ *    the end of one array or the begin of what is behind it, where the block has one into the array, too), refuses the
+ *    open, which names it. Of copies of one file, which are one build, the files' names tell which is which. Nothing in
+ * the files is changed by a refused open.
  *  - Single numbers don't look like that: position-independent programs and libraries lie at high addresses. Two
  *    numbers of 32 bits side by side may, if the second is from 21,845 to 22,101 or from 32,511 to 32,767. What stands
- *    in the heap before this process opens it is none of its addresses, so such words are kept as numbers, until
- *    something else stands there or the block moves. Those that are stored while a process has the heap open cannot be
- *    told: about one in a hundred runs that store a large array of such pairs has one where its objects lie, and the
- *    next run would change it without a word. Heaps into which such arrays go are to be pinned: no word of a pinned
- *    heap is ever changed. A program that is linked at a fixed low address (-no-pie) never moves; in another build of
- *    it, words could not be told from numbers, and the open is refused.
+ *    in the heap before this process opens it, or before it notes a plug-in, is none of its addresses, so such words
+ * are kept as numbers, until something else stands there or the block moves. Those that are stored while a process has
+ * the heap open cannot be told: about one in a hundred runs that store a large array of such pairs has one where its
+ * objects lie, and the next run would change it without a word. Heaps into which such arrays go are to be pinned: no
+ * word of a pinned heap is ever changed. A program that is linked at a fixed low address (-no-pie) never moves; in
+ * another build of it, words could not be told from numbers, and the open is refused.
  *  - All words are repointed in one step: in a transaction, or with a snapshot, that is durable when the open returns.
  * A crash amid that leaves the heap as it was. An open for reading repoints its own memory alone.
  *  - What the new build does with the old one's data is the program's matter: structures must mean the same.
  *
- * Not in a mapped heap: archive heaps (TY_E_UNSUPPORTED: a crash would leave a mixture of old and new words); a heap
- * with undo buffers, of which words are to be repointed (TY_E_UNSUPPORTED: the history has old ones). A heap that
+ * Not in a mapped heap: archive heaps (TY_E_UNSUPPORTED: a crash would leave a mixture of old and new words). An undo
+ * history that has addresses of what has moved, changed or is missing refuses the open of any heap with a record
+ * (TY_E_UNSUPPORTED): an undo would bring them back. A heap that
  * receives another one's transactions is not compared: its words are those of the other heap's program.
  *
  * Cost: an open that finds everything in its place compares names and builds, some ten microseconds. Where objects have
@@ -65,8 +69,9 @@ typedef enum ty_code {
                                same: the program knows that they are. Of a mapped one: words that in another build led
                                into the middle of a function, or to what had no name there, are no addresses to the
                                program, but what is left in memory that was not written (padding, copies of what was
-                               not set): they stay as they are. What was stripped has too few names for that. Elsewhere
-                               as TY_CODE_DEFAULT */
+                               not set): they stay as they are. What was stripped has too few names for that. What may
+                               be the end of an array or the begin of what is behind it is the begin. Elsewhere as
+                               TY_CODE_DEFAULT */
     TY_CODE_IGNORED = 4     /* nothing is compared, repointed or recorded: for programs that follow none of these
                                words, nor store any. Such as tools that copy or check */
 } ty_code;
@@ -76,15 +81,16 @@ typedef enum ty_code {
  * is done before is done twice; files that are not closed by exec stay open; other threads end. Processes that the
  * program starts inherit it (personality). Programs of all kinds: position-independent, fixed, static. The places are
  * the same as long as the program, its libraries, LD_PRELOAD and the limit of the stack (ulimit -s) are.
- * Errors: TY_E_ARGUMENT, TY_E_MEMORY, TY_E_UNSUPPORTED (the system does not allow it, as some containers don't, or it
- * was of no use; the program has not been started again, and goes on). For one thread. */
+ * Errors: TY_E_ARGUMENT, TY_E_MEMORY, TY_E_UNSUPPORTED (the system does not allow it, as some containers don't; it
+ * was of no use; or the kernel has started something else, which loaded the program: the dynamic linker that was told
+ * its name, valgrind. The program has not been started again, and goes on). For one thread. */
 TY_API TY_CHECKED ty_status ty_pin_code(int argc, char **argv);
 
 /* Records the objects that were loaded since the heap was opened: after dlopen, before the heap has addresses in them.
  * Durable when it returns: a transaction of its own, else a snapshot. Of a heap that knows nothing of code it does
- * nothing. Errors: TY_E_ARGUMENT (a volatile heap; a transaction of this thread is under way), TY_E_PERMISSION (open
- * for reading only), and those of ty_snapshot and ty_commit. Externally serialised; of a transactional heap
- * thread-safe. */
+ * nothing. Where something has come, a mapped heap's live blocks are read once. Errors: TY_E_ARGUMENT (a volatile heap;
+ * a transaction of this thread is under way), TY_E_PERMISSION (open for reading only), and those of ty_snapshot and
+ * ty_commit. Externally serialised; of a transactional heap thread-safe. */
 TY_API TY_CHECKED ty_status ty_note_code(ty_heap *heap);
 
 /* What the heap was made with: TY_CODE_DEFAULT (it knows nothing of code), TY_CODE_PINNED or TY_CODE_MAPPED; of a
@@ -107,8 +113,9 @@ typedef struct ty_code_word {
  * other one into the program or the libraries of the process that had the heap open for writing before this open, and
  * wrote there what lies nowhere in the next run: a fault. That process is known by its ranges alone (an object is "the
  * program" or "its libraries", among which other memory may lie); a program that lies below 4 GiB is not told of, as
- * numbers look like its addresses. Other threads' allocations on the heap wait meanwhile: for the callback holds what
- * is said of ty_each_block. Errors: TY_E_ARGUMENT (a volatile heap), TY_E_DAMAGED. O(live bytes). */
+ * numbers look like its addresses. Undo's history is not gone through. Other threads' allocations on the heap wait
+ * meanwhile: for the callback holds what is said of ty_each_block. Errors: TY_E_ARGUMENT (a volatile heap),
+ * TY_E_DAMAGED. O(live bytes). */
 typedef bool ty_code_word_callback(const ty_code_word *word, void *context);
 TY_API TY_CHECKED ty_status ty_each_code_word(ty_heap *heap, ty_code_word_callback *callback, void *context);
 

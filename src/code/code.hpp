@@ -32,10 +32,11 @@ private:
     ty_status check_fixed() const;
     ty_status check_words();
     ty_status check_one_step() const;
-    ty_status check_undo() const;
+    ty_status check_history() const;
+    ty_status keep_numbers(ty_heap *heap, ty_code binding);
     ty_status make_blocks(ty_code binding);
     bool knows_all() const;
-    bool has_come() const;
+    bool is_new(const os::loaded_object &object) const;
     bool reads_only() const { return opens_for_reading(mode_); }
     ty_status keep(ty_heap *heap);
     ty_status keep_in_transaction(ty_heap *heap);

@@ -130,8 +130,11 @@ ty_status add_object(const os::loaded_object &object, const code_record &before,
         return static_cast<collecting *>(context)->add(found.value, size, found.file, found.name);
     };
     const code_table_1 *known = before.table_of(table.build);
-    if (ty_status status = known ? copy_table(before, *known, all) : os::each_symbol(object, add, &all))
+    bool is_known = known;
+    if (ty_status status = known ? copy_table(before, *known, all) : os::each_symbol(object, add, &all, &is_known))
         return status;
+    if (!is_known) // its file may be there again when it is asked next
+        return TY_OK;
     table.count = all.symbols.count() - table.first;
     std::sort(all.symbols.begin() + table.first, all.symbols.end(),
               [](const code_symbol_1 &a, const code_symbol_1 &b) { return a.value < b.value; });

@@ -1,5 +1,7 @@
 #include "code_words.hpp"
 
+#include "../undo/undo.hpp"
+
 namespace taiyen {
 namespace {
 
@@ -30,14 +32,40 @@ struct finding {
     translator &words;
     words_found &found;
     known_numbers known;
+    bool believes_begins;
+    // Whether a block has a word that leads to where a variable lies, as who keeps an end keeps a begin: the last
+    // answer.
+    const void *block;
+    uint64_t begin, end;
+    bool answer;
+
+    bool has_begin(const ty_block &of, uint64_t from, uint64_t to) {
+        if (block == of.address && begin == from && end == to)
+            return answer;
+        const auto *word = static_cast<const uint64_t *>(of.address);
+        const uint64_t *last = word + of.size_bytes / sizeof *word;
+        answer = std::any_of(word, last, [&](uint64_t one) { return one >= from && one < to; });
+        block = of.address;
+        begin = from;
+        end = to;
+        return answer;
+    }
+    code_word look_up(uint64_t word, const ty_block &of) {
+        code_word what = words.look_up(word);
+        if (what.what == code_word::leads_on && what.doubt_begin && !believes_begins &&
+            has_begin(of, what.doubt_begin, word))
+            what.what = code_word::lost;
+        return what;
+    }
 };
 
 // CD7.
 ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
     auto &all = *static_cast<finding *>(context);
     auto &found = all.found;
-    const code_word what = all.words.look_up(*word);
-    if (all.known.has(word) || what.what == code_word::elsewhere)
+    const bool known = all.known.has(word);
+    const code_word what = known ? code_word{} : all.look_up(*word, block);
+    if (known || what.what == code_word::elsewhere)
         return all.words.is_here(*word) ? found.numbers.push({all.known.offset_of(word), *word}) : TY_OK;
     if (what.what == code_word::leads_on)
         return found.repoint.push({word, what.value});
@@ -54,6 +82,35 @@ ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
     return !lost && all.words.is_here(*word) ? found.numbers.push({all.known.offset_of(word), *word}) : TY_OK;
 }
 
+struct numbers_search {
+    const list<address_range> &objects;
+    list<code_number_1> &numbers;
+    known_numbers places;
+};
+
+ty_status note_number(void *context, uint64_t *word, const ty_block &) {
+    auto &all = *static_cast<numbers_search *>(context);
+    for (const address_range &one : all.objects)
+        if (*word >= one.begin && *word < one.end)
+            return all.numbers.push({all.places.offset_of(word), *word});
+    return TY_OK;
+}
+
+struct history_search {
+    const list<object_fate> &fates;
+    history_words &found;
+};
+
+bool look_at_history(uint64_t least, uint64_t most, void *context) {
+    auto &all = *static_cast<history_search *>(context);
+    for (const object_fate &one : all.fates)
+        if (one.what != fate::same && most >= one.before->begin && least < one.before->end) {
+            all.found.object = all.found.count++ ? all.found.object : &one;
+            break;
+        }
+    return true;
+}
+
 } // namespace
 
 ty_status each_word(ty_heap *heap, const code_record &own, address_range range, word_visit *visit, void *context) {
@@ -63,9 +120,24 @@ ty_status each_word(ty_heap *heap, const code_record &own, address_range range, 
 }
 
 // CD3.
-ty_status find_words(ty_heap *heap, const code_record &own, translator &words, words_found *found) {
-    finding all{words, *found, {heap, own}};
+ty_status find_words(ty_heap *heap, const code_record &own, translator &words, bool believes_begins,
+                     words_found *found) {
+    finding all{words, *found, {heap, own}, believes_begins, nullptr, 0, 0, false};
     return each_word(heap, own, words.range(), note_word, &all);
+}
+
+ty_status find_numbers(ty_heap *heap, const code_record &own, const list<address_range> &objects,
+                       list<code_number_1> *numbers) {
+    address_range all{UINT64_MAX, 0};
+    for (const address_range &one : objects)
+        all = {std::min(all.begin, one.begin), std::max(all.end, one.end)};
+    numbers_search search{objects, *numbers, {heap, own}};
+    return all.begin < all.end ? each_word(heap, own, all, note_number, &search) : TY_OK;
+}
+
+ty_status find_in_history(ty_heap *heap, const list<object_fate> &fates, history_words *found) {
+    history_search search{fates, *found};
+    return undo_each_recorded_word(heap, look_at_history, &search);
 }
 
 } // namespace taiyen

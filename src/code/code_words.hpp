@@ -45,9 +45,22 @@ struct words_found {
     const object_fate *lost_object = nullptr;
     ty_block lost_block{};
 };
+// The words that lie where these objects do, and are numbers for that (CD7), in the order of their places.
+ty_status find_numbers(ty_heap *heap, const code_record &own, const list<address_range> &objects,
+                       list<code_number_1> *numbers);
+
+// What addresses the history of undo holds that lead into objects of the record that are not at their places.
+struct history_words {
+    uint64_t count = 0;
+    const object_fate *object = nullptr; // of the first one
+};
+ty_status find_in_history(ty_heap *heap, const list<object_fate> &fates, history_words *found);
+
 // CD3: each word that the translator leads on stands there once.
 // CD7: what stands in the heap before it is open in this process is none of this process's addresses, unless the same
 //      object lay there before: such words are numbers, and stay that until something else stands there.
-ty_status find_words(ty_heap *heap, const code_record &own, translator &words, words_found *found);
+// believes_begins: what may be the end of one variable and the begin of another is the begin.
+ty_status find_words(ty_heap *heap, const code_record &own, translator &words, bool believes_begins,
+                     words_found *found);
 
 } // namespace taiyen

@@ -1,5 +1,7 @@
 #include "fates.hpp"
 
+#include "names.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,83 +18,70 @@ bool has_build(const code_object_1 &before, const os::loaded_object &now) {
     return before.program == now.program && before.build == build_of(now);
 }
 
-object_fate find_fate(const code_object_1 &before, const list<os::loaded_object> &objects) {
-    const os::loaded_object *moved = nullptr, *changed = nullptr;
-    bool several = false;
-    for (const os::loaded_object &now : objects) {
-        if (has_build(before, now)) {
-            if (now.load == before.load)
-                return {&before, &now, fate::same};
-            several = several || moved;
-            moved = &now;
+// The only one of the objects that the test holds for; NULL: there is none, or several (*several).
+template <class Test>
+const os::loaded_object *find_only(const list<os::loaded_object> &objects, Test &&holds, bool *several) {
+    const os::loaded_object *found = nullptr;
+    *several = false;
+    for (const os::loaded_object &now : objects)
+        if (holds(now)) {
+            *several = found;
+            if (*several)
+                return nullptr;
+            found = &now;
         }
-        if (!moved && has_name(before, now)) {
-            several = several || changed;
-            changed = &now;
-        }
-    }
-    if (several || (!moved && !changed))
-        return {&before, nullptr, fate::missing};
-    return {&before, moved ? moved : changed, moved ? fate::moved : fate::changed};
+    return found;
 }
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-// The number at a place of a mangled name that is no length of a name: S1_, T0_, A10_, Li5E, Lin5E.
-bool is_other_number(const char *name, size_t at) {
-    const char last = name[at - 1];
-    const auto literal = [name](size_t type) { return type >= 1 && name[type - 1] == 'L'; };
-    return last == 'S' || last == 'T' || last == 'A' || (last >= 'a' && last <= 'z' && literal(at - 1)) ||
-           (last == 'n' && literal(at - 2));
-}
-
-// Lambdas and types without a name (Ul, Ut), and one of several local things of one name: these are counted. Names
-// within a mangled name follow their length. What is not understood counts, too.
-bool is_counted(const char *name) {
-    const size_t length = strlen(name);
-    if (name[2] == 'T' && name[3] >= 'a' && name[3] <= 'z') // thunks have numbers of another kind
-        return true;
-    for (size_t at = 2; at < length;) {
-        if (!is_digit(name[at])) {
-            if (name[at] == 'U' && (name[at + 1] == 'l' || name[at + 1] == 't'))
-                return true;
-            ++at;
-            continue;
-        }
-        const bool other = is_other_number(name, at);
-        size_t number = 0;
-        for (; is_digit(name[at]); ++at)
-            number = std::min<size_t>(number * 10 + size_t(name[at] - '0'), length);
-        if (other)
-            continue;
-        if (number == 0 || number > length - at)
+// Whether the record has another object of the same build, and of the same name if that is asked for.
+bool has_twin(const code_record &record, const code_object_1 &object, bool by_name) {
+    for (uint64_t n = 0; n < record.count; ++n) {
+        const code_object_1 &other = record.objects[n];
+        if (&other != &object && other.program == object.program && other.build == object.build &&
+            (!by_name || !strcmp(other.name, object.name)))
             return true;
-        at += number;
     }
     return false;
+}
+
+// A file may have been renamed: but not to the name of another object, nor while another build has its name.
+bool may_be_renamed(const code_record &record, const code_object_1 &before, const os::loaded_object &now,
+                    const list<os::loaded_object> &objects) {
+    for (uint64_t n = 0; n < record.count; ++n)
+        if (has_name(record.objects[n], now))
+            return false;
+    return std::none_of(objects.begin(), objects.end(),
+                        [&](const os::loaded_object &one) { return has_name(before, one); });
+}
+
+// Of copies of one file, which have one build, the names tell which is which.
+object_fate find_fate(const code_record &record, const code_object_1 &before, const list<os::loaded_object> &objects) {
+    const object_fate missing{&before, nullptr, fate::missing};
+    bool several = false;
+    const auto built = [&](const os::loaded_object &now) { return has_build(before, now); };
+    const auto named = [&](const os::loaded_object &now) { return has_name(before, now); };
+    const os::loaded_object *now = find_only(objects, built, &several);
+    if (several || (now && has_twin(record, before, false))) {
+        now = find_only(
+            objects, [&](const os::loaded_object &one) { return built(one) && named(one); }, &several);
+        if (several || has_twin(record, before, true))
+            return missing;
+    }
+    if (now && (named(*now) || may_be_renamed(record, before, *now, objects)))
+        return {&before, now, now->load == before.load ? fate::same : fate::moved};
+    if (now)
+        return missing;
+    now = find_only(objects, named, &several);
+    return now ? object_fate{&before, now, fate::changed} : missing;
 }
 
 } // namespace
 
 ty_status find_fates(const code_record &record, const list<os::loaded_object> &objects, list<object_fate> *fates) {
     for (uint64_t n = 0; n < record.count; ++n)
-        if (ty_status status = fates->push(find_fate(record.objects[n], objects)))
+        if (ty_status status = fates->push(find_fate(record, record.objects[n], objects)))
             return status;
     return TY_OK;
-}
-
-bool name_is_certain(const char *name) {
-    const char *colon = strrchr(name, ':');
-    if (colon)
-        name = colon + 1; // behind the source file's
-    size_t end = strlen(name), digits = end;
-    while (digits > 0 && is_digit(name[digits - 1]))
-        --digits;
-    if (digits < end && digits > 0 && name[digits - 1] == '.') // counter.0
-        return false;
-    return name[0] != '_' || name[1] != 'Z' || !is_counted(name);
 }
 
 ty_status name_index::create(const code_record &record, const code_table_1 *table) {
@@ -106,13 +95,39 @@ ty_status name_index::create(const code_record &record, const code_table_1 *tabl
         places[n] = &record.symbols[table->first + n];
     for (const code_symbol_1 *symbol : sorted_)
         whole_ = whole_ || strchr(record.name_of(*symbol), ':');
+    if (ty_status status = note_shared_names())
+        return status;
     std::sort(sorted_.begin(), sorted_.end(), [&record](const code_symbol_1 *a, const code_symbol_1 *b) {
         return strcmp(record.name_of(*a), record.name_of(*b)) < 0;
     });
     return TY_OK;
 }
 
+ty_status name_index::note_shared_names() {
+    char first[looked_at_bytes_max];
+    for (const code_symbol_1 *symbol : sorted_) {
+        if (!find_first_of_name(record_.name_of(*symbol), first))
+            continue;
+        char *place = nullptr;
+        const size_t bytes = strlen(first) + 1;
+        if (ty_status status = shared_text_.extend(bytes, &place))
+            return status;
+        memcpy(place, first, bytes);
+        if (ty_status status = shared_.push(place)) // a list's memory does not move
+            return status;
+    }
+    std::sort(shared_.begin(), shared_.end(), [](const char *a, const char *b) { return strcmp(a, b) < 0; });
+    return TY_OK;
+}
+
+bool name_index::is_shared(const char *name) const {
+    return std::binary_search(shared_.begin(), shared_.end(), name,
+                              [](const char *a, const char *b) { return strcmp(a, b) < 0; });
+}
+
 const code_symbol_1 *name_index::find(const char *name) const {
+    if (is_shared(name))
+        return nullptr;
     const code_symbol_1 *const *at =
         std::lower_bound(sorted_.begin(), sorted_.end(), name, [this](const code_symbol_1 *symbol, const char *wanted) {
             return strcmp(record_.name_of(*symbol), wanted) < 0;
@@ -203,34 +218,61 @@ const code_symbol_1 *translator::symbol_before(const code_table_1 *table, uint64
     return at != first ? at - 1 : nullptr;
 }
 
+// Where a place within a symbol, or right behind it, is now, as an offset; UINT64_MAX: nowhere, or not for certain.
+uint64_t translator::find_by_name(const code_symbol_1 &symbol, uint64_t within, const names &index) const {
+    const char *name = before_.name_of(symbol);
+    if (!name_is_certain(name) || !index.before.find(name))
+        return UINT64_MAX;
+    const code_symbol_1 *after = index.after.find(name);
+    const bool table_of_functions = !strncmp(name, "_ZTV", 4);
+    const bool same_size = after && symbol.size == after->size;
+    const bool is_end = within != 0 && within == symbol.size;
+    if (!after || (within != 0 && within >= after->size && !same_size) ||
+        ((is_end || (table_of_functions && within > 2 * sizeof(void *))) && !same_size))
+        return UINT64_MAX;
+    return after->value + within;
+}
+
+// What ends where the offset is, of data: an address right behind an array leads there.
+const code_symbol_1 *translator::symbol_that_ends(const code_symbol_1 *first, const code_symbol_1 *at,
+                                                  uint64_t offset) const {
+    while (at >= first && at->value == offset)
+        --at;
+    const uint64_t value = at >= first ? at->value : 0;
+    for (; at >= first && at->value == value; --at)
+        if (at->size != 0 && at->size != UINT32_MAX && at->size == offset - at->value)
+            return at;
+    return nullptr;
+}
+
 // CD2.
 code_word translator::find_in_other_build(uint64_t word, const object_fate &object, const names &index) const {
-    const uint64_t offset = word - object.before->load;
-    const code_word lost{code_word::lost, 0, &object};
-    code_word found = lost;
+    const uint64_t offset = word - object.before->load, load = object.now->load;
+    code_word found{code_word::lost, 0, &object, 0};
     const code_symbol_1 *last = symbol_before(index.table, offset);
     if (!last)
-        return lost;
-    bool named = !index.before.is_whole();
-    for (const code_symbol_1 *at = last; at >= before_.symbols + index.table->first && at->value == last->value; --at) {
+        return found;
+    const code_symbol_1 *first = before_.symbols + index.table->first;
+    bool named = false;
+    for (const code_symbol_1 *at = last; at >= first && at->value == last->value; --at) {
         const uint64_t within = offset - at->value;
-        const char *name = before_.name_of(*at);
         if (within != 0 && within >= at->size)
             continue;
         named = true;
-        if (!name_is_certain(name) || !index.before.find(name))
+        const uint64_t now = find_by_name(*at, within, index);
+        if (now == UINT64_MAX)
             continue;
-        const code_symbol_1 *after = index.after.find(name);
-        const bool table_of_functions = !strncmp(name, "_ZTV", 4);
-        if (!after || (within != 0 && within >= after->size) ||
-            (table_of_functions && within > 2 * sizeof(void *) && at->size != after->size))
-            continue;
-        const uint64_t value = object.now->load + after->value + within;
-        if (found.what == code_word::leads_on && found.value != value)
-            return lost; // two names of one place lead to different ones
-        found = {code_word::leads_on, value, &object};
+        if (found.what == code_word::leads_on && found.value != load + now)
+            return {code_word::lost, 0, &object, 0}; // two names of one place lead to different ones
+        found = {code_word::leads_on, load + now, &object, 0};
     }
-    return named ? found : code_word{code_word::unnamed, 0, &object};
+    const code_symbol_1 *ended = symbol_that_ends(first, last, offset);
+    const uint64_t end = ended ? find_by_name(*ended, ended->size, index) : UINT64_MAX;
+    if (ended && !named)
+        return end == UINT64_MAX ? found : code_word{code_word::leads_on, load + end, &object, 0};
+    if (end != UINT64_MAX && found.what == code_word::leads_on && found.value != load + end)
+        found.doubt_begin = object.before->load + ended->value;
+    return named || !index.before.is_whole() ? found : code_word{code_word::unnamed, 0, &object, 0};
 }
 
 code_word translator::find(uint64_t word) {
@@ -240,16 +282,16 @@ code_word translator::find(uint64_t word) {
             continue;
         switch (object.what) {
         case fate::same:
-            return {code_word::stays, 0, nullptr};
+            return {code_word::stays, 0, nullptr, 0};
         case fate::moved:
-            return {code_word::leads_on, word - object.before->load + object.now->load, &object};
+            return {code_word::leads_on, word - object.before->load + object.now->load, &object, 0};
         case fate::changed:
             return find_in_other_build(word, object, *names_[n]);
         case fate::missing:
-            return {code_word::lost, 0, &object};
+            return {code_word::lost, 0, &object, 0};
         }
     }
-    return {code_word::elsewhere, 0, nullptr};
+    return {code_word::elsewhere, 0, nullptr, 0};
 }
 
 code_word translator::look_up(uint64_t word) {

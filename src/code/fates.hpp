@@ -18,22 +18,24 @@ struct object_fate {
 };
 ty_status find_fates(const code_record &record, const list<os::loaded_object> &objects, list<object_fate> *fates);
 
-// Whether a symbol's name says for certain which it is, also in another build: not where the compiler numbers what has
-// no name of its own, by its order.
-bool name_is_certain(const char *name);
-
 // The symbols of one build, by their names.
 class name_index {
 public:
     ty_status create(const code_record &record, const code_table_1 *table); // NULL: there are none
-    // The only one of that name (or the first of those that are at one place); NULL: there is none, or not for certain.
+    // The only one of that name (or the first of those that are at one place); NULL: there is none, or not for certain,
+    // as others of that name have numbers (find_first_of_name).
     const code_symbol_1 *find(const char *name) const;
     // Whether it has those, too, that a single source file knows; what was stripped has not.
     bool is_whole() const { return whole_; }
 
 private:
+    ty_status note_shared_names();
+    bool is_shared(const char *name) const;
+
     code_record record_;
     list<const code_symbol_1 *> sorted_;
+    list<const char *> shared_; // names that others have with a number
+    list<char> shared_text_;
     bool whole_ = false;
 };
 
@@ -41,6 +43,7 @@ struct code_word {
     enum { elsewhere, stays, leads_on, lost, unnamed } what;
     uint64_t value;            // leads_on: as it is to be
     const object_fate *object; // lost, or unnamed (it leads to nothing that had a name): into which one it leads
+    uint64_t doubt_begin; // of leads_on: not 0: it may as well be the end of what began there, which leads elsewhere
 };
 
 struct address_range {
@@ -79,6 +82,8 @@ private:
 
     code_word find(uint64_t word);
     code_word find_in_other_build(uint64_t word, const object_fate &object, const names &index) const;
+    uint64_t find_by_name(const code_symbol_1 &symbol, uint64_t within, const names &index) const;
+    const code_symbol_1 *symbol_that_ends(const code_symbol_1 *first, const code_symbol_1 *at, uint64_t offset) const;
     ty_status index_names(size_t n);
     // Of what lies where it lay, only numbers that are known go on.
     bool looks_at(const object_fate &object) const { return object.what != fate::same || before_.number_count; }

@@ -1,5 +1,4 @@
 // Whether a heap may be opened by this process. docs/design/code.md, "An open".
-#include "../undo/undo.hpp"
 #include "code.hpp"
 
 #include <cstdio>
@@ -55,7 +54,36 @@ ty_status code_session::look_at_unbound(ty_heap *heap) {
             .remedy("make it a snapshot heap, or use TY_CODE_PINNED");
     if (has_roots(heap))
         return refuse_other_kind(wanted_, TY_CODE_DEFAULT);
-    return reads_only() ? TY_OK : make_blocks(wanted_);
+    if (reads_only())
+        return TY_OK;
+    if (ty_status status = keep_numbers(heap, wanted_))
+        return status;
+    return make_blocks(wanted_);
+}
+
+// CD7: of what lies now where the record has nothing. Words that the record has as numbers stay that.
+ty_status code_session::keep_numbers(ty_heap *heap, ty_code binding) {
+    list<address_range> come;
+    list<code_number_1> found, all;
+    if (binding != TY_CODE_MAPPED)
+        return TY_OK;
+    for (const os::loaded_object &object : objects_)
+        if (is_new(object))
+            if (ty_status status = come.push({object.begin, object.end}))
+                return status;
+    if (ty_status status = find_numbers(heap, before_, come, &found))
+        return status;
+    if (found.count() == 0)
+        return TY_OK;
+    code_number_1 *place = nullptr;
+    if (ty_status status = all.extend(found.count() + before_.number_count, &place))
+        return status;
+    // A number of the record whose word has changed since counts no more, and is not told twice.
+    const auto sooner = [](const code_number_1 &a, const code_number_1 &b) { return a.offset < b.offset; };
+    code_number_1 *end = std::set_union(found.begin(), found.end(), before_.numbers,
+                                        before_.numbers + before_.number_count, place, sooner);
+    all.cut(size_t(end - place));
+    return make_numbers_block(all, &numbers_block_);
 }
 
 ty_status code_session::make_blocks(ty_code binding) {
@@ -86,12 +114,14 @@ ty_status code_session::check_words() {
         return TY_OK;
     const object_fate &object = *words_.lost_object;
     const bool missing = object.what == fate::missing;
+    const bool unknown = !missing && !before_.table_of(object.before->build);
     char what[128];
     translator_.describe(words_.lost_word, object, what, sizeof what);
     return failure(TY_E_MISMATCH, "open a heap with %llu word%s of code that %s", (unsigned long long)lost,
                    plural(lost), missing ? "is not loaded" : "the program has not any more")
         .remedy("%s; the first leads to %s, in the block of %zu bytes at %p",
                 missing            ? "load it before ty_open (dlopen)"
+                : unknown          ? "use the same build: of it no symbols are known, as its file was not to be read"
                 : words_.lost != 0 ? "use a build that has it, by that name, once"
                                    : "use the same build, or, if these are no addresses to it, TY_CODE_COMPATIBLE",
                 what, words_.lost_block.size_bytes, words_.lost_block.address);
@@ -110,9 +140,11 @@ ty_status code_session::look_at_pinned() {
     if (missing) {
         if (ty_status status = translator_.create(before_, before_, fates_, objects_))
             return status;
-        if (ty_status status = find_words(heap_, before_, translator_, &words_))
+        if (ty_status status = find_words(heap_, before_, translator_, compatible, &words_))
             return status;
         if (ty_status status = check_words())
+            return status;
+        if (ty_status status = check_history())
             return status;
     }
     return reads_only() || (knows_all() && !compatible) ? TY_OK : make_blocks(TY_CODE_PINNED);
@@ -138,16 +170,20 @@ ty_status code_session::check_one_step() const {
         .remedy("open it with the option kind TY_SNAPSHOT");
 }
 
-ty_status code_session::check_undo() const {
-    const void *service = heap_service_root(heap_);
-    ty_block block;
-    if (reads_only() || words_.repoint.count() == 0 || !service || !heap_find_block(heap_, service, &block) ||
-        block.address != service || !undo_owns(service))
+// CD8: an undo would bring them back.
+ty_status code_session::check_history() const {
+    history_words found;
+    if (reads_only())
         return TY_OK;
-    return failure(TY_E_UNSUPPORTED, "repoint %zu word%s of a heap with undo buffers, whose history has old ones",
-                   words_.repoint.count(), plural(words_.repoint.count()))
-        .remedy("start the program by ty_pin_code always; or open the heap once with TY_CODE_IGNORED, and call "
-                "ty_undo_detach with keep_history false");
+    if (ty_status status = find_in_history(heap_, fates_, &found); status || found.count == 0)
+        return status;
+    const bool missing = found.object->what == fate::missing;
+    return failure(TY_E_UNSUPPORTED, "open a heap whose undo history has %llu word%s of code that %s",
+                   (unsigned long long)found.count, plural(found.count), missing ? "is not loaded" : "has moved")
+        .remedy("%s; or open the heap once with TY_CODE_IGNORED, and call ty_undo_detach with keep_history false; the "
+                "first leads into %.64s",
+                missing ? "load it before ty_open (dlopen)" : "start the program by ty_pin_code always",
+                found.object->before->name);
 }
 
 ty_status code_session::look_at_mapped() {
@@ -162,7 +198,7 @@ ty_status code_session::look_at_mapped() {
         view_symbols(symbols_block_, &after_);
     if (ty_status status = translator_.create(before_, after_, fates_, objects_))
         return status;
-    if (ty_status status = find_words(heap_, before_, translator_, &words_))
+    if (ty_status status = find_words(heap_, before_, translator_, wanted_ == TY_CODE_COMPATIBLE, &words_))
         return status;
     if (words_.numbers.count() || before_.number_count)
         if (ty_status status = make_numbers_block(words_.numbers, &numbers_block_))
@@ -171,7 +207,7 @@ ty_status code_session::look_at_mapped() {
         return status;
     if (ty_status status = check_one_step())
         return status;
-    return check_undo();
+    return check_history();
 }
 
 // CD4.

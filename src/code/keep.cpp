@@ -184,13 +184,10 @@ bool overlap(const os::loaded_object &a, const os::loaded_object &b) {
 
 } // namespace
 
-// Whether something is loaded that the record does not have in that place.
-bool code_session::has_come() const {
-    for (const os::loaded_object &object : objects_)
-        if (std::none_of(fates_.begin(), fates_.end(),
-                         [&](const object_fate &one) { return one.what == fate::same && one.now == &object; }))
-            return true;
-    return false;
+// Whether the record does not have it in that place.
+bool code_session::is_new(const os::loaded_object &object) const {
+    return std::none_of(fates_.begin(), fates_.end(),
+                        [&](const object_fate &one) { return one.what == fate::same && one.now == &object; });
 }
 
 // Those that are gone stay in the record: words may lead into them, and they may come again. But not where something
@@ -202,9 +199,12 @@ ty_status code_session::note(ty_heap *heap) {
         return status;
     if (ty_status status = find_fates(before_, objects_, &fates_))
         return status;
+    const auto binding = ty_code(before_.head->binding);
     const size_t loaded = objects_.count();
-    if (!has_come())
+    if (std::none_of(objects_.begin(), objects_.end(), [this](const auto &one) { return is_new(one); }))
         return TY_OK;
+    if (ty_status status = keep_numbers(heap, binding))
+        return status;
     for (const object_fate &object : fates_) {
         const os::loaded_object kept = kept_object(*object.before);
         bool free = true;
@@ -214,7 +214,7 @@ ty_status code_session::note(ty_heap *heap) {
             if (ty_status status = objects_.push(kept))
                 return status;
     }
-    if (ty_status status = make_blocks(ty_code(before_.head->binding)))
+    if (ty_status status = make_blocks(binding))
         return status;
     return keep(heap);
 }

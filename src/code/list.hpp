@@ -39,6 +39,7 @@ public:
         *place = one;
         return TY_OK;
     }
+    void cut(size_t count) { count_ = count; }
     T pop() { return begin()[--count_]; }
     T *begin() const { return memory_.as<T>(); }
     T *end() const { return begin() + count_; }

@@ -27,6 +27,13 @@ ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats);
 // Whether what a heap's service root leads to, which has a first word, is the buffers of undo.
 bool undo_owns(const void *service);
 
+// Calls for each word of the heap that recorded bytes may put back, in no order, until the callback returns false: its
+// value; where only some of its bytes are recorded, the least and the most that it may be then. Arguments of procedures
+// count, in words from their begin. Buffers that make no sense have none: nothing is undone from these. Attached or
+// not. Nothing in the heap changes. Expected: TY_E_MEMORY.
+using undo_word_visit = bool(uint64_t least, uint64_t most, void *context);
+ty_status undo_each_recorded_word(ty_heap *heap, undo_word_visit *visit, void *context);
+
 // ty_each_own_block, of this layer and those below.
 ty_status each_own_block(ty_heap *heap, ty_block_callback *callback, void *context);
 

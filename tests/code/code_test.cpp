@@ -49,6 +49,9 @@ protected:
     pid_t start(const std::string &program, std::vector<std::string> arguments) {
         arguments.insert(arguments.begin(), TAIYEN_CODE_PROGRAMS + program);
         arguments.insert(arguments.begin() + 1, heap());
+        return spawn(arguments);
+    }
+    pid_t spawn(std::vector<std::string> arguments) {
         std::vector<char *> words;
         for (std::string &one : arguments)
             words.push_back(one.data());
@@ -171,6 +174,7 @@ INSTANTIATE_TEST_SUITE_P(builds, mapped_heaps,
                                          mapping{"code_pie_1", "code_pie_2", "transactional"},
                                          mapping{"code_shared_1", "code_shared_2", "snapshot"},
                                          mapping{"code_shared_1", "code_updated_1", "transactional"},
+                                         mapping{"code_plain_1", "code_plain_2", "snapshot"},
                                          mapping{"code_static_pie_1", "code_static_pie_2", "snapshot"},
                                          mapping{"code_static_1", "code_static_1", "transactional"},
                                          mapping{"code_fixed_1", "code_fixed_1", "snapshot"}),
@@ -253,15 +257,72 @@ TEST_F(code_heaps, a_reader_repoints_its_own_memory) {
     }
 }
 
-// The history has words of before.
-TEST_F(code_heaps, undo_and_a_map_go_together_where_nothing_moves) {
-    expect_fine(run("code_pie_1", {"snapshot", "start-mapped", "undo"}));
+// An undo would bring back addresses of before. CD8.
+TEST_F(code_heaps, a_history_with_addresses_of_code_is_refused_where_that_has_moved) {
+    expect_fine(run("code_pie_1", {"snapshot", "start-mapped", "undo-code"}));
     expect_fine(run("code_pie_1", {"snapshot", "start-mapped", "use"}));
     const std::string before = files();
-    expect_refusal(run("code_pie_1", {"snapshot", "mapped", "use"}), "TY_E_UNSUPPORTED", {"undo", "ty_undo_detach"});
+    expect_refusal(run("code_pie_1", {"snapshot", "mapped", "use"}), "TY_E_UNSUPPORTED",
+                   {"1 word", "has moved", "ty_undo_detach", "code_pie_1"});
     EXPECT_EQ(files(), before);
     EXPECT_EQ(run("code_pie_1", {"snapshot", "ignored", "no-undo"}).code, 0);
     expect_fine(run("code_pie_2", {"snapshot", "mapped", "use"}));
+}
+
+TEST_F(code_heaps, a_history_without_addresses_of_code_goes_on) {
+    for (const char *program : {"code_pie_1", "code_pie_1", "code_pie_2"})
+        expect_fine(run(program, {"snapshot", "mapped", "undo-data"}));
+}
+
+// What the compiler and the linker leave in doubt: another build goes on rightly, or is refused.
+TEST_F(code_heaps, what_is_in_doubt_is_refused_in_another_build) {
+    struct one {
+        const char *command;
+        bool refused;
+    };
+    for (const auto &[command, refused] :
+         {one{"hold-bare", false}, one{"hold-name", true}, one{"hold-range", true}, one{"hold-behind", false}}) {
+        for (int n = 0; n < 2; ++n)
+            expect_fine(run("code_pie_1", {"snapshot", "mapped", command}), "right");
+        const std::string before = files();
+        const outcome got = run("code_pie_2", {"snapshot", "mapped", command});
+        if (refused) {
+            expect_refusal(got, "TY_E_MISMATCH", {"1 word of code"});
+            EXPECT_EQ(files(), before);
+        } else {
+            expect_fine(got, "right");
+        }
+        expect_fine(run("code_pie_1", {"snapshot", "mapped", command}), "right");
+        remove_files();
+    }
+}
+
+// Of what was noted, nothing is taken for something else that lies in its place.
+TEST_F(code_heaps, libraries_that_go_and_come_are_noted) {
+    const outcome got = run("code_pie_1", {"snapshot", "mapped", "exchange", TAIYEN_CODE_PLUGIN, TAIYEN_CODE_PLUGIN_2,
+                                           TAIYEN_CODE_PLUGIN_3});
+    EXPECT_EQ(got.code, 0) << got.text;
+    EXPECT_EQ(got.text, "libcode_plugin_3.so 1 words\n");
+}
+
+// Numbers that stood in the heap before the library came to lie there. CD7.
+TEST_F(code_heaps, numbers_stay_where_a_plugin_is_noted) {
+    for (const char *kind : {"snapshot", "transactional"}) {
+        const auto place = [&] { // of the library, where it is loaded late and nothing is at a random place
+            const outcome told = run("code_pie_1", {kind, "start-mapped", "where", TAIYEN_CODE_PLUGIN});
+            EXPECT_EQ(told.code, 0) << told.text;
+            return std::stoull(told.text.substr(2), nullptr, 16);
+        };
+        std::ostringstream command;
+        command << "number-" << std::hex << place();
+        const auto wanted = std::stoull(command.str().substr(7), nullptr, 16);
+        remove_files();
+        expect_fine(run("code_pie_1", {kind, "mapped", command.str()}), "0 wrong");
+        EXPECT_LT((place() - wanted + 512 * 4096) / 4096, 1024u) << "no number lies where the library does";
+        for (int n = 0; n < 2; ++n)
+            expect_fine(run("code_pie_1", {kind, "mapped", command.str(), TAIYEN_CODE_PLUGIN}), "0 wrong");
+        remove_files();
+    }
 }
 
 // Stored where the program lies elsewhere, then open where it lies there; and once more, where all is in its place.
@@ -383,6 +444,25 @@ TEST_F(code_heaps, a_start_that_a_sandbox_forbids_is_refused_with_a_text) {
             expect_fine(run(program, {"snapshot", "mapped", "use"}));
             remove_files();
         }
+}
+
+// Where the dynamic linker was told to start the program, it is what would be started again, with other arguments.
+TEST_F(code_heaps, a_program_that_the_dynamic_linker_was_told_to_start_is_not_started_again) {
+    std::ifstream maps("/proc/self/maps");
+    std::string line, linker;
+    while (linker.empty() && std::getline(maps, line))
+        if (line.find("/ld-linux") != std::string::npos)
+            linker = line.substr(line.find('/'));
+    if (linker.empty())
+        GTEST_SKIP() << "the dynamic linker has another name here";
+    const std::string program = std::string(TAIYEN_CODE_PROGRAMS) + "code_pie_1", path = heap();
+    const auto start_by_linker = [&](const char *code) {
+        return end(spawn({linker, program, path, "snapshot", code, "use"}));
+    };
+    expect_refusal(start_by_linker("start-pinned"), "TY_E_UNSUPPORTED", {"dynamic linker", "setarch -R"});
+    EXPECT_EQ(files(), "");
+    expect_fine(start_by_linker("mapped"));
+    expect_fine(run("code_pie_1", {"snapshot", "mapped", "use"}));
 }
 
 TEST_F(code_heaps, what_a_heap_was_made_with_stays) {

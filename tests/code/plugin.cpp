@@ -9,6 +9,9 @@ struct triangle : shape {
     long step() const override { return 1; }
 };
 
+extern "C" const char *name_of_plugin() {
+    return PLUGIN;
+}
 extern "C" shape *make_plugin_shape(void *place) {
     return ::new (place) triangle;
 }

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <initializer_list>
 #include <new>
+#include <string>
 #include <taiyen/taiyen.h>
 
 namespace {
@@ -52,6 +53,32 @@ constexpr auto other = thrice;
 constexpr auto other = twice;
 #endif
 const long constants[4] = {7, 8, 9, 10};
+
+// A function of assembly without a type, as hand-written ones often are; its four bytes are read.
+asm(".text\n.balign 8\n.globl bare_function\nbare_function:\n.long 4711\n.balign 8\n.previous");
+extern "C" const int bare_function;
+
+// A variable right behind an array: its address is the array's end as well. In the second build they lie apart.
+const long row[4] = {1, 2, 3, 4};
+#if BUILD == 2
+[[gnu::used]] const long between[3] = {5, 6, 7};
+#endif
+const long behind = 6;
+
+// The last one of that name is meant; in the second build there is one more.
+const char *one_of_one_name(int n) {
+#if BUILD == 2
+    if (n == 0) {
+        static const char name[] = "another";
+        return name;
+    }
+#endif
+    if (n == 1) {
+        static const char name[] = "the one";
+        return name;
+    }
+    return nullptr;
+}
 
 struct state {
     shape *first;
@@ -158,6 +185,65 @@ ty_status leave(ty_heap *heap) {
     });
 }
 
+// What other builds may have to refuse: made if it is not there, and looked at.
+int hold(ty_heap *heap, const std::string &what) {
+    struct held {
+        const void *address;
+        const void *second;
+    };
+    auto *all = static_cast<held *>(ty_root(heap, "held"));
+    ty_status status = all ? TY_OK : change(heap, [&] {
+        all = make<held>(heap);
+        *all = what == "bare"    ? held{&bare_function, nullptr}
+               : what == "name"  ? held{one_of_one_name(1), nullptr}
+               : what == "range" ? held{row, &row[4]}
+                                 : held{&behind, nullptr};
+        if (ty_root_set(heap, "held", all))
+            std::exit(fail(TY_E_ARGUMENT));
+    });
+    const auto *numbers = static_cast<const long *>(all->address);
+    const bool right = what == "bare"    ? *static_cast<const int *>(all->address) == 4711
+                       : what == "name"  ? !std::strcmp(static_cast<const char *>(all->address), "the one")
+                       : what == "range" ? numbers == row && all->second == &row[4]
+                                         : *numbers == 6;
+    std::printf("%s\n", right ? "right" : "wrong");
+    status = status ? status : ty_close(heap);
+    return status ? fail(status) : 0;
+}
+
+// Numbers that stay what they are, whatever comes to lie there: that one, and one of each page around.
+int keep_numbers(ty_heap *heap, const char *text) {
+    constexpr std::uintptr_t count = 1024, page = 4096;
+    const auto first = static_cast<std::uintptr_t>(std::strtoull(text, nullptr, 16)) - count / 2 * page;
+    auto *all = static_cast<std::uintptr_t *>(ty_root(heap, "numbers"));
+    ty_status status = all ? TY_OK : change(heap, [&] {
+        all = static_cast<std::uintptr_t *>(ty_alloc(heap, count * sizeof *all));
+        for (std::uintptr_t n = 0; n < count; ++n)
+            all[n] = first + n * page;
+        if (ty_root_set(heap, "numbers", all))
+            std::exit(fail(TY_E_ARGUMENT));
+    });
+    std::size_t wrong = 0;
+    for (std::uintptr_t n = 0; n < count; ++n)
+        wrong += all[n] != first + n * page;
+    std::printf("%zu wrong\n", wrong);
+    status = status ? status : ty_close(heap);
+    return status ? fail(status) : 0;
+}
+
+// A history that has an address of a function, or none.
+ty_status record(ty_heap *heap, state &all, bool code) {
+    ty_status status = ty_undo_attach(heap, nullptr);
+    if (!status)
+        status = ty_undo_begin(heap, "a step");
+    if (!status)
+        status = code ? ty_undo_record(heap, &all.function, sizeof all.function)
+                      : ty_undo_record(heap, &all.count, sizeof all.count);
+    if (!status)
+        status = ty_undo_end(heap);
+    return status ? status : ty_snapshot(heap);
+}
+
 // Until it is killed.
 int work(ty_heap *heap, state &all) {
     std::setvbuf(stdout, nullptr, _IONBF, 0);
@@ -174,10 +260,28 @@ int work(ty_heap *heap, state &all) {
 }
 
 #ifdef STATIC
+int exchange(ty_heap *, char **) {
+    std::exit(2);
+}
 shape *(*load(ty_heap *, const char *, bool))(void *) {
     std::exit(2);
 }
 #else
+// Two libraries that were noted go, and another one comes, perhaps to the place of one of them.
+int exchange(ty_heap *heap, char **plugins) {
+    void *first = dlopen(plugins[0], RTLD_NOW), *second = dlopen(plugins[1], RTLD_NOW);
+    ty_status status = ty_note_code(heap);
+    if (!first || !second || dlclose(first) || dlclose(second))
+        std::exit(2);
+    void *third = dlopen(plugins[2], RTLD_NOW);
+    if (!third)
+        std::exit(2);
+    status = status ? status : ty_note_code(heap);
+    if (!status)
+        status = change(heap, [&] { *make<void *>(heap) = dlsym(third, "name_of_plugin"); });
+    return status ? fail(status) : tell(heap);
+}
+
 shape *(*load(ty_heap *heap, const char *plugin, bool note))(void *) {
     void *library = dlopen(plugin, RTLD_NOW);
     if (!library) {
@@ -211,19 +315,25 @@ int main(int argc, char **argv) {
         choose<ty_code>(argv[3], {"default", "pinned", "mapped", "compatible", "ignored"},
                         {TY_CODE_DEFAULT, TY_CODE_PINNED, TY_CODE_MAPPED, TY_CODE_COMPATIBLE, TY_CODE_IGNORED});
     const char *command = argv[4];
-    const bool late = !std::strcmp(command, "late"); // the plugin is loaded when the heap is open
-    auto maker = argc > 5 && !late ? load(nullptr, argv[5], false) : make_shape;
+    // The plugin is loaded when the heap is open.
+    const bool late = !std::strcmp(command, "late") || !std::strcmp(command, "where");
+    auto maker = argc == 6 && !late ? load(nullptr, argv[5], false) : make_shape;
     ty_heap *heap = nullptr;
     ty_report report{};
     if (ty_status status = ty_open(argv[1], &options, &heap, &report))
         return fail(status);
     if (!std::strcmp(command, "tell"))
         return tell(heap);
-    if (!std::strcmp(command, "undo") || !std::strcmp(command, "no-undo"))
-        if (ty_status status = command[0] == 'u' ? ty_undo_attach(heap, nullptr) : ty_undo_detach(heap, false))
-            return fail(status);
-    if (!std::strcmp(command, "no-undo"))
-        return ty_close(heap) ? 1 : 0;
+    if (!std::strncmp(command, "hold-", 5))
+        return hold(heap, command + 5);
+    if (!std::strcmp(command, "exchange"))
+        return exchange(heap, argv + 5);
+    if (!std::strncmp(command, "number-", 7))
+        return keep_numbers(heap, command + 7);
+    if (!std::strcmp(command, "no-undo")) {
+        const ty_status status = ty_undo_detach(heap, false);
+        return status || ty_close(heap) ? 1 : 0;
+    }
     if (late)
         maker = load(heap, argv[5], true);
     if (!ty_root(heap, "state"))
@@ -233,6 +343,11 @@ int main(int argc, char **argv) {
         if (ty_status status = leave(heap))
             return fail(status);
     auto &all = *static_cast<state *>(ty_root(heap, "state"));
+    if (!std::strcmp(command, "undo-code") || !std::strcmp(command, "undo-data"))
+        if (ty_status status = record(heap, all, command[5] == 'c'))
+            return fail(status);
+    if (!std::strcmp(command, "where"))
+        std::printf("%p ", reinterpret_cast<void *>(maker));
     if (!std::strcmp(command, "numbers"))
         return numbers(heap);
     return !std::strcmp(command, "work") ? work(heap, all) : use(heap, report, all);

@@ -1,10 +1,12 @@
 // Goal: what a heap says of its code is believed only after it was checked, and a symbol of one build is taken for one
 // of another only where that is certain. Method: records with wrong bytes, and symbols made up.
 #include "src/code/code.hpp"
+#include "src/code/names.hpp"
 
 #include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <link.h>
 #include <string>
 #include <taiyen/taiyen.h>
 #include <vector>
@@ -33,6 +35,22 @@ protected:
     static void seal(code_head_1 *head) {
         head->checksum = 0;
         head->checksum = checksum(head + 1, head->bytes - sizeof *head, checksum(head, sizeof *head));
+    }
+    // Of the program, over what nobody may write to.
+    static uint64_t checksum_in_memory() {
+        uint64_t sum = 0;
+        auto add = [](dl_phdr_info *program, size_t, void *context) {
+            auto &all = *static_cast<uint64_t *>(context);
+            for (size_t n = 0; n < program->dlpi_phnum; ++n) {
+                const ElfW(Phdr) &part = program->dlpi_phdr[n];
+                if (part.p_type == PT_LOAD && os::is_only_read(part.p_flags))
+                    all =
+                        checksum(reinterpret_cast<const char *>(program->dlpi_addr + part.p_vaddr), part.p_memsz, all);
+            }
+            return 1;
+        };
+        dl_iterate_phdr(add, &sum);
+        return sum;
     }
     ty_status find() {
         code_record found;
@@ -155,6 +173,11 @@ public:
         fill(after, build_of(now_), block_after_, &after_);
         EXPECT_EQ(words_.create(before_, after_, fates_, none_), TY_OK);
     }
+    // Where what a word may be the end of began, as an offset; -1: it is a begin for certain.
+    int64_t doubt(uint64_t offset) {
+        const code_word found = words_.look_up(load_before + offset);
+        return found.doubt_begin ? int64_t(found.doubt_begin - load_before) : -1;
+    }
     // Where a word leads now, as an offset; -1: nowhere.
     int64_t look_up(uint64_t offset) {
         const code_word found = words_.look_up(load_before + offset);
@@ -226,6 +249,37 @@ TEST(code_symbols, names_of_one_place_must_agree) {
     EXPECT_EQ(one.look_up(300), 93);
 }
 
+// The compilers number all of one name but the first.
+TEST(code_symbols, the_first_of_one_name_is_not_certain_where_there_are_more) {
+    for (const auto &[first, second] : {std::pair{"_ZZ4lookiE5table", "_ZZ4lookiE5table_0"},
+                                        {"_ZZ4lookiE5table", "_ZZ4lookiE5table__12_"},
+                                        {"a.cpp:_ZTVZ4lookiE3foo", "a.cpp:_ZTVZ4lookiE3foo_0"},
+                                        {"_ZZ4lookiEN3foo3getEv", "_ZZ4lookiEN3foo3getE_1v"},
+                                        {"_ZN4userIZ4manyiE3fooE1xE", "_ZN4userIZ4manyiE3foo_1E1xE"},
+                                        {"a.c:look.table", "a.c:look.table.1"}}) {
+        two_builds before({{100, 8, first}, {200, 8, second}}, {{300, 8, first}}),
+            after({{100, 8, first}}, {{300, 8, first}, {400, 8, second}}), alone({{100, 8, first}}, {{300, 8, first}});
+        EXPECT_EQ(before.look_up(100), -1) << first;
+        EXPECT_EQ(before.look_up(200), -1) << first;
+        EXPECT_EQ(after.look_up(100), -1) << first;
+        EXPECT_EQ(alone.look_up(100), 300) << first;
+    }
+    two_builds other({{100, 8, "a.c:counter"}, {200, 8, "a.c:counter.0"}}, {{300, 8, "a.c:counter"}});
+    EXPECT_EQ(other.look_up(100), 300); // GCC numbers those of functions, all of them
+}
+
+TEST(code_symbols, an_end_is_told_from_the_begin_of_what_is_behind) {
+    two_builds one({{100, 32, "a"}, {132, 8, "b"}, {200, 32, "c"}, {232, 8, "d"}, {300, 32, "e"}, {400, 32, "f"}},
+                   {{100, 32, "a"}, {180, 8, "b"}, {200, 32, "c"}, {232, 8, "d"}, {500, 32, "e"}, {600, 40, "f"}});
+    EXPECT_EQ(one.look_up(132), 180);
+    EXPECT_EQ(one.doubt(132), 100);
+    EXPECT_EQ(one.look_up(232), 232);
+    EXPECT_EQ(one.doubt(232), -1);    // both are there
+    EXPECT_EQ(one.look_up(332), 532); // nothing begins there
+    EXPECT_EQ(one.look_up(432), -1);  // the array is longer now
+    EXPECT_EQ(one.doubt(100), -1);
+}
+
 // A class with other bases has its further tables elsewhere; the first one always begins behind two words.
 TEST(code_symbols, tables_of_virtual_functions_keep_their_shape) {
     two_builds one({{100, 80, "_ZTV1A"}, {200, 80, "_ZTV1B"}}, {{500, 88, "_ZTV1A"}, {600, 80, "_ZTV1B"}});
@@ -241,9 +295,104 @@ TEST(code_symbols, names_that_count_by_their_order_are_no_names) {
         EXPECT_EQ(name_is_certain(name), strcmp(name, "_ZN3FooUt") != 0) << name;
     for (const char *name :
          {"a.c:counter.0", "f.constprop.12", "_ZZ4mainENKUlvE_clEv", "_ZNK2nsUlvE_clEv", "_ZZ1fvE1x_0",
-          "_ZTv0_n24_N1A1fEv", "_ZNSt17_Function_handlerIFvvEZ4mainEUlvE0_E9_M_invokeERKSt9_Any_data",
-          "a.cpp:_ZZN1AC4EvENUt_1fEv", "_ZN999aE"})
+          "_ZTv0_n24_N1A1fEv", "_ZN4userIZ4manyiE3foo_1E1xE", "_ZZ4lookiEN3foo3getE_1v", "_ZZ1fvE1x__10_",
+          "_ZNSt17_Function_handlerIFvvEZ4mainEUlvE0_E9_M_invokeERKSt9_Any_data", "a.cpp:_ZZN1AC4EvENUt_1fEv",
+          "_ZN999aE"})
         EXPECT_FALSE(name_is_certain(name)) << name;
+}
+
+// ---- What became of the objects
+
+struct made_object {
+    int build;
+    const char *name;
+    uint64_t load;
+};
+
+class objects_then_and_now {
+public:
+    objects_then_and_now(const std::vector<made_object> &before, const std::vector<made_object> &now) {
+        for (const made_object &one : before) {
+            code_object_1 object{one.load, one.load, one.load + length, 0, {{uint8_t(one.build)}, 20}, {}};
+            strcpy(object.name, one.name);
+            then_.push_back(object);
+        }
+        for (const made_object &one : now) {
+            os::loaded_object object{one.load, one.load, one.load + length, {uint8_t(one.build)}, 20, false, true,
+                                     {},       {}};
+            strcpy(object.name, one.name);
+            EXPECT_EQ(now_.push(object), TY_OK);
+        }
+        code_record record;
+        record.objects = then_.data();
+        record.count = then_.size();
+        EXPECT_EQ(find_fates(record, now_, &fates_), TY_OK);
+    }
+    fate operator[](size_t n) const { return fates_[n].what; }
+    int64_t leads_to(size_t n) const { return fates_[n].now ? fates_[n].now - now_.begin() : -1; }
+
+private:
+    std::vector<code_object_1> then_;
+    list<os::loaded_object> now_;
+    list<object_fate> fates_;
+};
+
+TEST(code_objects, copies_of_one_file_are_told_by_their_names) {
+    const made_object p{1, "p.so", 0x1000000}, q{1, "q.so", 0x2000000}, other_p{2, "p.so", 0x3000000};
+    const auto at = [](made_object one, uint64_t load) {
+        one.load = load;
+        return one;
+    };
+    objects_then_and_now exchanged({p, q}, {at(q, p.load), at(p, q.load)});
+    EXPECT_EQ(exchanged[0], fate::moved);
+    EXPECT_EQ(exchanged.leads_to(0), 1);
+    EXPECT_EQ(exchanged.leads_to(1), 0);
+    objects_then_and_now gone({p, q}, {p});
+    EXPECT_EQ(gone[0], fate::same);
+    EXPECT_EQ(gone[1], fate::missing);
+    objects_then_and_now come({q}, {p, q});
+    EXPECT_EQ(come[0], fate::same);
+    objects_then_and_now renamed({p}, {at(q, 0x5000000)});
+    EXPECT_EQ(renamed[0], fate::moved);
+    objects_then_and_now replaced({p}, {other_p, q}); // the old one is kept under another name
+    EXPECT_EQ(replaced[0], fate::missing);
+    objects_then_and_now updated({p, {2, "q.so", 0x2000000}}, {other_p}); // p became what q was, and q is not loaded
+    EXPECT_EQ(updated[0], fate::changed);
+    EXPECT_EQ(updated[1], fate::missing);
+    objects_then_and_now twins({p, at(p, 0x2000000)},
+                               {p, at(p, 0x2000000)}); // of two folders, of which nothing is known
+    EXPECT_EQ(twins[0], fate::missing);
+}
+
+// A file that is being replaced may be there again the next time.
+TEST_F(code_record_test, symbols_that_could_not_be_read_are_not_known) {
+    code_record found, made;
+    ASSERT_EQ(record_find(heap_, &found), TY_OK);
+    list<os::loaded_object> objects;
+    list<char> block;
+    ASSERT_EQ(objects_of_process(&objects), TY_OK);
+    strcpy(objects[1].path, "/nowhere/library.so");
+    ASSERT_EQ(make_symbols_block(objects, {}, &block), TY_OK);
+    view_symbols(block, &made);
+    EXPECT_EQ(made.table_of(build_of(objects[1])), nullptr);
+    EXPECT_NE(made.table_of(build_of(objects[0])), nullptr);
+    // As one that is not what is loaded, and was linked without a build id.
+    for (const bool right : {true, false}) {
+        list<char> other;
+        code_record seen;
+        os::loaded_object object = objects[0];
+        object.has_build_id = false;
+        object.build_bytes = sizeof(uint64_t);
+        memset(object.build, 0, sizeof object.build);
+        const uint64_t sum = checksum_in_memory();
+        memcpy(object.build, &sum, sizeof sum);
+        object.build[3] ^= right ? 0 : 1;
+        list<os::loaded_object> only;
+        ASSERT_EQ(only.push(object), TY_OK);
+        ASSERT_EQ(make_symbols_block(only, {}, &other), TY_OK);
+        view_symbols(other, &seen);
+        EXPECT_EQ(seen.table_of(build_of(object)) != nullptr, right);
+    }
 }
 
 } // namespace

@@ -101,7 +101,7 @@ void tell_build(const dl_phdr_info &info, loaded_object &object) {
         return;
     uint64_t sum = 0;
     each_part(info, PT_LOAD, [&](const ElfW(Phdr) & part, const uint8_t *address) {
-        if ((part.p_flags & (PF_R | PF_W)) == PF_R)
+        if (is_only_read(part.p_flags))
             sum = checksum(address, part.p_memsz, sum);
     });
     memcpy(object.build, &sum, sizeof sum);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <elf.h>
 #include <taiyen/status.h>
 
 namespace taiyen::os {
@@ -25,6 +26,11 @@ struct loaded_object {
 // The program first. What the kernel maps itself (the vDSO) is left out: another kernel has another one, and nobody
 // keeps its addresses. The first failure ends it.
 ty_status each_loaded_object(ty_status (*visit)(void *context, const loaded_object &object), void *context);
+
+// Whether a part of an object counts for the checksum that is its build, by its flags (PF_*).
+inline bool is_only_read(uint32_t flags) {
+    return (flags & (PF_R | PF_W)) == PF_R;
+}
 
 // From the program's first address to its last one, and from the first address of a library to the last one of any; 0
 // where there are none. A few microseconds.

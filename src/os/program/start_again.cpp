@@ -8,6 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
 #include <sys/personality.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,14 +26,45 @@ constexpr const char *own_program = "/proc/self/exe";
 failure refused(int error) {
     return failure(TY_E_UNSUPPORTED, "start the program without randomised addresses")
         .cause(error)
-        .remedy("a container or sandbox may forbid it (personality in its seccomp profile): allow that, start the "
-                "program by `setarch -R`, or make the heap with TY_CODE_MAPPED");
+        .remedy("%s: start the program by `setarch -R`, or make the heap with TY_CODE_MAPPED",
+                error == ENOEXEC ? "the kernel has started something else (the dynamic linker, valgrind), which loaded "
+                                   "this program"
+                                 : "a container or sandbox may forbid it (personality in its seccomp profile)");
 }
 
-bool is_own_file(const char *path) {
+// Whether a path leads to the file that this process was started with. Tools such as valgrind put the program's file
+// before their own where it is opened, but not where it is asked about: then it is neither.
+int open_own(const char *path) {
     struct stat own, other;
-    return ::stat(own_program, &own) == 0 && ::stat(path, &other) == 0 && own.st_dev == other.st_dev &&
-           own.st_ino == other.st_ino;
+    const int fd = open_descriptor(path, O_RDONLY);
+    if (fd >= 0 && (::stat(own_program, &own) != 0 || ::fstat(fd, &other) != 0 || own.st_dev != other.st_dev ||
+                    own.st_ino != other.st_ino)) {
+        sys::close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+// Whether a file is the program, and not what has loaded it: the dynamic linker that was told its name, or a tool.
+bool is_program(int fd) {
+    struct looking {
+        int fd;
+        bool same;
+    } all{fd, false};
+    auto compare = [](dl_phdr_info *program, size_t, void *context) {
+        auto &[file, same] = *static_cast<looking *>(context);
+        ElfW(Ehdr) header;
+        ElfW(Phdr) part;
+        same = sys::pread(file, &header, sizeof header, 0) == ssize_t(sizeof header) &&
+               memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_phnum == program->dlpi_phnum &&
+               header.e_phentsize == sizeof part;
+        for (uint64_t n = 0; same && n < header.e_phnum; ++n)
+            same = sys::pread(file, &part, sizeof part, header.e_phoff + n * sizeof part) == ssize_t(sizeof part) &&
+                   memcmp(&part, &program->dlpi_phdr[n], sizeof part) == 0;
+        return 1; // the program is the first
+    };
+    dl_iterate_phdr(compare, &all);
+    return all.same;
 }
 
 // By its own path, so that it has its name in lists of processes; else by what leads to what runs, whatever became of
@@ -39,9 +73,17 @@ void execute(char *const *arguments) {
     char path[PATH_MAX];
     const ssize_t length = sys::readlink(own_program, path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
-    if (is_own_file(path))
-        ::execv(path, arguments);
-    ::execv(own_program, arguments);
+    for (const char *one : {static_cast<const char *>(path), own_program}) {
+        const int fd = open_own(one);
+        if (fd < 0)
+            continue;
+        const bool right = is_program(fd);
+        sys::close(fd);
+        if (right)
+            ::execv(one, arguments);
+        else
+            errno = ENOEXEC;
+    }
 }
 
 } // namespace
@@ -59,6 +101,7 @@ ty_status start_without_randomisation(char *const *arguments) {
         return refused(0);
     if (::setenv(mark_name, process, 1) != 0)
         return failure(TY_E_MEMORY, "start the program without randomised addresses").cause(errno);
+    errno = ENOEXEC;
     if (::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0)
         execute(arguments);
     const int error = errno;

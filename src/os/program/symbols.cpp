@@ -73,10 +73,32 @@ bool read_sections(elf_file &file, ty_status *status) {
     return file.sections.read(file.fd, header.e_shoff, file.section_count * sizeof(ElfW(Shdr)), status);
 }
 
-// The program's file is always the one that runs; a library's may have been replaced, which its build id tells.
+// Of what was linked without a build id: the same sum over the file's parts as over those in memory.
+bool has_same_content(const elf_file &file, const loaded_object &object, ty_status *status) {
+    file_part head, parts, content;
+    if (!head.read(file.fd, 0, sizeof(ElfW(Ehdr)), status))
+        return false;
+    const auto &header = *head.as<ElfW(Ehdr)>();
+    if (header.e_phentsize != sizeof(ElfW(Phdr)) ||
+        !parts.read(file.fd, header.e_phoff, header.e_phnum * sizeof(ElfW(Phdr)), status))
+        return false;
+    uint64_t sum = 0;
+    for (const auto *part = parts.as<ElfW(Phdr)>(), *end = part + header.e_phnum; part < end; ++part) {
+        if (part->p_type != PT_LOAD || !is_only_read(part->p_flags))
+            continue;
+        if (part->p_filesz != part->p_memsz || !content.read(file.fd, part->p_offset, part->p_filesz, status))
+            return false;
+        sum = checksum(content.as<char>(), part->p_filesz, sum);
+    }
+    return object.build_bytes == sizeof sum && memcmp(object.build, &sum, sizeof sum) == 0;
+}
+
+// The file may have been replaced. That of the program is another one where the dynamic linker was told to start it.
 bool is_loaded(const elf_file &file, const loaded_object &object, ty_status *status) {
     file_part notes;
-    for (uint64_t n = 0; n < file.section_count && object.has_build_id; ++n) {
+    if (!object.has_build_id)
+        return has_same_content(file, object, status);
+    for (uint64_t n = 0; n < file.section_count; ++n) {
         const ElfW(Shdr) &section = file.section(n);
         const uint8_t *id = nullptr;
         uint32_t id_bytes = 0;
@@ -85,7 +107,7 @@ bool is_loaded(const elf_file &file, const loaded_object &object, ty_status *sta
             continue;
         return id_bytes == object.build_bytes && memcmp(id, object.build, id_bytes) == 0;
     }
-    return object.program;
+    return false;
 }
 
 const ElfW(Shdr) * find_table(const elf_file &file) {
@@ -96,13 +118,20 @@ const ElfW(Shdr) * find_table(const elf_file &file) {
     return nullptr;
 }
 
-bool counts(const ElfW(Sym) & entry) {
+// Without a type are functions of assembly, and marks of the linker, which are at the places of other things.
+bool is_function(const elf_file &file, const ElfW(Sym) & entry) {
     const unsigned type = ELF64_ST_TYPE(entry.st_info); // as ELF32_ST_TYPE
-    return (type == STT_FUNC || type == STT_OBJECT) && entry.st_shndx != SHN_UNDEF && entry.st_shndx != SHN_ABS &&
-           entry.st_value != 0;
+    return type == STT_FUNC || type == STT_GNU_IFUNC ||
+           (type == STT_NOTYPE && entry.st_shndx < file.section_count &&
+            (file.section(entry.st_shndx).sh_flags & SHF_EXECINSTR) != 0);
 }
 
-ty_status visit_all(const file_part &table, const file_part &names,
+bool counts(const elf_file &file, const ElfW(Sym) & entry) {
+    return (is_function(file, entry) || ELF64_ST_TYPE(entry.st_info) == STT_OBJECT) && entry.st_shndx != SHN_UNDEF &&
+           entry.st_shndx != SHN_ABS && entry.st_value != 0;
+}
+
+ty_status visit_all(const elf_file &file_of, const file_part &table, const file_part &names,
                     ty_status (*visit)(void *context, const symbol &found), void *context) {
     const char *file = "";
     for (uint64_t n = 0; n < table.bytes() / sizeof(ElfW(Sym)); ++n) {
@@ -112,10 +141,10 @@ ty_status visit_all(const file_part &table, const file_part &names,
         const char *name = names.as<char>() + entry.st_name; // it ends: file_part
         if (ELF64_ST_TYPE(entry.st_info) == STT_FILE)
             file = name;
-        if (!counts(entry) || *name == '\0')
+        if (!counts(file_of, entry) || *name == '\0')
             continue;
         const bool local = ELF64_ST_BIND(entry.st_info) == STB_LOCAL;
-        const bool function = ELF64_ST_TYPE(entry.st_info) == STT_FUNC;
+        const bool function = is_function(file_of, entry);
         if (ty_status status = visit(context, {entry.st_value, entry.st_size, function, name, local ? file : nullptr}))
             return status;
     }
@@ -123,31 +152,35 @@ ty_status visit_all(const file_part &table, const file_part &names,
 }
 
 ty_status read_file(elf_file &file, const loaded_object &object, ty_status (*visit)(void *context, const symbol &found),
-                    void *context) {
+                    void *context, bool *is_its_file) {
     ty_status status = TY_OK;
     if (!read_sections(file, &status) || !is_loaded(file, object, &status))
         return status;
+    *is_its_file = true;
     const ElfW(Shdr) *section = find_table(file);
     if (section == nullptr)
         return TY_OK;
     const ElfW(Shdr) &strings = file.section(section->sh_link);
     file_part table, names;
     if (!table.read(file.fd, section->sh_offset, section->sh_size, &status) ||
-        !names.read(file.fd, strings.sh_offset, strings.sh_size, &status))
+        !names.read(file.fd, strings.sh_offset, strings.sh_size, &status)) {
+        *is_its_file = false;
         return status;
-    return visit_all(table, names, visit, context);
+    }
+    return visit_all(file, table, names, visit, context);
 }
 
 } // namespace
 
 ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *context, const symbol &found),
-                      void *context) {
+                      void *context, bool *is_its_file) {
+    *is_its_file = false;
     if (object.path[0] == '\0')
         return TY_OK;
     elf_file file{open_descriptor(object.path, O_RDONLY), {}, 0};
     if (file.fd < 0)
         return TY_OK;
-    const ty_status status = read_file(file, object, visit, context);
+    const ty_status status = read_file(file, object, visit, context, is_its_file);
     sys::close(file.fd);
     return status;
 }

@@ -14,11 +14,11 @@ struct symbol {
     const char *file; // of one that is known in one source file alone: that file, else NULL
 };
 
-// The file's whole table where it has one, else those that the dynamic linker knows. There are none where the file
-// cannot be read, has none, or is not the one that is loaded (it was replaced meanwhile). Expected: TY_E_MEMORY, and
-// what the visit returns, which ends it.
+// The file's whole table where it has one, else those that the dynamic linker knows. *is_its_file false, and there are
+// none: the file cannot be read, or is not the one that is loaded (it was replaced meanwhile). Expected: TY_E_MEMORY,
+// and what the visit returns, which ends it.
 ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *context, const symbol &found),
-                      void *context);
+                      void *context, bool *is_its_file);
 
 // Within notes of a file or in memory.
 bool find_build_id(const uint8_t *notes, size_t bytes, const uint8_t **id, uint32_t *id_bytes);

@@ -1,0 +1,146 @@
+#include "names.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+constexpr size_t number_bytes_max = 32; // of those that are numbered, for the longest name that may be the first
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+// The number at a place of a mangled name that is no length of a name: S1_, T0_, A10_, Li5E, Lin5E.
+bool is_other_number(const char *name, size_t at) {
+    const char last = name[at - 1];
+    const auto literal = [name](size_t type) { return type >= 1 && name[type - 1] == 'L'; };
+    return last == 'S' || last == 'T' || last == 'A' || (last >= 'a' && last <= 'z' && literal(at - 1)) ||
+           (last == 'n' && literal(at - 2));
+}
+
+// Bytes of a discriminator: _ and a digit, or __ and digits and _.
+size_t discriminator_bytes(const char *at) {
+    if (at[0] != '_')
+        return 0;
+    if (is_digit(at[1]))
+        return 2;
+    size_t end = 2;
+    while (at[1] == '_' && is_digit(at[end]))
+        ++end;
+    return end > 2 && at[end] == '_' ? end + 1 : 0;
+}
+
+// A mangled name, gone through by its parts. Names within it follow their length.
+struct mangled {
+    const char *name; // with its _Z
+    char *first;      // the name without discriminators, as far as it was read; NULL: nobody wants it
+    size_t at = 2, kept = 0;
+    bool counted = false;
+    bool discriminated = false;
+
+    void keep(size_t bytes) {
+        if (first)
+            memcpy(first + kept, name + at, bytes);
+        kept += bytes;
+        at += bytes;
+    }
+    void leave_out_discriminator() {
+        const size_t bytes = discriminator_bytes(name + at);
+        discriminated = discriminated || bytes;
+        at += bytes;
+    }
+    // A length and what it is the length of; or a number of another kind.
+    void read_number(size_t length) {
+        const bool other = is_other_number(name, at);
+        size_t number = 0, digits = 0;
+        for (; is_digit(name[at + digits]); ++digits)
+            number = std::min<size_t>(number * 10 + size_t(name[at + digits] - '0'), length);
+        keep(digits);
+        if (other)
+            return;
+        if (number == 0 || number > length - at) { // not understood
+            counted = true;
+            return;
+        }
+        keep(number);
+        leave_out_discriminator();
+    }
+    void read() {
+        const size_t length = strlen(name);
+        if (first)
+            memcpy(first, name, 2);
+        kept = 2;
+        counted = name[2] == 'T' && name[3] >= 'a' && name[3] <= 'z'; // thunks have numbers of another kind
+        while (at < length && !counted) {
+            if (is_digit(name[at])) {
+                read_number(length);
+                continue;
+            }
+            // Lambdas and types without a name.
+            counted = name[at] == 'U' && (name[at + 1] == 'l' || name[at + 1] == 't');
+            const bool end = name[at] == 'E';
+            keep(1);
+            if (end)
+                leave_out_discriminator();
+        }
+        if (first)
+            first[kept] = '\0';
+    }
+};
+
+const char *behind_file(const char *name) {
+    const char *colon = strrchr(name, ':');
+    return colon ? colon + 1 : name;
+}
+
+bool is_mangled(const char *name) {
+    return name[0] == '_' && name[1] == 'Z';
+}
+
+// Where the number of a name such as counter.0 begins, with the dot; NULL: it has none.
+const char *number_at_end(const char *name) {
+    const char *end = name + strlen(name), *digits = end;
+    while (digits > name && is_digit(digits[-1]))
+        --digits;
+    return digits < end && digits > name && digits[-1] == '.' ? digits - 1 : nullptr;
+}
+
+} // namespace
+
+// CD2.
+bool name_is_certain(const char *name) {
+    if (strlen(name) >= looked_at_bytes_max - number_bytes_max)
+        return false;
+    name = behind_file(name);
+    if (number_at_end(name))
+        return false;
+    if (!is_mangled(name))
+        return true;
+    mangled all{name, nullptr};
+    all.read();
+    return !all.counted && !all.discriminated;
+}
+
+bool find_first_of_name(const char *name, char *first) {
+    if (strlen(name) >= looked_at_bytes_max)
+        return false;
+    const char *own = behind_file(name);
+    const size_t file_bytes = size_t(own - name);
+    memcpy(first, name, file_bytes);
+    if (is_mangled(own)) {
+        mangled all{own, first + file_bytes};
+        all.read();
+        return all.discriminated && !all.counted;
+    }
+    // GCC numbers all of a name in C: counter.0, counter.1; but clang puts the function before it.
+    const char *number = number_at_end(own);
+    if (!number || !memchr(own, '.', size_t(number - own)))
+        return false;
+    memcpy(first, name, size_t(number - name));
+    first[number - name] = '\0';
+    return true;
+}
+
+} // namespace taiyen

@@ -1,0 +1,89 @@
+// The words that an undo or redo may put back, for who must know what they lead to.
+#include "undo_runtime.hpp"
+
+#include <algorithm>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t word_bytes = sizeof(uint64_t);
+
+struct visiting {
+    const undo &of;
+    undo_word_visit *visit;
+    void *context;
+    bool stopped;
+
+    // What a word is when some of its bytes are put back: those below, of which nothing is known, may be recorded as
+    // well; those above are taken as they are now.
+    void look_at_part(uint64_t word, uint64_t first, uint64_t last, const char *bytes) {
+        char least[word_bytes] = {}, most[word_bytes];
+        ty_block block;
+        if (heap_find_block(of.heap, of.base + word, &block))
+            memcpy(least, of.base + word, word_bytes);
+        memcpy(most, least, word_bytes);
+        memcpy(least + first, bytes, last - first);
+        memcpy(most + first, bytes, last - first);
+        if (last == word_bytes) { // with the upper bytes: an address may be put back in two steps
+            memset(least, 0, first);
+            memset(most, 0xff, first);
+        }
+        tell(least, most);
+    }
+    void tell(const char *least, const char *most) {
+        uint64_t values[2];
+        memcpy(&values[0], least, word_bytes);
+        memcpy(&values[1], most, word_bytes);
+        stopped = !visit(values[0], values[1], context);
+    }
+    void look_at_data(const undo_ring &ring, const undo_entry &entry) {
+        const uint64_t end = entry.address + entry.bytes;
+        for (uint64_t word = entry.address & ~(word_bytes - 1); word < end && !stopped; word += word_bytes) {
+            const uint64_t from = std::max(word, entry.address), to = std::min(word + word_bytes, end);
+            char bytes[word_bytes];
+            ring.copy_out((place_of(entry) + from - entry.address) % ring.payload_bytes, bytes, to - from);
+            if (to - from == word_bytes)
+                tell(bytes, bytes);
+            else
+                look_at_part(word, from - word, to - word, bytes);
+        }
+    }
+    void look_at_arguments(const undo_ring &ring, const undo_entry &entry) {
+        const char *arguments = ring.payload + place_of(entry) + sizeof(undo_call);
+        for (uint64_t at = 0; at + word_bytes <= entry.bytes && !stopped; at += word_bytes)
+            tell(arguments + at, arguments + at);
+    }
+    void look_at(const undo_ring &ring) {
+        const undo_ring_places &places = *ring.places;
+        for (uint64_t place = places.entries_begin; place < places.entries_end && !stopped; ++place) {
+            const undo_entry &entry = ring.at(place);
+            if (kind_of(entry) == undo_kind::data)
+                look_at_data(ring, entry);
+            else if (kind_of(entry) == undo_kind::procedure)
+                look_at_arguments(ring, entry);
+        }
+    }
+};
+
+} // namespace
+
+ty_status undo_each_recorded_word(ty_heap *heap, undo_word_visit *visit, void *context) {
+    if (image_kind(heap) == TY_TRANSACTIONAL) // it has no undo
+        return TY_OK;
+    undo *attached = undo_of(heap), *read = nullptr;
+    if (!attached)
+        if (ty_status status = read_detached(heap, &read))
+            return status == TY_E_MEMORY ? status : TY_OK;
+    undo *of = attached ? attached : read;
+    // Volatile bytes end with the session, and there are none of a session before.
+    if (of && (attached || !(of->control->flags & undo_volatile))) {
+        visiting all{*of, visit, context, false};
+        for (const undo_ring &ring : of->rings)
+            all.look_at(ring);
+    }
+    if (read)
+        undo_destroy(read);
+    return TY_OK;
+}
+
+} // namespace taiyen
