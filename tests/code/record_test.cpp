@@ -350,6 +350,9 @@ TEST(code_objects, copies_of_one_file_are_told_by_their_names) {
     objects_then_and_now gone({p, q}, {p});
     EXPECT_EQ(gone[0], fate::same);
     EXPECT_EQ(gone[1], fate::missing);
+    objects_then_and_now unclear({p, q}, {{1, "r.so", 0x5000000}}); // which of the two was renamed?
+    EXPECT_EQ(unclear[0], fate::missing);
+    EXPECT_EQ(unclear[1], fate::missing);
     objects_then_and_now come({q}, {p, q});
     EXPECT_EQ(come[0], fate::same);
     objects_then_and_now renamed({p}, {at(q, 0x5000000)});
