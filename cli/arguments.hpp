@@ -25,6 +25,7 @@ struct request {
     std::string to;
     std::string keep;
     std::string base_age;
+    std::string take_over_after;
     std::string interval;
     std::string seconds;
     std::string size;

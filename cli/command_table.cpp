@@ -66,6 +66,12 @@ const option to{"to", 0, "WHEN", nullptr, &request::to, "a transaction's number,
 const option receives{"receives",         0,       nullptr,
                       &request::receives, nullptr, "the heap goes on receiving: nobody writes to it"};
 #if TAIYEN_HAS_STANDBY
+const option take_over{"take-over-after",
+                       0,
+                       "TIME",
+                       nullptr,
+                       &request::take_over_after,
+                       "become the primary when it is silent for so long, such as 10s"};
 const option server{"server",
                     0,
                     "URL",
@@ -331,8 +337,9 @@ const std::vector<command> all {
          "keep a second copy of a heap that is published",
          "Makes the heap FILE of the newest base, if it is not there, and takes what is\n"
          "published; other programs may read it meanwhile. Goes on where it was; ends with\n"
-         "an interrupt.",
-         {&server, &credentials, &replicas, &flushed, &journal, &log_file},
+         "an interrupt. With --take-over-after it becomes the primary by itself once the\n"
+         "old one has been silent for so long, and ends: exit code 0; 1: interrupted.",
+         {&server, &credentials, &replicas, &flushed, &take_over, &journal, &log_file},
          standby},
         {"promote",
          "FILE NAME",
