@@ -116,6 +116,14 @@ public:
                              std::uint32_t dimensions);
     // Of a container without anything in it: value_kind::dict, list, set or deque.
     result<value> make_container(value_kind kind);
+    // Of records, none yet (records.hpp): of that layout, and of so many bytes each, 65,535 at most.
+    // single: there is to be one, which stands alone.
+    result<value> make_records(std::uint16_t layout, std::uint16_t item_size, bool single = false);
+    // The number of a layout, a text that says what records are made of; it is kept if it is met for the first time. A
+    // heap has 65,536 at most.
+    result<std::uint16_t> keep_layout(std::string_view text);
+    // The text of a layout; empty if there are not so many.
+    std::string_view layout(std::size_t number) const;
     // Frees a value with all that it alone leads to, if it is loose; else, and without a block, does nothing.
     result<void> discard(value v) {
         if (!v.is_block() || is_item(v) || detail::head_of(v)->refs != 0)

@@ -1,5 +1,5 @@
 // A heap as Python has it: its state, and changes that are transactions or steps of their own.
-#include "core.hpp"
+#include "record.hpp"
 
 #include <pthread.h>
 
@@ -121,6 +121,7 @@ void heap::look_at_proxies(bool forget_undone) {
     std::vector<proxy *> all(displaced.begin(), displaced.end());
     for (const auto &[block, p] : proxies)
         all.push_back(p);
+    std::vector<ref> with_rows;
     proxies.clear();
     displaced.clear();
     for (proxy *p : all) {
@@ -133,6 +134,8 @@ void heap::look_at_proxies(bool forget_undone) {
                 p->state = proxy_state::gone;
         } else if (is_there(p)) {
             p->state = proxy_state::alive;
+            if (p->kind == value_kind::records)
+                with_rows.push_back(ref::borrowed(reinterpret_cast<PyObject *>(p)));
         } else if (p->state == proxy_state::alive) {
             p->state = undo_attached ? proxy_state::undone : proxy_state::gone;
         }
@@ -142,6 +145,8 @@ void heap::look_at_proxies(bool forget_undone) {
         if (!slot || p->state == proxy_state::alive)
             slot = p;
     }
+    for (const ref &records : with_rows) // some may go with their last row
+        look_at_rows(as_proxy(records.get()));
 }
 
 bool heap::check_no_views(const char *what) const {

@@ -378,6 +378,17 @@ nb::list verify(heap &of) {
     return told;
 }
 
+// The texts of all layouts of records that the heap has.
+nb::list layouts(heap &of) {
+    must(of.check());
+    nb::list told;
+    for (std::size_t i = 0; !of.values->layout(i).empty(); ++i) {
+        const std::string_view text = of.values->layout(i);
+        told.append(nb::str(text.data(), text.size()));
+    }
+    return told;
+}
+
 nb::dict info(const std::string &path) {
     ty_info told{};
     told.struct_size = sizeof told;
@@ -444,8 +455,13 @@ std::string unpack(const std::string &from, const std::string &to, int kind) {
 }
 #endif
 
-void set_helpers(const nb::object &encode, const nb::object &decode, const nb::object &copy_array) {
-    typy::helpers = {encode.inc_ref().ptr(), decode.inc_ref().ptr(), copy_array.inc_ref().ptr()};
+// In the order of python_helpers.
+void set_helpers(const nb::args &all) {
+    PyObject **const places[] = {&typy::helpers.encode,       &typy::helpers.decode,    &typy::helpers.copy_array,
+                                 &typy::helpers.find_layout,  &typy::helpers.from_time, &typy::helpers.to_time,
+                                 &typy::helpers.plain_records};
+    for (std::size_t i = 0; i < all.size() && i < std::size(places); ++i)
+        *places[i] = nb::object(all[i]).release().ptr();
 }
 
 PyMethodDef functions[] = {{"new_array", typy::new_array, METH_VARARGS, nullptr}, {}};
@@ -474,6 +490,7 @@ NB_MODULE(_core, module) {
         .def("_areas", areas)
         .def("_collect", collect)
         .def("_verify", verify)
+        .def("_layouts", layouts)
 #ifdef TAIYEN_PYTHON_PACK
         .def("_pack", pack)
 #endif
@@ -486,6 +503,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_kind", [](const heap &of) { return static_cast<int>(of.kind); })
         .def_prop_ro("_in_transaction",
                      [](const heap &of) { return of.is_usable() && ty_current_txn(of.handle) != nullptr; })
+        .def_prop_ro("_undo_attached", [](const heap &of) { return of.undo_attached; })
         .def_prop_ro("_in_step", [](const heap &of) { return of.step_open; });
     module.def("info", info);
     module.def("dlpack", dlpack);

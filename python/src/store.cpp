@@ -1,6 +1,7 @@
 // From Python to the heap: an object is copied in with all that it holds. What the object holds twice is stored once,
 // and what leads to itself does so in the heap.
 #include "objects.hpp"
+#include "record.hpp"
 
 namespace typy {
 
@@ -140,6 +141,10 @@ private:
         return store(plain.get(), v);
     }
     bool other(PyObject *object, value *v) {
+        if (const layout *of = layout_of(Py_TYPE(object)))
+            return record(*of, object, v);
+        if (const layout *of = PyList_Check(object) ? layout_of_list(object) : nullptr)
+            return records(*of, object, v);
         encoded code;
         if (!encode(object, false, &code))
             return false;
@@ -151,7 +156,24 @@ private:
             return refuse(object);
         return take(values_.make_opaque(static_cast<std::uint16_t>(code.type), code.bytes, code.is_key), v);
     }
-    bool refuse(PyObject *object) {
+    // One that stands alone: a copy each time.
+    bool record(const layout &of, PyObject *object, value *v) {
+        std::string bytes(of.size, '\0');
+        if (!pack_record(of, object, bytes.data(), [this] { return "value" + path(); }) ||
+            !make_records(heap_, of, true, v))
+            return false;
+        made_.push_back(*v);
+        return done(taiyen::records(values_, *v).store(0, 0, bytes.data(), bytes.size()));
+    }
+    bool records(const layout &of, PyObject *list, value *v) {
+        std::string bytes;
+        if (!pack_records(of, list, &bytes, [this] { return "value" + path(); }) || !make_records(heap_, of, false, v))
+            return false;
+        keep(list, *v);
+        return done(taiyen::records(values_, *v).insert(0, bytes.data(), bytes.size() / of.size));
+    }
+    static bool done(const taiyen::result<void> &result) { return static_cast<bool>(result) || raise_last() == 0; }
+    std::string path() {
         std::string path;
         for (const auto &[in, at] : path_) {
             const ref text(in ? PyObject_Repr(in) : PyUnicode_FromFormat("%zd", at));
@@ -160,10 +182,13 @@ private:
                 PyErr_Clear();
             path += std::string("[") + (part ? part : "?") + "]";
         }
+        return path;
+    }
+    bool refuse(PyObject *object) {
         PyErr_Format(PyExc_TypeError,
                      "value%s: a heap cannot hold %R objects; store what they are made of, or open the heap with "
                      "pickle=True",
-                     path.c_str(), Py_TYPE(object));
+                     path().c_str(), Py_TYPE(object));
         return false;
     }
     bool begin(value_kind kind, PyObject *object, value *v) {
@@ -239,6 +264,8 @@ private:
         return true;
     }
     bool list(PyObject *object, value *v) {
+        if (const layout *of = layout_of_all(object))
+            return records(*of, object, v);
         if (!begin(value_kind::list, object, v))
             return false;
         taiyen::list to(values_, *v);

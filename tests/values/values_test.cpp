@@ -304,6 +304,25 @@ TEST_F(values_of_a_heap, arrays) {
     EXPECT_EQ(TY_E_ARGUMENT, values.make_array("f8", 8, huge, 9).status());
 }
 
+TEST_F(values_of_a_heap, layouts_keep_their_numbers) {
+    for (int round = 0; round < 2; ++round)
+        for (uint16_t i = 0; i < 300; ++i) {
+            const std::string text = "a" + std::to_string(i) + (i % 2 ? " of a text that is a block" : "");
+            EXPECT_EQ(i, values.keep_layout(text).value());
+            EXPECT_EQ(text, values.layout(i));
+        }
+    EXPECT_EQ("", values.layout(300));
+    EXPECT_FALSE(values.keep_layout(""));
+    EXPECT_FALSE(values.make_records(300, 8));
+    EXPECT_FALSE(values.make_records(0, 0));
+    const value one = values.make_records(299, 24, true).value();
+    taiyen::records single(values, one);
+    EXPECT_TRUE(single.is_single() && single.size() == 1 && single.layout() == 299 && single.item_size() == 24);
+    EXPECT_FALSE(single.store(1, 0, "a", 1));
+    taiyen::dict(values, root).set(values.text_key("one"), one).value();
+    expect_sound(values);
+}
+
 TEST_F(values_of_a_heap, an_order_that_is_kept) {
     taiyen::dict d(values, root);
     for (int64_t i = 0; i < 3000; ++i)
