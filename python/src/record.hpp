@@ -57,7 +57,7 @@ PyObject *set_row_class(PyObject *, PyObject *arguments);
 // By that number; NULL with an exception.
 const layout *layout_numbered(Py_ssize_t number);
 
-// ---- Records in a heap (record.cpp).
+// ---- Records in a heap (python/src/record.cpp).
 
 // Records without one, or one of zeros. False: there is an exception.
 bool make_records(heap &of, const layout &layout, bool single, value *v);
