@@ -1,5 +1,6 @@
 """Goal: every value comes back as it was stored. Method: each type, also at its limits, through each kind of heap."""
 
+import gc
 import copy
 import datetime
 import decimal
@@ -177,3 +178,29 @@ def test_any_value(value):
         heap.root["v"] = value
         assert heap.root["v"] == value and taiyen.plain(heap.root["v"]) == value
         assert heap.verify() == []
+
+
+def test_pairs_that_are_kept_stay(heap):
+    heap.root["d"] = {number: f"a text of {number}" for number in range(50)}
+    items = iter(heap.root["d"].items())
+    first = next(items)
+    second = next(items)
+    gc.collect()
+    assert first == (0, "a text of 0") and second == (1, "a text of 1") and next(items) == (2, "a text of 2")
+    kept = [pair for pair in items]
+    assert kept == [(number, f"a text of {number}") for number in range(3, 50)] and first[0] == 0
+
+
+def test_an_iteration_notices_a_rollback(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        heap.root["d"] = {"a": 1, "b": 2, "c": 3}
+        before = iter(heap.root["d"])
+        next(before)
+        with pytest.raises(ZeroDivisionError), heap.transaction():
+            heap.root["d"]["d"] = 4
+            within = iter(heap.root["d"].items())
+            next(within)
+            1 / 0
+        assert list(before) == ["b", "c"] and heap.root["d"] == {"a": 1, "b": 2, "c": 3}
+        with pytest.raises(RuntimeError):
+            list(within)
