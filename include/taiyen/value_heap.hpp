@@ -23,6 +23,10 @@
 namespace taiyen {
 inline namespace v0 {
 
+namespace detail {
+class item_writer;
+}
+
 class value_heap {
 public:
     // Called for each container, tuple and array that is freed, before it is; of a packed one, for those within it
@@ -152,6 +156,10 @@ public:
     // Packs a loose container, or what is below it, as far as it gets smaller so: what it is now, loose as well. Not
     // packed are sets, deques, tuples with containers, and dicts whose keys are met for the first time.
     result<value> pack(value v);
+    // Of items that were written (item_writer in value_packing.hpp): a packed dict of that shape, or list of so many.
+    result<value> make_packed(bool is_dict, std::uint16_t number, const detail::item_writer &items);
+    // The number of an ordinary dict's keys among the shapes, which is made for keys that were met before; -1: none.
+    std::int32_t find_shape(value dict);
     // Makes ordinary containers of a packed one, and of all that is in the same block; where it is now. What is none
     // stays. Handles of what was within the block are void.
     result<value> unpack(value v);

@@ -78,6 +78,23 @@ PyObject *set_error_classes(PyObject *classes);
 struct proxy;
 struct layout; // record.hpp
 
+// The numbers of dicts' keys among a heap's shapes, by the keys as objects: dicts that a program stores mostly have the
+// very same ones. It is empty again after whatever may take a shape back.
+class shape_memory {
+public:
+    // -1: not known.
+    std::int32_t find(PyObject *dict) const;
+    void remember(PyObject *dict, std::int32_t number);
+    void forget() { known_.clear(); }
+
+private:
+    struct shape {
+        std::vector<ref> keys;
+        std::int32_t number;
+    };
+    std::unordered_map<std::uint64_t, shape> known_; // by a hash of the keys' addresses
+};
+
 // How often this process is a fork's child.
 extern unsigned forks;
 
@@ -105,7 +122,8 @@ public:
     std::unordered_set<proxy *> displaced;                // that may come back, where others stand now
     std::unordered_map<const void *, std::size_t> viewed; // arrays, and how many views there are of each
     std::unordered_set<const void *> fresh_arrays;        // made, or grown, by the transaction or step under way
-    std::vector<const layout *> layouts;                  // of records, by the heap's numbers, as far as they are known
+    shape_memory shapes;
+    std::vector<const layout *> layouts; // of records, by the heap's numbers, as far as they are known
 
     bool is_usable() const { return handle && fork_number == forks; }
     // Whether it can be used; else there is an exception.
@@ -213,6 +231,24 @@ private:
     value value_;
     std::vector<value> items_;
 };
+
+// Containers that are met more than once in what is stored. What only its container has a reference to is met once.
+class met_again {
+public:
+    void look(PyObject *object);
+    bool has(PyObject *object) const { return again_.count(object) != 0; }
+    bool has_looked() const { return has_looked_; }
+
+private:
+    void look_at(PyObject *object, std::vector<PyObject *> *open);
+    std::unordered_set<PyObject *> met_, again_;
+    bool has_looked_ = false;
+};
+
+// A small dict or list with all that it holds, as one packed block that is made at once (value_packing.hpp); no value
+// where it is not packed so: it is too large, holds something else, or something that is met again, or has keys that
+// are not known. Runs no Python code. False: there is an exception.
+bool make_packed(heap &of, PyObject *object, const met_again &shared, value *v);
 
 // A key to look for. What it needs beside the object lives in it; it makes nothing in the heap.
 class key_of {

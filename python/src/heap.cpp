@@ -121,6 +121,7 @@ void heap::look_at_proxies(bool forget_undone) {
     std::vector<proxy *> all(displaced.begin(), displaced.end());
     for (const auto &[block, p] : proxies)
         all.push_back(p);
+    shapes.forget();
     std::vector<ref> with_rows;
     proxies.clear();
     displaced.clear();

@@ -7,14 +7,6 @@ namespace typy {
 
 namespace {
 
-PyTypeObject *deque_type() {
-    static PyObject *type = nullptr;
-    if (!type)
-        if (const ref collections(PyImport_ImportModule("collections")); collections)
-            type = PyObject_GetAttrString(collections.get(), "deque");
-    return reinterpret_cast<PyTypeObject *>(type);
-}
-
 class storer {
 public:
     explicit storer(heap &of) : heap_(of), values_(*of.values) {}
@@ -58,6 +50,8 @@ public:
         give_up();
         PyErr_Restore(type, error, trace);
     }
+    // Before parts are stored that may be met again in each other.
+    void look(PyObject *object) { shared_.look(object); }
     // A part of what is stored: errors name the way to it.
     bool part(PyObject *in, Py_ssize_t at, PyObject *object, value *v) {
         path_.emplace_back(in, at);
@@ -68,7 +62,7 @@ public:
     }
     // Of what was made in vain; containers and tuples go with give_up().
     void drop(value v) {
-        if (taiyen::kind_of(v) < value_kind::tuple || taiyen::kind_of(v) == value_kind::array)
+        if (taiyen::kind_of(v) < value_kind::tuple || taiyen::kind_of(v) == value_kind::array || taiyen::is_packed(v))
             static_cast<void>(values_.discard(v));
     }
 
@@ -116,6 +110,14 @@ private:
         if (place != done_.end()) {
             *v = place->second;
             return true;
+        }
+        if (!shared_.has(object) && !make_packed(heap_, object, shared_, v))
+            return false;
+        if (!v->is_nothing())
+            return true;
+        if (!shared_.has_looked()) { // something large, or with parts that others have, too
+            shared_.look(object);
+            return store_larger(object, type, v);
         }
         if (Py_EnterRecursiveCall(" while an object is stored in a heap"))
             return false;
@@ -236,6 +238,7 @@ private:
                 return false;
             }
         }
+        heap_.shapes.remember(object, values_.find_shape(*v));
         return true;
     }
     bool entry(taiyen::dict &to, PyObject *key, PyObject *item) {
@@ -335,6 +338,7 @@ private:
     std::vector<std::pair<PyObject *, Py_ssize_t>> path_;
     std::vector<ref> kept_;
     std::unordered_map<PyObject *, value> done_;
+    met_again shared_;
 };
 
 } // namespace
@@ -352,6 +356,7 @@ bool made_value::make(PyObject *object) {
 
 bool made_value::make_items(PyObject *list) {
     storer one(heap_);
+    one.look(list);
     for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
         const ref item = ref::borrowed(PyList_GetItem(list, i));
         value made;

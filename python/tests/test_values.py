@@ -204,3 +204,68 @@ def test_an_iteration_notices_a_rollback(path):
         assert list(before) == ["b", "c"] and heap.root["d"] == {"a": 1, "b": 2, "c": 3}
         with pytest.raises(RuntimeError):
             list(within)
+
+
+def rows(count, name="k"):
+    return [{name: number, "tags": ["a", {"of": number}], "at": (1.5, None)} for number in range(count)]
+
+
+def test_what_is_met_again_is_one(heap):
+    shared, held = [1], {"in": 1}
+    for number in range(4):  # the shapes are known from the second one on
+        heap.root["all"] = [{"a": shared, "b": 1}, {"a": shared, "b": 2}, deque([shared, held]), (shared, held), [held],
+                            *rows(3)]  # fmt: skip
+        there = heap.root["all"]
+        there[0]["a"].append(2)
+        there[4][0]["in"] = 7
+        assert there[1]["a"] == there[2][0] == there[3][0] == [1, 2] and there[3][1] == there[2][1] == {"in": 7}
+        assert there[0]["a"] is there[1]["a"] and there[5:] == rows(3)
+    ring = {"ring": None, "rest": rows(2)}
+    ring["ring"] = [{"up": ring}]
+    heap.root["all"] = ring
+    assert heap.root["all"]["ring"][0]["up"] is heap.root["all"]
+    del heap.root["all"]
+    assert heap.collect() >= 3 and heap.root == {}
+
+
+def test_small_ones_are_packed_as_they_are_stored():
+    heap = taiyen.volatile()
+    heap.root["before"] = rows(2)
+    before = heap.stats()
+    heap.root["list"] = rows(1000)
+    held = rows(1000)
+    heap.root["held"] = held
+    heap.root["extended"] = []
+    heap.root["extended"].extend(held)
+    heap.root["each"] = []
+    for row in held:
+        heap.root["each"].append(row)
+    after = heap.stats()
+    assert after["live_blocks"] - before["live_blocks"] <= 4020 and heap.root["list"] == held == heap.root["each"]
+    assert after["used_bytes"] - before["used_bytes"] < 4 * 1000 * 70  # nothing took room that was given back
+    assert heap.verify() == []
+    heap.close()
+
+
+def test_keys_of_a_transaction_that_was_rolled_back(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        for name in "abc":
+            with pytest.raises(ZeroDivisionError), heap.transaction():
+                heap.root["x"] = rows(5, name)
+                1 / 0
+            heap.root["y"] = rows(5, name + "2")
+            heap.root["z"] = rows(5, name)
+            assert heap.root["y"] == rows(5, name + "2") and heap.root["z"] == rows(5, name)
+        assert heap.verify() == []
+
+
+def test_a_failed_store_leaves_nothing(heap):
+    heap.root["rows"] = rows(3)
+    before = heap.stats()["live_blocks"]
+    for bad in ([*rows(3), object()], {"a": rows(3), "b": [[], object()]}, [rows(100), {1: object()}],
+                deque([rows(3), (rows(2), object())])):  # fmt: skip
+        with pytest.raises(TypeError):
+            heap.root["bad"] = bad
+        with pytest.raises(TypeError):
+            heap.root["rows"].extend([rows(3), bad])
+    assert heap.stats()["live_blocks"] <= before + 12 and heap.root == {"rows": rows(3)}

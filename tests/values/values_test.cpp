@@ -260,6 +260,19 @@ TEST_F(values_of_a_heap, small_dicts_are_packed) {
     EXPECT_TRUE(same(own_tags, told[1].second));
     EXPECT_TRUE(!is_packed(large) && same(own_tags, taiyen::dict(values, large).get("tags")));
     taiyen::dict(values, root).set("tags", own_tags).value();
+
+    const value both = values.make_container(value_kind::list).value(); // of what is packed already
+    for (const char *city : {"Porto", "Faro"})
+        taiyen::list(values, both).append(make(city, 38.72, -9.14)).value();
+    const uint64_t before = blocks();
+    const value packed = values.pack(both).value();
+    EXPECT_TRUE(is_packed(packed));
+    EXPECT_EQ(before - 3, blocks()) << "a head, a body and two dicts became a block";
+    taiyen::dict(values, root).set("both", packed).value();
+    const value first = taiyen::list(values, packed).at(0), faro = taiyen::list(values, packed).at(1);
+    const value name_of_faro = taiyen::dict(values, faro).get("name");
+    EXPECT_EQ("Faro", data_of(name_of_faro));
+    EXPECT_EQ(-9.14, taiyen::dict(values, first).get("lon").as_real());
     expect_sound(values);
 }
 
