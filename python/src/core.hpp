@@ -78,8 +78,8 @@ PyObject *set_error_classes(PyObject *classes);
 struct proxy;
 struct layout; // record.hpp
 
-// The numbers of dicts' keys among a heap's shapes, by the keys as objects: dicts that a program stores mostly have the
-// very same ones. It is empty again after whatever may take a shape back.
+// The numbers of dicts' keys among a heap's shapes, of keys that are texts. It is empty again after whatever may take a
+// shape back.
 class shape_memory {
 public:
     // -1: not known.
@@ -92,7 +92,7 @@ private:
         std::vector<ref> keys;
         std::int32_t number;
     };
-    std::unordered_map<std::uint64_t, shape> known_; // by a hash of the keys' addresses
+    std::unordered_map<std::uint64_t, shape> known_; // by a hash of the keys
 };
 
 // How often this process is a fork's child.

@@ -8,12 +8,16 @@ namespace {
 
 constexpr Py_ssize_t values_max = taiyen::detail::packed_values_max;
 
-std::uint64_t hash_of_keys(PyObject *dict) {
-    std::uint64_t hash = static_cast<std::uint64_t>(PyDict_Size(dict));
+// False: not all keys are texts.
+bool hash_of_keys(PyObject *dict, std::uint64_t *hash) {
+    *hash = static_cast<std::uint64_t>(PyDict_Size(dict));
     PyObject *key = nullptr, *item = nullptr;
-    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &item);)
-        hash = (hash ^ reinterpret_cast<std::uintptr_t>(key)) * 0x9e3779b97f4a7c15;
-    return hash;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &item);) {
+        if (!PyUnicode_CheckExact(key))
+            return false;
+        *hash = (*hash ^ static_cast<std::uint64_t>(PyObject_Hash(key))) * 0x9e3779b97f4a7c15;
+    }
+    return true;
 }
 
 class packer {
@@ -104,26 +108,28 @@ private:
 } // namespace
 
 std::int32_t shape_memory::find(PyObject *dict) const {
-    if (known_.empty())
+    std::uint64_t hash = 0;
+    if (known_.empty() || PyDict_Size(dict) > values_max || !hash_of_keys(dict, &hash))
         return -1;
-    const auto place = known_.find(hash_of_keys(dict));
+    const auto place = known_.find(hash);
     if (place == known_.end() || static_cast<Py_ssize_t>(place->second.keys.size()) != PyDict_Size(dict))
         return -1;
     PyObject *key = nullptr, *item = nullptr;
     Py_ssize_t at = 0;
     for (const ref &known : place->second.keys)
-        if (!PyDict_Next(dict, &at, &key, &item) || key != known.get())
+        if (!PyDict_Next(dict, &at, &key, &item) || (key != known.get() && PyUnicode_Compare(key, known.get())))
             return -1;
     return place->second.number;
 }
 
 void shape_memory::remember(PyObject *dict, std::int32_t number) {
     constexpr std::size_t shapes_max = 1024;
-    if (number < 0 || PyDict_Size(dict) > values_max)
+    std::uint64_t hash = 0;
+    if (number < 0 || PyDict_Size(dict) > values_max || !hash_of_keys(dict, &hash))
         return;
     if (known_.size() >= shapes_max)
         known_.clear();
-    shape &known = known_[hash_of_keys(dict)];
+    shape &known = known_[hash];
     known.number = number;
     known.keys.clear();
     PyObject *key = nullptr, *item = nullptr;
