@@ -138,6 +138,7 @@ bool make_automatic(heap &of) {
     return true;
 }
 
+// PY2.
 bool check_view(heap &of, const proxy *p, int flags) {
     const char *why = nullptr;
     if ((flags & PyBUF_WRITABLE) && of.read_only)

@@ -82,6 +82,7 @@ void find_entries(iterator *at) {
     at->words = table->head.type;
 }
 
+// PY9.
 bool is_as_before(const iterator *at) {
     const auto *container = static_cast<const taiyen::detail::value_container *>(at->over->block);
     return at->entries && container->stamp == at->stamp && taiyen::detail::is_container(container->head);

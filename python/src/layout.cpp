@@ -247,6 +247,7 @@ const layout *layout_numbered(Py_ssize_t number) {
     return nullptr;
 }
 
+// PY11. A number may be another one's after a rollback.
 const layout *layout_in(heap &of, value records) {
     const std::size_t number = taiyen::records(*of.values, records).layout();
     const std::string_view text = of.values->layout(number);

@@ -107,6 +107,7 @@ void make_volatile(nb::handle self, std::size_t limit, bool takes_pickles) {
     must(of.start(made));
 }
 
+// PY12.
 void end_heap(heap &of, bool discards) {
     must(of.check_no_views("a heap with views of arrays cannot be closed"));
     if (of.busy || (of.transaction_open && !discards)) {
@@ -505,6 +506,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_kind", [](const heap &of) { return static_cast<int>(of.kind); })
         .def_prop_ro("_in_transaction",
                      [](const heap &of) { return of.is_usable() && ty_current_txn(of.handle) != nullptr; })
+        .def_prop_ro("_busy", [](const heap &of) { return of.busy; })
         .def_prop_ro("_undo_attached", [](const heap &of) { return of.undo_attached; })
         .def_prop_ro("_in_step", [](const heap &of) { return of.step_open; });
     module.def("info", info);

@@ -107,6 +107,7 @@ private:
 
 } // namespace
 
+// PY8.
 std::int32_t shape_memory::find(PyObject *dict) const {
     std::uint64_t hash = 0;
     if (known_.empty() || PyDict_Size(dict) > values_max || !hash_of_keys(dict, &hash))
@@ -137,6 +138,7 @@ void shape_memory::remember(PyObject *dict, std::int32_t number) {
         known.keys.push_back(ref::borrowed(key));
 }
 
+// PY7.
 void met_again::look(PyObject *object) {
     has_looked_ = true;
     std::vector<PyObject *> open{object};

@@ -56,7 +56,7 @@ void end_rows(records_proxy *list, std::size_t from, std::size_t to = SIZE_MAX) 
         end_row(one);
     }
 }
-// Those behind a change have other numbers.
+// PY10. Those behind a change have other numbers.
 void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
     std::map<std::size_t, row *> moved;
     for (auto at = list->rows->lower_bound(from); at != list->rows->end(); at = list->rows->erase(at)) {
@@ -209,7 +209,7 @@ void records_dealloc(PyObject *self) {
     proxy_dealloc(self);
 }
 
-// A change of how many there are, or where they lie. No view may see that.
+// PY2. A change of how many there are, or where they lie. No view may see that.
 template <class Function>
 PyObject *reshape(PyObject *self, Function &&function) {
     return none_after(as_proxy(self), [&](heap &of) {
@@ -461,6 +461,7 @@ void start_records(proxy *p, const layout *layout) {
     changed(list);
 }
 
+// PY10.
 void look_at_rows(proxy *p) {
     auto *list = reinterpret_cast<records_proxy *>(p);
     const ref kept = ref::borrowed(reinterpret_cast<PyObject *>(list)); // it may go with its last row

@@ -32,7 +32,7 @@ public:
         if (const taiyen::result<value> packed = values_.pack(*v))
             *v = taiyen::result<value>(packed).value();
     }
-    // After a failure: frees what was made, also what leads to itself.
+    // PY4. After a failure: frees what was made, also what leads to itself.
     void give_up() {
         for (value v : made_) // they stay while they are emptied
             ++taiyen::detail::head_of(v)->refs;

@@ -97,6 +97,7 @@ class HeapBase:
     _root: DictBase
     _in_transaction: bool
     _in_step: bool
+    _busy: int
     _undo_attached: bool
     def __init__(self) -> None: ...
     def _open(self, path: str, kind: int, mode: int, options: dict[str, Any], /) -> dict[str, Any]: ...

@@ -250,11 +250,14 @@ def test_transactions(path):
         for old in (gone, new):
             with pytest.raises(taiyen.DeletedError):
                 repr(old)
+        second = cities[1]
         with pytest.raises(KeyError), heap.transaction():
             del cities[0]
+            assert cities[0] is second
             raise KeyError
-        with pytest.raises(taiyen.DeletedError):  # which one it is, nobody knows now
-            first.people
+        for old in (first, second):  # which ones they are, nobody knows now
+            with pytest.raises(taiyen.DeletedError):
+                old.people
         with heap.transaction():
             cities[0].people = 7
             cities[0:2] = [PORTO, LISBON, PORTO]
@@ -270,6 +273,20 @@ def test_transactions(path):
             assert not heap.root["cities"].numpy().flags.writeable
     with pytest.raises(taiyen.ClosedError):
         row.people
+
+
+def test_layouts_of_a_transaction_that_was_rolled_back(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        for record in (LISBON, FULL, LISBON):
+            with pytest.raises(KeyError), heap.transaction():
+                heap.root["one"] = record
+                assert heap.root["one"] == record
+                raise KeyError
+        with heap.transaction():
+            heap.root["one"] = FULL
+            assert heap.root["one"] == FULL
+            heap.root["two"] = LISBON
+            assert heap.root["two"] == LISBON
 
 
 def test_undo(path):

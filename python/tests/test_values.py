@@ -247,6 +247,41 @@ def test_small_ones_are_packed_as_they_are_stored():
     heap.close()
 
 
+def test_proxies_of_what_is_unpacked(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        for _ in range(3):
+            heap.root["rows"] = rows(3)
+        tags, of = heap.root["rows"][1]["tags"], heap.root["rows"][2]["tags"][1]
+        with pytest.raises(ZeroDivisionError), heap.transaction():
+            heap.root["rows"][0]["k"] = 7  # unpacks all of them
+            assert heap.root["rows"][1]["tags"] is tags and heap.root["rows"][2]["tags"][1] is of
+            tags.append("more")
+            assert heap.root["rows"][1]["tags"] == tags == ["a", {"of": 1}, "more"] and of == {"of": 2}
+            1 / 0
+        assert tags == ["a", {"of": 1}] and of == {"of": 2} and heap.root["rows"] == rows(3)
+        assert heap.root["rows"][1]["tags"] is tags and heap.root["rows"][2]["tags"][1] is of
+        of["of"] = 9
+        assert heap.root["rows"][1]["tags"] is tags and heap.root["rows"][2]["tags"][1] is of
+        assert heap.root["rows"][2] == {"k": 2, "tags": ["a", {"of": 9}], "at": (1.5, None)}
+
+
+def test_keys_to_look_for_make_nothing(path):
+    keys = [("a tuple", "of some length", (1, 2**70)), "a key of some length", b"bytes of some length", 2**70, 1 + 2j,
+            uuid.UUID(int=5)]  # fmt: skip
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        heap.root["set"] = {"a member of some length"}
+        heap.root.update({key: 1 for key in keys[::2]})
+        before = heap.stats()
+        for _ in range(3):
+            for key in keys:
+                assert (key in heap.root) == (heap.root.get(key) == 1) == (key in keys[::2])
+                assert key not in heap.root["set"]
+        after = heap.stats()
+        assert (after["live_blocks"], after["sequence"]) == (before["live_blocks"], before["sequence"])
+    with taiyen.open(path, readonly=True) as heap:
+        assert [key in heap.root for key in keys] == [True, False] * 3
+
+
 def test_keys_of_a_transaction_that_was_rolled_back(path):
     with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
         for name in "abc":
