@@ -158,8 +158,9 @@ public:
     result<value> pack(value v);
     // Of items that were written (item_writer in value_packing.hpp): a packed dict of that shape, or list of so many.
     result<value> make_packed(bool is_dict, std::uint16_t number, const detail::item_writer &items);
-    // The number of an ordinary dict's keys among the shapes, which is made for keys that were met before; -1: none.
-    std::int32_t find_shape(value dict);
+    // The number of an ordinary dict's keys among the shapes; -1: none. One is made for keys that were met before, or
+    // for these at once.
+    std::int32_t find_shape(value dict, bool at_once = false);
     // Makes ordinary containers of a packed one, and of all that is in the same block; where it is now. What is none
     // stays. Handles of what was within the block are void.
     result<value> unpack(value v);
@@ -348,7 +349,7 @@ private:
         ++planned_;
         return prepared();
     }
-    std::int32_t shape_number(const value *keys, std::uint32_t count);
+    std::int32_t shape_number(const value *keys, std::uint32_t count, std::uint32_t dict);
     result<value> try_to_pack(value v);
     result<value> own_tuple(value v);
     void tell_freed(const detail::value_head *head);
@@ -365,8 +366,12 @@ private:
     void *freed_context_ = nullptr;
     unpacked_callback *unpacked_ = nullptr;
     void *unpacked_context_ = nullptr;
-    value recent_keys_[64];              // texts, by their hashes; void if the heap's stamp is not the last one
-    std::uint32_t seen_shapes_[64] = {}; // hashes of keys that dicts had; a shape is made for the second one
+    value recent_keys_[64]; // texts, by their hashes; void if the heap's stamp is not the last one
+    struct seen_shape {
+        std::uint32_t hash = 0;
+        std::uint32_t dict = 0;
+    };
+    seen_shape seen_shapes_[64]; // by hashes of keys: the id of a dict with them; a shape is made for the second one
 };
 
 } // namespace v0

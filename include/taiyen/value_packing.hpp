@@ -185,8 +185,8 @@ inline bool put_item(item_writer &to, value_heap &heap, value v) {
 
 } // namespace detail
 
-// The number of these keys among the shapes, which is made for a dict whose keys were met before. -1: there is none.
-inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t count) {
+// The number of these keys among the shapes; -1: there is none. dict: its id; 0: a shape is made at once.
+inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t count, std::uint32_t dict) {
     value_key wanted;
     wanted.kind = value_kind::tuple;
     wanted.data = {reinterpret_cast<const char *>(keys), count * sizeof(value)};
@@ -199,9 +199,9 @@ inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t co
         if (found != set::end_position)
             return static_cast<std::int32_t>(found);
     }
-    std::uint32_t &seen = seen_shapes_[wanted.hash % 64];
-    if (seen != wanted.hash) {
-        seen = wanted.hash;
+    seen_shape &seen = seen_shapes_[wanted.hash % 64];
+    if (dict && (seen.hash != wanted.hash || seen.dict == dict || seen.dict == 0)) {
+        seen = {wanted.hash, dict};
         return -1;
     }
     if (space_->shapes.is_nothing()) {
@@ -236,7 +236,7 @@ inline result<value> value_heap::try_to_pack(value v) {
     return make_packed(kind_of(v) == value_kind::dict, number, items);
 }
 
-inline std::int32_t value_heap::find_shape(value dict) {
+inline std::int32_t value_heap::find_shape(value dict, bool at_once) {
     if (is_packed(dict) || detail::block_as<detail::value_container>(dict)->count > detail::packed_values_max)
         return -1;
     value keys[detail::packed_values_max];
@@ -246,7 +246,7 @@ inline std::int32_t value_heap::find_shape(value dict) {
             keys[count++] = one;
         return true;
     });
-    return shape_number(keys, count);
+    return shape_number(keys, count, at_once ? 0 : container_id(dict));
 }
 
 inline result<value> value_heap::make_packed(bool is_dict, std::uint16_t number, const detail::item_writer &items) {

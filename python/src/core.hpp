@@ -84,7 +84,8 @@ class shape_memory {
 public:
     // -1: not known.
     std::int32_t find(PyObject *dict) const;
-    void remember(PyObject *dict, std::int32_t number);
+    // A dict was stored as an ordinary one: from the second one with its keys on, their shape is known.
+    void meet(value_heap &values, PyObject *dict, value stored);
     void forget() { known_.clear(); }
 
 private:

@@ -107,31 +107,38 @@ private:
 
 } // namespace
 
-// PY8.
+// PY8. Whether a dict has these keys, in this order.
+bool has_keys(PyObject *dict, const std::vector<ref> &keys) {
+    PyObject *key = nullptr, *item = nullptr;
+    Py_ssize_t at = 0;
+    for (const ref &known : keys)
+        if (!PyDict_Next(dict, &at, &key, &item) || (key != known.get() && PyUnicode_Compare(key, known.get())))
+            return false;
+    return static_cast<Py_ssize_t>(keys.size()) == PyDict_Size(dict);
+}
+
 std::int32_t shape_memory::find(PyObject *dict) const {
     std::uint64_t hash = 0;
     if (known_.empty() || PyDict_Size(dict) > values_max || !hash_of_keys(dict, &hash))
         return -1;
     const auto place = known_.find(hash);
-    if (place == known_.end() || static_cast<Py_ssize_t>(place->second.keys.size()) != PyDict_Size(dict))
-        return -1;
-    PyObject *key = nullptr, *item = nullptr;
-    Py_ssize_t at = 0;
-    for (const ref &known : place->second.keys)
-        if (!PyDict_Next(dict, &at, &key, &item) || (key != known.get() && PyUnicode_Compare(key, known.get())))
-            return -1;
-    return place->second.number;
+    return place == known_.end() || !has_keys(dict, place->second.keys) ? -1 : place->second.number;
 }
 
-void shape_memory::remember(PyObject *dict, std::int32_t number) {
+void shape_memory::meet(value_heap &values, PyObject *dict, value stored) {
     constexpr std::size_t shapes_max = 1024;
     std::uint64_t hash = 0;
-    if (number < 0 || PyDict_Size(dict) > values_max || !hash_of_keys(dict, &hash))
+    if (PyDict_Size(dict) > values_max || !hash_of_keys(dict, &hash))
         return;
+    const auto place = known_.find(hash);
+    if (place != known_.end() && has_keys(dict, place->second.keys)) {
+        place->second.number = values.find_shape(stored, true);
+        return;
+    }
     if (known_.size() >= shapes_max)
         known_.clear();
     shape &known = known_[hash];
-    known.number = number;
+    known.number = -1;
     known.keys.clear();
     PyObject *key = nullptr, *item = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &item);)

@@ -238,7 +238,7 @@ private:
                 return false;
             }
         }
-        heap_.shapes.remember(object, values_.find_shape(*v));
+        heap_.shapes.meet(values_, object, *v);
         return true;
     }
     bool entry(taiyen::dict &to, PyObject *key, PyObject *item) {

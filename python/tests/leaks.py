@@ -273,7 +273,7 @@ def growth(old, new, rounds):
 
 
 def leaks(function, kind, folder, times):
-    """What grew with the rounds, twice: texts, empty if nothing did."""
+    """What grew with the rounds, each of four times: texts, empty if nothing did."""
     heap = heap_of(kind, folder)
     d = heap.root
 
@@ -286,14 +286,13 @@ def leaks(function, kind, folder, times):
                 function(d)
 
     run(max(100, times // 10))
-    first = counts(d)
-    run(times // 2)
-    second = counts(d)
-    run(times // 2)
-    third = counts(d)
-    once, again = growth(first, second, times // 2), growth(second, third, times // 2)
-    told = [f"{function.__name__} in a heap of kind {kind}, {times} times: {what} grew by {once[what]}, and by {again[what]}"
-            for what in once.keys() & again.keys()]  # fmt: skip
+    counted = [counts(d)]
+    for _ in range(4):
+        run(times // 4)
+        counted.append(counts(d))
+    grown = [growth(old, new, times // 4) for old, new in zip(counted, counted[1:])]
+    told = [f"{function.__name__} in a heap of kind {kind}, {times} times: {what} grew by {[one[what] for one in grown]}"
+            for what in grown[0] if all(what in one for one in grown)]  # fmt: skip
     told += heap.verify()
     d.clear()
     del d

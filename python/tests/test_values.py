@@ -294,6 +294,16 @@ def test_keys_of_a_transaction_that_was_rolled_back(path):
         assert heap.verify() == []
 
 
+def test_keys_that_come_once_leave_nothing():
+    heap = taiyen.volatile()
+    heap.root["x"] = [{"key": 1}]
+    before = heap.stats()["live_blocks"]
+    for number in range(500):
+        heap.root["x"] = [{f"a key of its own {number}": 1}, {f"another {number}": [number]}]
+    assert heap.stats()["live_blocks"] <= before + 80  # keys that were used last are kept
+    heap.close()
+
+
 def test_a_failed_store_leaves_nothing(heap):
     heap.root["rows"] = rows(3)
     before = heap.stats()["live_blocks"]
