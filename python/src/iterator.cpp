@@ -88,6 +88,18 @@ bool is_as_before(const iterator *at) {
     return at->entries && container->stamp == at->stamp && taiyen::detail::is_container(container->head);
 }
 
+// What stood there.
+ref replaced(PyObject *pair, Py_ssize_t place, ref item) {
+#ifdef Py_LIMITED_API
+    ref old = ref::borrowed(PyTuple_GetItem(pair, place));
+    PyTuple_SetItem(pair, place, item.release());
+#else
+    ref old(PyTuple_GET_ITEM(pair, place));
+    PyTuple_SET_ITEM(pair, place, item.release());
+#endif
+    return old;
+}
+
 // The last pair with other content, where nobody else has it, as the built-in does.
 PyObject *pair_of(iterator *at, ref key, ref item) {
     if (!at->pair || Py_REFCNT(at->pair) != 1) {
@@ -97,9 +109,7 @@ PyObject *pair_of(iterator *at, ref key, ref item) {
         return made;
     }
     PyObject *pair = at->pair;
-    const ref old_key = ref::borrowed(PyTuple_GetItem(pair, 0)), old_item = ref::borrowed(PyTuple_GetItem(pair, 1));
-    PyTuple_SetItem(pair, 0, key.release());
-    PyTuple_SetItem(pair, 1, item.release());
+    const ref old_key = replaced(pair, 0, std::move(key)), old_item = replaced(pair, 1, std::move(item));
     if (!PyObject_GC_IsTracked(pair)) // a collection has seen that it led nowhere
         PyObject_GC_Track(pair);
     return Py_NewRef(pair); // before the old ones go, which may run code

@@ -3,7 +3,6 @@
 #include "core.hpp"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <cstring>
@@ -15,8 +14,9 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace typy {
-PyObject *new_array(PyObject *, PyObject *arguments); // array.cpp
-}
+PyObject *new_array(PyObject *, PyObject *arguments);               // array.cpp
+nb::object dlpack(const nb::object &view, const std::string &type); // dlpack.cpp
+} // namespace typy
 
 namespace {
 
@@ -137,9 +137,8 @@ void close_heap(heap &of) {
 }
 
 void discard_heap(heap &of) {
-    if (!of.handle)
-        return;
-    end_heap(of, true); // in a forked child, too
+    if (of.handle)
+        end_heap(of, true); // in a forked child, too
 }
 
 // The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without.
@@ -367,8 +366,7 @@ std::size_t collect(heap &of) {
 nb::list verify(heap &of) {
     must(of.check());
     std::vector<std::string> problems;
-    const taiyen::result<void> sound =
-        taiyen::verify(*of.values, [&](const std::string &text) { problems.push_back(text); });
+    static_cast<void>(taiyen::verify(*of.values, [&](const std::string &text) { problems.push_back(text); }));
     const ty_status status = ty_heap_verify(
         of.handle,
         [](const char *text, void *context) { static_cast<std::vector<std::string> *>(context)->push_back(text); },
@@ -377,7 +375,6 @@ nb::list verify(heap &of) {
     nb::list told;
     for (const std::string &problem : problems)
         told.append(nb::str(problem.c_str()));
-    static_cast<void>(sound); // the problems tell
     return told;
 }
 
@@ -385,10 +382,8 @@ nb::list verify(heap &of) {
 nb::list layouts(heap &of) {
     must(of.check());
     nb::list told;
-    for (std::size_t i = 0; !of.values->layout(i).empty(); ++i) {
-        const std::string_view text = of.values->layout(i);
-        told.append(nb::str(text.data(), text.size()));
-    }
+    for (std::size_t i = 0; !of.values->layout(i).empty(); ++i)
+        told.append(nb::str(of.values->layout(i).data(), of.values->layout(i).size()));
     return told;
 }
 
@@ -411,25 +406,6 @@ nb::dict info(const std::string &path) {
 }
 
 // ---- Friends.
-
-// An array as DLPack has it: of a memoryview, which keeps it.
-nb::object dlpack(const nb::object &view, const std::string &type) {
-    Py_buffer *buffer = PyMemoryView_GET_BUFFER(view.ptr());
-    std::vector<std::size_t> shape(buffer->shape, buffer->shape + buffer->ndim);
-    nb::dlpack::dtype dtype{};
-    dtype.lanes = 1;
-    dtype.bits = static_cast<std::uint8_t>(buffer->itemsize * 8);
-    using code = nb::dlpack::dtype_code;
-    dtype.code = static_cast<std::uint8_t>(type == "?"                    ? code::Bool
-                                           : type[0] == 'Z'               ? code::Complex
-                                           : std::strchr("efd", type[0])  ? code::Float
-                                           : std::strchr("bhiq", type[0]) ? code::Int
-                                                                          : code::UInt);
-    if (buffer->readonly)
-        return nb::cast(
-            nb::ndarray<nb::ro, nb::array_api>(buffer->buf, shape.size(), shape.data(), view, nullptr, dtype));
-    return nb::cast(nb::ndarray<nb::array_api>(buffer->buf, shape.size(), shape.data(), view, nullptr, dtype));
-}
 
 #ifdef TAIYEN_PYTHON_PACK
 std::uint64_t pack(heap &of, const std::string &path, int codec) {
@@ -510,7 +486,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_undo_attached", [](const heap &of) { return of.undo_attached; })
         .def_prop_ro("_in_step", [](const heap &of) { return of.step_open; });
     module.def("info", info);
-    module.def("dlpack", dlpack);
+    module.def("dlpack", typy::dlpack);
 #ifdef TAIYEN_PYTHON_PACK
     module.def("unpack", unpack);
 #endif

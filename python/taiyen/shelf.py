@@ -8,8 +8,8 @@
 ['port', 'capital']
 
 A program that uses shelve runs with it as it is. Values are the heap's: what `shelve` loses of nested changes is kept here.
-What is no value of a heap is pickled, alone; so open files that you trust, or give pickle=False. A file of shelve itself is none
-of a heap: copy it once, `new.update(old)`.
+What is no value of a heap is pickled, alone; so open files that you trust, or give pickle=False. A file of shelve itself
+is none of a heap: copy it once, `new.update(old)`.
 """
 
 from collections.abc import MutableMapping

@@ -1,6 +1,7 @@
-"""Goal: where the disk is full, there is an exception that says what to do; nothing that was durable is lost, nothing that is in memory,
-and the heap goes on when there is room. No signal, for each kind of heap. Method: a program of its own, whose stores go on until
-they are refused: on a small file system, where one can be mounted, and with a limit of files' sizes (RLIMIT_FSIZE)."""
+"""Goal: where the disk is full, there is an exception that says what to do; nothing that was durable is lost, nor what is in
+memory, and the heap goes on when there is room. No signal, for each kind of heap. Method: a program of its own, whose stores
+go on until they are refused: on a small file system, where one can be mounted, and with a limit of files' sizes
+(RLIMIT_FSIZE)."""
 
 import os
 import shutil

@@ -134,7 +134,8 @@ def test_values_are_the_heaps(tmp_path):
 
 KEYS = st.text(max_size=3).filter(lambda key: key.isprintable())
 VALUES = st.one_of(st.integers(), st.text(max_size=5), st.lists(st.integers(), max_size=3), st.none(),
-                   st.dictionaries(KEYS, st.integers(), max_size=3), st.builds(Thing, st.lists(st.integers(), max_size=2)))  # fmt: skip
+                   st.dictionaries(KEYS, st.integers(), max_size=3),
+                   st.builds(Thing, st.lists(st.integers(), max_size=2)))  # fmt: skip
 
 
 @given(st.lists(st.tuples(st.sampled_from(["set", "pop", "sync", "setdefault", "get", "popitem"]), KEYS, VALUES), max_size=30),
