@@ -4,13 +4,18 @@ import doctest
 import pathlib
 
 import pytest
-import taiyen
+import taiyen.shelf
 
 TUTORIAL = pathlib.Path(__file__).parents[1] / "README.md"
 
 
 def test_docstrings():
     assert doctest.testmod(taiyen).failed == 0
+
+
+def test_docstring_of_shelf(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testmod(taiyen.shelf).failed == 0
 
 
 @pytest.mark.skipif(not TUTORIAL.exists(), reason="the tutorial is not beside the tests")
