@@ -12,7 +12,7 @@
  *
  * Cost, in the program: while nobody looks, one thread that sleeps. While somebody does, some microseconds five times a
  * second; where no more than 4 GiB are touched, a count of blocks and dirty pages, which takes a two-hundredth of the
- * time at the most; and two looks at the clock for each commit that waits for the disk, and for one in 64 of the
+ * time at the most; and two looks at the clock for each commit that waits for the disk, and for one in 256 of the
  * others.
  */
 #ifndef TAIYEN_BOARD_H
@@ -104,7 +104,7 @@ typedef bool ty_board_snapshot_callback(const ty_board_snapshot *snapshot, void 
 TY_API void ty_board_each_snapshot(const ty_board *board, ty_board_snapshot_callback *callback, void *context);
 
 /* How many commits took how long, since the heap was opened, while somebody looked: [0] of those that waited for the
- * disk, [1] of one in 64 of the others. Bucket n has those from (4 + n % 4) * 2^(n / 4 + 1) ns on, bucket 0 also
+ * disk, [1] of one in 256 of the others. Bucket n has those from (4 + n % 4) * 2^(n / 4 + 1) ns on, bucket 0 also
  * shorter ones. Of the last read. Not thread-safe. */
 #define TY_BOARD_BUCKETS 128
 TY_API void ty_board_get_times(const ty_board *board, uint64_t times[2][TY_BOARD_BUCKETS]);

@@ -230,7 +230,7 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
         return run_part(*txn, options, body, context, &result->committed);
     const bool waits = options.commit != TY_COMMIT_ASYNC;
     commit_watch watch(all->rt != nullptr && !options.reads_only ? &all->rt->times : nullptr,
-                       waits ? commit_timed::durable : commit_timed::asynchronous);
+                       waits ? commit_timed::durable : commit_timed::asynchronous, txn->commits);
     body_call call{};
     call.txn = txn;
     call.body = body;

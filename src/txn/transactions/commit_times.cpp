@@ -19,9 +19,6 @@ uint32_t bucket_of(uint64_t ns) {
 } // namespace
 
 void commit_watch::begin() {
-    if (way_ == commit_timed::asynchronous &&
-        times_->turn.fetch_add(1, std::memory_order_relaxed) % commit_times::asynchronous_every != 0)
-        return;
     began_ns_ = os::now_ns();
 }
 

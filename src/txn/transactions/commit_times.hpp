@@ -20,8 +20,10 @@ struct commit_times {
 // From its making to its end is one commit, if that is well.
 class commit_watch {
 public:
-    commit_watch(commit_times *times, commit_timed way) : times_(times), way_(way) { // NULL: nothing is timed
-        if (times != nullptr && times->wanted.load(std::memory_order_relaxed)) [[unlikely]]
+    // times NULL: nothing is timed. turn: the number of this commit, or thereabouts.
+    commit_watch(commit_times *times, commit_timed way, uint64_t turn) : times_(times), way_(way) {
+        if (times != nullptr && times->wanted.load(std::memory_order_relaxed) &&
+            (way == commit_timed::durable || turn % commit_times::asynchronous_every == 0)) [[unlikely]]
             begin();
     }
     void end() {

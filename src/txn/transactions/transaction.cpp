@@ -469,7 +469,7 @@ bool txn_is_empty(const ty_txn *txn) {
 
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence) {
     committed done;
-    commit_watch watch(&txn->rt->times, commit_timed::asynchronous);
+    commit_watch watch(&txn->rt->times, commit_timed::asynchronous, txn->rt->figures.transactions.get());
     if (ty_status status = commit_unstable(txn, &done))
         return status;
     watch.end();
@@ -481,7 +481,7 @@ ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence) {
 ty_status txn_commit(ty_txn *txn) {
     committed done;
     txn_runtime &rt = *txn->rt;
-    commit_watch watch(&rt.times, commit_timed::durable);
+    commit_watch watch(&rt.times, commit_timed::durable, 0);
     if (ty_status status = commit_unstable(txn, &done))
         return status;
     if (!done.by_snapshot)
