@@ -58,7 +58,10 @@ bool heap_board::open(const heap_files &files) {
 bool heap_board::read(uint64_t wait_ms, live_figures *figures) {
     live_figures read;
     read.now.struct_size = sizeof read.now;
-    if (ty_board_read(board_.get(), wait_ms, &read.now))
+    const ty_status status = ty_board_read(board_.get(), wait_ms, &read.now);
+    if (status == TY_E_BUSY) // it may be stopped, or the machine busy: it has not gone
+        return false;
+    if (status)
         return keep_failure();
     auto keep_class = [](const ty_class_stats *one, void *all) {
         static_cast<std::vector<ty_class_stats> *>(all)->push_back(*one);

@@ -22,6 +22,7 @@ class heap_board {
 public:
     // False: there is none, and why() says so.
     bool open(const heap_files &files);
+    // False: there are none but those that were read before; or the program has gone, and it is not open any more.
     bool read(uint64_t wait_ms, live_figures *figures);
     bool is_open() const { return board_ != nullptr; }
     const std::string &why() const { return why_; }

@@ -62,10 +62,10 @@ ty_status live_source::look_at_files() {
 }
 
 bool live_source::take_program_figures(uint64_t wait_ms) {
-    if (!board_.is_open() && !board_.open(files_))
-        return false;
-    found_.is_live = board_.read(wait_ms, &found_.live);
-    return found_.is_live;
+    const bool is_there = board_.is_open() || board_.open(files_);
+    const bool is_new = is_there && board_.read(wait_ms, &found_.live);
+    found_.is_live = is_new || (found_.is_live && board_.is_open());
+    return is_new;
 }
 
 bool live_source::is_cheap() const {
@@ -126,9 +126,9 @@ bool live_source::renew() {
     if (!was_live && steady_ns() - tried_ns_ < try_every_ns)
         return false;
     tried_ns_ = steady_ns();
-    const bool is_live = take_program_figures(wait_ms);
-    if (is_live == was_live)
-        return is_live;
+    const bool is_new = take_program_figures(wait_ms);
+    if (found_.is_live == was_live)
+        return is_new;
     if (is_cheap())
         look_into_heap();
     else if (look_at_files())

@@ -41,7 +41,7 @@ public:
     static constexpr size_t areas_max = 200;
 
 private:
-    bool take_program_figures(uint64_t wait_ms);
+    bool take_program_figures(uint64_t wait_ms); // whether there are other ones
     ty_status look_at_files();
     bool is_cheap() const;
 

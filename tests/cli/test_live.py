@@ -9,6 +9,7 @@ Method: its documents are fetched and compared; requests of every wrong kind, an
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import urllib.request
@@ -102,6 +103,18 @@ class Figures(LiveTest):
             again = self.program(path)  # and it is there again when a program opens it
             self.until(live, lambda figures: "live" in figures)
             again.close()
+
+    def test_a_program_that_is_stopped_is_still_there(self):
+        path = self.path("used")
+        program = self.program(path)
+        live = self.live(path)
+        before = self.until(live, lambda figures: "live" in figures)["view"]["looked_unix_ms"]
+        program.process.send_signal(signal.SIGSTOP)
+        looks = live.figures()["live"]["looks"]
+        self.assertEqual(live.figures()["live"]["process"], str(program.process.pid))
+        program.process.send_signal(signal.SIGCONT)
+        after = self.until(live, lambda figures: figures["live"]["looks"] != looks)
+        self.assertEqual(after["view"]["looked_unix_ms"], before)  # no other look into the heap was taken
 
     def test_events_come_and_end(self):
         path = self.path("used")
