@@ -37,6 +37,7 @@ struct request {
     std::string log_size;
     std::string partitions;
     std::string replicas;
+    std::string port;
     std::vector<std::string> roots;
     std::vector<std::string> hints;
     bool json = false;

@@ -90,6 +90,11 @@ const option flushed{"flushed",         0,       nullptr,
 const option only_base{
     "base", 0, nullptr, &request::only_base, nullptr, "put a base and end, beside a program that publishes by itself"};
 #endif
+#if TAIYEN_HAS_LIVE
+const option port{"port", 0, "PORT", nullptr, &request::port, "of 127.0.0.1: 1 to 65535; a free one if left out"};
+const option saved_page{
+    "output", 'o', "PAGE", nullptr, &request::picture_path, "make this file of it, and end: a page by itself"};
+#endif
 const option seconds{
     "seconds", 0, "COUNT", nullptr, &request::seconds, "how long to measure: 1 to 3600, 20 if left out"};
 const option size{"size", 0, "SIZE", nullptr, &request::size, "the space to use: 64M or more, 256M if left out"};
@@ -124,6 +129,22 @@ const std::vector<command> all {
          "behind the other elsewhere.",
          {&as_json, &watch, &every, &journal, &log_file},
          stat_heaps},
+#if TAIYEN_HAS_LIVE
+        {"live",
+         "FILE",
+         1,
+         1,
+         "a page in the browser that shows a heap while it is used",
+         "Serves a page on this machine alone, under an address that nobody can guess, and\n"
+         "prints that: commits a second and how long they take, the log and when the next\n"
+         "snapshot frees it, snapshots on a time line, blocks by size class, the heap's map\n"
+         "in levels, roots, undo; all that 'taiyen stat' tells. The program that has the\n"
+         "heap open need not be prepared for it, and pays nothing when nobody looks. Shows\n"
+         "the files of a heap that no process has open, too. The page can be saved as one\n"
+         "file, and --output makes one without a browser. Ends with an interrupt.",
+         {&port, &saved_page, &as_json_once, &journal, &log_file},
+         cli::live},
+#endif
         {"dump",
          "FILE",
          1,
