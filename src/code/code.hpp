@@ -33,6 +33,7 @@ private:
     ty_status check_words();
     ty_status check_one_step() const;
     ty_status check_history() const;
+    ty_status check_what_was_there(ty_heap *heap, const list<code_number_1> &words) const;
     ty_status keep_numbers(ty_heap *heap, ty_code binding);
     ty_status make_blocks(ty_code binding);
     bool knows_all() const;

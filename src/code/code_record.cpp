@@ -198,7 +198,10 @@ ty_status make_objects_block(ty_code binding, const list<os::loaded_object> &obj
     if (ty_status status = append(block, &head, 1))
         return status;
     for (const os::loaded_object &object : objects) {
-        code_object_1 kept{object.load, object.begin, object.end, object.program, build_of(object), {}};
+        code_object_1 kept{
+            object.load,      object.begin,
+            object.end,       uint64_t(object.program) * code_program + uint64_t(object.gone) * code_gone,
+            build_of(object), {}};
         static_assert(sizeof kept.name == sizeof object.name);
         memcpy(kept.name, object.name, sizeof kept.name);
         if (ty_status status = append(block, &kept, 1))

@@ -33,27 +33,24 @@ struct finding {
     words_found &found;
     known_numbers known;
     bool believes_begins;
-    // Whether a block has a word that leads to where a variable lies, as who keeps an end keeps a begin: the last
-    // answer.
-    const void *block;
-    uint64_t begin, end;
-    bool answer;
 
-    bool has_begin(const ty_block &of, uint64_t from, uint64_t to) {
-        if (block == of.address && begin == from && end == to)
-            return answer;
-        const auto *word = static_cast<const uint64_t *>(of.address);
-        const uint64_t *last = word + of.size_bytes / sizeof *word;
-        answer = std::any_of(word, last, [&](uint64_t one) { return one >= from && one < to; });
-        block = of.address;
-        begin = from;
-        end = to;
-        return answer;
+    // Who keeps an array's end keeps its begin, or where it is within, near by.
+    static bool has_begin(const uint64_t *word, const ty_block &of, uint64_t from) {
+        constexpr ptrdiff_t near_by = 4; // words
+        const auto *first = static_cast<const uint64_t *>(of.address);
+        const uint64_t *begin = word - std::min(near_by, word - first);
+        const uint64_t *end = word + std::min<ptrdiff_t>(near_by + 1, first + of.size_bytes / sizeof *word - word);
+        return std::any_of(begin, end, [&](uint64_t one) { return one >= from && one < *word; });
     }
-    code_word look_up(uint64_t word, const ty_block &of) {
-        code_word what = words.look_up(word);
-        if (what.what == code_word::leads_on && what.doubt_begin && !believes_begins &&
-            has_begin(of, what.doubt_begin, word))
+    code_word look_up(const uint64_t *word, const ty_block &of, bool *doubtful) {
+        code_word what = words.look_up(*word);
+        if (what.what != code_word::leads_on || !what.array)
+            return what;
+        const bool ends = has_begin(word, of, what.array);
+        if (what.is_end && !ends)
+            what.what = code_word::unnamed;
+        *doubtful = !what.is_end && ends && !believes_begins;
+        if (*doubtful)
             what.what = code_word::lost;
         return what;
     }
@@ -64,7 +61,8 @@ ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
     auto &all = *static_cast<finding *>(context);
     auto &found = all.found;
     const bool known = all.known.has(word);
-    const code_word what = known ? code_word{} : all.look_up(*word, block);
+    bool doubtful = false;
+    const code_word what = known ? code_word{} : all.look_up(word, block, &doubtful);
     if (known || what.what == code_word::elsewhere)
         return all.words.is_here(*word) ? found.numbers.push({all.known.offset_of(word), *word}) : TY_OK;
     if (what.what == code_word::leads_on)
@@ -78,6 +76,7 @@ ty_status note_word(void *context, uint64_t *word, const ty_block &block) {
         found.lost_word = *word;
         found.lost_object = what.object;
         found.lost_block = block;
+        found.doubtful = doubtful;
     }
     return !lost && all.words.is_here(*word) ? found.numbers.push({all.known.offset_of(word), *word}) : TY_OK;
 }
@@ -91,7 +90,7 @@ struct numbers_search {
 ty_status note_number(void *context, uint64_t *word, const ty_block &) {
     auto &all = *static_cast<numbers_search *>(context);
     for (const address_range &one : all.objects)
-        if (*word >= one.begin && *word < one.end)
+        if (*word >= one.begin && *word <= one.end)
             return all.numbers.push({all.places.offset_of(word), *word});
     return TY_OK;
 }
@@ -101,10 +100,27 @@ struct history_search {
     history_words &found;
 };
 
-bool look_at_history(uint64_t least, uint64_t most, void *context) {
+// Whether a word of which some bytes are known may lead into a range. Addresses of one range have at most two upper
+// halves; what is not known of the lower one may be anything.
+bool may_lead(uint64_t value, uint64_t known, uint64_t begin, uint64_t end) {
+    constexpr uint64_t upper = 0xffffffff00000000;
+    for (uint64_t half : {begin & upper, end & upper})
+        if (((half ^ value) & known & upper) == 0) {
+            const uint64_t low = value & known & ~upper, least = half | low, most = least | (~known & ~upper);
+            if (most >= begin && least <= end)
+                return true;
+        }
+    return false;
+}
+
+// The upper half of a word is as it is when this entry alone is put back; of the lower one, bytes that it does not have
+// may be put back by other entries.
+bool look_at_history(uint64_t value, uint64_t known, void *context) {
+    constexpr uint64_t upper = 0xffffffff00000000;
     auto &all = *static_cast<history_search *>(context);
+    known |= upper; // value has them
     for (const object_fate &one : all.fates)
-        if (one.what != fate::same && most >= one.before->begin && least < one.before->end) {
+        if (one.what != fate::same && may_lead(value, known, one.before->begin, one.before->end)) {
             all.found.object = all.found.count++ ? all.found.object : &one;
             break;
         }
@@ -122,7 +138,7 @@ ty_status each_word(ty_heap *heap, const code_record &own, address_range range, 
 // CD3.
 ty_status find_words(ty_heap *heap, const code_record &own, translator &words, bool believes_begins,
                      words_found *found) {
-    finding all{words, *found, {heap, own}, believes_begins, nullptr, 0, 0, false};
+    finding all{words, *found, {heap, own}, believes_begins};
     return each_word(heap, own, words.range(), note_word, &all);
 }
 
@@ -130,7 +146,7 @@ ty_status find_numbers(ty_heap *heap, const code_record &own, const list<address
                        list<code_number_1> *numbers) {
     address_range all{UINT64_MAX, 0};
     for (const address_range &one : objects)
-        all = {std::min(all.begin, one.begin), std::max(all.end, one.end)};
+        all = {std::min(all.begin, one.begin), std::max(all.end, one.end + 1)};
     numbers_search search{objects, *numbers, {heap, own}};
     return all.begin < all.end ? each_word(heap, own, all, note_number, &search) : TY_OK;
 }

@@ -44,6 +44,7 @@ struct words_found {
     uint64_t lost_word = 0; // the first of those that are lost; without, of the others
     const object_fate *lost_object = nullptr;
     ty_block lost_block{};
+    bool doubtful = false; // the first one is: the end of one thing, or the begin of another
 };
 // The words that lie where these objects do, and are numbers for that (CD7), in the order of their places.
 ty_status find_numbers(ty_heap *heap, const code_record &own, const list<address_range> &objects,

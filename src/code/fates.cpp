@@ -11,11 +11,11 @@ namespace taiyen {
 namespace {
 
 bool has_name(const code_object_1 &before, const os::loaded_object &now) {
-    return before.program == now.program && (now.program || !strcmp(before.name, now.name));
+    return is_program(before) == now.program && (now.program || !strcmp(before.name, now.name));
 }
 
 bool has_build(const code_object_1 &before, const os::loaded_object &now) {
-    return before.program == now.program && before.build == build_of(now);
+    return is_program(before) == now.program && before.build == build_of(now);
 }
 
 // The only one of the objects that the test holds for; NULL: there is none, or several (*several).
@@ -33,12 +33,15 @@ const os::loaded_object *find_only(const list<os::loaded_object> &objects, Test 
     return found;
 }
 
-// Whether the record has another object of the same build, and of the same name if that is asked for.
+// Whether the record has another object of the same build, and of the same name if that is asked for. One that was gone
+// when the other one came, of the same name, is the same file, at its place of before.
 bool has_twin(const code_record &record, const code_object_1 &object, bool by_name) {
     for (uint64_t n = 0; n < record.count; ++n) {
         const code_object_1 &other = record.objects[n];
-        if (&other != &object && other.program == object.program && other.build == object.build &&
-            (!by_name || !strcmp(other.name, object.name)))
+        if (&other == &object || is_program(other) != is_program(object) || !(other.build == object.build))
+            continue;
+        const bool same_file = !strcmp(other.name, object.name) && (was_gone(other) || was_gone(object));
+        if (!same_file && (!by_name || !strcmp(other.name, object.name)))
             return true;
     }
     return false;
@@ -167,6 +170,9 @@ ty_status translator::index_names(size_t n) {
     made->table = before_.table_of(object.before->build);
     if (ty_status status = made->before.create(before_, made->table))
         return status;
+    const code_symbol_1 **place = nullptr;
+    if (ty_status status = made->table ? made->now.extend(made->table->count, &place) : TY_OK)
+        return status;
     return made->after.create(after_, after_.table_of(build_of(*object.now)));
 }
 
@@ -197,12 +203,12 @@ ty_status translator::create(const code_record &before, const code_record &after
 
 void translator::add_range(uint64_t begin, uint64_t end) {
     begin_ = std::min(begin_, begin);
-    end_ = std::max(end_, end);
+    end_ = std::max(end_, end + 1); // and what is right behind it
 }
 
 bool translator::is_here(uint64_t word) const {
     for (const os::loaded_object &object : *now_)
-        if (word >= object.begin && word < object.end)
+        if (word >= object.begin && word <= object.end)
             return true;
     return false;
 }
@@ -218,16 +224,27 @@ const code_symbol_1 *translator::symbol_before(const code_table_1 *table, uint64
     return at != first ? at - 1 : nullptr;
 }
 
+// The symbol of this build that is one of the build before; NULL: there is none, or not for certain. Looked for once.
+const code_symbol_1 *translator::find_symbol(const code_symbol_1 &symbol, const names &index) const {
+    static const code_symbol_1 none{};
+    const code_symbol_1 *&looked_up = index.now[size_t(&symbol - (before_.symbols + index.table->first))];
+    if (!looked_up) {
+        const char *name = before_.name_of(symbol);
+        looked_up = name_is_certain(name) && index.before.find(name) ? index.after.find(name) : nullptr;
+        looked_up = looked_up ? looked_up : &none;
+    }
+    return looked_up == &none ? nullptr : looked_up;
+}
+
 // Where a place within a symbol, or right behind it, is now, as an offset; UINT64_MAX: nowhere, or not for certain.
 uint64_t translator::find_by_name(const code_symbol_1 &symbol, uint64_t within, const names &index) const {
-    const char *name = before_.name_of(symbol);
-    if (!name_is_certain(name) || !index.before.find(name))
+    const code_symbol_1 *after = find_symbol(symbol, index);
+    if (!after)
         return UINT64_MAX;
-    const code_symbol_1 *after = index.after.find(name);
-    const bool table_of_functions = !strncmp(name, "_ZTV", 4);
-    const bool same_size = after && symbol.size == after->size;
+    const bool table_of_functions = !strncmp(before_.name_of(symbol), "_ZTV", 4),
+               same_size = symbol.size == after->size;
     const bool is_end = within != 0 && within == symbol.size;
-    if (!after || (within != 0 && within >= after->size && !same_size) ||
+    if ((within != 0 && within >= after->size && !same_size) ||
         ((is_end || (table_of_functions && within > 2 * sizeof(void *))) && !same_size))
         return UINT64_MAX;
     return after->value + within;
@@ -248,7 +265,7 @@ const code_symbol_1 *translator::symbol_that_ends(const code_symbol_1 *first, co
 // CD2.
 code_word translator::find_in_other_build(uint64_t word, const object_fate &object, const names &index) const {
     const uint64_t offset = word - object.before->load, load = object.now->load;
-    code_word found{code_word::lost, 0, &object, 0};
+    code_word found{code_word::lost, 0, &object, 0, false};
     const code_symbol_1 *last = symbol_before(index.table, offset);
     if (!last)
         return found;
@@ -263,35 +280,49 @@ code_word translator::find_in_other_build(uint64_t word, const object_fate &obje
         if (now == UINT64_MAX)
             continue;
         if (found.what == code_word::leads_on && found.value != load + now)
-            return {code_word::lost, 0, &object, 0}; // two names of one place lead to different ones
-        found = {code_word::leads_on, load + now, &object, 0};
+            return {code_word::lost, 0, &object, 0, false}; // two names of one place lead to different ones
+        found = {code_word::leads_on, load + now, &object, 0, false};
     }
     const code_symbol_1 *ended = symbol_that_ends(first, last, offset);
     const uint64_t end = ended ? find_by_name(*ended, ended->size, index) : UINT64_MAX;
-    if (ended && !named)
-        return end == UINT64_MAX ? found : code_word{code_word::leads_on, load + end, &object, 0};
+    const uint64_t array = ended ? object.before->load + ended->value : 0;
+    if (end != UINT64_MAX && !named) // what has no name may begin there: a literal
+        return {code_word::leads_on, load + end, &object, array, true};
     if (end != UINT64_MAX && found.what == code_word::leads_on && found.value != load + end)
-        found.doubt_begin = object.before->load + ended->value;
-    return named || !index.before.is_whole() ? found : code_word{code_word::unnamed, 0, &object, 0};
+        found.array = array;
+    return named || !index.before.is_whole() ? found : code_word{code_word::unnamed, 0, &object, 0, false};
+}
+
+// Right behind an object, the last of its arrays may end there; but not where another one begins.
+const object_fate *translator::find_object(uint64_t word, size_t *n) const {
+    const object_fate *ends = nullptr;
+    for (const object_fate &object : *fates_) {
+        if (word < object.before->begin || word > object.before->end)
+            continue;
+        ends = &object;
+        *n = size_t(&object - fates_->begin());
+        if (word != object.before->end)
+            break;
+    }
+    return ends;
 }
 
 code_word translator::find(uint64_t word) {
-    for (size_t n = 0; n < fates_->count(); ++n) {
-        const object_fate &object = (*fates_)[n];
-        if (word < object.before->begin || word >= object.before->end)
-            continue;
-        switch (object.what) {
-        case fate::same:
-            return {code_word::stays, 0, nullptr, 0};
-        case fate::moved:
-            return {code_word::leads_on, word - object.before->load + object.now->load, &object, 0};
-        case fate::changed:
-            return find_in_other_build(word, object, *names_[n]);
-        case fate::missing:
-            return {code_word::lost, 0, &object, 0};
-        }
+    size_t n = 0;
+    const object_fate *object = find_object(word, &n);
+    if (!object)
+        return {code_word::elsewhere, 0, nullptr, 0, false};
+    switch (object->what) {
+    case fate::same:
+        return {code_word::stays, 0, nullptr, 0, false};
+    case fate::moved:
+        return {code_word::leads_on, word - object->before->load + object->now->load, object, 0, false};
+    case fate::changed:
+        return find_in_other_build(word, *object, *names_[n]);
+    case fate::missing:
+        break;
     }
-    return {code_word::elsewhere, 0, nullptr, 0};
+    return {code_word::lost, 0, object, 0, false};
 }
 
 code_word translator::look_up(uint64_t word) {

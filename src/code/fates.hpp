@@ -43,7 +43,9 @@ struct code_word {
     enum { elsewhere, stays, leads_on, lost, unnamed } what;
     uint64_t value;            // leads_on: as it is to be
     const object_fate *object; // lost, or unnamed (it leads to nothing that had a name): into which one it leads
-    uint64_t doubt_begin; // of leads_on: not 0: it may as well be the end of what began there, which leads elsewhere
+    uint64_t array;            // of leads_on: not 0: what ends at the word began there
+    bool is_end; // it leads on if it is that end, and to nothing that had a name if not; else the other way:
+                 // it leads elsewhere if it is that end
 };
 
 struct address_range {
@@ -73,6 +75,7 @@ private:
     struct names {
         name_index before, after;
         const code_table_1 *table;
+        list<const code_symbol_1 *> now; // of each symbol of the table; see find_symbol()
     };
     struct known {
         uint64_t word;
@@ -82,7 +85,9 @@ private:
 
     code_word find(uint64_t word);
     code_word find_in_other_build(uint64_t word, const object_fate &object, const names &index) const;
+    const code_symbol_1 *find_symbol(const code_symbol_1 &symbol, const names &index) const;
     uint64_t find_by_name(const code_symbol_1 &symbol, uint64_t within, const names &index) const;
+    const object_fate *find_object(uint64_t word, size_t *n) const;
     const code_symbol_1 *symbol_that_ends(const code_symbol_1 *first, const code_symbol_1 *at, uint64_t offset) const;
     ty_status index_names(size_t n);
     // Of what lies where it lay, only numbers that are known go on.

@@ -61,6 +61,21 @@ ty_status code_session::look_at_unbound(ty_heap *heap) {
     return make_blocks(wanted_);
 }
 
+// Words that lead into what the record has in a place where something else lies now are its addresses, or numbers.
+ty_status code_session::check_what_was_there(ty_heap *heap, const list<code_number_1> &words) const {
+    known_numbers known(heap, before_);
+    for (const code_number_1 &one : words) {
+        if (known.has(reinterpret_cast<const uint64_t *>(static_cast<const char *>(heap_base(heap)) + one.offset)))
+            continue;
+        for (const object_fate &object : fates_)
+            if (object.what != fate::same && one.value >= object.before->begin && one.value < object.before->end)
+                return failure(TY_E_MISMATCH, "note code: where %.64s was, which words lead into, lies something else",
+                               object.before->name)
+                    .remedy("load it again before what is new, or free what leads into it");
+    }
+    return TY_OK;
+}
+
 // CD7: of what lies now where the record has nothing. Words that the record has as numbers stay that.
 ty_status code_session::keep_numbers(ty_heap *heap, ty_code binding) {
     list<address_range> come;
@@ -72,6 +87,8 @@ ty_status code_session::keep_numbers(ty_heap *heap, ty_code binding) {
             if (ty_status status = come.push({object.begin, object.end}))
                 return status;
     if (ty_status status = find_numbers(heap, before_, come, &found))
+        return status;
+    if (ty_status status = check_what_was_there(heap, found))
         return status;
     if (found.count() == 0)
         return TY_OK;
@@ -121,6 +138,7 @@ ty_status code_session::check_words() {
                    plural(lost), missing ? "is not loaded" : "the program has not any more")
         .remedy("%s; the first leads to %s, in the block of %zu bytes at %p",
                 missing            ? "load it before ty_open (dlopen)"
+                : words_.doubtful  ? "use the same build, or, if it is no end of an array, TY_CODE_COMPATIBLE"
                 : unknown          ? "use the same build: of it no symbols are known, as its file was not to be read"
                 : words_.lost != 0 ? "use a build that has it, by that name, once"
                                    : "use the same build, or, if these are no addresses to it, TY_CODE_COMPATIBLE",
@@ -152,12 +170,19 @@ ty_status code_session::look_at_pinned() {
 
 // Numbers are no addresses of what lies low: CD2.
 ty_status code_session::check_fixed() const {
-    for (const object_fate &object : fates_)
-        if (object.before->begin < low_end && object.what != fate::same)
-            return failure(TY_E_MISMATCH, "open a mapped heap: %.64s lay at a low address and is another build",
+    for (const object_fate &object : fates_) {
+        if (object.what == fate::same)
+            continue;
+        if (object.before->begin < low_end)
+            return failure(TY_E_MISMATCH, "open a mapped heap: %.64s lay at a low address, and does not now",
                            object.before->name)
-                .remedy("use the build that wrote it; link the program as a position-independent one (-pie) for heaps "
-                        "that other builds are to open");
+                .remedy("use the build that wrote it, as it was started then; link the program as a position-"
+                        "independent one (-pie) for heaps that other builds are to open");
+        if (object.now && object.now->begin < low_end)
+            return failure(TY_E_MISMATCH, "open a mapped heap: %.64s lies at a low address now, as numbers do",
+                           object.before->name)
+                .remedy("start it as it was started before: not by valgrind, not linked with -no-pie");
+    }
     return TY_OK;
 }
 

@@ -171,8 +171,8 @@ namespace {
 
 // As it stands in the record, without what is of the running process alone.
 os::loaded_object kept_object(const code_object_1 &before) {
-    os::loaded_object object{before.load,         before.begin, before.end, {}, uint32_t(before.build.count),
-                             before.program != 0, false,        {},         {}};
+    os::loaded_object object{before.load,        before.begin, before.end, {}, uint32_t(before.build.count),
+                             is_program(before), true,         false,      {}, {}};
     memcpy(object.build, before.build.bytes, sizeof object.build);
     memcpy(object.name, before.name, sizeof object.name);
     return object;
@@ -193,6 +193,8 @@ bool code_session::is_new(const os::loaded_object &object) const {
 // Those that are gone stay in the record: words may lead into them, and they may come again. But not where something
 // else lies now.
 ty_status code_session::note(ty_heap *heap) {
+    static constinit os::mutex lock{os::lock_rank::notes}; // what is read here is freed by the next note
+    const os::lock_guard alone(lock);
     if (ty_status status = record_find(heap, &before_); status || !before_.head)
         return status;
     if (ty_status status = objects_of_process(&objects_))

@@ -12,12 +12,12 @@ bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-// The number at a place of a mangled name that is no length of a name: S1_, T0_, A10_, Li5E, Lin5E.
+// The number at a place of a mangled name that is no length of a name: S1_, T0_, A10_, C4, D0, Dv4_, Li5E, Lin5E.
 bool is_other_number(const char *name, size_t at) {
     const char last = name[at - 1];
     const auto literal = [name](size_t type) { return type >= 1 && name[type - 1] == 'L'; };
-    return last == 'S' || last == 'T' || last == 'A' || (last >= 'a' && last <= 'z' && literal(at - 1)) ||
-           (last == 'n' && literal(at - 2));
+    return strchr("STACD", last) || (last == 'v' && name[at - 2] == 'D') ||
+           (last >= 'a' && last <= 'z' && literal(at - 1)) || (last == 'n' && literal(at - 2));
 }
 
 // Bytes of a discriminator: _ and a digit, or __ and digits and _.
@@ -38,6 +38,7 @@ struct mangled {
     char *first;      // the name without discriminators, as far as it was read; NULL: nobody wants it
     size_t at = 2, kept = 0;
     bool counted = false;
+    bool odd = false; // it is not understood
     bool discriminated = false;
 
     void keep(size_t bytes) {
@@ -53,18 +54,20 @@ struct mangled {
     }
     // A length and what it is the length of; or a number of another kind.
     void read_number(size_t length) {
-        const bool other = is_other_number(name, at);
+        const bool other = is_other_number(name, at), of_literal = name[at - 1] == 'L'; // L4Kind0E
         size_t number = 0, digits = 0;
         for (; is_digit(name[at + digits]); ++digits)
             number = std::min<size_t>(number * 10 + size_t(name[at + digits] - '0'), length);
         keep(digits);
         if (other)
             return;
-        if (number == 0 || number > length - at) { // not understood
-            counted = true;
+        if (number == 0 || number > length - at) {
+            odd = true;
             return;
         }
         keep(number);
+        while (of_literal && (is_digit(name[at]) || name[at] == 'n'))
+            keep(1);
         leave_out_discriminator();
     }
     void read() {
@@ -72,14 +75,14 @@ struct mangled {
         if (first)
             memcpy(first, name, 2);
         kept = 2;
-        counted = name[2] == 'T' && name[3] >= 'a' && name[3] <= 'z'; // thunks have numbers of another kind
-        while (at < length && !counted) {
+        while (at < length && !counted && !odd) {
             if (is_digit(name[at])) {
                 read_number(length);
                 continue;
             }
             // Lambdas and types without a name.
             counted = name[at] == 'U' && (name[at + 1] == 'l' || name[at + 1] == 't');
+            odd = name[at] == 'L' && strchr("NST", name[at + 1]); // of a type whose name has parts
             const bool end = name[at] == 'E';
             keep(1);
             if (end)
@@ -99,6 +102,31 @@ bool is_mangled(const char *name) {
     return name[0] == '_' && name[1] == 'Z';
 }
 
+bool begins(const char *name, const char *with) {
+    return !strncmp(name, with, strlen(with));
+}
+
+// Only what is local to a function is numbered, behind a Z; and lambdas and types without a name.
+bool may_be_counted(const char *name) {
+    return strchr(name + 2, 'Z') || strstr(name, "Ul") || strstr(name, "Ut");
+}
+
+// The last discriminator of a name that is not understood, wherever it stands.
+bool leave_out_last(const char *name, char *first) {
+    for (size_t at = strlen(name); at-- > 2;)
+        if (const size_t bytes = discriminator_bytes(name + at)) {
+            memcpy(first, name, at);
+            strcpy(first + at, name + at + bytes);
+            return true;
+        }
+    return false;
+}
+
+// Of a linker that has all files' functions in one: the file says nothing.
+bool says_no_file(const char *name, const char *own) {
+    return own == name + 1 || begins(name, "ld-temp.o:") || begins(name, "<artificial>:");
+}
+
 // Where the number of a name such as counter.0 begins, with the dot; NULL: it has none.
 const char *number_at_end(const char *name) {
     const char *end = name + strlen(name), *digits = end;
@@ -113,14 +141,18 @@ const char *number_at_end(const char *name) {
 bool name_is_certain(const char *name) {
     if (strlen(name) >= looked_at_bytes_max - number_bytes_max)
         return false;
-    name = behind_file(name);
-    if (number_at_end(name))
+    const char *own = behind_file(name);
+    if (says_no_file(name, own) || number_at_end(own) || strstr(own, "_block_invoke")) // of clang's blocks
         return false;
-    if (!is_mangled(name))
+    if (!is_mangled(own))
         return true;
-    mangled all{name, nullptr};
+    if (begins(own, "_ZGR") || begins(own, "_ZTv") || begins(own, "_ZTh") || begins(own, "_ZTc"))
+        return false; // what a reference keeps alive, by its order; thunks
+    if (!may_be_counted(own))
+        return true;
+    mangled all{own, nullptr};
     all.read();
-    return !all.counted && !all.discriminated;
+    return !all.counted && !all.odd && !all.discriminated;
 }
 
 bool find_first_of_name(const char *name, char *first) {
@@ -132,11 +164,10 @@ bool find_first_of_name(const char *name, char *first) {
     if (is_mangled(own)) {
         mangled all{own, first + file_bytes};
         all.read();
-        return all.discriminated && !all.counted;
+        return all.odd ? leave_out_last(own, first + file_bytes) : all.discriminated && !all.counted;
     }
-    // GCC numbers all of a name in C: counter.0, counter.1; but clang puts the function before it.
     const char *number = number_at_end(own);
-    if (!number || !memchr(own, '.', size_t(number - own)))
+    if (!number)
         return false;
     memcpy(first, name, size_t(number - name));
     first[number - name] = '\0';

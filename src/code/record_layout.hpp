@@ -33,15 +33,25 @@ struct code_build_1 {
     uint64_t count; // of bytes that are the build; the others are 0
 };
 
+enum code_object_flag : uint64_t {
+    code_program = 1, // it is the program
+    code_gone = 2,    // it was not loaded any more when the heap's record was made
+};
 struct code_object_1 {
     uint64_t load;
     uint64_t begin;
     uint64_t end;
-    uint64_t program; // 1: it is the program
+    uint64_t flags; // code_object_flag
     code_build_1 build;
     char name[128]; // ends with a 0
 };
 static_assert(sizeof(code_object_1) == 200);
+inline bool is_program(const code_object_1 &object) {
+    return object.flags & code_program;
+}
+inline bool was_gone(const code_object_1 &object) {
+    return object.flags & code_gone;
+}
 
 // The symbols of one build, in the order of their values. Behind the tables stand all symbols, then all names.
 struct code_table_1 {

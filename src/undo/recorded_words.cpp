@@ -14,27 +14,20 @@ struct visiting {
     void *context;
     bool stopped;
 
-    // What a word is when some of its bytes are put back: those below, of which nothing is known, may be recorded as
-    // well; those above are taken as they are now.
+    // What a word is when some of its bytes are put back, over the others as they are now.
     void look_at_part(uint64_t word, uint64_t first, uint64_t last, const char *bytes) {
-        char least[word_bytes] = {}, most[word_bytes];
+        uint64_t value = 0, known = 0;
         ty_block block;
         if (heap_find_block(of.heap, of.base + word, &block))
-            memcpy(least, of.base + word, word_bytes);
-        memcpy(most, least, word_bytes);
-        memcpy(least + first, bytes, last - first);
-        memcpy(most + first, bytes, last - first);
-        if (last == word_bytes) { // with the upper bytes: an address may be put back in two steps
-            memset(least, 0, first);
-            memset(most, 0xff, first);
-        }
-        tell(least, most);
+            memcpy(&value, of.base + word, word_bytes);
+        memcpy(reinterpret_cast<char *>(&value) + first, bytes, last - first);
+        memset(reinterpret_cast<char *>(&known) + first, 0xff, last - first);
+        stopped = !visit(value, known, context);
     }
-    void tell(const char *least, const char *most) {
-        uint64_t values[2];
-        memcpy(&values[0], least, word_bytes);
-        memcpy(&values[1], most, word_bytes);
-        stopped = !visit(values[0], values[1], context);
+    void tell(const char *bytes) {
+        uint64_t value;
+        memcpy(&value, bytes, word_bytes);
+        stopped = !visit(value, UINT64_MAX, context);
     }
     void look_at_data(const undo_ring &ring, const undo_entry &entry) {
         const uint64_t end = entry.address + entry.bytes;
@@ -43,7 +36,7 @@ struct visiting {
             char bytes[word_bytes];
             ring.copy_out((place_of(entry) + from - entry.address) % ring.payload_bytes, bytes, to - from);
             if (to - from == word_bytes)
-                tell(bytes, bytes);
+                tell(bytes);
             else
                 look_at_part(word, from - word, to - word, bytes);
         }
@@ -51,7 +44,7 @@ struct visiting {
     void look_at_arguments(const undo_ring &ring, const undo_entry &entry) {
         const char *arguments = ring.payload + place_of(entry) + sizeof(undo_call);
         for (uint64_t at = 0; at + word_bytes <= entry.bytes && !stopped; at += word_bytes)
-            tell(arguments + at, arguments + at);
+            tell(arguments + at);
     }
     void look_at(const undo_ring &ring) {
         const undo_ring_places &places = *ring.places;

@@ -28,10 +28,10 @@ ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats);
 bool undo_owns(const void *service);
 
 // Calls for each word of the heap that recorded bytes may put back, in no order, until the callback returns false: its
-// value; where only some of its bytes are recorded, the least and the most that it may be then. Arguments of procedures
+// value, and a mask of the bytes of it that are put back; the others are as they are now. Arguments of procedures
 // count, in words from their begin. Buffers that make no sense have none: nothing is undone from these. Attached or
 // not. Nothing in the heap changes. Expected: TY_E_MEMORY.
-using undo_word_visit = bool(uint64_t least, uint64_t most, void *context);
+using undo_word_visit = bool(uint64_t value, uint64_t recorded, void *context);
 ty_status undo_each_recorded_word(ty_heap *heap, undo_word_visit *visit, void *context);
 
 // ty_each_own_block, of this layer and those below.

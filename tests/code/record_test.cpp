@@ -66,7 +66,7 @@ TEST_F(code_record_test, says_what_is_loaded) {
     ASSERT_EQ(record_find(heap_, &found), TY_OK) << ty_error_text();
     EXPECT_EQ(ty_heap_code(heap_), TY_CODE_MAPPED);
     ASSERT_GE(found.count, 2u);
-    EXPECT_EQ(found.objects[0].program, 1u);
+    EXPECT_EQ(found.objects[0].flags, code_program);
     EXPECT_STREQ(found.objects[0].name, "test_code");
     const auto own = reinterpret_cast<uint64_t>(&record_find);
     EXPECT_TRUE(own >= found.objects[0].begin && own < found.objects[0].end);
@@ -176,8 +176,9 @@ public:
     // Where what a word may be the end of began, as an offset; -1: it is a begin for certain.
     int64_t doubt(uint64_t offset) {
         const code_word found = words_.look_up(load_before + offset);
-        return found.doubt_begin ? int64_t(found.doubt_begin - load_before) : -1;
+        return found.array ? int64_t(found.array - load_before) : -1;
     }
+    bool is_end(uint64_t offset) { return words_.look_up(load_before + offset).is_end; }
     // Where a word leads now, as an offset; -1: nowhere.
     int64_t look_up(uint64_t offset) {
         const code_word found = words_.look_up(load_before + offset);
@@ -256,6 +257,10 @@ TEST(code_symbols, the_first_of_one_name_is_not_certain_where_there_are_more) {
                                         {"a.cpp:_ZTVZ4lookiE3foo", "a.cpp:_ZTVZ4lookiE3foo_0"},
                                         {"_ZZ4lookiEN3foo3getEv", "_ZZ4lookiEN3foo3getE_1v"},
                                         {"_ZN4userIZ4manyiE3fooE1xE", "_ZN4userIZ4manyiE3foo_1E1xE"},
+                                        {"_ZZN3FooC4EiE1t", "_ZZN3FooC4EiE1t_0"},
+                                        {"_ZZ2ekIL4Kind9EEPciE5table", "_ZZ2ekIL4Kind9EEPciE5table_0"},
+                                        {"_ZTVZ2ekIL4Kind9EEPciE3Loc", "_ZTVZ2ekIL4Kind9EEPciE3Loc_0"},
+                                        {"a.c:helper", "a.c:helper.12"},
                                         {"a.c:look.table", "a.c:look.table.1"}}) {
         two_builds before({{100, 8, first}, {200, 8, second}}, {{300, 8, first}}),
             after({{100, 8, first}}, {{300, 8, first}, {400, 8, second}}), alone({{100, 8, first}}, {{300, 8, first}});
@@ -265,7 +270,7 @@ TEST(code_symbols, the_first_of_one_name_is_not_certain_where_there_are_more) {
         EXPECT_EQ(alone.look_up(100), 300) << first;
     }
     two_builds other({{100, 8, "a.c:counter"}, {200, 8, "a.c:counter.0"}}, {{300, 8, "a.c:counter"}});
-    EXPECT_EQ(other.look_up(100), 300); // GCC numbers those of functions, all of them
+    EXPECT_EQ(other.look_up(100), -1); // as clang's -flto numbers those of other files
 }
 
 TEST(code_symbols, an_end_is_told_from_the_begin_of_what_is_behind) {
@@ -275,8 +280,11 @@ TEST(code_symbols, an_end_is_told_from_the_begin_of_what_is_behind) {
     EXPECT_EQ(one.doubt(132), 100);
     EXPECT_EQ(one.look_up(232), 232);
     EXPECT_EQ(one.doubt(232), -1);    // both are there
-    EXPECT_EQ(one.look_up(332), 532); // nothing begins there
-    EXPECT_EQ(one.look_up(432), -1);  // the array is longer now
+    EXPECT_EQ(one.look_up(332), 532); // nothing with a name begins there: if it is the end
+    EXPECT_EQ(one.doubt(332), 300);
+    EXPECT_TRUE(one.is_end(332));
+    EXPECT_FALSE(one.is_end(132));
+    EXPECT_EQ(one.look_up(432), -1); // the array is longer now
     EXPECT_EQ(one.doubt(100), -1);
 }
 
@@ -290,14 +298,15 @@ TEST(code_symbols, tables_of_virtual_functions_keep_their_shape) {
 
 TEST(code_symbols, names_that_count_by_their_order_are_no_names) {
     for (const char *name :
-         {"main", "program.cpp:_ZN12_GLOBAL__N_16thriceEl", "_ZN11StringUtils4trimEv", "_ZZ1fvE1x", "_ZTV6square",
-          "_ZSt4cout", "_ZNSs4_Rep20_S_empty_rep_storageE", "_ZNSt5arrayIiLm10EE4fillERKi", "a.c:f1", "_ZN3FooUt"})
+         {"_ZTV4NodeIL4Kind0EE", "_Z1fILi0EEvDv4_f", "main", "program.cpp:_ZN12_GLOBAL__N_16thriceEl",
+          "_ZN11StringUtils4trimEv", "_ZZ1fvE1x", "_ZTV6square", "_ZSt4cout", "_ZNSs4_Rep20_S_empty_rep_storageE",
+          "_ZNSt5arrayIiLm10EE4fillERKi", "a.c:f1", "_ZN3FooUt"})
         EXPECT_EQ(name_is_certain(name), strcmp(name, "_ZN3FooUt") != 0) << name;
-    for (const char *name :
-         {"a.c:counter.0", "f.constprop.12", "_ZZ4mainENKUlvE_clEv", "_ZNK2nsUlvE_clEv", "_ZZ1fvE1x_0",
-          "_ZTv0_n24_N1A1fEv", "_ZN4userIZ4manyiE3foo_1E1xE", "_ZZ4lookiEN3foo3getE_1v", "_ZZ1fvE1x__10_",
-          "_ZNSt17_Function_handlerIFvvEZ4mainEUlvE0_E9_M_invokeERKSt9_Any_data", "a.cpp:_ZZN1AC4EvENUt_1fEv",
-          "_ZN999aE"})
+    for (const char *name : {":helper", "ld-temp.o:helper", "_ZGR1p_", "__look_block_invoke", "a.c:counter.0",
+                             "f.constprop.12", "_ZZ4mainENKUlvE_clEv", "_ZNK2nsUlvE_clEv", "_ZZ1fvE1x_0",
+                             "_ZTv0_n24_N1A1fEv", "_ZN4userIZ4manyiE3foo_1E1xE", "_ZZ4lookiEN3foo3getE_1v",
+                             "_ZZ1fvE1x__10_", "_ZNSt17_Function_handlerIFvvEZ4mainEUlvE0_E9_M_invokeERKSt9_Any_data",
+                             "a.cpp:_ZZN1AC4EvENUt_1fEv", "_ZZN999aE1x"})
         EXPECT_FALSE(name_is_certain(name)) << name;
 }
 
@@ -307,19 +316,21 @@ struct made_object {
     int build;
     const char *name;
     uint64_t load;
+    bool gone = false; // when the record was made
 };
 
 class objects_then_and_now {
 public:
     objects_then_and_now(const std::vector<made_object> &before, const std::vector<made_object> &now) {
         for (const made_object &one : before) {
-            code_object_1 object{one.load, one.load, one.load + length, 0, {{uint8_t(one.build)}, 20}, {}};
+            code_object_1 object{
+                one.load, one.load, one.load + length, uint64_t(one.gone) * code_gone, {{uint8_t(one.build)}, 20}, {}};
             strcpy(object.name, one.name);
             then_.push_back(object);
         }
         for (const made_object &one : now) {
-            os::loaded_object object{one.load, one.load, one.load + length, {uint8_t(one.build)}, 20, false, true,
-                                     {},       {}};
+            os::loaded_object object{
+                one.load, one.load, one.load + length, {uint8_t(one.build)}, 20, false, false, true, {}, {}};
             strcpy(object.name, one.name);
             EXPECT_EQ(now_.push(object), TY_OK);
         }
@@ -362,6 +373,11 @@ TEST(code_objects, copies_of_one_file_are_told_by_their_names) {
     objects_then_and_now updated({p, {2, "q.so", 0x2000000}}, {other_p}); // p became what q was, and q is not loaded
     EXPECT_EQ(updated[0], fate::changed);
     EXPECT_EQ(updated[1], fate::missing);
+    made_object earlier = at(p, 0x2000000);
+    earlier.gone = true;
+    objects_then_and_now again({p, earlier}, {at(p, 0x7000000)}); // loaded twice, one after the other
+    EXPECT_EQ(again[0], fate::moved);
+    EXPECT_EQ(again[1], fate::moved);
     objects_then_and_now twins({p, at(p, 0x2000000)},
                                {p, at(p, 0x2000000)}); // of two folders, of which nothing is known
     EXPECT_EQ(twins[0], fate::missing);

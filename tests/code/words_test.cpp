@@ -3,10 +3,13 @@
 #include "src/code/code.hpp"
 
 #include <cstring>
+#include <dlfcn.h>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <string>
 #include <taiyen/taiyen.h>
+#include <thread>
+#include <vector>
 
 using namespace taiyen;
 
@@ -84,7 +87,7 @@ TEST_F(code_words_test, what_an_undo_would_put_back_is_known) {
     for (const bool attached : {true, false, true}) {
         EXPECT_EQ(in_history(word, word + 1), 1u) << attached;
         EXPECT_EQ(in_history(word + 1, word + 100), 0u);
-        EXPECT_EQ(in_history(word - 100, word), 0u);
+        EXPECT_EQ(in_history(word - 100, word - 1), 0u);
         const auto place = reinterpret_cast<char *>(words) - static_cast<char *>(ty_heap_base(heap_));
         close();
         open(TY_CODE_DEFAULT);
@@ -108,6 +111,40 @@ TEST_F(code_words_test, what_an_undo_would_put_back_is_known) {
     EXPECT_EQ(in_history(word + (uint64_t{1} << 32), word + (uint64_t{2} << 32)), 0u);
 }
 
+// Bytes that tell no address from another one, at any place in a word: no history is refused for them.
+TEST_F(code_words_test, small_fields_are_no_addresses) {
+    open(TY_CODE_DEFAULT);
+    ASSERT_EQ(ty_undo_attach(heap_, nullptr), TY_OK) << ty_error_text();
+    auto *bytes = static_cast<char *>(ty_alloc(heap_, 64));
+    memset(bytes, 0, 64);
+    for (const size_t size : {1, 2, 4})
+        for (size_t at = 0; at < 8; at += size)
+            step([&] { ASSERT_EQ(ty_undo_record(heap_, bytes + at, size), TY_OK); });
+    step([&] { ASSERT_EQ(ty_undo_record(heap_, bytes + 13, 7), TY_OK); });
+    EXPECT_EQ(in_history(0x555555554000, 0x555555600000), 0u);
+    EXPECT_EQ(in_history(0x7f0011223000, 0x7f0011300000), 0u);
+}
+
+// In whatever pieces.
+TEST_F(code_words_test, an_address_that_is_put_back_in_pieces_is_known) {
+    constexpr uint64_t word = 0x7f0011223340;
+    open(TY_CODE_DEFAULT);
+    ASSERT_EQ(ty_undo_attach(heap_, nullptr), TY_OK) << ty_error_text();
+    auto *words = static_cast<uint64_t *>(ty_alloc(heap_, 64));
+    memset(words, 0, 64);
+    for (const std::vector<size_t> &sizes : {std::vector<size_t>{4, 2}, {3, 3}, {2, 2, 2}}) {
+        ASSERT_EQ(ty_undo_clear(heap_), TY_OK);
+        words[1] = word;
+        size_t at = 0;
+        for (const size_t size : sizes) {
+            step([&] { ASSERT_EQ(ty_undo_record(heap_, reinterpret_cast<char *>(&words[1]) + at, size), TY_OK); });
+            at += size;
+        }
+        words[1] = 0;
+        EXPECT_NE(in_history(word & ~uint64_t{0xfff}, word + 1), 0u) << sizes[0];
+    }
+}
+
 TEST_F(code_words_test, what_a_procedure_is_given_is_known) {
     constexpr uint64_t arguments[3] = {1, 0x7f0011223340, 2};
     open(TY_CODE_DEFAULT);
@@ -118,6 +155,32 @@ TEST_F(code_words_test, what_a_procedure_is_given_is_known) {
     step([&] { ASSERT_EQ(ty_undo_record_procedure(heap_, 1, arguments, sizeof arguments, TY_OK), TY_OK); });
     EXPECT_EQ(in_history(arguments[1], arguments[1] + 1), 1u);
     EXPECT_EQ(in_history(arguments[1] + 1, UINT64_MAX), 0u);
+}
+
+// The next one frees what this one has read.
+TEST_F(code_words_test, several_threads_note_code) {
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.limit_bytes = size_t{64} << 20;
+    options.log_bytes = size_t{4} << 20;
+    options.kind = TY_TRANSACTIONAL;
+    options.code = TY_CODE_MAPPED;
+    ASSERT_EQ(ty_open((folder_ + "/heap.ty").c_str(), &options, &heap_, nullptr), TY_OK) << ty_error_text();
+    std::vector<std::thread> threads;
+    for (const char *plugin : {TAIYEN_CODE_PLUGIN, TAIYEN_CODE_PLUGIN_2, TAIYEN_CODE_PLUGIN_3})
+        threads.emplace_back([this, plugin] {
+            for (int n = 0; n < 20; ++n) {
+                void *library = dlopen(plugin, RTLD_NOW);
+                ASSERT_NE(nullptr, library);
+                EXPECT_EQ(TY_OK, ty_note_code(heap_)) << ty_error_text();
+                dlclose(library);
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    code_record found;
+    EXPECT_EQ(record_find(heap_, &found), TY_OK) << ty_error_text();
+    close();
+    ASSERT_EQ(ty_open((folder_ + "/heap.ty").c_str(), &options, &heap_, nullptr), TY_OK) << ty_error_text();
 }
 
 } // namespace

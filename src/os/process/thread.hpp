@@ -16,26 +16,27 @@ namespace taiyen::os {
 // in a callback: docs/design/heap-threads.md, "Locks".
 enum class lock_rank : uint8_t {
     groups = 0,       // what participants of a group are to be told; they may use heaps
-    registry = 1,     // the list of open heaps
-    snapshots = 2,    // who takes a snapshot of a transactional heap
-    reservations = 3, // reserved blocks of a transactional heap
-    image = 4,        // one snapshot, apply or close at a time on a heap
-    members = 5,      // who takes part in a concurrent heap
-    caches = 6,       // the table of heaps by address, and the list of threads' caches
-    gate = 7,         // the heap's gate: who pauses the allocators
-    span_class = 8,   // spans of one size class of a heap
-    pages = 9,        // page runs of a heap
-    checks = 10,      // what a checked heap knows of its blocks
-    leaving = 11,     // blocks of a concurrent heap that are freed and not given back
-    journal = 12,     // work queue between a snapshot and the background thread
-    stm = 13,         // the transactions of a domain, and what is asked of them
-    log = 14,         // a log's buffers
-    storage = 15,     // inside a storage implementation
-    tracker = 16,     // the ranges whose write faults are handled
-    page_mover = 17,  // how pages of a range are moved
-    procedures = 18,  // the process's table of procedures
-    work_errors = 19, // what a heap's background work left to be told
-    retired = 20,     // memory of objects that are no more
+    notes = 1,        // who notes code
+    registry = 2,     // the list of open heaps
+    snapshots = 3,    // who takes a snapshot of a transactional heap
+    reservations = 4, // reserved blocks of a transactional heap
+    image = 5,        // one snapshot, apply or close at a time on a heap
+    members = 6,      // who takes part in a concurrent heap
+    caches = 7,       // the table of heaps by address, and the list of threads' caches
+    gate = 8,         // the heap's gate: who pauses the allocators
+    span_class = 9,   // spans of one size class of a heap
+    pages = 10,       // page runs of a heap
+    checks = 11,      // what a checked heap knows of its blocks
+    leaving = 12,     // blocks of a concurrent heap that are freed and not given back
+    journal = 13,     // work queue between a snapshot and the background thread
+    stm = 14,         // the transactions of a domain, and what is asked of them
+    log = 15,         // a log's buffers
+    storage = 16,     // inside a storage implementation
+    tracker = 17,     // the ranges whose write faults are handled
+    page_mover = 18,  // how pages of a range are moved
+    procedures = 19,  // the process's table of procedures
+    work_errors = 20, // what a heap's background work left to be told
+    retired = 21,     // memory of objects that are no more
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

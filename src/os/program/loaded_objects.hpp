@@ -18,6 +18,7 @@ struct loaded_object {
         build[build_bytes_max]; // its build id; where it was linked without one, a checksum of what is never written
     uint32_t build_bytes;
     bool program;
+    bool gone; // false; for who keeps ones that were loaded
     bool has_build_id;
     char name[128];  // the last part of its path, cut
     char path[1024]; // empty where it is longer

@@ -143,7 +143,9 @@ ty_status visit_all(const elf_file &file_of, const file_part &table, const file_
             file = name;
         if (!counts(file_of, entry) || *name == '\0')
             continue;
-        const bool local = ELF64_ST_BIND(entry.st_info) == STB_LOCAL;
+        // Hidden ones are local to the object, and one of a name.
+        const bool local =
+            ELF64_ST_BIND(entry.st_info) == STB_LOCAL && ELF64_ST_VISIBILITY(entry.st_other) != STV_HIDDEN;
         const bool function = is_function(file_of, entry);
         if (ty_status status = visit(context, {entry.st_value, entry.st_size, function, name, local ? file : nullptr}))
             return status;
