@@ -286,7 +286,7 @@ code_word translator::find_in_other_build(uint64_t word, const object_fate &obje
     const code_symbol_1 *ended = symbol_that_ends(first, last, offset);
     const uint64_t end = ended ? find_by_name(*ended, ended->size, index) : UINT64_MAX;
     const uint64_t array = ended ? object.before->load + ended->value : 0;
-    if (end != UINT64_MAX && !named) // what has no name may begin there: a literal
+    if (end != UINT64_MAX && !named && index.before.is_whole()) // what has no name may begin there: a literal
         return {code_word::leads_on, load + end, &object, array, true};
     if (end != UINT64_MAX && found.what == code_word::leads_on && found.value != load + end)
         found.array = array;
