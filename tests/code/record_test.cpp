@@ -274,7 +274,13 @@ TEST(code_symbols, the_first_of_one_name_is_not_certain_where_there_are_more) {
 }
 
 TEST(code_symbols, an_end_is_told_from_the_begin_of_what_is_behind) {
-    two_builds one({{100, 32, "a"}, {132, 8, "b"}, {200, 32, "c"}, {232, 8, "d"}, {300, 32, "e"}, {400, 32, "f"}},
+    two_builds one({{10, 8, "a.c:local"},
+                    {100, 32, "a"},
+                    {132, 8, "b"},
+                    {200, 32, "c"},
+                    {232, 8, "d"},
+                    {300, 32, "e"},
+                    {400, 32, "f"}},
                    {{100, 32, "a"}, {180, 8, "b"}, {200, 32, "c"}, {232, 8, "d"}, {500, 32, "e"}, {600, 40, "f"}});
     EXPECT_EQ(one.look_up(132), 180);
     EXPECT_EQ(one.doubt(132), 100);
@@ -381,6 +387,31 @@ TEST(code_objects, copies_of_one_file_are_told_by_their_names) {
     objects_then_and_now twins({p, at(p, 0x2000000)},
                                {p, at(p, 0x2000000)}); // of two folders, of which nothing is known
     EXPECT_EQ(twins[0], fate::missing);
+}
+
+// What lies right behind an object is the end of its last array, unless another one begins there.
+TEST(code_objects, an_end_moves_along) {
+    code_object_1 before[2] = {};
+    os::loaded_object now[2] = {};
+    list<object_fate> fates;
+    list<os::loaded_object> none;
+    for (int n = 0; n < 2; ++n) {
+        before[n].load = before[n].begin = load_before + n * length;
+        before[n].end = before[n].begin + length;
+        now[n].load = load_after + 10 * n * length;
+        ASSERT_EQ(fates.push({&before[n], &now[n], fate::moved}), TY_OK);
+    }
+    translator words;
+    ASSERT_EQ(words.create({}, {}, fates, none), TY_OK);
+    EXPECT_GT(words.range().end, load_before + 2 * length);
+    const auto leads_to = [&](uint64_t word) {
+        const code_word found = words.look_up(word);
+        return found.what == code_word::leads_on ? found.value : 0;
+    };
+    EXPECT_EQ(leads_to(load_before + 8), load_after + 8);
+    EXPECT_EQ(leads_to(load_before + length), load_after + 10 * length); // the second one begins there
+    EXPECT_EQ(leads_to(load_before + 2 * length), load_after + 11 * length);
+    EXPECT_EQ(leads_to(load_before + 2 * length + 1), 0u);
 }
 
 // A file that is being replaced may be there again the next time.
