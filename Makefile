@@ -15,7 +15,7 @@ packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_shapes fuzz_ship fuzz_standby fuzz_undo
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check crash fuzz mutants test-kafka test-kernel docs install deb conan format tidy clean check-asan check-tsan
+.PHONY: help build demo test bench bench-python check crash fuzz mutants test-kafka test-kernel docs install deb conan format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
@@ -56,6 +56,12 @@ bench: packages_for := bench
 bench: build ## All measurements, as a table and in build/bench.json
 	@scripts/build_peers
 	@$(BIN)/taiyen-bench all --json build/bench.json
+
+bench-python: packages_for := bench
+bench-python: ## The Python package beside shelve, sqlite3, lmdb, ZODB and others (from PyPI), as a table and in build/bench-python.json
+	@scripts/setup $(packages_for)
+	@scripts/build release $(JOBS) taiyen taiyen_pack
+	@scripts/bench_python build/release --dir build --json build/bench-python.json
 
 check: check-asan check-tsan ## All tests under AddressSanitizer with UBSan, and under ThreadSanitizer
 
