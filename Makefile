@@ -15,7 +15,7 @@ packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_shapes fuzz_ship fuzz_standby fuzz_undo
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench bench-python check crash fuzz mutants test-kafka test-kernel docs install deb conan format tidy clean check-asan check-tsan
+.PHONY: help build demo test bench bench-python check crash fuzz mutants test-kafka test-kernel docs install deb wheels conan format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
@@ -112,6 +112,12 @@ install: ## Install headers, libraries, manual pages and the taiyen program belo
 deb: ## Debian packages in build/deb, looked at by lintian and used by programs from outside
 	@scripts/setup deb
 	@scripts/build_deb
+
+wheels: packages_for := test
+wheels: ## Wheels of the Python package in build/wheels, for 3.11 and, by the stable ABI, 3.12 and later; looked at by auditwheel and tried
+	@scripts/setup $(packages_for)
+	@scripts/build release $(JOBS) taiyen taiyen_pack
+	@scripts/wheels build/release
 
 conan: ## The Conan package, static and shared, with its test programs (Conan itself comes from PyPI)
 	@scripts/setup conan

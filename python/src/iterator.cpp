@@ -45,7 +45,7 @@ bool has_changed(iterator *at) {
 
 void iterator_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    Py_XDECREF(as_iterator(self)->over);
+    Py_XDECREF(reinterpret_cast<PyObject *>(as_iterator(self)->over));
     PyObject_Free(self);
     Py_DECREF(type);
 }

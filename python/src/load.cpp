@@ -121,7 +121,7 @@ private:
             return deque(v);
         default: {
             const ref array(proxy_of(heap_, v));
-            return array ? PyObject_CallOneArg(helpers.copy_array, array.get()) : nullptr;
+            return array ? PyObject_CallFunctionObjArgs(helpers.copy_array, array.get(), nullptr) : nullptr;
         }
         }
     }
