@@ -26,10 +26,10 @@ build: ## Build everything: programs in build/release/bin, libraries in build/re
 	@scripts/setup $(packages_for)
 	@scripts/build release $(JOBS)
 
-demo: ## Real data in a heap, a bank with transactions, a shop with a database, a drawing with undo, Lua, words and an index of vectors in libraries' own types; each killed again and again (a minute)
+demo: ## Real data in a heap, a bank with transactions, a shop with a database, a drawing with undo, Lua, words and an index of vectors in libraries' own types, and Python; killed again and again (a minute)
 	@scripts/setup demo
-	@scripts/build release $(JOBS) atlas_demo ledger_demo orders_demo draw draw_demo durable_lua lua_demo words_demo vectors_demo taiyen_cli
-	@echo "taiyen: seven demos, about a minute in all"
+	@scripts/build release $(JOBS) atlas_demo ledger_demo orders_demo draw draw_demo durable_lua lua_demo words_demo vectors_demo taiyen_cli taiyen taiyen_pack
+	@echo "taiyen: eight demos, about a minute in all"
 	@$(BIN)/atlas-demo
 	@echo
 	@$(BIN)/ledger-demo
@@ -39,6 +39,7 @@ demo: ## Real data in a heap, a bank with transactions, a shop with a database, 
 	@[ ! -x $(BIN)/lua-demo ] || { echo && $(BIN)/lua-demo; }
 	@[ ! -x $(BIN)/words-demo ] || { echo && $(BIN)/words-demo; }
 	@[ ! -x $(BIN)/vectors-demo ] || { echo && $(BIN)/vectors-demo; } || [ $$? -eq 77 ] # it cannot be pinned here
+	@echo && scripts/demo_python build/release || [ $$? -eq 77 ]
 
 test: packages_for := test
 test: build ## Build, then run all tests
