@@ -4,6 +4,8 @@
 BIN := build/release/bin
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+# Many tests wait: for a disk, a timer, another process.
+TEST_JOBS ?= $(shell expr $(JOBS) + 2)
 CRASH_STATES ?= 20000
 CRASH_SEEDS ?= 1 2 3
 CRASH_KILLS ?= 200
@@ -43,7 +45,7 @@ demo: ## Real data in a heap, a bank with transactions, a shop with a database, 
 
 test: packages_for := test
 test: build ## Build, then run all tests
-	@ctest --preset release --parallel $(JOBS) --no-tests=error
+	@ctest --preset release --parallel $(TEST_JOBS) --no-tests=error
 
 test-kafka: packages_for := test kafka
 test-kafka: build ## The tests of standbys with brokers of Kafka, whose jars are fetched with Maven; some minutes
@@ -69,7 +71,7 @@ check: check-asan check-tsan ## All tests under AddressSanitizer with UBSan, and
 check-asan check-tsan: check-%:
 	@scripts/setup check
 	@scripts/build $* $(JOBS)
-	@ctest --preset $* --parallel $(JOBS) --no-tests=error
+	@ctest --preset $* --parallel $(TEST_JOBS) --no-tests=error
 
 larger: packages_for := test
 larger: build ## Heaps of 8 GB in a control group of 512 MB, of each kind, killed and opened again, with speeds (needs root)

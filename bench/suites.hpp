@@ -24,6 +24,7 @@ namespace bench {
     SUITE(dirty)                                                                                                       \
     SUITE(snapshot)                                                                                                    \
     SUITE(open)                                                                                                        \
+    SUITE(watch)                                                                                                       \
     SUITE(commit)                                                                                                      \
     SUITE(oltp)                                                                                                        \
     TAIYEN_BENCH_TOGETHER(SUITE)                                                                                       \

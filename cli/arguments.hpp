@@ -25,6 +25,7 @@ struct request {
     std::string to;
     std::string keep;
     std::string base_age;
+    std::string take_over_after;
     std::string interval;
     std::string seconds;
     std::string size;
@@ -36,6 +37,7 @@ struct request {
     std::string log_size;
     std::string partitions;
     std::string replicas;
+    std::string port;
     std::vector<std::string> roots;
     std::vector<std::string> hints;
     bool json = false;

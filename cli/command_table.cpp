@@ -66,6 +66,12 @@ const option to{"to", 0, "WHEN", nullptr, &request::to, "a transaction's number,
 const option receives{"receives",         0,       nullptr,
                       &request::receives, nullptr, "the heap goes on receiving: nobody writes to it"};
 #if TAIYEN_HAS_STANDBY
+const option take_over{"take-over-after",
+                       0,
+                       "TIME",
+                       nullptr,
+                       &request::take_over_after,
+                       "become the primary when it is silent for so long, such as 10s"};
 const option server{"server",
                     0,
                     "URL",
@@ -83,6 +89,11 @@ const option flushed{"flushed",         0,       nullptr,
                      &request::flushed, nullptr, "each replica flushes before it acknowledges; with Kafka alone"};
 const option only_base{
     "base", 0, nullptr, &request::only_base, nullptr, "put a base and end, beside a program that publishes by itself"};
+#endif
+#if TAIYEN_HAS_LIVE
+const option port{"port", 0, "PORT", nullptr, &request::port, "of 127.0.0.1: 1 to 65535; a free one if left out"};
+const option saved_page{
+    "output", 'o', "PAGE", nullptr, &request::picture_path, "make this file of it, and end: a page by itself"};
 #endif
 const option seconds{
     "seconds", 0, "COUNT", nullptr, &request::seconds, "how long to measure: 1 to 3600, 20 if left out"};
@@ -118,6 +129,22 @@ const std::vector<command> all {
          "behind the other elsewhere.",
          {&as_json, &watch, &every, &journal, &log_file},
          stat_heaps},
+#if TAIYEN_HAS_LIVE
+        {"live",
+         "FILE",
+         1,
+         1,
+         "a page in the browser that shows a heap while it is used",
+         "Serves a page on this machine alone, under an address that nobody can guess, and\n"
+         "prints that: commits a second and how long they take, the log and when the next\n"
+         "snapshot frees it, snapshots on a time line, blocks by size class, the heap's map\n"
+         "in levels, roots, undo; all that 'taiyen stat' tells. The program that has the\n"
+         "heap open need not be prepared for it, and pays nothing when nobody looks. Shows\n"
+         "the files of a heap that no process has open, too. The page can be saved as one\n"
+         "file, and --output makes one without a browser. Ends with an interrupt.",
+         {&port, &saved_page, &as_json_once, &journal, &log_file},
+         cli::live},
+#endif
         {"dump",
          "FILE",
          1,
@@ -331,8 +358,9 @@ const std::vector<command> all {
          "keep a second copy of a heap that is published",
          "Makes the heap FILE of the newest base, if it is not there, and takes what is\n"
          "published; other programs may read it meanwhile. Goes on where it was; ends with\n"
-         "an interrupt.",
-         {&server, &credentials, &replicas, &flushed, &journal, &log_file},
+         "an interrupt. With --take-over-after it becomes the primary by itself once the\n"
+         "old one has been silent for so long, and ends: exit code 0; 1: interrupted.",
+         {&server, &credentials, &replicas, &flushed, &take_over, &journal, &log_file},
          standby},
         {"promote",
          "FILE NAME",

@@ -52,6 +52,7 @@ int ship(const request &given);
 int restore(const request &given);
 int doubt(const request &given);
 int device_profile(const request &given);
+int live(const request &given);    // where it is built with libmicrohttpd
 int publish(const request &given); // these three where it is built with the standby library
 int standby(const request &given);
 int promote(const request &given);

@@ -138,19 +138,33 @@ struct opened {
     }
 };
 
-int stand_by(opened &one, ty_standby_report *report) {
+bool is_to_take_over(const ty_standby_report &report, uint64_t after_ms) {
+    return after_ms && (report.promoting || report.silent_ms >= after_ms);
+}
+
+// after_ms: when it takes over; 0: never. *took_over: it has.
+int stand_by(opened &one, uint64_t after_ms, ty_standby_report *report, bool *took_over) {
     complaints said;
     while (!interrupted()) {
-        const ty_status status = ty_standby_step(one.standby, step_ms, report);
+        ty_status status = ty_standby_step(one.standby, step_ms, report);
+        if (!status && is_to_take_over(*report, after_ms))
+            *took_over = (status = ty_standby_promote(one.standby, report)) == TY_OK;
+        if (*took_over)
+            return exit_fine;
         if (status && !may_pass(status))
             return complain(status);
         said.tell(status);
-        if (report->promoting) {
+        if (report->promoting && !after_ms) {
             std::fprintf(stderr, "taiyen: the standby's promotion has begun: taiyen promote ends it\n");
             return exit_cannot;
         }
     }
-    return exit_fine;
+    return after_ms ? exit_problems : exit_fine;
+}
+
+void say_primary(const request &given, const ty_standby_report &report) {
+    std::printf("%s: is the primary of term %llu, behind transaction %llu\n", text::printable(given.paths[0]).c_str(),
+                static_cast<unsigned long long>(report.term), static_cast<unsigned long long>(report.sequence));
 }
 
 } // namespace
@@ -171,6 +185,11 @@ int publish(const request &given) {
 }
 
 int standby(const request &given) {
+    uint64_t after_ms = 0;
+    if (!given.take_over_after.empty() && (!read_duration(given.take_over_after, &after_ms) || after_ms < 2000)) {
+        refuse_value("take-over-after", given.take_over_after, "a time such as 10s or 1m, of 2s at the least");
+        return exit_cannot;
+    }
     end_with_interrupts();
     engine_owner engine(nullptr, ty_jetstream_close);
     if (int code = open_engine(given, &engine))
@@ -183,8 +202,11 @@ int standby(const request &given) {
     ty_standby_report report{};
     report.struct_size = sizeof report;
     const ty_status status = one.open(given, engine.get());
-    const int code = one.close(status ? complain(status) : stand_by(one, &report));
-    if (code == exit_fine)
+    bool took_over = false;
+    const int code = one.close(status ? complain(status) : stand_by(one, after_ms, &report, &took_over));
+    if (took_over && code == exit_fine)
+        say_primary(given, report);
+    else if (code == exit_fine || (code == exit_problems && interrupted()))
         std::printf("%s: took transactions up to %llu of term %llu\n", text::printable(given.paths[0]).c_str(),
                     static_cast<unsigned long long>(report.sequence), static_cast<unsigned long long>(report.term));
     return code;
@@ -202,9 +224,7 @@ int promote(const request &given) {
         status = ty_standby_promote(one.standby, &report);
     const int code = one.close(status ? complain(status) : exit_fine);
     if (code == exit_fine)
-        std::printf("%s: is the primary of term %llu, behind transaction %llu\n",
-                    text::printable(given.paths[0]).c_str(), static_cast<unsigned long long>(report.term),
-                    static_cast<unsigned long long>(report.sequence));
+        say_primary(given, report);
     return code;
 }
 

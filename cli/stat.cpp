@@ -1,7 +1,7 @@
 // taiyen stat: the figures of a heap: files, log, blocks, roots, undo; once, or again and again.
+#include "figures.hpp"
 #include "interrupts.hpp"
 #include "numbers.hpp"
-#include "reading.hpp"
 #include "terminal.hpp"
 #include "text.hpp"
 #include "times.hpp"
@@ -13,85 +13,6 @@
 namespace cli {
 
 namespace {
-
-struct figures {
-    ty_info info{};
-    ty_log_info log{}; // partitions 0: there is none, or it cannot be read, which info says
-    bool opened = false;
-    heap_figures heap;
-    std::vector<named_root> roots;
-    own_blocks own;
-    ty_undo_stats undo{};
-    bool has_undo = false;
-    std::string damage; // of undo's buffers
-};
-
-// What the files say; needs no open.
-ty_status look_at_files(const heap_files &files, figures &found) {
-    const ty_open_options options = files.options();
-    found.info.struct_size = sizeof found.info;
-    if (ty_status status = ty_read_info_with(files.path.c_str(), &options, &found.info))
-        return status;
-    found.log.struct_size = sizeof found.log;
-    if (found.info.kind == TY_TRANSACTIONAL &&
-        ty_log_read_with(files.path.c_str(), &options, &found.log, nullptr, nullptr) != TY_OK)
-        found.log = {};
-    return TY_OK;
-}
-
-void look_at_undo(ty_heap *heap, figures &found) {
-    found.undo.struct_size = sizeof found.undo;
-    const ty_status status = ty_get_undo_stats(heap, &found.undo);
-    found.has_undo = status == TY_OK;
-    if (status != TY_OK && status != TY_E_NOT_FOUND)
-        found.damage = ty_error_text();
-}
-
-ty_status look_into_heap(const heap_files &files, figures &found) {
-    read_heap heap;
-    if (ty_status status = heap.open(files))
-        return status;
-    if (ty_status status = found.heap.read(heap))
-        return status;
-    if (ty_status status = roots_of(heap, found.roots))
-        return status;
-    look_at_undo(heap, found);
-    if (own_blocks_of(heap, found.own) != TY_OK && found.damage.empty())
-        found.damage = ty_error_text();
-    found.opened = true;
-    return heap.close();
-}
-
-// ---- JSON
-
-json::document undo_document(const ty_undo_stats &undo) {
-    return {{"undoable", json::wide(undo.undoable)},       {"redoable", json::wide(undo.redoable)},
-            {"undo_bytes", json::wide(undo.undo_bytes)},   {"undo_size", json::wide(undo.undo_size)},
-            {"redo_bytes", json::wide(undo.redo_bytes)},   {"redo_size", json::wide(undo.redo_size)},
-            {"held_blocks", json::wide(undo.held_blocks)}, {"held_bytes", json::wide(undo.held_bytes)}};
-}
-
-json::document stat_document(const heap_files &files, const figures &found) {
-    json::document one = document_of(files.path, found.info);
-    if (found.log.partitions != 0) {
-        one["log"] = document_of(files.path, found.log);
-        one["log"].erase("path");
-        one["log"]["used_bytes"] = json::wide(used_log_bytes(found.log));
-    }
-    if (!found.opened)
-        return one;
-    found.heap.add_to(one);
-    one["roots"] = json::document::array();
-    for (const named_root &root : found.roots)
-        one["roots"].push_back(document_of(root));
-    one["own_blocks"] = json::wide(found.own.count);
-    one["own_bytes"] = json::wide(found.own.bytes);
-    if (found.has_undo)
-        one["undo"] = undo_document(found.undo);
-    if (!found.damage.empty())
-        one["damage"] = found.damage;
-    return one;
-}
 
 // ---- for people
 
@@ -134,8 +55,23 @@ void print_waiting(const figures &found) {
                                text::size(found.log.changed_bytes) + " changed since the last snapshot");
 }
 
+void print_program(const figures &found) {
+    const ty_board_figures &now = found.live.now;
+    std::string told = "process " + std::to_string(now.process);
+    if (now.known & TY_BOARD_TRANSACTIONS)
+        told += ", " + text::counted(now.transactions, "transaction") + " since it opened the heap, " +
+                text::counted(now.rollbacks, "rollback");
+    if (now.known & TY_BOARD_SNAPSHOTS)
+        told += ", " + text::counted(now.snapshots, "snapshot");
+    if (now.known & TY_BOARD_DIRTY)
+        told += "; the next one writes " + text::counted(now.dirty_pages, "page");
+    print_line("program", told);
+}
+
 void print_words(const heap_files &files, const figures &found) {
     print_info(files, found.info);
+    if (found.is_live)
+        print_program(found);
     if (!found.opened)
         return;
     print_waiting(found);
@@ -145,13 +81,23 @@ void print_words(const heap_files &files, const figures &found) {
     print_classes(found.heap.classes);
 }
 
+ty_status look_into_heap(const heap_files &files, figures &found) {
+    read_heap heap;
+    if (ty_status status = heap.open(files))
+        return status;
+    if (ty_status status = found.look_into(heap))
+        return status;
+    return heap.close();
+}
+
 int stat_of(const heap_files &files, const request &given) {
     figures found;
-    if (ty_status status = look_at_files(files, found))
+    if (ty_status status = found.look_at_files(files))
         return refuse(files, given, status);
+    found.look_at_program(files);
     const ty_status status = look_into_heap(files, found);
     if (given.json) {
-        json::document one = stat_document(files, found);
+        json::document one = document_of(files, found);
         if (given.watch)
             one["time"] = time_text(static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()));
         if (status)

@@ -23,8 +23,8 @@ In docs/design/*.md:
   - an invariant's entry begins with "- I3: ". It names the files that keep it, each of which names the number in a
     comment, and behind "Test:" a test that a mutant of that number names (tests/mutants);
   - docs/design/README.md has a row "| I3 | what it says | [page](page) |" for each entry, and no other;
-  - each invariant that a comment in src or include, or a mutant, names is one of them; and each of them is named in such
-    a comment and has a mutant;
+  - each invariant that a comment in src, include or python/src, or a mutant, names is one of them; and each of them is
+    named in such a comment and has a mutant;
   - where the code or a page names a page's section (os.md, "Write faults"), there is one;
   - no word tells of an experiment ("medians", "interleaved", "measured"): that is for docs/decisions.
 In CONTRIBUTING.md: files and functions, likewise.
@@ -210,6 +210,9 @@ class Code:
                     if name == "CMakeLists.txt":  # has the names of programs, but for test_heap and its like
                         with open(os.path.join(directory, name), encoding="utf-8") as file:
                             self.words.update(re.findall(r"\w+", file.read()))
+                    elif name.endswith(".py") and folder == "python":
+                        with open(os.path.join(directory, name), encoding="utf-8") as file:
+                            self.words.update(re.findall(r"\w+", file.read()))
                     elif name.endswith((".cpp", ".hpp", ".h", ".c")):
                         path = os.path.join(directory, name)
                         self.files.add(path)
@@ -233,7 +236,7 @@ class Code:
         comments = [(path, number, found.group(1)) for number, found in enumerate(map(COMMENT.search, text.split("\n")), 1)
                     if found]
         self.comments += comments
-        for number in NUMBER.findall("\n".join(comment for _, _, comment in comments)) if path.startswith(("src/", "include/")) else ():
+        for number in NUMBER.findall("\n".join(comment for _, _, comment in comments)) if path.startswith(("src/", "include/", "python/src/")) else ():
             self.cited.setdefault(number, set()).add(path)
 
     def named(self, name):

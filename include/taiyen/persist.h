@@ -87,7 +87,7 @@ typedef enum ty_tracking {
 
 /* Who does the background work (applying batches to the image). */
 typedef enum ty_background {
-    TY_BACKGROUND_THREAD = 0, /* six threads of the library, two for a log, and one for each further partition of a
+    TY_BACKGROUND_THREAD = 0, /* seven threads of the library, two for a log, and one for each further partition of a
                                  log; they sleep when there is nothing to do. While one thread alone waits for its
                                  commit, one of a log's spins on that thread's processor, at the lowest class
                                  (SCHED_IDLE), if commits are faster so */

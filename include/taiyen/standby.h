@@ -155,9 +155,10 @@ typedef struct ty_publisher_options {
     uint32_t gather_ms; /* while nobody waits, for how long transactions are gathered. 0: 20 */
     uint32_t window;    /* so many messages may be in flight. 0: 64 */
     uint32_t answer_ms; /* messages in flight are taken for lost if none of them is acknowledged for so long. 0: 5 s */
+    uint32_t alive_ms;  /* with nothing to send for so long, a sign of life is put (448 bytes). 0: 1 s */
 } ty_publisher_options;
 #define TY_PUBLISHER_OPTIONS_INIT                                                                                      \
-    { sizeof(ty_publisher_options), NULL, NULL, 0, 0, 0 }
+    { sizeof(ty_publisher_options), NULL, NULL, 0, 0, 0, 0 }
 
 typedef struct ty_publisher_report {
     size_t struct_size; /* sizeof(ty_publisher_report), set by the caller */
@@ -229,8 +230,12 @@ typedef struct ty_standby_report {
     uint64_t records;         /* since it was opened */
     uint64_t record_bytes;
     uint64_t messages;
-    bool caught_up; /* there was nothing more in the engine */
-    bool promoting; /* its promotion stands in the engine: ty_standby_promote ends it */
+    bool caught_up;     /* there was nothing more in the engine */
+    bool promoting;     /* its promotion stands in the engine: ty_standby_promote ends it */
+    uint64_t silent_ms; /* for how long the primary's publisher has put nothing, not even a sign of life: how long
+                           ty_standby_step has waited in vain since its last message, with all taken that the engine
+                           has. 0 before this standby has taken any message of it, and after a failed call: a server
+                           that is away, or a pause of this process, is no silence of the primary */
 } ty_standby_report;
 
 /* Makes a heap at heap_path, where nothing may be, of the engine's newest base, and the folder of its state. open:

@@ -38,7 +38,8 @@ enum class value_kind : std::uint8_t {
     dict = 12,
     list = 13,
     set = 14,
-    deque = 15
+    deque = 15,
+    records = 16 // of one layout, side by side
 };
 
 // One word, copied freely. It says nothing of how long what it leads to lives: see value_heap.

@@ -110,6 +110,7 @@ public:
     bool run(const std::vector<const void *> &loose) {
         meet(heap_.root());
         meet(heap_.space()->shapes);
+        meet(heap_.space()->layouts);
         for (const void *block : loose)
             open(static_cast<value_head *>(const_cast<void *>(block)));
         if (heap_.space()->dead)
@@ -182,11 +183,13 @@ private:
                 problem("a container has no body", container);
             return;
         }
-        static constexpr std::uint8_t bodies[] = {body_table, body_items, body_table, body_ring};
+        static constexpr std::uint8_t bodies[] = {body_table, body_items, body_table, body_ring, body_records};
         if (body->kind != bodies[container->head.kind - static_cast<std::uint8_t>(value_kind::dict)])
             return problem("a container's body is of another kind", container);
         if (body->kind == body_table)
             return look_at_table(container, reinterpret_cast<value_table *>(body));
+        if (body->kind == body_records)
+            return look_at_records(container, body);
         const bool ring = body->kind == body_ring;
         if (!has_room(body, (ring ? sizeof(value_ring) : sizeof(value_items)) + std::size_t{body->refs} * sizeof(value),
                       "a body"))
@@ -216,6 +219,15 @@ private:
         }
         if (count != container->count)
             problem("a table has another number of entries than is said", container);
+    }
+    // VA12.
+    void look_at_records(const value_container *container, const value_head *body) {
+        const auto *layouts = block_as<const value_container>(heap_.space()->layouts);
+        if (!layouts || container->head.type >= layouts->count)
+            return problem("records have a layout that there is not", container);
+        if (has_room(body, sizeof(value_records) + std::size_t{body->refs} * body->type, "a body of records") &&
+            container->count > body->refs)
+            problem("there are more records than room", container);
     }
     // Its items end within the block, and so do those of the containers in it.
     void look_at_packed(const value_head *head) {

@@ -23,6 +23,10 @@
 namespace taiyen {
 inline namespace v0 {
 
+namespace detail {
+class item_writer;
+}
+
 class value_heap {
 public:
     // Called for each container, tuple and array that is freed, before it is; of a packed one, for those within it
@@ -116,6 +120,14 @@ public:
                              std::uint32_t dimensions);
     // Of a container without anything in it: value_kind::dict, list, set or deque.
     result<value> make_container(value_kind kind);
+    // Of records, none yet (records.hpp): of that layout, and of so many bytes each, 65,535 at most.
+    // single: there is to be one, which stands alone.
+    result<value> make_records(std::uint16_t layout, std::uint16_t item_size, bool single = false);
+    // The number of a layout, a text that says what records are made of; it is kept if it is met for the first time. A
+    // heap has 65,536 at most.
+    result<std::uint16_t> keep_layout(std::string_view text);
+    // The text of a layout; empty if there are not so many.
+    std::string_view layout(std::size_t number) const;
     // Frees a value with all that it alone leads to, if it is loose; else, and without a block, does nothing.
     result<void> discard(value v) {
         if (!v.is_block() || is_item(v) || detail::head_of(v)->refs != 0)
@@ -144,6 +156,11 @@ public:
     // Packs a loose container, or what is below it, as far as it gets smaller so: what it is now, loose as well. Not
     // packed are sets, deques, tuples with containers, and dicts whose keys are met for the first time.
     result<value> pack(value v);
+    // Of items that were written (item_writer in value_packing.hpp): a packed dict of that shape, or list of so many.
+    result<value> make_packed(bool is_dict, std::uint16_t number, const detail::item_writer &items);
+    // The number of an ordinary dict's keys among the shapes; -1: none. One is made for keys that were met before, or
+    // for these at once.
+    std::int32_t find_shape(value dict, bool at_once = false);
     // Makes ordinary containers of a packed one, and of all that is in the same block; where it is now. What is none
     // stays. Handles of what was within the block are void.
     result<value> unpack(value v);
@@ -332,7 +349,7 @@ private:
         ++planned_;
         return prepared();
     }
-    std::int32_t shape_number(const value *keys, std::uint32_t count);
+    std::int32_t shape_number(const value *keys, std::uint32_t count, std::uint32_t dict);
     result<value> try_to_pack(value v);
     result<value> own_tuple(value v);
     void tell_freed(const detail::value_head *head);
@@ -349,8 +366,12 @@ private:
     void *freed_context_ = nullptr;
     unpacked_callback *unpacked_ = nullptr;
     void *unpacked_context_ = nullptr;
-    value recent_keys_[64];              // texts, by their hashes; void if the heap's stamp is not the last one
-    std::uint32_t seen_shapes_[64] = {}; // hashes of keys that dicts had; a shape is made for the second one
+    value recent_keys_[64]; // texts, by their hashes; void if the heap's stamp is not the last one
+    struct seen_shape {
+        std::uint32_t hash = 0;
+        std::uint32_t dict = 0;
+    };
+    seen_shape seen_shapes_[64]; // by hashes of keys: the id of a dict with them; a shape is made for the second one
 };
 
 } // namespace v0

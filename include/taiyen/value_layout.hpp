@@ -22,6 +22,7 @@ enum : std::uint8_t {
     body_table = 34,
     block_space = 35,
     body_suspects = 36,
+    body_records = 37,
     block_packed_dict = 40,
     block_packed_list = 41
 };
@@ -49,6 +50,7 @@ enum : std::uint8_t {
     flag_negative = 2,   // of a big integer
     flag_unhashable = 4, // of a tuple or opaque bytes
     flag_emptied = 8,    // of a dead block: what it led to is released
+    flag_single = 16,    // of records: one that stands alone
     flag_dead = 128
 };
 
@@ -57,7 +59,7 @@ struct value_head {
     std::uint8_t kind;
     std::uint8_t flags;
     std::uint16_t type; // opaque: the user's number. Tuple: how deep tuples are nested. Table: words an entry. Packed
-                        // dict: its shape; list: how many
+                        // dict: its shape; list: how many. Records: their layout; their body: bytes of each
     std::uint32_t refs; // how many stored values lead here; at its highest it stays. Bodies: room for so many
 };
 
@@ -109,6 +111,12 @@ struct value_table {
     std::uint32_t filled; // slots of the index
 };
 
+struct value_records { // the body of records
+    value_head head;
+    const char *bytes() const { return reinterpret_cast<const char *>(this + 1); }
+    char *bytes() { return reinterpret_cast<char *>(this + 1); }
+};
+
 struct value_array {
     value_head head;
     std::uint64_t size; // bytes of data, which begin at data_offset
@@ -139,8 +147,9 @@ struct value_space {
     value_suspects *suspects;
     std::uint32_t suspect_count;
     std::uint32_t last_id;
-    value shapes; // a set of tuples: the keys of packed dicts. None is ever taken out
-    std::uint64_t reserved[5];
+    value shapes;  // a set of tuples: the keys of packed dicts. None is ever taken out
+    value layouts; // a set of texts: what records are made of. None is ever taken out
+    std::uint64_t reserved[4];
 };
 
 inline constexpr std::uint32_t values_magic = 0x76795454; // "TTyv"
@@ -163,7 +172,7 @@ inline value_head *head_of(value v) {
 }
 inline bool is_container(const value_head &head) {
     return head.kind >= static_cast<std::uint8_t>(value_kind::dict) &&
-           head.kind <= static_cast<std::uint8_t>(value_kind::deque);
+           head.kind <= static_cast<std::uint8_t>(value_kind::records);
 }
 template <class T>
 T *block_as(value v) {
@@ -240,7 +249,7 @@ inline std::string_view data_of(const value &v) {
 // Not of a value that ends with the expression: short bytes lie in it.
 std::string_view data_of(const value &&v) = delete;
 
-// Whether it is a container: a dict, list, set or deque.
+// Whether it is a container: a dict, list, set, deque, or records.
 inline bool is_container(value v) {
     return v.is_block() && kind_of(v) >= value_kind::dict;
 }

@@ -21,7 +21,6 @@ class item_writer {
 public:
     std::size_t size() const { return size_; }
     const std::uint8_t *bytes() const { return bytes_; }
-    std::uint8_t *at(std::size_t place) { return bytes_ + place; }
 
     bool put(const void *bytes, std::size_t count) {
         if (count > sizeof bytes_ - size_)
@@ -53,7 +52,41 @@ public:
         }
     }
 
+    // A text or bytes, which need not be in the heap.
+    bool put_data(bool text, std::string_view data) {
+        if (text && data.size() < item_small_integer - item_short_text)
+            return put_byte(item_short_text + data.size()) && put(data.data(), data.size());
+        return data.size() < packed_bytes_max && put_byte(text ? item_text : item_bytes) && put_byte(data.size()) &&
+               put(data.data(), data.size());
+    }
+    // A dict, list or tuple within: its head comes first, its values follow, and close() says how long they were.
+    struct place {
+        std::size_t start = 0;
+        std::size_t values = 0;
+    };
+    bool open_dict(std::uint16_t shape, place *at) {
+        const std::uint8_t head[4] = {item_dict, 0, static_cast<std::uint8_t>(shape),
+                                      static_cast<std::uint8_t>(shape >> 8)};
+        return open(head, sizeof head, at);
+    }
+    bool open_list(std::size_t count, place *at) {
+        const bool is_short = count < 16;
+        const std::uint8_t head[3] = {
+            static_cast<std::uint8_t>(is_short ? item_short_list + count : std::size_t{item_list}), 0,
+            static_cast<std::uint8_t>(count)};
+        return count <= packed_values_max && open(head, is_short ? 2 : 3, at);
+    }
+    bool open_tuple(std::size_t count, place *at) {
+        const std::uint8_t head[3] = {item_tuple, 0, static_cast<std::uint8_t>(count)};
+        return count <= packed_values_max && open(head, sizeof head, at);
+    }
+    void close(place at) { bytes_[at.start + 1] = static_cast<std::uint8_t>(size_ - at.values); }
+
 private:
+    bool open(const std::uint8_t *head, std::size_t bytes, place *at) {
+        *at = {size_, size_ + bytes};
+        return put(head, bytes);
+    }
     bool put_integer(std::int64_t number) {
         if (number >= 0 && number < 64)
             return put_byte(static_cast<std::size_t>(item_small_integer + number));
@@ -74,12 +107,6 @@ private:
         }
         return put_byte(item_real) && put(&number, sizeof number);
     }
-    bool put_data(bool text, std::string_view data) {
-        if (text && data.size() < item_small_integer - item_short_text)
-            return put_byte(item_short_text + data.size()) && put(data.data(), data.size());
-        return data.size() < packed_bytes_max && put_byte(text ? item_text : item_bytes) && put_byte(data.size()) &&
-               put(data.data(), data.size());
-    }
     std::uint8_t bytes_[packed_bytes_max];
     std::size_t size_ = 0;
 };
@@ -88,72 +115,78 @@ inline value_rows rows_of(value v) {
     return values_in(head_of(v));
 }
 
-// VA8. Writes the items of an ordinary dict or list. shapes: gives the number of the dict's keys, below 0 if there is
-// none.
-template <class Shapes>
-bool put_items(item_writer &to, value v, Shapes &shapes, std::uint16_t *number) {
+// What a head says: of a dict its shape, of a list how many values.
+inline bool number_of(value_heap &heap, value v, std::uint16_t *number) {
     const auto *container = block_as<const value_container>(v);
     if (container->suspect || container->count > packed_values_max)
         return false;
     const bool is_dict = kind_of(v) == value_kind::dict;
-    *number = static_cast<std::uint16_t>(container->count);
-    if (is_dict) {
-        const std::int32_t shape = shapes(v);
-        if (shape < 0)
-            return false;
-        *number = static_cast<std::uint16_t>(shape);
-    }
+    const std::int32_t found = is_dict ? heap.find_shape(v) : static_cast<std::int32_t>(container->count);
+    *number = static_cast<std::uint16_t>(found);
+    return found >= 0;
+}
+
+inline bool put_item(item_writer &to, value_heap &heap, value v);
+
+// VA8. Writes the values of an ordinary dict or list.
+inline bool put_items(item_writer &to, value_heap &heap, value v) {
+    const bool is_dict = kind_of(v) == value_kind::dict;
     std::uint32_t word = 0;
     return rows_of(v).each([&](value one) {
         if (is_dict && (word++ % 2 == 0 || one.is_nothing()))
             return true; // keys, and what was erased
-        return put_item(to, one, shapes);
+        return put_item(to, heap, one);
     });
 }
 
 // A tuple of what never changes: a copy of it is as good.
 inline bool put_tuple(item_writer &to, const value_tuple *from) {
-    const std::size_t start = to.size();
-    const std::uint8_t head[3] = {item_tuple, 0, static_cast<std::uint8_t>(from->count)};
-    if (from->count > packed_values_max || !to.put(head, sizeof head))
+    item_writer::place at;
+    if (!to.open_tuple(from->count, &at))
         return false;
     for (std::uint32_t i = 0; i < from->count; ++i) {
         const value one = from->items()[i];
         if (!(kind_of(one) == value_kind::tuple ? put_tuple(to, block_as<const value_tuple>(one)) : to.put_scalar(one)))
             return false;
     }
-    *to.at(start + 1) = static_cast<std::uint8_t>(to.size() - start - sizeof head);
+    to.close(at);
     return true;
 }
 
-template <class Shapes>
-bool put_item(item_writer &to, value v, Shapes &shapes) {
+// One that is packed already: its values are written the same way here.
+inline bool put_packed(item_writer &to, value_heap &heap, const value_head *head) {
+    const packed_view view(heap.space(), head);
+    const auto bytes = static_cast<std::size_t>(view.item(view.count) - view.items);
+    item_writer::place at;
+    if (!(view.shape ? to.open_dict(head->type, &at) : to.open_list(view.count, &at)) || !to.put(view.items, bytes))
+        return false;
+    to.close(at);
+    return true;
+}
+
+inline bool put_item(item_writer &to, value_heap &heap, value v) {
     const value_kind kind = kind_of(v);
     if (kind == value_kind::tuple)
         return put_tuple(to, block_as<const value_tuple>(v));
     if (kind != value_kind::dict && kind != value_kind::list)
         return to.put_scalar(v);
-    if (is_packed(v) || head_of(v)->refs != 1)
+    if (head_of(v)->refs != 1)
         return false;
-    const std::size_t start = to.size();
-    const std::uint32_t count = block_as<const value_container>(v)->count;
-    const bool is_dict = kind == value_kind::dict, is_short = !is_dict && count < 16;
-    const unsigned code = is_dict ? unsigned{item_dict} : is_short ? item_short_list + count : unsigned{item_list};
-    const std::uint8_t head[4] = {static_cast<std::uint8_t>(code), 0, static_cast<std::uint8_t>(count), 0};
-    const std::size_t head_bytes = is_dict ? 4 : is_short ? 2 : 3;
+    if (is_packed(v))
+        return put_packed(to, heap, head_of(v));
     std::uint16_t number = 0;
-    if (!to.put(head, head_bytes) || !put_items(to, v, shapes, &number))
+    item_writer::place at;
+    if (!number_of(heap, v, &number) ||
+        !(kind == value_kind::dict ? to.open_dict(number, &at) : to.open_list(number, &at)) || !put_items(to, heap, v))
         return false;
-    *to.at(start + 1) = static_cast<std::uint8_t>(to.size() - start - head_bytes);
-    if (is_dict)
-        std::memcpy(to.at(start + 2), &number, sizeof number);
+    to.close(at);
     return true;
 }
 
 } // namespace detail
 
-// The number of these keys among the shapes, which is made for a dict whose keys were met before. -1: there is none.
-inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t count) {
+// The number of these keys among the shapes; -1: there is none. dict: its id; 0: a shape is made at once.
+inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t count, std::uint32_t dict) {
     value_key wanted;
     wanted.kind = value_kind::tuple;
     wanted.data = {reinterpret_cast<const char *>(keys), count * sizeof(value)};
@@ -166,9 +199,9 @@ inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t co
         if (found != set::end_position)
             return static_cast<std::int32_t>(found);
     }
-    std::uint32_t &seen = seen_shapes_[wanted.hash % 64];
-    if (seen != wanted.hash) {
-        seen = wanted.hash;
+    seen_shape &seen = seen_shapes_[wanted.hash % 64];
+    if (dict && (seen.hash != wanted.hash || seen.dict == dict || seen.dict == 0)) {
+        seen = {wanted.hash, dict};
         return -1;
     }
     if (space_->shapes.is_nothing()) {
@@ -196,20 +229,27 @@ inline std::int32_t value_heap::shape_number(const value *keys, std::uint32_t co
 
 // The container packed, as a loose value; nothing if it cannot be.
 inline result<value> value_heap::try_to_pack(value v) {
-    const auto shapes = [this](value dict) {
-        value keys[detail::packed_values_max];
-        std::uint32_t count = 0, word = 0;
-        detail::rows_of(dict).each([&](value one) {
-            if (word++ % 2 == 0 && !one.is_nothing())
-                keys[count++] = one;
-            return true;
-        });
-        return shape_number(keys, count);
-    };
     detail::item_writer items;
     std::uint16_t number = 0;
-    if (!detail::put_items(items, v, shapes, &number))
+    if (!detail::number_of(*this, v, &number) || !detail::put_items(items, *this, v))
         return value();
+    return make_packed(kind_of(v) == value_kind::dict, number, items);
+}
+
+inline std::int32_t value_heap::find_shape(value dict, bool at_once) {
+    if (is_packed(dict) || detail::block_as<detail::value_container>(dict)->count > detail::packed_values_max)
+        return -1;
+    value keys[detail::packed_values_max];
+    std::uint32_t count = 0, word = 0;
+    detail::rows_of(dict).each([&](value one) {
+        if (word++ % 2 == 0 && !one.is_nothing())
+            keys[count++] = one;
+        return true;
+    });
+    return shape_number(keys, count, at_once ? 0 : container_id(dict));
+}
+
+inline result<value> value_heap::make_packed(bool is_dict, std::uint16_t number, const detail::item_writer &items) {
     if (begin_write())
         return error::last();
     constexpr std::size_t least = sizeof(detail::value_container); // it may become one in its place
@@ -218,7 +258,7 @@ inline result<value> value_heap::try_to_pack(value v) {
     if (!block)
         return error::last();
     std::memset(block, 0, ty_usable_size(block)); // container_id() looks at all
-    const std::uint8_t kind = kind_of(v) == value_kind::dict ? detail::block_packed_dict : detail::block_packed_list;
+    const std::uint8_t kind = is_dict ? detail::block_packed_dict : detail::block_packed_list;
     const detail::value_head head{kind, 0, number, 0};
     std::memcpy(block, &head, sizeof head);
     std::memcpy(static_cast<char *>(block) + sizeof head, items.bytes(), items.size());

@@ -49,23 +49,6 @@ bool make(heap &of, const char *type, Py_ssize_t item_size, const std::vector<st
     return true;
 }
 
-// Stores by whoever has the view become known to transactions by themselves.
-bool make_automatic(heap &of) {
-    if (of.kind != TY_TRANSACTIONAL || of.read_only || of.automatic)
-        return true;
-    if (ty_set_stores(of.handle, TY_STORES_AUTOMATIC))
-        return raise_last() == 0;
-    of.automatic = true;
-    if (of.transaction_open)
-        keep_fault_handler();
-    return true;
-}
-
-int refuse_buffer(const char *text) {
-    PyErr_SetString(PyExc_BufferError, text);
-    return -1;
-}
-
 // Steps from one element to the next, a dimension each.
 std::vector<Py_ssize_t> strides_of(const value_array *array) {
     std::vector<Py_ssize_t> strides(array->dimensions);
@@ -80,40 +63,11 @@ std::vector<Py_ssize_t> strides_of(const value_array *array) {
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     view->obj = nullptr;
     heap *of = use(as_proxy(self));
-    if (!of)
-        return -1;
-    if ((flags & PyBUF_WRITABLE) && of->read_only)
-        return refuse_buffer("the heap is open for reading only");
-    if (of->fresh_arrays.count(as_proxy(self)->block))
-        return refuse_buffer(
-            "the array was made by the transaction or step that is under way: use it when that has ended");
-    if (!make_automatic(*of))
+    if (!of || !check_view(*of, as_proxy(self), flags))
         return -1;
     value_array *array = array_of(as_proxy(self));
-    auto *strides = new std::vector<Py_ssize_t>(strides_of(array));
-    view->internal = strides;
-    view->obj = Py_NewRef(self);
-    view->buf = array->data();
-    view->len = static_cast<Py_ssize_t>(array->size);
-    view->itemsize = array->item_size;
-    view->readonly = of->read_only;
-    view->ndim = static_cast<int>(array->dimensions);
-    view->format = flags & PyBUF_FORMAT ? array->type : nullptr;
-    view->shape = flags & PyBUF_ND ? reinterpret_cast<Py_ssize_t *>(array->shape) : nullptr;
-    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? strides->data() : nullptr;
-    view->suboffsets = nullptr;
-    ++of->views;
-    ++of->viewed[as_proxy(self)->block];
-    return 0;
-}
-
-void release_buffer(PyObject *self, Py_buffer *view) {
-    heap &of = *as_proxy(self)->owner;
-    --of.views;
-    const auto place = of.viewed.find(as_proxy(self)->block);
-    if (place != of.viewed.end() && --place->second == 0)
-        of.viewed.erase(place);
-    delete static_cast<std::vector<Py_ssize_t> *>(view->internal);
+    auto *form = new view_form{{array->shape, array->shape + array->dimensions}, strides_of(array)};
+    return give_view(*of, self, view, flags, form, array->data(), array->item_size, array->type);
 }
 
 PyObject *shape(PyObject *self, void *) {
@@ -163,13 +117,69 @@ PyType_Slot array_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(proxy_deal
                              {Py_tp_methods, array_methods},
                              {Py_tp_getset, array_fields},
                              {Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)},
-                             {Py_bf_releasebuffer, reinterpret_cast<void *>(release_buffer)},
+                             {Py_bf_releasebuffer, reinterpret_cast<void *>(release_view)},
                              {}};
 
 } // namespace
 
 PyType_Spec array_spec = {"taiyen._core.ArrayBase", sizeof(proxy), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                           array_slots};
+
+// ---- Views, of records, too.
+
+bool make_automatic(heap &of) {
+    if (of.kind != TY_TRANSACTIONAL || of.read_only || of.automatic)
+        return true;
+    if (ty_set_stores(of.handle, TY_STORES_AUTOMATIC))
+        return raise_last() == 0;
+    of.automatic = true;
+    if (of.transaction_open)
+        keep_fault_handler();
+    return true;
+}
+
+// PY2.
+bool check_view(heap &of, const proxy *p, int flags) {
+    const char *why = nullptr;
+    if ((flags & PyBUF_WRITABLE) && of.read_only)
+        why = "the heap is open for reading only";
+    else if (of.fresh_arrays.count(p->block))
+        why =
+            "the array was made or has grown in the transaction or step that is under way: use it when that has ended";
+    if (!why)
+        return make_automatic(of);
+    PyErr_SetString(PyExc_BufferError, why);
+    return false;
+}
+
+int give_view(heap &of, PyObject *self, Py_buffer *view, int flags, view_form *form, void *data, Py_ssize_t item_size,
+              char *format) {
+    view->internal = form;
+    view->obj = Py_NewRef(self);
+    view->buf = data;
+    view->len = item_size;
+    for (const Py_ssize_t length : form->shape)
+        view->len *= length;
+    view->itemsize = item_size;
+    view->readonly = of.read_only;
+    view->ndim = static_cast<int>(form->shape.size());
+    view->format = flags & PyBUF_FORMAT ? format : nullptr;
+    view->shape = flags & PyBUF_ND ? form->shape.data() : nullptr;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? form->strides.data() : nullptr;
+    view->suboffsets = nullptr;
+    ++of.views;
+    ++of.viewed[as_proxy(self)->block];
+    return 0;
+}
+
+void release_view(PyObject *self, Py_buffer *view) {
+    heap &of = *as_proxy(self)->owner;
+    --of.views;
+    const auto place = of.viewed.find(as_proxy(self)->block);
+    if (place != of.viewed.end() && --place->second == 0)
+        of.viewed.erase(place);
+    delete static_cast<view_form *>(view->internal);
+}
 
 bool store_buffer(heap &of, PyObject *object, value *v) {
     Py_buffer view;

@@ -76,6 +76,25 @@ PyObject *set_error_classes(PyObject *classes);
 // ---- A heap.
 
 struct proxy;
+struct layout; // record.hpp
+
+// The numbers of dicts' keys among a heap's shapes, of keys that are texts. It is empty again after whatever may take a
+// shape back.
+class shape_memory {
+public:
+    // -1: not known.
+    std::int32_t find(PyObject *dict) const;
+    // A dict was stored as an ordinary one: from the second one with its keys on, their shape is known.
+    void meet(value_heap &values, PyObject *dict, value stored);
+    void forget() { known_.clear(); }
+
+private:
+    struct shape {
+        std::vector<ref> keys;
+        std::int32_t number;
+    };
+    std::unordered_map<std::uint64_t, shape> known_; // by a hash of the keys
+};
 
 // How often this process is a fork's child.
 extern unsigned forks;
@@ -103,7 +122,9 @@ public:
     std::unordered_map<const void *, proxy *> proxies;    // by address
     std::unordered_set<proxy *> displaced;                // that may come back, where others stand now
     std::unordered_map<const void *, std::size_t> viewed; // arrays, and how many views there are of each
-    std::unordered_set<const void *> fresh_arrays;        // made by the transaction or step that is under way
+    std::unordered_set<const void *> fresh_arrays;        // made, or grown, by the transaction or step under way
+    shape_memory shapes;
+    std::vector<const layout *> layouts; // of records, by the heap's numbers, as far as they are known
 
     bool is_usable() const { return handle && fork_number == forks; }
     // Whether it can be used; else there is an exception.
@@ -173,15 +194,15 @@ inline heap *use(const proxy *p) {
 inline proxy *as_proxy(PyObject *object) {
     return reinterpret_cast<proxy *>(object);
 }
-// Whether it is a proxy of any heap.
+// Whether it is a proxy of any heap, but for those of one record.
 bool is_proxy(PyObject *object);
 // The proxy of a container or array: the one that there is, or a new one.
 PyObject *proxy_of(heap &of, value v);
-// Python's classes of proxies, by kind: dict, list, set, deque, array.
+// Python's classes of proxies, by kind: dict, list, set, deque, array, records.
 PyObject *set_proxy_classes(PyObject *classes);
 // The base classes, added to the module.
 bool add_proxy_types(PyObject *module);
-extern PyType_Spec dict_spec, list_spec, set_spec, deque_spec, array_spec;
+extern PyType_Spec dict_spec, list_spec, set_spec, deque_spec, array_spec, records_spec;
 void proxy_dealloc(PyObject *self);
 PyObject *proxy_new(PyTypeObject *type, PyObject *, PyObject *);
 bool add_iterator_types();
@@ -212,6 +233,24 @@ private:
     std::vector<value> items_;
 };
 
+// Containers that are met more than once in what is stored. What only its container has a reference to is met once.
+class met_again {
+public:
+    void look(PyObject *object);
+    bool has(PyObject *object) const { return again_.count(object) != 0; }
+    bool has_looked() const { return has_looked_; }
+
+private:
+    void look_at(PyObject *object, std::vector<PyObject *> *open);
+    std::unordered_set<PyObject *> met_, again_;
+    bool has_looked_ = false;
+};
+
+// A small dict or list with all that it holds, as one packed block that is made at once (value_packing.hpp); no value
+// where it is not packed so: it is too large, holds something else, or something that is met again, or has keys that
+// are not known. Runs no Python code. False: there is an exception.
+bool make_packed(heap &of, PyObject *object, const met_again &shared, value *v);
+
 // A key to look for. What it needs beside the object lives in it; it makes nothing in the heap.
 class key_of {
 public:
@@ -238,10 +277,16 @@ PyObject *plain_copy(heap &of, value v);
 
 // What Python does for types that are rare: taiyen/_scalars.py. encode(object) gives None, or type number, bytes, and
 // whether it is a key; decode(type, bytes, takes pickles) the object; copy_array(array) a plain one.
+// taiyen/_records.py: find_layout(text) gives the number of a record class; from_time(letter, number) and
+// to_time(letter, time) the moment of a number, and back; plain_records(class) an empty list of records.
 struct python_helpers {
     PyObject *encode = nullptr;
     PyObject *decode = nullptr;
     PyObject *copy_array = nullptr;
+    PyObject *find_layout = nullptr;
+    PyObject *from_time = nullptr;
+    PyObject *to_time = nullptr;
+    PyObject *plain_records = nullptr;
 };
 extern python_helpers helpers;
 
@@ -249,6 +294,17 @@ extern python_helpers helpers;
 
 // A copy of what has a buffer, as an array in the heap.
 bool store_buffer(heap &of, PyObject *object, value *v);
+// Before there is a view: stores by whoever has it become known to transactions by themselves.
+bool make_automatic(heap &of);
+// Whether an array or records can have a view, of the kind asked for; else there is an exception.
+bool check_view(heap &of, const proxy *p, int flags);
+// There is one more, of numbers there; both vectors go with it.
+struct view_form {
+    std::vector<Py_ssize_t> shape, strides;
+};
+int give_view(heap &of, PyObject *self, Py_buffer *view, int flags, view_form *form, void *data, Py_ssize_t item_size,
+              char *format);
+void release_view(PyObject *self, Py_buffer *view);
 
 } // namespace typy
 

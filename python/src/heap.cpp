@@ -1,5 +1,5 @@
 // A heap as Python has it: its state, and changes that are transactions or steps of their own.
-#include "core.hpp"
+#include "record.hpp"
 
 #include <pthread.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
-// A container, tuple or array is freed: its proxy leads nowhere.
+// PY1. A container, tuple or array is freed: its proxy leads nowhere.
 void tell_freed(const void *block, void *context) {
     auto *of = static_cast<heap *>(context);
     const auto place = of->proxies.find(block);
@@ -19,7 +19,7 @@ void tell_freed(const void *block, void *context) {
         place->second->state = proxy_state::deleted;
 }
 
-// A packed container became an ordinary one, which may lie elsewhere.
+// PY3. A packed container became an ordinary one, which may lie elsewhere.
 void tell_unpacked(const void *packed, value container, void *context) {
     auto *of = static_cast<heap *>(context);
     const auto place = of->proxies.find(packed);
@@ -67,6 +67,7 @@ heap::~heap() {
         static_cast<void>(kind == TY_VOLATILE ? ty_heap_destroy(handle) : ty_discard(handle));
 }
 
+// PY5.
 bool heap::refuse() const {
     if (!handle)
         raise_own(status_closed, "the heap is closed", "open it again");
@@ -117,10 +118,13 @@ bool heap::make_root() {
     return !is_new || one.end();
 }
 
+// PY1. PY8: shapes may be gone, too.
 void heap::look_at_proxies(bool forget_undone) {
     std::vector<proxy *> all(displaced.begin(), displaced.end());
     for (const auto &[block, p] : proxies)
         all.push_back(p);
+    shapes.forget();
+    std::vector<ref> with_rows;
     proxies.clear();
     displaced.clear();
     for (proxy *p : all) {
@@ -133,6 +137,8 @@ void heap::look_at_proxies(bool forget_undone) {
                 p->state = proxy_state::gone;
         } else if (is_there(p)) {
             p->state = proxy_state::alive;
+            if (p->kind == value_kind::records)
+                with_rows.push_back(ref::borrowed(reinterpret_cast<PyObject *>(p)));
         } else if (p->state == proxy_state::alive) {
             p->state = undo_attached ? proxy_state::undone : proxy_state::gone;
         }
@@ -142,6 +148,8 @@ void heap::look_at_proxies(bool forget_undone) {
         if (!slot || p->state == proxy_state::alive)
             slot = p;
     }
+    for (const ref &records : with_rows) // some may go with their last row
+        look_at_rows(as_proxy(records.get()));
 }
 
 bool heap::check_no_views(const char *what) const {
@@ -151,7 +159,7 @@ bool heap::check_no_views(const char *what) const {
     return false;
 }
 
-// Releases as the heap would, in thought: a block goes when all that lead to it have gone.
+// PY2. Releases as the heap would, in thought: a block goes when all that lead to it have gone.
 bool heap::check_release_of(value v) const {
     std::unordered_map<taiyen::detail::value_head *, std::uint32_t> released;
     std::vector<taiyen::detail::value_head *> open;
@@ -237,7 +245,7 @@ bool change::end() {
     return status == TY_OK || raise_last() == 0;
 }
 
-// What did not end is taken back.
+// PY4. What did not end is taken back.
 change::~change() {
     if (own_transaction_) {
         ty_rollback(ty_current_txn(heap_.handle));

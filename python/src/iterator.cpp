@@ -10,6 +10,10 @@ struct iterator {
     std::uint64_t next;
     std::uint32_t stamp; // 0: it was packed, and had so many
     std::uint32_t size;
+    const value *entries; // of a table with that stamp: no other one has it. NULL: not known
+    std::uint32_t used;
+    std::uint32_t words;
+    PyObject *pair; // of keys and values: the last one, which is used again if nobody else has it. Or NULL
     iterates what;
     bool backwards;
 };
@@ -46,6 +50,7 @@ bool has_changed(iterator *at) {
 void iterator_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     Py_XDECREF(reinterpret_cast<PyObject *>(as_iterator(self)->over));
+    Py_XDECREF(as_iterator(self)->pair);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -65,6 +70,62 @@ PyObject *next_in_row(iterator *at, heap &of) {
     return load(of, in.at(at->backwards ? --at->next : at->next++));
 }
 
+// Where the entries are. They stay there as long as the stamp does.
+void find_entries(iterator *at) {
+    const auto *container = static_cast<const taiyen::detail::value_container *>(at->over->block);
+    at->entries = nullptr;
+    if (taiyen::is_packed(value_of(at->over)) || !container->body)
+        return;
+    const auto *table = reinterpret_cast<const taiyen::detail::value_table *>(container->body);
+    at->entries = taiyen::detail::entries_of(table);
+    at->used = table->used;
+    at->words = table->head.type;
+}
+
+// PY9.
+bool is_as_before(const iterator *at) {
+    const auto *container = static_cast<const taiyen::detail::value_container *>(at->over->block);
+    return at->entries && container->stamp == at->stamp && taiyen::detail::is_container(container->head);
+}
+
+// What stood there.
+ref replaced(PyObject *pair, Py_ssize_t place, ref item) {
+#ifdef Py_LIMITED_API
+    ref old = ref::borrowed(PyTuple_GetItem(pair, place));
+    PyTuple_SetItem(pair, place, item.release());
+#else
+    ref old(PyTuple_GET_ITEM(pair, place));
+    PyTuple_SET_ITEM(pair, place, item.release());
+#endif
+    return old;
+}
+
+// The last pair with other content, where nobody else has it, as the built-in does.
+PyObject *pair_of(iterator *at, ref key, ref item) {
+    if (!at->pair || Py_REFCNT(at->pair) != 1) {
+        PyObject *made = PyTuple_Pack(2, key.get(), item.get());
+        if (made) {
+            const ref before(std::exchange(at->pair, Py_NewRef(made)));
+        }
+        return made;
+    }
+    PyObject *pair = at->pair;
+    const ref old_key = replaced(pair, 0, std::move(key)), old_item = replaced(pair, 1, std::move(item));
+    if (!PyObject_GC_IsTracked(pair)) // a collection has seen that it led nowhere
+        PyObject_GC_Track(pair);
+    return Py_NewRef(pair); // before the old ones go, which may run code
+}
+
+PyObject *next_of(iterator *at, heap &of, value key, value item) {
+    if (at->what == iterates::keys)
+        return load(of, key);
+    if (at->what == iterates::values)
+        return load(of, item);
+    ref loaded_key(load(of, key));
+    ref loaded_item(loaded_key ? load(of, item) : nullptr);
+    return loaded_item ? pair_of(at, std::move(loaded_key), std::move(loaded_item)) : nullptr;
+}
+
 PyObject *next_in_table(iterator *at, heap &of) {
     using taiyen::dict; // a set has the same entries, without values
     const dict in = container_of<dict>(at->over);
@@ -73,19 +134,7 @@ PyObject *next_in_table(iterator *at, heap &of) {
     if (position == dict::end_position)
         return at_end(at);
     at->next = at->backwards ? position : position + 1;
-    if (at->what == iterates::keys)
-        return load(of, in.key_at(position));
-    if (at->what == iterates::values)
-        return load(of, in.value_at(position));
-    const value key = in.key_at(position), item = in.value_at(position);
-    ref pair(PyTuple_New(2));
-    PyObject *loaded = pair ? load(of, key) : nullptr;
-    if (!loaded || PyTuple_SetItem(pair.get(), 0, loaded) < 0)
-        return nullptr;
-    loaded = load(of, item);
-    if (!loaded || PyTuple_SetItem(pair.get(), 1, loaded) < 0)
-        return nullptr;
-    return pair.release();
+    return next_of(at, of, in.key_at(position), at->what == iterates::keys ? value() : in.value_at(position));
 }
 
 PyObject *next(PyObject *self) {
@@ -95,6 +144,14 @@ PyObject *next(PyObject *self) {
         return nullptr;
     if (at->what == iterates::list)
         return next_in_row<taiyen::list>(at, *of);
+    if (is_as_before(at) && !at->backwards) { // nearly always
+        while (at->next < at->used) {
+            const value *entry = at->entries + at->next++ * at->words;
+            if (!entry->is_nothing())
+                return next_of(at, *of, entry[0], at->words == 2 ? entry[1] : value());
+        }
+        return at_end(at);
+    }
     if (has_changed(at)) {
         PyErr_Format(PyExc_RuntimeError, "%s changed size during iteration",
                      at->what == iterates::deque          ? "deque"
@@ -129,6 +186,10 @@ PyObject *new_iterator(proxy *over, iterates what, bool backwards) {
         look_at(over, &at->stamp, &at->size);
     at->what = what;
     at->backwards = backwards;
+    at->entries = nullptr;
+    at->pair = nullptr;
+    if (what <= iterates::items)
+        find_entries(at);
     at->next = !backwards ? 0 : UINT32_MAX;
     return reinterpret_cast<PyObject *>(at);
 }

@@ -90,6 +90,7 @@ bool key_of::of_tuple(heap &of, PyObject *tuple) {
     return true;
 }
 
+// PY6.
 bool key_of::imitate(heap &of, PyObject *item, value *v) {
     namespace detail = taiyen::detail;
     if (!PyTuple_CheckExact(item)) {

@@ -1,5 +1,5 @@
 // From the heap to Python.
-#include "core.hpp"
+#include "record.hpp"
 
 #include <cstring>
 
@@ -80,6 +80,8 @@ PyObject *load(heap &of, value v) {
     case value_kind::nothing:
         raise_own(TY_E_DAMAGED, "a value is missing in the heap", "restore the heap from a copy");
         return nullptr;
+    case value_kind::records:
+        return load_records(of, v);
     default:
         return proxy_of(of, v);
     }
@@ -119,6 +121,8 @@ private:
             return tuple(v);
         case value_kind::deque:
             return deque(v);
+        case value_kind::records:
+            return plain_records(heap_, v);
         default: {
             const ref array(proxy_of(heap_, v));
             return array ? PyObject_CallFunctionObjArgs(helpers.copy_array, array.get(), nullptr) : nullptr;

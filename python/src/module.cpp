@@ -3,7 +3,6 @@
 #include "core.hpp"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <cstring>
@@ -15,8 +14,9 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace typy {
-PyObject *new_array(PyObject *, PyObject *arguments); // array.cpp
-}
+PyObject *new_array(PyObject *, PyObject *arguments);               // array.cpp
+nb::object dlpack(const nb::object &view, const std::string &type); // dlpack.cpp
+} // namespace typy
 
 namespace {
 
@@ -72,6 +72,7 @@ nb::dict open_heap(nb::handle self, const std::string &path, int kind, int mode,
     options.limit_bytes = option<std::size_t>(given, "limit", 0);
     options.memory_bytes = option<std::size_t>(given, "memory", 0);
     options.log_bytes = option<std::size_t>(given, "log_bytes", 0);
+    options.classes = TY_CLASSES_PACKED; // values are small
     options.snapshot_dirty_bytes = option<std::size_t>(given, "snapshot_dirty_bytes", 0);
     options.snapshot_interval_ms = option<std::uint32_t>(given, "snapshot_interval_ms", 0);
     options.tracking = static_cast<ty_tracking>(option<int>(given, "tracking", TY_TRACK_AUTOMATIC));
@@ -98,6 +99,7 @@ void make_volatile(nb::handle self, std::size_t limit, bool takes_pickles) {
     heap &of = nb::cast<heap &>(self);
     ty_heap_options options = TY_HEAP_OPTIONS_INIT;
     options.limit_bytes = limit;
+    options.classes = TY_CLASSES_PACKED; // values are small
     ty_heap *made = nullptr;
     must_be_ok(ty_heap_create(&options, &made));
     of.self = self.ptr();
@@ -105,6 +107,7 @@ void make_volatile(nb::handle self, std::size_t limit, bool takes_pickles) {
     must(of.start(made));
 }
 
+// PY12.
 void end_heap(heap &of, bool discards) {
     must(of.check_no_views("a heap with views of arrays cannot be closed"));
     if (of.busy || (of.transaction_open && !discards)) {
@@ -134,9 +137,8 @@ void close_heap(heap &of) {
 }
 
 void discard_heap(heap &of) {
-    if (!of.handle)
-        return;
-    end_heap(of, true); // in a forked child, too
+    if (of.handle)
+        end_heap(of, true); // in a forked child, too
 }
 
 // The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without.
@@ -364,8 +366,7 @@ std::size_t collect(heap &of) {
 nb::list verify(heap &of) {
     must(of.check());
     std::vector<std::string> problems;
-    const taiyen::result<void> sound =
-        taiyen::verify(*of.values, [&](const std::string &text) { problems.push_back(text); });
+    static_cast<void>(taiyen::verify(*of.values, [&](const std::string &text) { problems.push_back(text); }));
     const ty_status status = ty_heap_verify(
         of.handle,
         [](const char *text, void *context) { static_cast<std::vector<std::string> *>(context)->push_back(text); },
@@ -374,7 +375,15 @@ nb::list verify(heap &of) {
     nb::list told;
     for (const std::string &problem : problems)
         told.append(nb::str(problem.c_str()));
-    static_cast<void>(sound); // the problems tell
+    return told;
+}
+
+// The texts of all layouts of records that the heap has.
+nb::list layouts(heap &of) {
+    must(of.check());
+    nb::list told;
+    for (std::size_t i = 0; !of.values->layout(i).empty(); ++i)
+        told.append(nb::str(of.values->layout(i).data(), of.values->layout(i).size()));
     return told;
 }
 
@@ -397,29 +406,6 @@ nb::dict info(const std::string &path) {
 }
 
 // ---- Friends.
-
-// An array as DLPack has it: of a memoryview, which keeps it.
-nb::object dlpack(const nb::object &view, const std::string &type) {
-    Py_buffer buffer;
-    must(PyObject_GetBuffer(view.ptr(), &buffer, PyBUF_FULL_RO) == 0);
-    const std::vector<std::size_t> shape(buffer.shape, buffer.shape + buffer.ndim);
-    void *data = buffer.buf;
-    const bool read_only = buffer.readonly;
-    const auto bits = static_cast<std::uint8_t>(buffer.itemsize * 8);
-    PyBuffer_Release(&buffer); // the memoryview has a hold of its own
-    nb::dlpack::dtype dtype{};
-    dtype.lanes = 1;
-    dtype.bits = bits;
-    using code = nb::dlpack::dtype_code;
-    dtype.code = static_cast<std::uint8_t>(type == "?"                    ? code::Bool
-                                           : type[0] == 'Z'               ? code::Complex
-                                           : std::strchr("efd", type[0])  ? code::Float
-                                           : std::strchr("bhiq", type[0]) ? code::Int
-                                                                          : code::UInt);
-    if (read_only)
-        return nb::cast(nb::ndarray<nb::ro, nb::array_api>(data, shape.size(), shape.data(), view, nullptr, dtype));
-    return nb::cast(nb::ndarray<nb::array_api>(data, shape.size(), shape.data(), view, nullptr, dtype));
-}
 
 #ifdef TAIYEN_PYTHON_PACK
 std::uint64_t pack(heap &of, const std::string &path, int codec) {
@@ -448,8 +434,13 @@ std::string unpack(const std::string &from, const std::string &to, int kind) {
 }
 #endif
 
-void set_helpers(const nb::object &encode, const nb::object &decode, const nb::object &copy_array) {
-    typy::helpers = {encode.inc_ref().ptr(), decode.inc_ref().ptr(), copy_array.inc_ref().ptr()};
+// In the order of python_helpers.
+void set_helpers(const nb::args &all) {
+    PyObject **const places[] = {&typy::helpers.encode,       &typy::helpers.decode,    &typy::helpers.copy_array,
+                                 &typy::helpers.find_layout,  &typy::helpers.from_time, &typy::helpers.to_time,
+                                 &typy::helpers.plain_records};
+    for (std::size_t i = 0; i < all.size() && i < std::size(places); ++i)
+        *places[i] = nb::object(all[i]).release().ptr();
 }
 
 PyMethodDef functions[] = {{"new_array", typy::new_array, METH_VARARGS, nullptr}, {}};
@@ -478,6 +469,7 @@ NB_MODULE(_core, module) {
         .def("_areas", areas)
         .def("_collect", collect)
         .def("_verify", verify)
+        .def("_layouts", layouts)
 #ifdef TAIYEN_PYTHON_PACK
         .def("_pack", pack)
 #endif
@@ -490,9 +482,11 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_kind", [](const heap &of) { return static_cast<int>(of.kind); })
         .def_prop_ro("_in_transaction",
                      [](const heap &of) { return of.is_usable() && ty_current_txn(of.handle) != nullptr; })
+        .def_prop_ro("_busy", [](const heap &of) { return of.busy; })
+        .def_prop_ro("_undo_attached", [](const heap &of) { return of.undo_attached; })
         .def_prop_ro("_in_step", [](const heap &of) { return of.step_open; });
     module.def("info", info);
-    module.def("dlpack", dlpack);
+    module.def("dlpack", typy::dlpack);
 #ifdef TAIYEN_PYTHON_PACK
     module.def("unpack", unpack);
 #endif

@@ -36,6 +36,15 @@ inline bool text_of(PyObject *text, std::string_view *bytes, ref *kept) {
     return true;
 }
 
+// collections.deque; NULL with an exception: it could not be imported.
+inline PyTypeObject *deque_type() {
+    static PyObject *type = nullptr;
+    if (!type)
+        if (const ref collections(PyImport_ImportModule("collections")); collections)
+            type = PyObject_GetAttrString(collections.get(), "deque");
+    return reinterpret_cast<PyTypeObject *>(type);
+}
+
 // What encode() of taiyen/_scalars.py gives for an object.
 struct encoded {
     ref kept;

@@ -1,12 +1,13 @@
 // Proxies: Python's objects for containers and arrays of a heap. A heap has one at most for each, so `is` works.
-#include "core.hpp"
+#include "record.hpp"
 
 namespace typy {
 
 namespace {
 
-PyTypeObject *proxy_classes[5] = {}; // Python's, by kind
-PyTypeObject *base_types[5] = {};
+constexpr int kinds = 6;
+PyTypeObject *proxy_classes[kinds] = {}; // Python's, by kind
+PyTypeObject *base_types[kinds] = {};
 
 // Of a kind that has proxies: its place in the tables.
 int place_of(value_kind kind) {
@@ -19,6 +20,8 @@ int place_of(value_kind kind) {
         return 2;
     case value_kind::deque:
         return 3;
+    case value_kind::records:
+        return 5;
     default:
         return 4;
     }
@@ -63,6 +66,9 @@ PyObject *proxy_new(PyTypeObject *type, PyObject *, PyObject *) {
 PyObject *proxy_of(heap &of, value v) {
     const value_kind kind = taiyen::kind_of(v);
     const bool is_array = kind == value_kind::array;
+    const layout *records_layout = nullptr;
+    if (kind == value_kind::records && !(records_layout = layout_in(of, v)))
+        return nullptr;
     proxy *&slot = of.proxies[v.address()];
     if (slot) {
         const bool same = slot->state == proxy_state::alive && slot->kind == kind &&
@@ -90,11 +96,13 @@ PyObject *proxy_of(heap &of, value v) {
     p->kind = kind;
     p->state = proxy_state::alive;
     slot = p;
+    if (records_layout)
+        start_records(p, records_layout);
     return made;
 }
 
 PyObject *set_proxy_classes(PyObject *classes) {
-    for (Py_ssize_t i = 0; i < 5; ++i) {
+    for (Py_ssize_t i = 0; i < kinds; ++i) {
         PyObject *type = PyTuple_GetItem(classes, i);
         if (!type)
             return nullptr;
@@ -105,15 +113,15 @@ PyObject *set_proxy_classes(PyObject *classes) {
 }
 
 bool add_proxy_types(PyObject *module) {
-    PyType_Spec *specs[] = {&dict_spec, &list_spec, &set_spec, &deque_spec, &array_spec};
-    static const char *const names[] = {"DictBase", "ListBase", "SetBase", "DequeBase", "ArrayBase"};
-    for (int i = 0; i < 5; ++i) {
+    PyType_Spec *specs[] = {&dict_spec, &list_spec, &set_spec, &deque_spec, &array_spec, &records_spec};
+    static const char *const names[] = {"DictBase", "ListBase", "SetBase", "DequeBase", "ArrayBase", "RecordsBase"};
+    for (int i = 0; i < kinds; ++i) {
         PyObject *type = PyType_FromSpec(specs[i]);
         if (!type || PyModule_AddObjectRef(module, names[i], type) < 0)
             return false;
         base_types[i] = reinterpret_cast<PyTypeObject *>(type);
     }
-    return add_iterator_types();
+    return add_iterator_types() && add_record_types(module);
 }
 
 } // namespace typy

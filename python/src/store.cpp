@@ -1,18 +1,11 @@
 // From Python to the heap: an object is copied in with all that it holds. What the object holds twice is stored once,
 // and what leads to itself does so in the heap.
 #include "objects.hpp"
+#include "record.hpp"
 
 namespace typy {
 
 namespace {
-
-PyTypeObject *deque_type() {
-    static PyObject *type = nullptr;
-    if (!type)
-        if (const ref collections(PyImport_ImportModule("collections")); collections)
-            type = PyObject_GetAttrString(collections.get(), "deque");
-    return reinterpret_cast<PyTypeObject *>(type);
-}
 
 class storer {
 public:
@@ -39,7 +32,7 @@ public:
         if (const taiyen::result<value> packed = values_.pack(*v))
             *v = taiyen::result<value>(packed).value();
     }
-    // After a failure: frees what was made, also what leads to itself.
+    // PY4. After a failure: frees what was made, also what leads to itself.
     void give_up() {
         for (value v : made_) // they stay while they are emptied
             ++taiyen::detail::head_of(v)->refs;
@@ -57,6 +50,8 @@ public:
         give_up();
         PyErr_Restore(type, error, trace);
     }
+    // Before parts are stored that may be met again in each other.
+    void look(PyObject *object) { shared_.look(object); }
     // A part of what is stored: errors name the way to it.
     bool part(PyObject *in, Py_ssize_t at, PyObject *object, value *v) {
         path_.emplace_back(in, at);
@@ -67,7 +62,7 @@ public:
     }
     // Of what was made in vain; containers and tuples go with give_up().
     void drop(value v) {
-        if (taiyen::kind_of(v) < value_kind::tuple || taiyen::kind_of(v) == value_kind::array)
+        if (taiyen::kind_of(v) < value_kind::tuple || taiyen::kind_of(v) == value_kind::array || taiyen::is_packed(v))
             static_cast<void>(values_.discard(v));
     }
 
@@ -116,6 +111,14 @@ private:
             *v = place->second;
             return true;
         }
+        if (!shared_.has(object) && !make_packed(heap_, object, shared_, v))
+            return false;
+        if (!v->is_nothing())
+            return true;
+        if (!shared_.has_looked()) { // something large, or with parts that others have, too
+            shared_.look(object);
+            return store_larger(object, type, v);
+        }
         if (Py_EnterRecursiveCall(" while an object is stored in a heap"))
             return false;
         const bool good = type == &PyTuple_Type  ? tuple(object, v)
@@ -140,6 +143,10 @@ private:
         return store(plain.get(), v);
     }
     bool other(PyObject *object, value *v) {
+        if (const layout *of = layout_of(Py_TYPE(object)))
+            return record(*of, object, v);
+        if (const layout *of = PyList_Check(object) ? layout_of_list(object) : nullptr)
+            return records(*of, object, v);
         encoded code;
         if (!encode(object, false, &code))
             return false;
@@ -151,7 +158,24 @@ private:
             return refuse(object);
         return take(values_.make_opaque(static_cast<std::uint16_t>(code.type), code.bytes, code.is_key), v);
     }
-    bool refuse(PyObject *object) {
+    // One that stands alone: a copy each time.
+    bool record(const layout &of, PyObject *object, value *v) {
+        std::string bytes(of.size, '\0');
+        if (!pack_record(of, object, bytes.data(), [this] { return "value" + path(); }) ||
+            !make_records(heap_, of, true, v))
+            return false;
+        made_.push_back(*v);
+        return done(taiyen::records(values_, *v).store(0, 0, bytes.data(), bytes.size()));
+    }
+    bool records(const layout &of, PyObject *list, value *v) {
+        std::string bytes;
+        if (!pack_records(of, list, &bytes, [this] { return "value" + path(); }) || !make_records(heap_, of, false, v))
+            return false;
+        keep(list, *v);
+        return done(taiyen::records(values_, *v).insert(0, bytes.data(), bytes.size() / of.size));
+    }
+    static bool done(const taiyen::result<void> &result) { return static_cast<bool>(result) || raise_last() == 0; }
+    std::string path() {
         std::string path;
         for (const auto &[in, at] : path_) {
             const ref text(in ? PyObject_Repr(in) : PyUnicode_FromFormat("%zd", at));
@@ -160,10 +184,13 @@ private:
                 PyErr_Clear();
             path += std::string("[") + (part ? part : "?") + "]";
         }
+        return path;
+    }
+    bool refuse(PyObject *object) {
         PyErr_Format(PyExc_TypeError,
                      "value%s: a heap cannot hold %R objects; store what they are made of, or open the heap with "
                      "pickle=True",
-                     path.c_str(), Py_TYPE(object));
+                     path().c_str(), Py_TYPE(object));
         return false;
     }
     bool begin(value_kind kind, PyObject *object, value *v) {
@@ -211,6 +238,7 @@ private:
                 return false;
             }
         }
+        heap_.shapes.meet(values_, object, *v);
         return true;
     }
     bool entry(taiyen::dict &to, PyObject *key, PyObject *item) {
@@ -239,6 +267,8 @@ private:
         return true;
     }
     bool list(PyObject *object, value *v) {
+        if (const layout *of = layout_of_all(object))
+            return records(*of, object, v);
         if (!begin(value_kind::list, object, v))
             return false;
         taiyen::list to(values_, *v);
@@ -308,6 +338,7 @@ private:
     std::vector<std::pair<PyObject *, Py_ssize_t>> path_;
     std::vector<ref> kept_;
     std::unordered_map<PyObject *, value> done_;
+    met_again shared_;
 };
 
 } // namespace
@@ -325,6 +356,7 @@ bool made_value::make(PyObject *object) {
 
 bool made_value::make_items(PyObject *list) {
     storer one(heap_);
+    one.look(list);
     for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
         const ref item = ref::borrowed(PyList_GetItem(list, i));
         value made;

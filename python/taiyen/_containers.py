@@ -447,5 +447,7 @@ def plain_of(value):
     return plain(value)
 
 
-_PROXIES = (Dict, List, Set, Deque, Array)
-CLASSES = _PROXIES
+from ._record_lists import Records  # noqa: E402: it derives from what is above
+
+CLASSES = (Dict, List, Set, Deque, Array, Records)
+_PROXIES = (*CLASSES, _core.RowBase)

@@ -212,6 +212,21 @@ class Heap(_core.HeapBase):
                 raise ValueError(f"the array {name!r} is there already, as {found!r}")
         return _view(found)
 
+    def records(self, name, of):
+        """The list of records `root[name]`, of that class; made without any if it is not there.
+
+        Errors: TypeError: it is something else.
+        """
+        from ._containers import Records
+        from ._records import records
+
+        if name not in self.root:
+            self.root[name] = records(of)
+        found = self.root[name]
+        if not isinstance(found, Records) or found.of is not of:
+            raise TypeError(f"root[{name!r}] has no records of {of.__name__}, but is a {type(found).__name__}")
+        return found
+
     # ---- Looking.
 
     def stats(self):
@@ -284,6 +299,13 @@ def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0,
     heap.report = heap._open(path, _KINDS.get(kind, 0), _mode(create, readonly), options)
     heap.path = path
     heap._undo_bytes = undo_bytes
+    try:
+        from ._records import check
+
+        check(heap)
+    except BaseException:
+        heap.discard()
+        raise
     _open_heaps.add(heap)
     return heap
 

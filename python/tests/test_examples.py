@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-import taiyen
+import taiyen.shelf
 
 TREE = pathlib.Path(__file__).parents[2]
 TUTORIAL = TREE / "python/README.md"
@@ -28,6 +28,11 @@ def run(*command, cwd):
 
 def test_docstrings():
     assert doctest.testmod(taiyen).failed == 0
+
+
+def test_docstring_of_shelf(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testmod(taiyen.shelf).failed == 0
 
 
 @pytest.mark.parametrize("page", [TUTORIAL, PAGES / "how-to.md"], ids=["tutorial", "how-to"])

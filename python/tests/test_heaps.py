@@ -171,6 +171,25 @@ def test_threads(path):
         assert not errors and heap.root["sum"] == len(heap.root["rows"]) == 300
 
 
+def test_no_close_while_a_thread_waits(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+
+        def wait():
+            with heap.transaction():
+                heap.root["done"] = True
+
+        thread = threading.Thread(target=wait)
+        with heap.transaction():
+            thread.start()
+            while not heap._busy:
+                os.sched_yield()
+            for end in (heap.close, heap.discard):
+                with pytest.raises(taiyen.BusyError):
+                    end()
+        thread.join()
+        assert heap.root == {"done": True}
+
+
 def test_threads_and_snapshots(path):
     with taiyen.open(path) as heap:
         end = threading.Event()

@@ -1,5 +1,6 @@
 """Goal: every value comes back as it was stored. Method: each type, also at its limits, through each kind of heap."""
 
+import gc
 import copy
 import datetime
 import decimal
@@ -177,3 +178,139 @@ def test_any_value(value):
         heap.root["v"] = value
         assert heap.root["v"] == value and taiyen.plain(heap.root["v"]) == value
         assert heap.verify() == []
+
+
+def test_pairs_that_are_kept_stay(heap):
+    heap.root["d"] = {number: f"a text of {number}" for number in range(50)}
+    items = iter(heap.root["d"].items())
+    first = next(items)
+    second = next(items)
+    gc.collect()
+    assert first == (0, "a text of 0") and second == (1, "a text of 1") and next(items) == (2, "a text of 2")
+    kept = [pair for pair in items]
+    assert kept == [(number, f"a text of {number}") for number in range(3, 50)] and first[0] == 0
+
+
+def test_an_iteration_notices_a_rollback(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        heap.root["d"] = {"a": 1, "b": 2, "c": 3}
+        before = iter(heap.root["d"])
+        next(before)
+        with pytest.raises(ZeroDivisionError), heap.transaction():
+            heap.root["d"]["d"] = 4
+            within = iter(heap.root["d"].items())
+            next(within)
+            1 / 0
+        assert list(before) == ["b", "c"] and heap.root["d"] == {"a": 1, "b": 2, "c": 3}
+        with pytest.raises(RuntimeError):
+            list(within)
+
+
+def rows(count, name="k"):
+    return [{name: number, "tags": ["a", {"of": number}], "at": (1.5, None)} for number in range(count)]
+
+
+def test_what_is_met_again_is_one(heap):
+    shared, held = [1], {"in": 1}
+    for number in range(4):  # the shapes are known from the second one on
+        heap.root["all"] = [{"a": shared, "b": 1}, {"a": shared, "b": 2}, deque([shared, held]), (shared, held), [held],
+                            *rows(3)]  # fmt: skip
+        there = heap.root["all"]
+        there[0]["a"].append(2)
+        there[4][0]["in"] = 7
+        assert there[1]["a"] == there[2][0] == there[3][0] == [1, 2] and there[3][1] == there[2][1] == {"in": 7}
+        assert there[0]["a"] is there[1]["a"] and there[5:] == rows(3)
+    ring = {"ring": None, "rest": rows(2)}
+    ring["ring"] = [{"up": ring}]
+    heap.root["all"] = ring
+    assert heap.root["all"]["ring"][0]["up"] is heap.root["all"]
+    del heap.root["all"]
+    assert heap.collect() >= 3 and heap.root == {}
+
+
+def test_small_ones_are_packed_as_they_are_stored():
+    heap = taiyen.volatile()
+    heap.root["before"] = rows(2)
+    before = heap.stats()
+    heap.root["list"] = rows(1000)
+    held = rows(1000)
+    heap.root["held"] = held
+    heap.root["extended"] = []
+    heap.root["extended"].extend(held)
+    heap.root["each"] = []
+    for row in held:
+        heap.root["each"].append(row)
+    after = heap.stats()
+    assert after["live_blocks"] - before["live_blocks"] <= 4020 and heap.root["list"] == held == heap.root["each"]
+    assert after["used_bytes"] - before["used_bytes"] < 4 * 1000 * 70  # nothing took room that was given back
+    assert heap.verify() == []
+    heap.close()
+
+
+def test_proxies_of_what_is_unpacked(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        for _ in range(3):
+            heap.root["rows"] = rows(3)
+        tags, of = heap.root["rows"][1]["tags"], heap.root["rows"][2]["tags"][1]
+        with pytest.raises(ZeroDivisionError), heap.transaction():
+            heap.root["rows"][0]["k"] = 7  # unpacks all of them
+            assert heap.root["rows"][1]["tags"] is tags and heap.root["rows"][2]["tags"][1] is of
+            tags.append("more")
+            assert heap.root["rows"][1]["tags"] == tags == ["a", {"of": 1}, "more"] and of == {"of": 2}
+            1 / 0
+        assert tags == ["a", {"of": 1}] and of == {"of": 2} and heap.root["rows"] == rows(3)
+        assert heap.root["rows"][1]["tags"] is tags and heap.root["rows"][2]["tags"][1] is of
+        of["of"] = 9
+        assert heap.root["rows"][1]["tags"] is tags and heap.root["rows"][2]["tags"][1] is of
+        assert heap.root["rows"][2] == {"k": 2, "tags": ["a", {"of": 9}], "at": (1.5, None)}
+
+
+def test_keys_to_look_for_make_nothing(path):
+    keys = [("a tuple", "of some length", (1, 2**70)), "a key of some length", b"bytes of some length", 2**70, 1 + 2j,
+            uuid.UUID(int=5)]  # fmt: skip
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        heap.root["set"] = {"a member of some length"}
+        heap.root.update({key: 1 for key in keys[::2]})
+        before = heap.stats()
+        for _ in range(3):
+            for key in keys:
+                assert (key in heap.root) == (heap.root.get(key) == 1) == (key in keys[::2])
+                assert key not in heap.root["set"]
+        after = heap.stats()
+        assert (after["live_blocks"], after["sequence"]) == (before["live_blocks"], before["sequence"])
+    with taiyen.open(path, readonly=True) as heap:
+        assert [key in heap.root for key in keys] == [True, False] * 3
+
+
+def test_keys_of_a_transaction_that_was_rolled_back(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        for name in "abc":
+            with pytest.raises(ZeroDivisionError), heap.transaction():
+                heap.root["x"] = rows(5, name)
+                1 / 0
+            heap.root["y"] = rows(5, name + "2")
+            heap.root["z"] = rows(5, name)
+            assert heap.root["y"] == rows(5, name + "2") and heap.root["z"] == rows(5, name)
+        assert heap.verify() == []
+
+
+def test_keys_that_come_once_leave_nothing():
+    heap = taiyen.volatile()
+    heap.root["x"] = [{"key": 1}]
+    before = heap.stats()["live_blocks"]
+    for number in range(500):
+        heap.root["x"] = [{f"a key of its own {number}": 1}, {f"another {number}": [number]}]
+    assert heap.stats()["live_blocks"] <= before + 80  # keys that were used last are kept
+    heap.close()
+
+
+def test_a_failed_store_leaves_nothing(heap):
+    heap.root["rows"] = rows(3)
+    before = heap.stats()["live_blocks"]
+    for bad in ([*rows(3), object()], {"a": rows(3), "b": [[], object()]}, [rows(100), {1: object()}],
+                deque([rows(3), (rows(2), object())])):  # fmt: skip
+        with pytest.raises(TypeError):
+            heap.root["bad"] = bad
+        with pytest.raises(TypeError):
+            heap.root["rows"].extend([rows(3), bad])
+    assert heap.stats()["live_blocks"] <= before + 12 and heap.root == {"rows": rows(3)}

@@ -2,6 +2,7 @@
 #include "../code/code.hpp"
 #include "../link/link.hpp"
 #include "arguments.hpp"
+#include "board.hpp"
 #include "callbacks.hpp"
 #include "ending.hpp"
 #include <taiyen/taiyen.h>
@@ -149,7 +150,10 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
     const open_judge judge = code.judge();
     if (ty_status status = txn_open(path, known, heap, report, &joint_resolver, &judge))
         return status;
-    return code.finish(heap, report);
+    if (ty_status status = code.finish(heap, report))
+        return status;
+    board_start(*heap, known);
+    return TY_OK;
 }
 
 ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *report) {
@@ -163,9 +167,16 @@ ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *
         return status;
     code_session code(known);
     const open_judge judge = code.judge();
-    if (ty_status status = txn_rebuild(heap, known, report, &joint_resolver, &judge))
+    const board_stopped board = board_stop(*heap);
+    if (ty_status status = txn_rebuild(heap, known, report, &joint_resolver, &judge)) {
+        if (*heap)
+            board_start_again(board);
         return status;
-    return code.finish(heap, report);
+    }
+    if (ty_status status = code.finish(heap, report))
+        return status;
+    board_start(*heap, known);
+    return TY_OK;
 }
 
 ty_status ty_close(ty_heap *heap) {
@@ -176,8 +187,11 @@ ty_status ty_close(ty_heap *heap) {
     heap_service *service = heap_service_of(heap);
     if (ty_status status = prepare_end(service, false))
         return status;
+    const board_stopped board = board_stop(heap);
     ty_status status = txn_close(heap);
-    if (!status)
+    if (status)
+        board_start_again(board);
+    else
         release(service);
     return status;
 }
@@ -190,7 +204,10 @@ ty_status ty_discard(ty_heap *heap) {
     heap_service *service = heap_service_of(heap);
     if (ty_status status = prepare_end(service, true))
         return status;
+    const board_stopped board = board_stop(heap);
     ty_status status = txn_discard(heap);
+    if (status && heap_is_open(heap))
+        board_start_again(board);
     release(service);
     return status;
 }

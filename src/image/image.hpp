@@ -142,6 +142,19 @@ ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size
 ty_status image_dirty_count(ty_heap *heap, uint64_t *pages);
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
+// The newest snapshots of this open, each as ty_snapshot_stats tells of the last one; the oldest first.
+struct snapshot_line {
+    uint64_t epoch;
+    uint64_t unix_ns; // when it was durable
+    uint64_t pause_ns;
+    uint64_t durable_ns;
+    uint64_t pages;
+    uint64_t bytes;
+};
+inline constexpr uint32_t snapshot_lines_max = 64;
+uint32_t image_snapshot_lines(ty_heap *heap, snapshot_line (&lines)[snapshot_lines_max]);
+// Which process has the heap open for writing, by the header of its image; 0: none, it is closed.
+ty_status image_read_owner(const char *path, const ty_storage &storage, uint8_t (&identity)[16], uint64_t *process);
 // log may be NULL. journal_path NULL: beside the image. *refusal (may be NULL): what image and journal would have an
 // open refused for; then the figures that the journal has a part in are those of the image alone. status TY_OK:
 // nothing. locks: whether somebody has the heap open is asked by a lock, which an open meanwhile fails for; else it is
@@ -210,6 +223,9 @@ code_zones_2 image_code_before(ty_heap *heap);
 // What a layer above keeps with the heap; NULL at first.
 void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);
+// What the calls keep with it; NULL at first, and for a heap without an image.
+void image_set_board(ty_heap *heap, struct board *board);
+struct board *image_board(ty_heap *heap);
 const char *image_path(ty_heap *heap);
 const uint8_t *image_identity(ty_heap *heap); // 16 bytes
 ty_kind image_kind(ty_heap *heap);            // TY_VOLATILE for a heap without an image

@@ -17,8 +17,8 @@ uint64_t checksum_of(const message_header_1 &header, const void *payload) {
 // What no publisher writes, whatever its checksum.
 const char *wrong_field(const message_header_1 &h, ty_engine_log log) {
     const auto kind = static_cast<message_kind>(h.kind);
-    const bool of_bases = h.kind >= uint32_t(message_kind::base_begin);
-    if (h.kind < uint32_t(message_kind::term) || h.kind > uint32_t(message_kind::base_end))
+    const bool of_bases = kind >= message_kind::base_begin && kind <= message_kind::base_end;
+    if (kind < message_kind::term || kind > message_kind::alive)
         return "its kind is none";
     if (of_bases != (log == TY_ENGINE_BASES))
         return "it belongs to the other log";

@@ -17,7 +17,7 @@ using own::fail;
 inline constexpr uint64_t message_magic_1 = 0x656d6172'66796154; // "Tayframe"
 inline constexpr uint32_t message_version_1 = 1;
 
-// What a message is. The records' log has the first four, the bases' log the others.
+// What a message is. The records' log has the first four and the last one, the bases' log the others.
 enum class message_kind : uint32_t {
     term = 1,    // a new primary
     line = 2,    // records begin at the position
@@ -25,7 +25,8 @@ enum class message_kind : uint32_t {
     part = 4,    // of one record that is too long for a message
     base_begin = 5,
     base_piece = 6,
-    base_end = 7
+    base_end = 7,
+    alive = 8 // of a publisher that has nothing to send
 };
 
 // ST1: the checksum covers each byte before it and all of the payload; number and checksum of the message before say

@@ -33,6 +33,7 @@ ty_publisher::ty_publisher(const char *heap_path, const ty_engine &engine, const
     options_.gather_ms = options.gather_ms ? options.gather_ms : 20;
     options_.window = options.window ? options.window : 64;
     options_.answer_ms = options.answer_ms ? options.answer_ms : answer_ms;
+    options_.alive_ms = options.alive_ms ? options.alive_ms : 1000;
 }
 
 ty_publisher::~ty_publisher() {
@@ -136,6 +137,13 @@ ty_status ty_publisher::begin_line(const ty_follow_position &at) {
     return put(header, message, 0, 0);
 }
 
+// A sign of life, for standbys that take over where there is none.
+ty_status ty_publisher::put_alive() {
+    const message_header_1 header = header_behind(last_, message_kind::alive);
+    std::vector<uint8_t> message(sizeof header);
+    return put(header, message, 0, 0);
+}
+
 // Waits for the window, and hands a message over: the header, and what stands behind the place for it.
 ty_status ty_publisher::put(message_header_1 header, std::vector<uint8_t> &message, uint32_t records,
                             uint64_t record_bytes) {
@@ -154,6 +162,7 @@ ty_status ty_publisher::put(message_header_1 header, std::vector<uint8_t> &messa
     header.checksum = seal_message(message);
     const ty_status status = engine_.append(engine_.context, TY_ENGINE_RECORDS, message.data(), message.size());
     last_ = header;
+    put_ms_ = now_ms();
     message.clear();
     const std::lock_guard<std::mutex> with(lock_);
     if (status && running_) {
@@ -298,9 +307,8 @@ ty_status ty_publisher::work() {
         }
         if (ty_status status = gather(&more))
             return status;
-        if (more)
-            if (ty_status status = read())
-                return status;
+        if (ty_status status = more ? read() : now_ms() - put_ms_ >= options_.alive_ms ? put_alive() : TY_OK)
+            return status;
     }
 }
 

@@ -40,6 +40,7 @@ private:
     ty_status check_owner(const taiyen::standby::message_header_1 &newest) const;
     ty_status begin_run(uint64_t behind, uint64_t known_at);
     ty_status begin_term();
+    ty_status put_alive();
     ty_status begin_line(const ty_follow_position &at);
     ty_status gather(bool *more);
     ty_status read();
@@ -74,6 +75,7 @@ private:
     uint64_t message_bytes_ = 0;
     taiyen::own::kept_failure taking_;
     uint64_t looks_at_ms_ = 0; // for a base
+    uint64_t put_ms_ = 0;      // the last message
 
     std::mutex lock_;
     std::condition_variable changed_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 using namespace taiyen::own;
 using namespace taiyen::standby;
@@ -189,10 +190,14 @@ ty_status ty_standby::take(const message &one) {
         status = take_records(one);
     else if (kind == message_kind::part)
         status = take_part(one);
+    else if (kind == message_kind::alive && !same_place(header.position, state_.position))
+        status = refuse_place(one.at);
     if (status)
         return status;
     state_.last = last;
     state_.records_at = one.at;
+    heard_ = true;
+    report_.silent_ms = 0;
     report_.messages += 1;
     report_.term = last.term;
     report_.promoting = same_owner(state_.owner, identity_);
@@ -237,10 +242,22 @@ ty_status ty_standby::check_last() {
                        "a new one");
 }
 
+// ST11: only waits in vain count, and none of them while the engine has more than was taken.
+ty_status ty_standby::listen(uint64_t waited_ms) {
+    uint64_t newest = 0;
+    if (!heard_ || waited_ms == 0)
+        return TY_OK;
+    if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &newest))
+        return status;
+    report_.silent_ms += newest == state_.records_at ? waited_ms : 0;
+    return TY_OK;
+}
+
 ty_status ty_standby::step(uint32_t timeout_ms) {
     taking_ = {};
     late_ = {};
-    report_.caught_up = true; // if nothing comes
+    report_.caught_up = true;                                                      // if nothing comes
+    const uint64_t since = now_ms(), silent = std::exchange(report_.silent_ms, 0); // if it fails
     if (ty_status status = engine_.read(engine_.context, TY_ENGINE_RECORDS, state_.records_at, timeout_ms, take, this))
         return status;
     if (taking_.status || late_.status)
@@ -248,6 +265,11 @@ ty_status ty_standby::step(uint32_t timeout_ms) {
     if (report_.caught_up && (!checked_ms_ || now_ms() - checked_ms_ >= options_.stable_ms))
         if (ty_status status = check_last())
             return status;
+    if (report_.caught_up) {
+        if (ty_status status = listen(std::min<uint64_t>(now_ms() - since, timeout_ms)))
+            return status;
+        report_.silent_ms += silent;
+    }
     return unsaved_ && now_ms() - saved_ms_ >= options_.stable_ms ? save() : TY_OK;
 }
 

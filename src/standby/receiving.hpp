@@ -63,6 +63,7 @@ private:
     ty_status receive(const ty_follow_record *records, size_t count);
     ty_status save();
     ty_status check_last();
+    ty_status listen(uint64_t waited_ms);
     ty_status catch_up(uint64_t to);
     ty_status begin_term(uint64_t *at);
     ty_status finish();
@@ -84,5 +85,6 @@ private:
     uint64_t checked_ms_ = 0; // the last message, against the engine's; 0: not yet
     bool unsaved_ = false;
     bool promoted_ = false;
+    bool heard_ = false; // a message of the primary, since this was opened
     ty_standby_report report_{};
 };

@@ -223,6 +223,13 @@ ty_status txn_object_read_begin(ty_heap *heap, const void *object);
 void txn_object_read_end(ty_heap *heap, const void *object);
 ty_status txn_lock_object(ty_txn *txn, const void *object);
 ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats);
+// How long commits take, counted while that is wanted; nothing for a heap without a log. Bucket n counts those of
+// (4 + n % 4) * 2^(n / 4 + 1) ns and more, up to the next bucket's.
+enum class commit_timed : uint8_t { durable, asynchronous }; // each of the former, some of the latter
+inline constexpr size_t commit_ways = 2;
+inline constexpr size_t commit_buckets = 128;
+void txn_time_commits(ty_heap *heap, bool wanted);
+void txn_commit_times(ty_heap *heap, uint64_t (&counts)[commit_ways][commit_buckets]);
 
 // ---- The functions of concurrent.h, likewise, and of result with the fields zeroed. Heaps of any kind that is
 // concurrent.

@@ -46,6 +46,7 @@ const expectation &expected(const std::string &suite) {
          {"taiyen", "glibc", "memmove"},
          "256"},
         {"dirty", {"first", "again"}, {"ns_per_page"}, {"signal"}},
+        {"watch", {"durable", "async"}, {"commits_per_s"}, {"taiyen", "watched", "calls"}},
         {"snapshot",
          {"pages-1000", "pages-10000", "pages-100000"},
          {"durable_ms", "pause_ms", "bytes"},
@@ -284,7 +285,7 @@ TEST_P(bench_test, json_has_every_case_and_subject) {
 }
 
 INSTANTIATE_TEST_SUITE_P(suites, bench_test,
-                         testing::Values("churn", "dirty", "snapshot", "open", "commit", "oltp", "together",
+                         testing::Values("churn", "dirty", "watch", "snapshot", "open", "commit", "oltp", "together",
                                          "transactional", "undo", "pack"),
                          [](const auto &each) { return std::string(each.param); });
 

@@ -134,10 +134,34 @@ static bool prepare(ty_heap *heap) {
     return block && !ty_txn_root_set(txn, "prepared", block) && !ty_prepare(txn, "order 7", 7);
 }
 
+// A program that goes on: a commit for each line that it gets.
+static int serve(const char *path) {
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.kind = TY_TRANSACTIONAL;
+    options.limit_bytes = (size_t)64 << 20;
+    options.log_bytes = TY_LOG_BYTES_MIN;
+    ty_heap *heap;
+    if (ty_open(path, &options, &heap, NULL))
+        return fail("open");
+    if (!commit(heap, 20, 104) || ty_snapshot(heap) || !commit(heap, 5, 8))
+        return fail("commit");
+    for (int c = '\n'; c != EOF; c = getchar()) {
+        if (c != '\n')
+            continue;
+        if (!commit(heap, 1, 8))
+            return fail("commit");
+        puts("committed");
+        fflush(stdout);
+    }
+    return ty_close(heap) ? fail("close") : 0;
+}
+
 int main(int argc, char **argv) {
     if (argc != 3 && argc != 5)
         return 2;
     const char *how = argv[2];
+    if (strcmp(how, "serve") == 0)
+        return serve(argv[1]);
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.limit_bytes = (size_t)64 << 20;
     options.background = TY_BACKGROUND_CALLS;

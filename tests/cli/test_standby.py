@@ -60,6 +60,36 @@ class OverAnEngine:
         self.fails(1, *self.words("publish", heap), "--base", says=("another heap is the primary",))
         self.publish_base(copy)
 
+    def test_takes_over_when_the_publisher_is_killed(self):
+        heap, copy = self.heap("commit"), self.path("copy.ty")
+        publisher = self.runs("publish", heap)
+        self.assertIn("a base behind transaction", publisher.stdout.readline())
+        standby = subprocess.Popen([support.TAIYEN, *self.words("standby", copy), "--take-over-after", "3s"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not os.path.exists(copy + "-standby"):
+            self.assertIsNone(standby.poll())
+        with self.assertRaises(subprocess.TimeoutExpired):
+            standby.wait(timeout=5)  # the publisher lives
+        publisher.kill()
+        publisher.communicate()
+        said, wrong = standby.communicate(timeout=60)
+        self.assertEqual(standby.returncode, 0, wrong)
+        self.assertIn("is the primary of term 2", said)
+        self.assertEqual(self.content(heap), self.content(copy))
+        self.fails(1, *self.words("publish", heap), says=("another one is the primary",))
+
+    def test_an_interrupt_is_no_takeover(self):
+        heap, copy = self.heap("commit"), self.path("copy.ty")
+        self.publish_base(heap)
+        standby = subprocess.Popen([support.TAIYEN, *self.words("standby", copy), "--take-over-after", "1h"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not os.path.exists(copy):
+            self.assertIsNone(standby.poll())
+        standby.send_signal(signal.SIGINT)
+        said, wrong = standby.communicate(timeout=60)
+        self.assertEqual(standby.returncode, 1, wrong)
+        self.assertIn("took transactions up to", said)
+
     def test_refusals(self):
         heap = self.heap("commit")
         self.fails(2, "publish", "--server", self.nobody, heap, "atlas", says=(self.says_nobody,))
@@ -69,6 +99,7 @@ class OverAnEngine:
         self.fails(2, *self.words("publish", heap), "--base-age", "soon", says=("'soon'",))
         self.assertNotEqual(run(*self.words("promote", self.path("none.ty"))).returncode, 0)
         self.fails(2, *self.words("publish", heap), "--replicas", "none", says=("'none'",))
+        self.fails(2, *self.words("standby", self.path("none.ty")), "--take-over-after", "1s", says=("2s",))
 
 
 @unittest.skipUnless(SERVER, "there is no nats-server")

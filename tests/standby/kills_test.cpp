@@ -1,8 +1,9 @@
 // Goal: whatever is killed, primary, standby or server, no transaction that was acknowledged synchronously is lost and
 // none is there twice (ST3, ST7); and an old primary is refused each time that a standby was promoted, while it works
-// and when it comes back (ST5). Method: real processes, real files and a real nats-server. The n-th transaction adds to
-// counters that follow from n, so a heap's content follows from its count. TAIYEN_STANDBY_KILLS: how many kills, 30 if
-// it is not set; TAIYEN_STANDBY_TERMS: how many promotions, 6.
+// and when it comes back (ST5); and a standby takes over by itself from a primary that is killed, and not where a
+// server was (ST11). Method: real processes, real files and a real nats-server. The n-th transaction adds to counters
+// that follow from n, so a heap's content follows from its count. TAIYEN_STANDBY_KILLS: how many kills, 30 if it is not
+// set; TAIYEN_STANDBY_TERMS: how many promotions, 6.
 #include "kafka_server.hpp"
 #include "nats_server.hpp"
 #include "support.hpp"
@@ -20,12 +21,14 @@ namespace {
 struct shared {
     std::atomic<uint64_t> acknowledged; // the highest count
     std::atomic<uint64_t> steps;        // of any kind
+    std::atomic<uint64_t> heard;        // messages that standbys have taken, or more
     std::atomic<uint64_t> refused;      // primaries that were told
     std::atomic<uint64_t> promoted_at;  // the count that a standby was promoted with
     std::atomic<bool> failed;
 };
 
 constexpr int writers = 2;
+constexpr uint64_t silent_ms = 3000; // behind which a standby takes over
 
 shared *map_shared(const char *path, bool create) {
     const int fd = open(path, O_RDWR | (create ? O_CREAT : 0), 0600);
@@ -72,6 +75,7 @@ public:
         ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
         options.heap = heap_;
         options.answer_ms = 1000;
+        options.alive_ms = 100;
         require(ty_publisher_open(path_.c_str(), engine_, &options, &publisher_));
         std::vector<std::thread> threads;
         for (int n = 0; n < writers; ++n)
@@ -82,7 +86,8 @@ public:
         ty_publisher_close(publisher_);
         require(ty_close(heap_));
     }
-    void be_standby(bool promotes, bool only_looks) {
+    // takes_over: when the primary is silent.
+    void be_standby(bool promotes, bool only_looks, bool takes_over) {
         if (access(path_.c_str(), F_OK))
             make();
         open(TY_OPEN_EXISTING);
@@ -96,6 +101,8 @@ public:
                 break;
             if (!promotes)
                 status = ty_standby_step(standby_, 50, &report);
+            promotes = promotes || (takes_over && (report.promoting || report.silent_ms >= silent_ms));
+            with_.heard += report.messages;
             ++with_.steps;
             if (status && status != TY_E_IO) // the server is away
                 require(status);
@@ -188,7 +195,7 @@ TEST(standby_process_alone, plays_its_role) {
     if (plays == "primary")
         one.be_primary();
     else
-        one.be_standby(plays == "promotes", plays == "looks");
+        one.be_standby(plays == "promotes", plays == "looks", plays == "takes over");
     _exit(0);
 }
 
@@ -261,6 +268,7 @@ protected:
 
     void lose_nothing(int kills);
     void refuse_old_primaries(int terms);
+    void take_over(int terms);
 
     Server server;
     temporary_folder folder;
@@ -335,6 +343,33 @@ void kills_beside<Server>::refuse_old_primaries(int terms) {
     printf("%d promotions\n", terms);
 }
 
+template <class Server>
+void kills_beside<Server>::take_over(int terms) {
+    primary = start("primary", "a");
+    for (int n = 0; n < terms && !HasFailure(); ++n) {
+        const char *mine = n % 2 ? "b" : "a", *other = n % 2 ? "a" : "b";
+        base(mine);
+        with->heard = 0;
+        standby = start("takes over", other);
+        wait_for(with->heard, 1);
+        server.end(SIGKILL);
+        ASSERT_TRUE(server.start());
+        wait_for(with->acknowledged, with->acknowledged + 5);
+        EXPECT_EQ(0, waitpid(standby, nullptr, WNOHANG)) << "it has taken over from one that works";
+        with->refused = 0;
+        end(&primary);
+        expect_to_end(standby);
+        EXPECT_LE(with->acknowledged, with->promoted_at) << "in round " << n;
+        expect_to_end(start("primary", mine)); // it comes back
+        EXPECT_EQ(1u, with->refused);
+        with->acknowledged = with->promoted_at.load();
+        remove_heap(folder.file(mine));
+        primary = start("primary", other);
+    }
+    standby = -1;
+    printf("%d times\n", terms);
+}
+
 using standby_kills_test = kills_beside<nats_server>;
 TEST_F(standby_kills_test, lose_nothing_that_was_acknowledged) {
     lose_nothing(wanted("TAIYEN_STANDBY_KILLS", 30));
@@ -343,12 +378,19 @@ TEST_F(standby_kills_test, an_old_primary_is_refused) {
     refuse_old_primaries(wanted("TAIYEN_STANDBY_TERMS", 6));
 }
 
+TEST_F(standby_kills_test, a_standby_takes_over_by_itself) {
+    take_over(wanted("TAIYEN_STANDBY_TERMS", 6) / 3);
+}
+
 using kafka_kills_test = kills_beside<kafka_server>;
 TEST_F(kafka_kills_test, lose_nothing_that_was_acknowledged) {
     lose_nothing(wanted("TAIYEN_STANDBY_KILLS", 30));
 }
 TEST_F(kafka_kills_test, an_old_primary_is_refused) {
     refuse_old_primaries(wanted("TAIYEN_STANDBY_TERMS", 6));
+}
+TEST_F(kafka_kills_test, a_standby_takes_over_by_itself) {
+    take_over(wanted("TAIYEN_STANDBY_TERMS", 6) / 3);
 }
 
 } // namespace

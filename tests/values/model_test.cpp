@@ -123,6 +123,110 @@ TEST_F(in_files, stamps_never_come_twice) {
     EXPECT_EQ(seen.end(), std::adjacent_find(seen.begin(), seen.end()));
 }
 
+// Records beside plain bytes; each change is a transaction (a step of undo), and some are taken back.
+class record_changes {
+public:
+    record_changes(value_heap &values, uint64_t seed) : values_(values), dice_(seed) {}
+    static constexpr size_t width = 12;
+    value make() {
+        const uint16_t layout = values_.keep_layout("Point 12").value();
+        const value made = values_.make_records(layout, width).value();
+        EXPECT_TRUE(values_.set_root(made));
+        return made;
+    }
+    // One change; the model as it is to be then.
+    std::string change(const std::string &model) {
+        taiyen::records in_heap(values_, values_.root());
+        const size_t count = model.size() / width, place = dice_() % (count + 1), more = dice_() % 5;
+        std::string bytes(more * width, '\0'), after = model;
+        for (char &byte : bytes)
+            byte = static_cast<char>(dice_());
+        const uint32_t stamp = in_heap.stamp();
+        switch (dice_() % 5) {
+        case 0:
+        case 1:
+            EXPECT_TRUE(in_heap.insert(place, more == 4 ? nullptr : bytes.data(), more));
+            EXPECT_EQ(place == count || more == 0, in_heap.stamp() == stamp);
+            return after.insert(place * width, more == 4 ? std::string(more * width, '\0') : bytes);
+        case 2:
+            EXPECT_EQ(place + more <= count, bool(in_heap.erase(place, more)));
+            return place + more <= count ? after.erase(place * width, more * width) : after;
+        case 3:
+            EXPECT_EQ(place < count, bool(in_heap.store(place, 3, "abc", 3)));
+            return place < count ? after.replace(place * width + 3, 3, "abc") : after;
+        default:
+            EXPECT_FALSE(in_heap.store(place, width - 1, "ab", 2));
+            EXPECT_TRUE(in_heap.reserve(count + more));
+            return after;
+        }
+    }
+    void expect(const std::string &model) {
+        const taiyen::records in_heap(values_, values_.root());
+        ASSERT_EQ(model, std::string(static_cast<const char *>(in_heap.data()), in_heap.size() * width));
+        EXPECT_EQ("Point 12", values_.layout(in_heap.layout()));
+        expect_sound(values_);
+    }
+    bool roll(uint64_t sides) { return dice_() % sides == 0; }
+
+private:
+    value_heap &values_;
+    std::mt19937_64 dice_;
+};
+
+TEST_F(in_files, records_in_transactions) {
+    open(TY_TRANSACTIONAL);
+    record_changes both(*values, 21);
+    ASSERT_TRUE(heap->transact([&](taiyen::transaction &) { return !both.make().is_nothing(); }));
+    std::string model;
+    for (int i = 0; i < 600; ++i) {
+        taiyen::transaction one = heap->begin().value();
+        const std::string after = both.change(model);
+        if (both.roll(3)) {
+            ASSERT_TRUE(one.rollback());
+        } else {
+            ASSERT_TRUE(one.commit());
+            model = after;
+        }
+        both.expect(model);
+    }
+    EXPECT_GT(model.size(), 100u);
+    open(TY_TRANSACTIONAL);
+    record_changes(*values, 1).expect(model);
+}
+
+TEST(values, records_undone) {
+    taiyen::heap heap = taiyen::heap::create().value();
+    value_heap values = value_heap::open(heap).value();
+    taiyen::undo_view undo(heap);
+    record_changes both(values, 22);
+    both.make();
+    ASSERT_TRUE(undo.attach());
+    std::vector<std::string> states{""};
+    for (int step = 0; step < 80; ++step) {
+        taiyen::undo_transaction open = undo.begin("step").value();
+        values.record_undo(true);
+        std::string after;
+        do
+            after = both.change(states.back()); // a step in which nothing changes is none
+        while (after == states.back());
+        states.push_back(after);
+        values.record_undo(false);
+        ASSERT_TRUE(open.end());
+    }
+    for (size_t at = states.size() - 1; at-- > 0;) {
+        ASSERT_TRUE(undo.undo());
+        both.expect(states[at]);
+    }
+    for (size_t at = 1; at < states.size(); ++at) {
+        ASSERT_TRUE(undo.redo());
+        both.expect(states[at]);
+    }
+    ASSERT_TRUE(undo.exit());
+    const uint64_t before = heap.stats().value().live_blocks;
+    ASSERT_TRUE(values.set_root(value::none()));
+    EXPECT_EQ(before - 2, heap.stats().value().live_blocks);
+}
+
 TEST_F(in_files, outside_of_a_transaction) {
     open(TY_TRANSACTIONAL);
     EXPECT_EQ(TY_E_ARGUMENT, values->make_text("a text that needs a block").status());

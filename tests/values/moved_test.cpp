@@ -38,6 +38,10 @@ void add_lookalikes(value_heap &values, taiyen::dict &to) {
     for (size_t i = 0; i < 1500; ++i)
         memcpy(static_cast<char *>(taiyen::array(array).data()) + i * 8, &address, 8);
     to.set("array", array).value();
+    const value rows = values.make_records(values.keep_layout("eight bytes").value(), 8).value();
+    taiyen::records(values, rows).insert(0, many.data(), many.size() / 8).value();
+    to.set("records", rows).value();
+    EXPECT_FALSE(values.make_records(7, 8)); // a layout that there is not
 }
 
 TEST(moved_values, are_as_before) {
@@ -88,6 +92,9 @@ TEST(moved_values, are_as_before) {
                 EXPECT_EQ(looks, data_of(found));
             }
             EXPECT_EQ(0, memcmp(taiyen::array(after.get("array")).data(), looks.data(), looks.size()));
+            const taiyen::records rows(*values, after.get("records"));
+            EXPECT_EQ(looks, std::string(static_cast<const char *>(rows.data()), rows.size() * rows.item_size()));
+            EXPECT_EQ("eight bytes", values->layout(rows.layout()));
             taiyen::list ring(*values, three.at(2));
             EXPECT_TRUE(same(ring.at(0), ring.as_value()) && same(ring.at(1), ring.as_value()));
             expect_sound(*values);

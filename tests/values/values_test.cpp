@@ -260,6 +260,19 @@ TEST_F(values_of_a_heap, small_dicts_are_packed) {
     EXPECT_TRUE(same(own_tags, told[1].second));
     EXPECT_TRUE(!is_packed(large) && same(own_tags, taiyen::dict(values, large).get("tags")));
     taiyen::dict(values, root).set("tags", own_tags).value();
+
+    const value both = values.make_container(value_kind::list).value(); // of what is packed already
+    for (const char *city : {"Porto", "Faro"})
+        taiyen::list(values, both).append(make(city, 38.72, -9.14)).value();
+    const uint64_t before = blocks();
+    const value packed = values.pack(both).value();
+    EXPECT_TRUE(is_packed(packed));
+    EXPECT_EQ(before - 3, blocks()) << "a head, a body and two dicts became a block";
+    taiyen::dict(values, root).set("both", packed).value();
+    const value first = taiyen::list(values, packed).at(0), faro = taiyen::list(values, packed).at(1);
+    const value name_of_faro = taiyen::dict(values, faro).get("name");
+    EXPECT_EQ("Faro", data_of(name_of_faro));
+    EXPECT_EQ(-9.14, taiyen::dict(values, first).get("lon").as_real());
     expect_sound(values);
 }
 
@@ -302,6 +315,25 @@ TEST_F(values_of_a_heap, arrays) {
     const uint64_t huge[] = {uint64_t{1} << 40, uint64_t{1} << 40};
     EXPECT_EQ(TY_E_MEMORY, values.make_array("f8", 8, huge, 2).status());
     EXPECT_EQ(TY_E_ARGUMENT, values.make_array("f8", 8, huge, 9).status());
+}
+
+TEST_F(values_of_a_heap, layouts_keep_their_numbers) {
+    for (int round = 0; round < 2; ++round)
+        for (uint16_t i = 0; i < 300; ++i) {
+            const std::string text = "a" + std::to_string(i) + (i % 2 ? " of a text that is a block" : "");
+            EXPECT_EQ(i, values.keep_layout(text).value());
+            EXPECT_EQ(text, values.layout(i));
+        }
+    EXPECT_EQ("", values.layout(300));
+    EXPECT_FALSE(values.keep_layout(""));
+    EXPECT_FALSE(values.make_records(300, 8));
+    EXPECT_FALSE(values.make_records(0, 0));
+    const value one = values.make_records(299, 24, true).value();
+    taiyen::records single(values, one);
+    EXPECT_TRUE(single.is_single() && single.size() == 1 && single.layout() == 299 && single.item_size() == 24);
+    EXPECT_FALSE(single.store(1, 0, "a", 1));
+    taiyen::dict(values, root).set(values.text_key("one"), one).value();
+    expect_sound(values);
 }
 
 TEST_F(values_of_a_heap, an_order_that_is_kept) {

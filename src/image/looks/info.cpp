@@ -145,4 +145,19 @@ void image_tell_refusal(const ty_error &refusal, ty_info *info) {
     write_text(info->open_text, sizeof info->open_text, "%s%s", before, ty_error_text());
 }
 
+ty_status image_read_owner(const char *path, const ty_storage &storage, uint8_t (&identity)[16], uint64_t *process) {
+    storage_file found{&storage};
+    if (ty_status status = found.open(path, 0))
+        return status;
+    image_header_2 header;
+    bool repaired = false;
+    ty_status status = read_header(found, &header, &repaired);
+    found.close();
+    if (status)
+        return status;
+    memcpy(identity, header.identity, sizeof header.identity);
+    *process = header.state == uint32_t(image_state::open) ? header.owner_process : 0;
+    return TY_OK;
+}
+
 } // namespace taiyen

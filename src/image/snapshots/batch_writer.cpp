@@ -93,6 +93,9 @@ void batch_durable(image &im) {
     im.stats.pages += b->copies.count;
     im.stats.last_bytes = writer.bytes;
     im.stats.last_durable_ns = os::now_ns() - writer.started_ns;
+    im.lines[im.line_count++ % snapshot_lines_max] = {
+        b->epoch,        os::unix_time_ns(), im.pause.epoch == b->epoch ? im.pause.ns : 0, im.stats.last_durable_ns,
+        b->copies.count, writer.bytes};
     reset_writer(writer, batch_outcome::durable);
 }
 

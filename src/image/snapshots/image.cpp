@@ -3,6 +3,7 @@
 #include "../files/files.hpp"
 #include "image_runtime.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -133,6 +134,32 @@ ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats) {
     stats->unapplied_batches = im.unapplied.count;
     stats->unapplied_bytes = im.unapplied.bytes();
     return TY_OK;
+}
+
+void note_pause(image &im, uint64_t epoch, uint64_t pause_ns) {
+    im.stats.last_pause_ns = pause_ns;
+    im.pause = {epoch, pause_ns};
+    snapshot_line &newest = im.lines[(im.line_count - 1) % snapshot_lines_max];
+    if (im.line_count != 0 && newest.epoch == epoch)
+        newest.pause_ns = pause_ns;
+}
+
+uint32_t image_snapshot_lines(ty_heap *heap, snapshot_line (&lines)[snapshot_lines_max]) {
+    image &im = *image_of(heap);
+    os::lock_guard guard(im.work);
+    const uint64_t count = std::min<uint64_t>(im.line_count, snapshot_lines_max);
+    for (uint64_t i = 0; i < count; ++i)
+        lines[i] = im.lines[(im.line_count - count + i) % snapshot_lines_max];
+    return static_cast<uint32_t>(count);
+}
+
+void image_set_board(ty_heap *heap, board *board) {
+    image_of(heap)->shown = board;
+}
+
+board *image_board(ty_heap *heap) {
+    const image *im = image_of(heap);
+    return im ? im->shown : nullptr;
 }
 
 namespace {

@@ -53,7 +53,8 @@ struct image : heap_image {
     size_t fresh_count;
     bool holes_take_memory; // of the file system: holes.cpp
     os::fork_guard fork;
-    void *upper; // the layer above's
+    void *upper;  // the layer above's
+    board *shown; // the calls'
 
     header_state header;      // written at open, by the applier, when the open is named, and at close
     code_zones_2 code_before; // that the header had when it was read: of the open before
@@ -85,6 +86,12 @@ struct image : heap_image {
     bool apply_waited_for; // by somebody, so that it does not wait for who copies the files
     ty_error apply_error;  // status TY_OK: none
     ty_snapshot_stats stats;
+    snapshot_line lines[snapshot_lines_max]; // of number n: at n % snapshot_lines_max
+    uint64_t line_count;                     // of all
+    struct {
+        uint64_t epoch;
+        uint64_t ns;
+    } pause; // of the newest snapshot
 
     // While some wait for the disk others compute checksums, and a long apply does not hold a snapshot up: decision 4
     // (docs/decisions) has what was measured.
@@ -126,6 +133,8 @@ void writer_finish(image &im);
 void writer_trim(image &im);
 // Gives up an open batch.
 void writer_abandon(image &im);
+// Writers may go on; the epoch may be durable by now. Under work.
+void note_pause(image &im, uint64_t epoch, uint64_t pause_ns);
 
 // ---- snapshot.cpp
 

@@ -265,7 +265,7 @@ ty_status write_running(image &im, const image_mark *given, const image_running 
     if (!anything)
         *epoch = im.durable_epoch;
     else
-        im.stats.last_pause_ns = pause_ns;
+        note_pause(im, *epoch, pause_ns);
     return TY_OK;
 }
 

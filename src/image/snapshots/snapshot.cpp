@@ -135,7 +135,7 @@ ty_status write_standing(image &im, const image_mark *given, uint64_t started_ns
     if (!anything)
         *epoch = im.durable_epoch;
     else
-        im.stats.last_pause_ns = pause_ns;
+        note_pause(im, *epoch, pause_ns);
     return TY_OK;
 }
 

@@ -261,6 +261,12 @@ inline void futex_wait(const uint32_t *word, uint32_t value, const timespec *tim
 inline void futex_wake(const uint32_t *word, int threads) {
     direct::call(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
 }
+inline void futex_wait_shared(const uint32_t *word, uint32_t value) {
+    direct::call(SYS_futex, word, FUTEX_WAIT, value, nullptr, nullptr, 0);
+}
+inline void futex_wake_shared(const uint32_t *word, int threads) {
+    direct::call(SYS_futex, word, FUTEX_WAKE, threads, nullptr, nullptr, 0);
+}
 inline ssize_t getrandom(void *bytes, size_t count) {
     return refused(call::getrandom) ? -1 : direct::call(SYS_getrandom, bytes, count, 0);
 }

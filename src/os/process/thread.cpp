@@ -203,6 +203,10 @@ uint64_t process_id() {
     return uint64_t(getpid());
 }
 
+bool process_exists(uint64_t id) {
+    return direct::call(SYS_kill, id, 0) == 0 || errno == EPERM;
+}
+
 uint64_t thread_id() {
     return static_cast<uint64_t>(direct::call(SYS_gettid));
 }

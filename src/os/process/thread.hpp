@@ -118,6 +118,7 @@ uint64_t now_ns(); // monotonic
 uint64_t unix_time_s();
 uint64_t unix_time_ns();
 uint64_t process_id();
+bool process_exists(uint64_t id);   // by any user; also where it has ended and nobody has asked how
 uint64_t thread_id();               // of the calling thread, as gettid gives it
 bool thread_has_ended(uint64_t id); // of this process, for the kernel; false: not known
 

@@ -228,6 +228,9 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
         return status;
     if (txn->own->runs())
         return run_part(*txn, options, body, context, &result->committed);
+    const bool waits = options.commit != TY_COMMIT_ASYNC;
+    commit_watch watch(all->rt != nullptr && !options.reads_only ? &all->rt->times : nullptr,
+                       waits ? commit_timed::durable : commit_timed::asynchronous, txn->commits);
     body_call call{};
     call.txn = txn;
     call.body = body;
@@ -241,7 +244,10 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
         return status != TY_OK ? status : call.status;
     result->stamp = call.stamp;
     after_commit(*txn);
-    return wait_as_asked(all->rt, options, call);
+    status = wait_as_asked(all->rt, options, call);
+    if (!status)
+        watch.end();
+    return status;
 }
 
 ty_status atomic_wait(ty_atomic_txn *txn) {

@@ -469,8 +469,10 @@ bool txn_is_empty(const ty_txn *txn) {
 
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence) {
     committed done;
+    commit_watch watch(&txn->rt->times, commit_timed::asynchronous, txn->rt->figures.transactions.get());
     if (ty_status status = commit_unstable(txn, &done))
         return status;
+    watch.end();
     if (sequence != nullptr)
         *sequence = done.sequence;
     return TY_OK;
@@ -479,9 +481,14 @@ ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence) {
 ty_status txn_commit(ty_txn *txn) {
     committed done;
     txn_runtime &rt = *txn->rt;
+    commit_watch watch(&rt.times, commit_timed::durable, 0);
     if (ty_status status = commit_unstable(txn, &done))
         return status;
-    return done.by_snapshot ? TY_OK : make_stable(rt, done.sequence);
+    if (!done.by_snapshot)
+        if (ty_status status = make_stable(rt, done.sequence))
+            return status;
+    watch.end();
+    return TY_OK;
 }
 
 ty_status txn_rollback(ty_txn *txn) {

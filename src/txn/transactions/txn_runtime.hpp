@@ -5,6 +5,7 @@
 #pragma once
 
 #include "../txn.hpp"
+#include "commit_times.hpp"
 #include "gate.hpp"
 
 #include <atomic>
@@ -97,6 +98,7 @@ struct txn_runtime : thread_end_watcher {
     txn_gate gate;
     ty_txn *txn; // the one transaction, its memory kept from one to the next (transaction.cpp)
     txn_figures figures;
+    commit_times times;
 
     struct reservations *reserved;      // reserve.cpp
     struct object_locks *objects;       // readers.cpp

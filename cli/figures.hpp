@@ -1,0 +1,62 @@
+// The figures of a heap as `taiyen stat` and `taiyen live` show them: of its files, of what lies in it, and of the
+// program that has it open. One function makes the document of both.
+#pragma once
+
+#include "reading.hpp"
+
+#include <array>
+#include <memory>
+#include <taiyen/board.h>
+
+namespace cli {
+
+// What the program that has the heap open tells (taiyen/board.h).
+struct live_figures {
+    ty_board_figures now{};
+    std::vector<ty_class_stats> classes;
+    std::vector<ty_board_snapshot> snapshots;
+    std::array<std::array<uint64_t, TY_BOARD_BUCKETS>, 2> times{};
+};
+
+class heap_board {
+public:
+    // False: there is none, and why() says so.
+    bool open(const heap_files &files);
+    // False: there are none but those that were read before; or the program has gone, and it is not open any more.
+    bool read(uint64_t wait_ms, live_figures *figures);
+    bool is_open() const { return board_ != nullptr; }
+    const std::string &why() const { return why_; }
+
+private:
+    struct closer {
+        void operator()(ty_board *board) const { ty_board_close(board); }
+    };
+    bool keep_failure();
+    std::unique_ptr<ty_board, closer> board_;
+    std::string why_;
+};
+
+struct figures {
+    ty_info info{};
+    ty_log_info log{}; // partitions 0: there is none, or it cannot be read, which info says
+    bool opened = false;
+    heap_figures heap;
+    std::vector<named_root> roots;
+    own_blocks own;
+    ty_undo_stats undo{};
+    bool has_undo = false;
+    std::string damage; // of undo's buffers
+    bool is_live = false;
+    live_figures live;
+
+    // What the files say; needs no open.
+    ty_status look_at_files(const heap_files &files);
+    // What lies in the heap that is open here: roots, blocks, undo.
+    ty_status look_into(ty_heap *heap);
+    void look_at_program(const heap_files &files);
+};
+
+json::document document_of(const heap_files &files, const figures &found);
+json::document document_of(const live_figures &live);
+
+} // namespace cli

@@ -1,0 +1,149 @@
+// taiyen live: a page that shows a heap while it is used.
+#include "interrupts.hpp"
+#include "live_page.hpp"
+#include "live_server.hpp"
+#include "live_source.hpp"
+#include "numbers.hpp"
+#include "text.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+namespace cli {
+
+namespace {
+
+constexpr uint64_t event_every_ms = 500;
+
+std::string text_of(const json::document &one) {
+    return one.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// What the main thread shows, and the server's thread answers with.
+class live_view {
+public:
+    explicit live_view(live_source &source) : source_(source) {}
+
+    void take_all() {
+        const std::lock_guard guard(lock_);
+        state_ = {source_.figures_document(), source_.map_document(), source_.areas_document(0)};
+    }
+    std::string event() {
+        const std::lock_guard guard(lock_);
+        return text_of(state_.figures);
+    }
+    std::string page(const std::string &nonce, bool is_saved) {
+        const std::lock_guard guard(lock_);
+        return live_page(state_, nonce, is_saved);
+    }
+    live_answer answer(const std::string &name, uint64_t argument);
+    // A viewer has asked for a look into the heap.
+    bool take_wish() { return wanted_.exchange(false); }
+    // The source is the main thread's, but for the lists that viewers ask for.
+    std::mutex &source_lock() { return source_lock_; }
+
+private:
+    live_source &source_;
+    std::mutex source_lock_;
+    std::mutex lock_;
+    live_state state_;
+    std::atomic<bool> wanted_{false};
+};
+
+live_answer live_view::answer(const std::string &name, uint64_t argument) {
+    constexpr const char *html = "text/html; charset=utf-8", *json = "application/json";
+    if (name.empty()) {
+        const std::string nonce = live_server::random_text();
+        return {html, page(nonce, false), nonce, ""};
+    }
+    if (name == "save")
+        return {html, page("", true), "", "taiyen-live.html"};
+    if (name == "figures")
+        return {json, event(), "", ""};
+    if (name == "map") {
+        const std::lock_guard guard(lock_);
+        return {json, text_of(state_.map), "", ""};
+    }
+    if (name == "areas") {
+        const std::lock_guard guard(source_lock_);
+        return {json, text_of(source_.areas_document(argument)), "", ""};
+    }
+    if (name == "look") {
+        wanted_ = true;
+        return {json, "{}", "", ""};
+    }
+    return {};
+}
+
+bool save(const std::string &path, const std::string &page) {
+    std::FILE *file = std::fopen(path.c_str(), "wxe");
+    bool is_written = file != nullptr;
+    if (file != nullptr) {
+        is_written = std::fwrite(page.data(), 1, page.size(), file) == page.size();
+        is_written = std::fclose(file) == 0 && is_written;
+    }
+    if (!is_written)
+        std::fprintf(stderr, "taiyen: cannot write %s: %s; give a path where a new file can be made\n",
+                     text::printable(path).c_str(), std::generic_category().message(errno).c_str());
+    return is_written;
+}
+
+void serve(live_source &source, live_view &view, live_server &server) {
+    while (!interrupted()) {
+        bool is_new = false;
+        {
+            const std::lock_guard guard(view.source_lock());
+            is_new = source.renew();
+            if (view.take_wish()) {
+                source.look_into_heap();
+                is_new = true;
+            }
+            if (is_new)
+                view.take_all();
+        }
+        if (is_new)
+            server.publish(view.event());
+        pause_ms(event_every_ms);
+    }
+}
+
+} // namespace
+
+int live(const request &given) {
+    const heap_files files{given.paths[0], given.journal_path, given.log_path};
+    int64_t port = 0;
+    if (!given.port.empty() && !read_whole(given.port, 1, 65535, &port)) {
+        refuse_value("port", given.port, "a whole number, 1 to 65535");
+        return exit_cannot;
+    }
+    live_source source(files);
+    live_view view(source);
+    if (ty_status status = source.begin())
+        return refuse(files, given, status);
+    view.take_all();
+    if (!given.picture_path.empty())
+        return save(given.picture_path, view.page("", true)) ? exit_fine : exit_cannot;
+    live_server server;
+    end_with_interrupts();
+    if (!server.start(static_cast<uint16_t>(port),
+                      [&](const std::string &name, uint64_t argument) { return view.answer(name, argument); })) {
+        std::fprintf(stderr, "taiyen: cannot serve a page on 127.0.0.1: %s; try another --port\n",
+                     server.why().c_str());
+        return exit_cannot;
+    }
+    server.publish(view.event());
+    if (given.json)
+        json::print({{"path", files.path}, {"url", server.url()}});
+    else
+        std::printf("%s\nOpen this in a browser on this machine; it ends with an interrupt (Ctrl-C).\n",
+                    server.url().c_str());
+    std::fflush(stdout);
+    serve(source, view, server);
+    return exit_fine;
+}
+
+} // namespace cli

@@ -1,0 +1,281 @@
+#include "live_server.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cstring>
+#include <microhttpd.h>
+#include <mutex>
+#include <set>
+#include <sys/random.h>
+#include <system_error>
+#include <vector>
+
+namespace cli {
+
+namespace {
+
+constexpr unsigned connections_max = 32;
+constexpr size_t connection_bytes_max = 16384; // of a request's line and headers, twice
+constexpr unsigned idle_s_max = 10;
+constexpr size_t event_part_bytes = 16384;
+
+} // namespace
+
+struct listener;
+
+struct live_server::state {
+    MHD_Daemon *daemon = nullptr;
+    std::string token;
+    std::string host; // "127.0.0.1:PORT"
+    std::string why;
+    uint16_t port = 0;
+    answerer answer;
+
+    std::mutex lock; // guards all that follows
+    std::string event;
+    uint64_t event_number = 0;
+    bool ends = false;
+    std::set<listener *> listeners;
+};
+
+// Who listens to events. A slow one gets the newest event when it has taken the one before.
+struct listener {
+    live_server::state *server;
+    MHD_Connection *connection;
+    std::string text; // that is under way
+    size_t taken = 0;
+    uint64_t number = 0;
+    bool sleeps = false;
+};
+
+namespace {
+
+ssize_t next_part(void *context, uint64_t, char *buffer, size_t bytes) {
+    auto &self = *static_cast<listener *>(context);
+    const std::lock_guard guard(self.server->lock);
+    if (self.taken == self.text.size()) {
+        if (self.server->ends)
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        if (self.number == self.server->event_number) {
+            self.sleeps = true;
+            MHD_suspend_connection(self.connection);
+            return 0;
+        }
+        self.number = self.server->event_number;
+        self.text = "id: " + std::to_string(self.number) + "\ndata: " + self.server->event + "\n\n";
+        self.taken = 0;
+    }
+    const size_t part = std::min(bytes, self.text.size() - self.taken);
+    std::memcpy(buffer, self.text.data() + self.taken, part);
+    self.taken += part;
+    return static_cast<ssize_t>(part);
+}
+
+void forget_listener(void *context) {
+    auto *self = static_cast<listener *>(context);
+    {
+        const std::lock_guard guard(self->server->lock);
+        self->server->listeners.erase(self);
+    }
+    delete self;
+}
+
+// Under the server's lock.
+void wake_all(live_server::state &server) {
+    for (listener *each : server.listeners) {
+        if (each->sleeps)
+            MHD_resume_connection(each->connection);
+        each->sleeps = false;
+    }
+}
+
+void add_header(MHD_Response *response, const char *name, const std::string &value) {
+    static_cast<void>(MHD_add_response_header(response, name, value.c_str()));
+}
+
+void add_rules(MHD_Response *response, const std::string &nonce) {
+    std::string rules = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+    if (!nonce.empty())
+        rules +=
+            "; connect-src 'self'; img-src data:; script-src 'nonce-" + nonce + "'; style-src 'nonce-" + nonce + "'";
+    add_header(response, "Content-Security-Policy", rules);
+    add_header(response, "Referrer-Policy", "no-referrer");
+    add_header(response, "X-Content-Type-Options", "nosniff");
+    add_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+    add_header(response, "Cache-Control", "no-store");
+}
+
+MHD_Result send(MHD_Connection *connection, unsigned code, MHD_Response *response) {
+    if (response == nullptr)
+        return MHD_NO;
+    const MHD_Result result = MHD_queue_response(connection, code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+MHD_Result send_nothing(MHD_Connection *connection, unsigned code) {
+    MHD_Response *response = MHD_create_response_from_buffer(0, nullptr, MHD_RESPMEM_PERSISTENT);
+    if (response == nullptr)
+        return MHD_NO;
+    add_rules(response, "");
+    if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
+        add_header(response, "Allow", "GET, HEAD");
+    return send(connection, code, response);
+}
+
+MHD_Result send_answer(MHD_Connection *connection, const live_answer &answer) {
+    MHD_Response *response = MHD_create_response_from_buffer(answer.body.size(), const_cast<char *>(answer.body.data()),
+                                                             MHD_RESPMEM_MUST_COPY);
+    if (response == nullptr)
+        return MHD_NO;
+    add_rules(response, answer.nonce);
+    add_header(response, "Content-Type", answer.type);
+    if (!answer.file_name.empty())
+        add_header(response, "Content-Disposition", "attachment; filename=\"" + answer.file_name + "\"");
+    return send(connection, MHD_HTTP_OK, response);
+}
+
+MHD_Result send_events(MHD_Connection *connection, live_server::state &server) {
+    auto *made = new listener{&server, connection, "retry: 2000\n\n"};
+    {
+        const std::lock_guard guard(server.lock);
+        server.listeners.insert(made);
+    }
+    MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, event_part_bytes, next_part, made, forget_listener);
+    if (response == nullptr) {
+        forget_listener(made);
+        return MHD_NO;
+    }
+    add_rules(response, "");
+    add_header(response, "Content-Type", "text/event-stream");
+    return send(connection, MHD_HTTP_OK, response);
+}
+
+std::string header_of(MHD_Connection *connection, const char *name) {
+    const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+    return value != nullptr ? value : "";
+}
+
+// A page of another site may ask in a person's browser, also under a name that it has lead here.
+bool is_own(MHD_Connection *connection, const live_server::state &server) {
+    const std::string site = header_of(connection, "Sec-Fetch-Site"), origin = header_of(connection, "Origin");
+    return header_of(connection, "Host") == server.host && (origin.empty() || origin == "http://" + server.host) &&
+           (site.empty() || site == "none" || site == "same-origin");
+}
+
+// In the same time, however much of it is right. *name: what is behind it.
+bool has_token(const char *path, const std::string &token, std::string *name) {
+    if (std::strlen(path) < token.size() + 2 || path[0] != '/' || path[token.size() + 1] != '/')
+        return false;
+    unsigned char differs = 0;
+    for (size_t i = 0; i < token.size(); ++i)
+        differs = static_cast<unsigned char>(differs | (path[i + 1] ^ token[i]));
+    *name = path + token.size() + 2;
+    return differs == 0;
+}
+
+uint64_t argument_of(MHD_Connection *connection) {
+    const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "from");
+    return text != nullptr && *text >= '0' && *text <= '9' ? std::strtoull(text, nullptr, 10) : 0;
+}
+
+MHD_Result answer_request(void *context, MHD_Connection *connection, const char *path, const char *method, const char *,
+                          const char *, size_t *upload_bytes, void **seen) {
+    auto &server = *static_cast<live_server::state *>(context);
+    if (*seen == nullptr || *upload_bytes != 0) { // the headers alone, or what nobody reads
+        *seen = context;
+        *upload_bytes = 0;
+        return MHD_YES;
+    }
+    if (std::strcmp(method, MHD_HTTP_METHOD_GET) != 0 && std::strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+        return send_nothing(connection, MHD_HTTP_METHOD_NOT_ALLOWED);
+    std::string name;
+    if (!is_own(connection, server) || !has_token(path, server.token, &name))
+        return send_nothing(connection, MHD_HTTP_NOT_FOUND);
+    if (name == "events" && std::strcmp(method, MHD_HTTP_METHOD_GET) == 0)
+        return send_events(connection, server);
+    const live_answer answer = server.answer(name, argument_of(connection));
+    return answer.type.empty() ? send_nothing(connection, MHD_HTTP_NOT_FOUND) : send_answer(connection, answer);
+}
+
+} // namespace
+
+std::string live_server::random_text() {
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != ssize_t(sizeof bytes))
+        return "";
+    std::string text;
+    for (const unsigned char byte : bytes) {
+        text += "0123456789abcdef"[byte >> 4];
+        text += "0123456789abcdef"[byte & 15];
+    }
+    return text;
+}
+
+live_server::live_server() : state_(std::make_unique<state>()) {}
+
+live_server::~live_server() {
+    if (state_->daemon == nullptr)
+        return;
+    {
+        const std::lock_guard guard(state_->lock);
+        state_->ends = true;
+        wake_all(*state_);
+    }
+    MHD_stop_daemon(state_->daemon);
+}
+
+bool live_server::start(uint16_t port, answerer answer) {
+    state &own = *state_;
+    own.token = random_text();
+    if (own.token.empty()) {
+        own.why = "the system gives no random numbers";
+        return false;
+    }
+    own.answer = std::move(answer);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    errno = 0;
+    own.daemon =
+        MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, port, nullptr, nullptr,
+                         answer_request, &own, MHD_OPTION_SOCK_ADDR, reinterpret_cast<const sockaddr *>(&address),
+                         MHD_OPTION_CONNECTION_LIMIT, connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                         connection_bytes_max, MHD_OPTION_CONNECTION_TIMEOUT, idle_s_max, MHD_OPTION_END);
+    if (own.daemon == nullptr) {
+        own.why = std::generic_category().message(errno);
+        return false;
+    }
+    const MHD_DaemonInfo *bound = MHD_get_daemon_info(own.daemon, MHD_DAEMON_INFO_BIND_PORT);
+    own.port = bound != nullptr ? bound->port : port;
+    own.host = "127.0.0.1:" + std::to_string(own.port);
+    return true;
+}
+
+std::string live_server::url() const {
+    return "http://" + state_->host + "/" + state_->token + "/";
+}
+
+uint16_t live_server::port() const {
+    return state_->port;
+}
+
+const std::string &live_server::why() const {
+    return state_->why;
+}
+
+void live_server::publish(std::string event) {
+    const std::lock_guard guard(state_->lock);
+    state_->event = std::move(event);
+    state_->event_number += 1;
+    wake_all(*state_);
+}
+
+bool live_server::is_watched() const {
+    const std::lock_guard guard(state_->lock);
+    return !state_->listeners.empty();
+}
+
+} // namespace cli

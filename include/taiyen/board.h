@@ -1,0 +1,118 @@
+/* Taiyen: figures of a heap that another program has open. For tools: taiyen.h does not include it.
+ *
+ * Purpose: to look at a heap while it is used, without a copy of it and without a word in the program that uses it.
+ *
+ * Vocabulary: a *board* is memory in which the library, in the program that has the heap open for writing, tells others
+ * of the heap. It has one from the end of ty_open to the heap's end, unless the program lets the library have no
+ * threads (TY_BACKGROUND_CALLS) or the system has no such memory. A *look* is one moment's figures. *Known* figures are
+ * those that the last look could take.
+ *
+ * Guarantees: the heap's files and content do not change by it. What is read is checked as hostile bytes are. It works
+ * for the user who runs that program, on the same machine, and where the process is seen under its own number.
+ *
+ * Cost, in the program: while nobody looks, one thread that sleeps. While somebody does, some microseconds five times a
+ * second; where no more than 4 GiB are touched, a count of blocks and dirty pages, which takes a two-hundredth of the
+ * time at the most; and two looks at the clock for each commit that waits for the disk, and for one in 256 of the
+ * others.
+ */
+#ifndef TAIYEN_BOARD_H
+#define TAIYEN_BOARD_H
+
+#include "base.h"
+#include "heap.h"
+#include "persist.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ty_board ty_board;
+
+/* Finds the board of the heap at path. Of options, storage counts (NULL: all defaults). Errors: TY_E_NOT_FOUND (no
+ * heap, no process has it open for writing, or its process has no board or cannot be seen), TY_E_PERMISSION (another
+ * user's), TY_E_FORMAT (of another version), TY_E_DAMAGED, TY_E_IO. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_board_open(const char *path, const ty_open_options *options, ty_board **board);
+
+/* Which figures are known. */
+enum {
+    TY_BOARD_SNAPSHOTS = 1,    /* epoch to pages_given_back */
+    TY_BOARD_TRANSACTIONS = 2, /* transactions to reserved_blocks, and the times of commits */
+    TY_BOARD_BLOCKS = 4,       /* what ty_board_each_class tells */
+    TY_BOARD_DIRTY = 8         /* dirty_pages */
+};
+
+/* As ty_snapshot_stats and ty_txn_stats tell them in the program itself. */
+typedef struct ty_board_figures {
+    size_t struct_size; /* sizeof(ty_board_figures), set by the caller */
+    uint8_t identity[16];
+    uint64_t process;
+    uint64_t known;   /* TY_BOARD_ bits */
+    uint64_t unix_ns; /* when the look was taken */
+    uint64_t looks;   /* since the heap was opened */
+    uint64_t look_ns; /* that it took */
+    uint64_t base;
+    uint64_t limit_bytes;
+    uint64_t touched_bytes;
+    uint64_t epoch; /* the last durable one */
+    uint64_t snapshots;
+    uint64_t snapshot_pages;
+    uint64_t journal_bytes;
+    uint64_t image_bytes;
+    uint64_t unapplied_batches;
+    uint64_t unapplied_bytes;
+    uint64_t pages_given_back;
+    uint64_t transactions;
+    uint64_t rollbacks;
+    uint64_t entries;
+    uint64_t record_bytes;
+    uint64_t log_bytes;
+    uint64_t log_frames;
+    uint64_t used_log_bytes;
+    uint64_t size_log_bytes;
+    uint64_t forced_snapshots;
+    uint64_t timed_snapshots;
+    uint64_t sequence;
+    uint64_t stable_sequence;
+    uint64_t reserved_blocks;
+    uint64_t dirty_pages;     /* what the next snapshot writes, as of counted_unix_ns */
+    uint64_t counted_unix_ns; /* when blocks and dirty pages were counted */
+    uint64_t count_ns;        /* that this took */
+} ty_board_figures;
+
+/* Asks for figures, for the next three seconds; waits up to wait_ms for the first ones, or for ones that are not those
+ * of the last call. What the other calls tell then is of the same look. Errors: TY_E_BUSY (none came), TY_E_NOT_FOUND
+ * (the process is gone), TY_E_DAMAGED (what stands there makes no sense). Not thread-safe. */
+TY_API TY_CHECKED ty_status ty_board_read(ty_board *board, uint64_t wait_ms, ty_board_figures *figures);
+
+/* As ty_each_class, of the last read, where TY_BOARD_BLOCKS is known. Not thread-safe. */
+TY_API void ty_board_each_class(const ty_board *board, ty_class_callback *callback, void *context);
+
+/* One of the newest 64 snapshots of this open. */
+typedef struct ty_board_snapshot {
+    size_t struct_size; /* sizeof(ty_board_snapshot) of the library */
+    uint64_t epoch;
+    uint64_t unix_ns;    /* when it was durable */
+    uint64_t pause_ns;   /* as last_pause_ns of ty_snapshot_stats */
+    uint64_t durable_ns; /* as last_durable_ns */
+    uint64_t pages;
+    uint64_t bytes;
+} ty_board_snapshot;
+typedef bool ty_board_snapshot_callback(const ty_board_snapshot *snapshot, void *context);
+/* Calls back for each of them, the oldest first, until the callback returns false; of the last read. Not thread-safe.
+ */
+TY_API void ty_board_each_snapshot(const ty_board *board, ty_board_snapshot_callback *callback, void *context);
+
+/* How many commits took how long, since the heap was opened, while somebody looked: [0] of those that waited for the
+ * disk, [1] of one in 256 of the others. Bucket n has those from (4 + n % 4) * 2^(n / 4 + 1) ns on, bucket 0 also
+ * shorter ones. Of the last read. Not thread-safe. */
+#define TY_BOARD_BUCKETS 128
+TY_API void ty_board_get_times(const ty_board *board, uint64_t times[2][TY_BOARD_BUCKETS]);
+
+/* NULL: nothing. The program goes on without it. Not thread-safe. */
+TY_API void ty_board_close(ty_board *board);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,309 @@
+// Layouts of records: what their fields are, and Python objects as bytes of them.
+#include "record.hpp"
+
+#include <cstring>
+#include <limits>
+#include <memory>
+
+namespace typy {
+
+struct kind_of_field {
+    const char *letter;
+    bool (*pack)(const field &, PyObject *, char *, const place_text &);
+    PyObject *(*load)(const char *bytes); // NULL: it depends on more
+};
+
+namespace {
+
+std::vector<std::unique_ptr<layout>> all_layouts;
+std::unordered_map<PyTypeObject *, const layout *> by_type;
+
+bool refuse_type(const field &one, PyObject *object, const place_text &where, const char *wanted) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%s.%U: %s is needed, not %R", where().c_str(), one.name.get(), wanted, object);
+    return false;
+}
+bool refuse_size(const field &one, PyObject *object, const place_text &where) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_OverflowError, "%s.%U: %R does not fit in %zu bytes", where().c_str(), one.name.get(), object,
+                 one.size);
+    return false;
+}
+
+// ---- Numbers.
+
+template <class T>
+bool pack_integer(const field &one, PyObject *object, char *bytes, const place_text &where) {
+    const ref number(PyNumber_Index(object));
+    if (!number)
+        return refuse_type(one, object, where, "a whole number");
+    T made = 0;
+    if constexpr (std::is_signed_v<T>) {
+        int overflow = 0;
+        const long long wide = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+        made = static_cast<T>(wide);
+        if (overflow || made != wide)
+            return refuse_size(one, object, where);
+    } else {
+        const unsigned long long wide = PyLong_AsUnsignedLongLong(number.get());
+        made = static_cast<T>(wide);
+        if (PyErr_Occurred() || made != wide)
+            return refuse_size(one, object, where);
+    }
+    std::memcpy(bytes, &made, sizeof made);
+    return true;
+}
+template <class T>
+PyObject *load_integer(const char *bytes) {
+    T number = 0;
+    std::memcpy(&number, bytes, sizeof number);
+    if constexpr (std::is_signed_v<T>)
+        return PyLong_FromLongLong(number);
+    else
+        return PyLong_FromUnsignedLongLong(number);
+}
+
+template <class T>
+bool pack_real(const field &one, PyObject *object, char *bytes, const place_text &where) {
+    const double wide = PyFloat_AsDouble(object);
+    if (wide == -1 && PyErr_Occurred())
+        return refuse_type(one, object, where, "a float");
+    const T number = static_cast<T>(wide);
+    std::memcpy(bytes, &number, sizeof number);
+    return true;
+}
+template <class T>
+PyObject *load_real(const char *bytes) {
+    T number = 0;
+    std::memcpy(&number, bytes, sizeof number);
+    return PyFloat_FromDouble(static_cast<double>(number));
+}
+
+template <class T>
+bool pack_complex(const field &one, PyObject *object, char *bytes, const place_text &where) {
+    const T parts[2] = {static_cast<T>(PyComplex_RealAsDouble(object)), static_cast<T>(PyComplex_ImagAsDouble(object))};
+    if (PyErr_Occurred())
+        return refuse_type(one, object, where, "a complex number");
+    std::memcpy(bytes, parts, sizeof parts);
+    return true;
+}
+template <class T>
+PyObject *load_complex_of(const char *bytes) {
+    T parts[2];
+    std::memcpy(parts, bytes, sizeof parts);
+    return PyComplex_FromDoubles(static_cast<double>(parts[0]), static_cast<double>(parts[1]));
+}
+
+bool pack_boolean(const field &one, PyObject *object, char *bytes, const place_text &where) {
+    int yes = object == Py_True;
+    if (!PyBool_Check(object)) {
+        const ref name(PyObject_GetAttrString(reinterpret_cast<PyObject *>(Py_TYPE(object)), "__name__"));
+        const char *text = name ? PyUnicode_AsUTF8AndSize(name.get(), nullptr) : nullptr;
+        const bool is_numpys = text && (!std::strcmp(text, "bool") || !std::strcmp(text, "bool_"));
+        yes = is_numpys ? PyObject_IsTrue(object) : -1;
+    }
+    if (yes < 0)
+        return refuse_type(one, object, where, "True or False");
+    *bytes = static_cast<char>(yes);
+    return true;
+}
+
+// ---- Texts, bytes, times.
+
+bool pack_text(const field &one, PyObject *object, char *bytes, const place_text &where) {
+    Py_ssize_t size = 0;
+    const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, &size) : nullptr;
+    if (!text || std::memchr(text, 0, static_cast<std::size_t>(size)))
+        return refuse_type(one, object, where, "a text without zero bytes");
+    if (static_cast<std::size_t>(size) > one.size)
+        return refuse_size(one, object, where);
+    std::memset(bytes, 0, one.size);
+    std::memcpy(bytes, text, static_cast<std::size_t>(size));
+    return true;
+}
+bool pack_bytes(const field &one, PyObject *object, char *bytes, const place_text &where) {
+    if (!PyBytes_Check(object) || static_cast<std::size_t>(PyBytes_Size(object)) != one.size)
+        return refuse_type(one, object, where, ("bytes object of length " + std::to_string(one.size)).c_str());
+    std::memcpy(bytes, PyBytes_AsString(object), one.size);
+    return true;
+}
+bool pack_time(const field &one, PyObject *object, char *bytes, const place_text &where) {
+    const ref number(PyObject_CallFunction(helpers.to_time, "sO", one.letter.c_str(), object));
+    const long long made = number && number.get() != Py_None ? PyLong_AsLongLong(number.get()) : -1;
+    if (PyErr_Occurred())
+        return false;
+    if (number.get() == Py_None)
+        return refuse_type(one, object, where, one.letter == "M" ? "a datetime without a zone" : "a date");
+    std::memcpy(bytes, &made, sizeof made);
+    return true;
+}
+
+// ---- What each letter is.
+
+const kind_of_field kinds[] = {{"?", pack_boolean, [](const char *b) { return PyBool_FromLong(*b); }},
+                               {"b", pack_integer<std::int8_t>, load_integer<std::int8_t>},
+                               {"B", pack_integer<std::uint8_t>, load_integer<std::uint8_t>},
+                               {"h", pack_integer<std::int16_t>, load_integer<std::int16_t>},
+                               {"H", pack_integer<std::uint16_t>, load_integer<std::uint16_t>},
+                               {"i", pack_integer<std::int32_t>, load_integer<std::int32_t>},
+                               {"I", pack_integer<std::uint32_t>, load_integer<std::uint32_t>},
+                               {"q", pack_integer<std::int64_t>, load_integer<std::int64_t>},
+                               {"Q", pack_integer<std::uint64_t>, load_integer<std::uint64_t>},
+                               {"f", pack_real<float>, load_real<float>},
+                               {"d", pack_real<double>, load_real<double>},
+                               {"Zf", pack_complex<float>, load_complex_of<float>},
+                               {"Zd", pack_complex<double>, load_complex_of<double>},
+                               {"s", pack_text, nullptr},
+                               {"y", pack_bytes, nullptr},
+                               {"M", pack_time, nullptr},
+                               {"D", pack_time, nullptr}};
+
+const kind_of_field *kind_of(const field &one) {
+    for (const kind_of_field &kind : kinds)
+        if (one.letter == kind.letter)
+            return &kind;
+    return nullptr;
+}
+
+} // namespace
+
+bool pack_field(const field &one, PyObject *object, char *bytes, const place_text &where) {
+    return one.kind->pack(one, object, bytes, where);
+}
+
+PyObject *load_field(const field &one, const char *bytes) {
+    if (one.kind->load)
+        return one.kind->load(bytes);
+    if (one.letter == "s")
+        return PyUnicode_DecodeUTF8(bytes, static_cast<Py_ssize_t>(strnlen(bytes, one.size)), "replace");
+    if (one.letter == "y")
+        return PyBytes_FromStringAndSize(bytes, static_cast<Py_ssize_t>(one.size));
+    long long number = 0;
+    std::memcpy(&number, bytes, sizeof number);
+    return PyObject_CallFunction(helpers.from_time, "sL", one.letter.c_str(), number);
+}
+
+bool pack_record(const layout &of, PyObject *object, char *bytes, const place_text &where) {
+    if (is_row(object) && layout_of(Py_TYPE(object)) == &of) {
+        const char *from = bytes_of_row(object);
+        return from && std::memcpy(bytes, from, of.size);
+    }
+    if (layout_of(Py_TYPE(object)) != &of) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: a %s is needed, not %R; records of several classes go into a list with others",
+                     where().c_str(), of.name.c_str(), object);
+        return false;
+    }
+    std::memset(bytes, 0, of.size);
+    for (const field &one : of.fields) {
+        const ref item(PyObject_GetAttr(object, one.name.get()));
+        if (!item || !pack_field(one, item.get(), bytes + one.offset, where))
+            return false;
+    }
+    return true;
+}
+
+bool pack_records(const layout &of, PyObject *list, std::string *bytes, const place_text &where) {
+    bytes->assign(static_cast<std::size_t>(PyList_Size(list)) * of.size, '\0');
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+        const ref item = ref::borrowed(PyList_GetItem(list, i)); // whatever is done to the list
+        const std::size_t place = static_cast<std::size_t>(i) * of.size;
+        const auto there = [&] { return where() + "[" + std::to_string(i) + "]"; };
+        if (place >= bytes->size() || !pack_record(of, item.get(), bytes->data() + place, there)) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_RuntimeError, "list changed size while it was stored");
+            return false;
+        }
+    }
+    return true;
+}
+
+const layout *layout_of(PyTypeObject *type) {
+    const auto place = by_type.find(type);
+    return place == by_type.end() ? nullptr : place->second;
+}
+
+const layout *layout_of_all(PyObject *list) {
+    const Py_ssize_t size = PyList_Size(list);
+    const layout *first = size && !by_type.empty() ? layout_of(Py_TYPE(PyList_GetItem(list, 0))) : nullptr;
+    for (Py_ssize_t i = 1; first && i < size; ++i)
+        if (layout_of(Py_TYPE(PyList_GetItem(list, i))) != first)
+            return nullptr;
+    return first;
+}
+
+const layout *layout_of_list(PyObject *list) {
+    const ref of(PyObject_GetAttrString(list, "of"));
+    if (of)
+        return layout_of(reinterpret_cast<PyTypeObject *>(of.get()));
+    PyErr_Clear();
+    return nullptr;
+}
+
+const layout *layout_numbered(Py_ssize_t number) {
+    if (number >= 0 && static_cast<std::size_t>(number) < all_layouts.size())
+        return all_layouts[static_cast<std::size_t>(number)].get();
+    PyErr_SetString(PyExc_ValueError, "no layout has that number");
+    return nullptr;
+}
+
+// PY11. A number may be another one's after a rollback.
+const layout *layout_in(heap &of, value records) {
+    const std::size_t number = taiyen::records(*of.values, records).layout();
+    const std::string_view text = of.values->layout(number);
+    if (number < of.layouts.size() && of.layouts[number] && of.layouts[number]->text == text)
+        return of.layouts[number];
+    const ref found(
+        PyObject_CallFunction(helpers.find_layout, "s#", text.data(), static_cast<Py_ssize_t>(text.size())));
+    const layout *made = found ? layout_numbered(PyLong_AsSsize_t(found.get())) : nullptr;
+    if (!made)
+        return nullptr;
+    if (of.layouts.size() <= number)
+        of.layouts.resize(number + 1);
+    return of.layouts[number] = made;
+}
+
+PyObject *add_layout(PyObject *, PyObject *arguments) {
+    const char *name, *text, *format;
+    Py_ssize_t size;
+    PyObject *fields, *type;
+    if (!PyArg_ParseTuple(arguments, "sssnO!O!", &name, &text, &format, &size, &PyTuple_Type, &fields, &PyType_Type,
+                          &type))
+        return nullptr;
+    auto made = std::make_unique<layout>();
+    made->name = name;
+    made->text = text;
+    made->format = format;
+    made->size = static_cast<std::size_t>(size);
+    for (Py_ssize_t i = 0; i < PyTuple_Size(fields); ++i) {
+        PyObject *field_name;
+        const char *letter;
+        Py_ssize_t offset, bytes;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(fields, i), "Usnn", &field_name, &letter, &offset, &bytes))
+            return nullptr;
+        field one{ref::borrowed(field_name), letter, static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes)};
+        one.kind = kind_of(one);
+        if (!one.kind || offset < 0 || bytes < 1 || bytes > size || offset > size - bytes) {
+            PyErr_Format(PyExc_ValueError, "%s.%U: no field of a record", name, field_name);
+            return nullptr;
+        }
+        made->fields.push_back(std::move(one));
+    }
+    made->plain = reinterpret_cast<PyTypeObject *>(Py_NewRef(type));
+    by_type[made->plain] = made.get();
+    all_layouts.push_back(std::move(made));
+    return PyLong_FromSize_t(all_layouts.size() - 1);
+}
+
+PyObject *set_row_class(PyObject *, PyObject *arguments) {
+    Py_ssize_t number;
+    PyObject *type;
+    if (!PyArg_ParseTuple(arguments, "nO!", &number, &PyType_Type, &type) || !layout_numbered(number))
+        return nullptr;
+    layout &of = *all_layouts[static_cast<std::size_t>(number)];
+    of.row = reinterpret_cast<PyTypeObject *>(Py_NewRef(type));
+    by_type[of.row] = &of;
+    Py_RETURN_NONE;
+}
+
+} // namespace typy

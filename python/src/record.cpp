@@ -1,0 +1,495 @@
+// Records in a heap: Python's object for all of them, which is a list, and for each of them, a row.
+#include "record.hpp"
+#include "slots.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace typy {
+
+namespace {
+
+using taiyen::records;
+
+struct row {
+    PyObject_HEAD struct records_proxy *list; // NULL: its record was deleted
+    std::size_t number;
+};
+
+// Rows are told when records come or go before theirs; what else may have changed the order, the stamp tells.
+struct records_proxy {
+    proxy base;
+    const layout *of;
+    std::map<std::size_t, row *> *rows;
+    std::uint32_t stamp;
+};
+
+struct field_object {
+    PyObject_HEAD const layout *of;
+    const field *one;
+};
+
+PyTypeObject *row_type = nullptr;
+PyTypeObject *field_type = nullptr;
+
+records_proxy *as_records(PyObject *object) {
+    return reinterpret_cast<records_proxy *>(object);
+}
+row *as_row(PyObject *object) {
+    return reinterpret_cast<row *>(object);
+}
+records container_of_rows(const records_proxy *list) {
+    return container_of<records>(&list->base);
+}
+
+// ---- Rows.
+
+void end_row(row *one) {
+    Py_XDECREF(reinterpret_cast<PyObject *>(std::exchange(one->list, nullptr)));
+}
+// Those from a number on (below another one). The caller keeps the list.
+void end_rows(records_proxy *list, std::size_t from, std::size_t to = SIZE_MAX) {
+    for (auto at = list->rows->lower_bound(from); at != list->rows->end() && at->first < to;) {
+        row *one = at->second;
+        at = list->rows->erase(at);
+        end_row(one);
+    }
+}
+// PY10. Those behind a change have other numbers.
+void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
+    std::map<std::size_t, row *> moved;
+    for (auto at = list->rows->lower_bound(from); at != list->rows->end(); at = list->rows->erase(at)) {
+        at->second->number += static_cast<std::size_t>(by);
+        moved.emplace(at->second->number, at->second);
+    }
+    list->rows->merge(moved);
+}
+void changed(records_proxy *list) {
+    list->stamp = container_of_rows(list).stamp();
+}
+
+PyObject *row_of(records_proxy *list, std::size_t number) {
+    look_at_rows(&list->base);
+    const auto place = list->rows->find(number);
+    if (place != list->rows->end())
+        return Py_NewRef(reinterpret_cast<PyObject *>(place->second));
+    PyObject *made = PyType_GenericAlloc(list->of->row, 0);
+    if (!made)
+        return nullptr;
+    as_row(made)->list = as_records(Py_NewRef(reinterpret_cast<PyObject *>(list)));
+    as_row(made)->number = number;
+    (*list->rows)[number] = as_row(made);
+    return made;
+}
+
+// The records that a row is of, if they can be used, and it is one of them.
+records_proxy *use_row(row *one) {
+    if (one->list && !use(&one->list->base))
+        return nullptr;
+    if (one->list)
+        look_at_rows(&one->list->base);
+    if (one->list)
+        return one->list;
+    raise_own(status_deleted, "what this stands for was deleted from the heap", "look it up again");
+    return nullptr;
+}
+
+void row_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    row *one = as_row(self);
+    if (one->list)
+        one->list->rows->erase(one->number);
+    end_row(one);
+    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+// Called as the class that it is derived from: a plain record.
+PyObject *row_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    if (const layout *of = layout_of(type))
+        return PyObject_Call(reinterpret_cast<PyObject *>(of->plain), arguments, keywords);
+    PyErr_SetString(PyExc_TypeError, "a record of a heap is made by storing one there");
+    return nullptr;
+}
+
+int row_set_attribute(PyObject *self, PyObject *name, PyObject *item) {
+    const ref there(PyObject_GetAttr(reinterpret_cast<PyObject *>(Py_TYPE(self)), name));
+    if (there)
+        return PyObject_GenericSetAttr(self, name, item);
+    PyErr_Clear();
+    PyErr_Format(PyExc_AttributeError, "a record %R in a heap has no field %R", Py_TYPE(self), name);
+    return -1;
+}
+
+PyObject *row_plain(PyObject *self, PyObject *) {
+    records_proxy *list = use_row(as_row(self));
+    const layout *of = list ? list->of : nullptr;
+    const ref made(of ? PyObject_CallMethod(reinterpret_cast<PyObject *>(of->plain), "__new__", "O", of->plain)
+                      : nullptr);
+    if (!made)
+        return nullptr;
+    for (const field &one : of->fields) {
+        const char *bytes = bytes_of_row(self);
+        const ref item(bytes ? load_field(one, bytes + one.offset) : nullptr);
+        if (!item || PyObject_SetAttr(made.get(), one.name.get(), item.get()) < 0)
+            return nullptr;
+    }
+    return Py_NewRef(made.get());
+}
+PyObject *row_heap(PyObject *self, PyObject *) {
+    records_proxy *list = as_row(self)->list;
+    return list ? heap_of(reinterpret_cast<PyObject *>(list), nullptr) : Py_NewRef(Py_None);
+}
+PyObject *row_is_alive(PyObject *self, PyObject *) {
+    if (use_row(as_row(self)))
+        Py_RETURN_TRUE;
+    PyErr_Clear();
+    Py_RETURN_FALSE;
+}
+
+// ---- Fields.
+
+PyObject *field_new(PyTypeObject *type, PyObject *arguments, PyObject *) {
+    Py_ssize_t number, place;
+    if (!PyArg_ParseTuple(arguments, "nn", &number, &place))
+        return nullptr;
+    const layout *of = layout_numbered(number);
+    if (!of || place < 0 || static_cast<std::size_t>(place) >= of->fields.size())
+        return of ? PyErr_Format(PyExc_ValueError, "no field has that number") : nullptr;
+    PyObject *made = PyType_GenericAlloc(type, 0);
+    if (made) {
+        reinterpret_cast<field_object *>(made)->of = of;
+        reinterpret_cast<field_object *>(made)->one = &of->fields[static_cast<std::size_t>(place)];
+    }
+    return made;
+}
+void field_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+bool is_of(const field_object *self, PyObject *object) {
+    if (is_row(object) && layout_of(Py_TYPE(object)) == self->of)
+        return true;
+    PyErr_Format(PyExc_TypeError, "a field of %s is not one of %R", self->of->name.c_str(), Py_TYPE(object));
+    return false;
+}
+PyObject *field_get(PyObject *self, PyObject *object, PyObject *) {
+    const auto *at = reinterpret_cast<field_object *>(self);
+    if (!object || object == Py_None)
+        return Py_NewRef(self);
+    const char *bytes = is_of(at, object) ? bytes_of_row(object) : nullptr;
+    return bytes ? load_field(*at->one, bytes + at->one->offset) : nullptr;
+}
+int field_set(PyObject *self, PyObject *object, PyObject *item) {
+    const auto *at = reinterpret_cast<field_object *>(self);
+    if (!item || !is_of(at, object)) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_AttributeError, "a field of a record cannot be deleted");
+        return -1;
+    }
+    std::string bytes(at->one->size, '\0');
+    records_proxy *list = use_row(as_row(object));
+    if (!list || !pack_field(*at->one, item, bytes.data(), [&] { return at->of->name; }) ||
+        !(list = use_row(as_row(object))))
+        return -1;
+    const ref kept = ref::borrowed(reinterpret_cast<PyObject *>(list));
+    const bool good = change_of(&list->base, [&](heap &) {
+        return use_row(as_row(object)) &&
+               done(container_of_rows(list).store(as_row(object)->number, at->one->offset, bytes.data(), bytes.size()));
+    });
+    return good ? 0 : -1;
+}
+
+// ---- Records.
+
+void records_dealloc(PyObject *self) {
+    delete std::exchange(as_records(self)->rows, nullptr); // rows keep it: there are none
+    proxy_dealloc(self);
+}
+
+// PY2. A change of how many there are, or where they lie. No view may see that.
+template <class Function>
+PyObject *reshape(PyObject *self, Function &&function) {
+    return none_after(as_proxy(self), [&](heap &of) {
+        if (of.viewed.count(as_proxy(self)->block)) {
+            raise_own(status_live_views, "records with views cannot become more or fewer",
+                      "delete the arrays and memoryviews that lead into them first");
+            return false;
+        }
+        look_at_rows(as_proxy(self));
+        const void *before = container_of_rows(as_records(self)).data();
+        if (!function(container_of_rows(as_records(self))))
+            return false;
+        if (container_of_rows(as_records(self)).data() != before && (of.transaction_open || of.step_open))
+            of.fresh_arrays.insert(as_proxy(self)->block); // a rollback would free where they are now
+        changed(as_records(self));
+        return true;
+    });
+}
+
+// _insert(number, list): records before the one with that number.
+PyObject *insert(PyObject *self, PyObject *arguments) {
+    Py_ssize_t number;
+    PyObject *list;
+    std::string bytes;
+    if (!PyArg_ParseTuple(arguments, "nO!", &number, &PyList_Type, &list) || !use(as_proxy(self)))
+        return nullptr;
+    const layout *of = as_records(self)->of;
+    if (!pack_records(*of, list, &bytes, [] { return std::string("value"); }))
+        return nullptr;
+    const std::size_t count = bytes.size() / of->size;
+    return reshape(self, [&](records in) {
+        const std::size_t place = number < 0 ? 0 : std::min(static_cast<std::size_t>(number), in.size());
+        if (!done(in.insert(place, bytes.data(), count)))
+            return false;
+        move_rows(as_records(self), place, static_cast<std::ptrdiff_t>(count));
+        return true;
+    });
+}
+
+// _append_bytes(buffer): the bytes of records behind the last. _append_zeros(count): as many of zeros.
+PyObject *append_bytes(PyObject *self, PyObject *object) {
+    Py_buffer view;
+    if (!use(as_proxy(self)) || PyObject_GetBuffer(object, &view, PyBUF_SIMPLE) < 0)
+        return nullptr;
+    const std::string bytes(static_cast<const char *>(view.buf), static_cast<std::size_t>(view.len));
+    PyBuffer_Release(&view);
+    const std::size_t size = as_records(self)->of->size;
+    if (bytes.size() % size)
+        return PyErr_Format(PyExc_ValueError, "%zu bytes are no records of %zu bytes", bytes.size(), size);
+    return reshape(self, [&](records in) { return done(in.insert(in.size(), bytes.data(), bytes.size() / size)); });
+}
+PyObject *append_zeros(PyObject *self, PyObject *number) {
+    const std::size_t count = PyLong_AsSize_t(number);
+    if (PyErr_Occurred())
+        return nullptr;
+    return reshape(self, [&](records in) { return done(in.insert(in.size(), nullptr, count)); });
+}
+
+// _erase(number, count): from that number on; both in range.
+PyObject *erase(PyObject *self, PyObject *arguments) {
+    Py_ssize_t number, count;
+    if (!PyArg_ParseTuple(arguments, "nn", &number, &count))
+        return nullptr;
+    const auto first = static_cast<std::size_t>(number), many = static_cast<std::size_t>(count);
+    return reshape(self, [&](records in) {
+        if (!done(in.erase(first, many)))
+            return false;
+        end_rows(as_records(self), first, first + many);
+        move_rows(as_records(self), first, -count);
+        return true;
+    });
+}
+
+// _rearrange(numbers): the record that is to stand at each place; a list of all numbers, in any order.
+PyObject *rearrange(PyObject *self, PyObject *numbers) {
+    std::vector<std::uint32_t> order;
+    for (Py_ssize_t i = 0; i < PyList_Size(numbers); ++i)
+        order.push_back(static_cast<std::uint32_t>(PyLong_AsUnsignedLong(PyList_GetItem(numbers, i))));
+    if (PyErr_Occurred())
+        return nullptr;
+    return none_after(as_proxy(self), [&](heap &) {
+        records_proxy *list = as_records(self);
+        records in = container_of_rows(list);
+        std::vector<std::uint32_t> place(order.size(), UINT32_MAX);
+        for (std::uint32_t i = 0; i < order.size(); ++i)
+            if (order[i] < order.size())
+                place[order[i]] = i;
+        if (order.size() != in.size() || std::count(place.begin(), place.end(), UINT32_MAX)) {
+            PyErr_SetString(PyExc_ValueError, "list modified during sort");
+            return false;
+        }
+        look_at_rows(&list->base);
+        std::vector<char> room(in.size() * list->of->size);
+        if (!done(in.rearrange(order.data(), room.data())))
+            return false;
+        std::map<std::size_t, row *> moved;
+        for (const auto &[number, one] : *list->rows)
+            moved.emplace(one->number = place[number], one);
+        list->rows->swap(moved);
+        changed(list);
+        return true;
+    });
+}
+
+std::size_t number_in(PyObject *self, Py_ssize_t number) {
+    const auto size = use(as_proxy(self)) ? container_of_rows(as_records(self)).size() : 0;
+    if (!PyErr_Occurred() && number >= 0 && static_cast<std::size_t>(number) < size)
+        return static_cast<std::size_t>(number);
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_IndexError, "index out of range");
+    return SIZE_MAX;
+}
+
+// Behind it stands Python's own, for numbers below zero and slices.
+PyObject *item(PyObject *self, Py_ssize_t number) {
+    const std::size_t place = number_in(self, number);
+    return place == SIZE_MAX ? nullptr : row_of(as_records(self), place);
+}
+
+// _set(number, record): stores a whole one.
+PyObject *set(PyObject *self, PyObject *arguments) {
+    Py_ssize_t number;
+    PyObject *object;
+    if (!PyArg_ParseTuple(arguments, "nO", &number, &object) || !use(as_proxy(self)))
+        return nullptr;
+    std::string bytes(as_records(self)->of->size, '\0');
+    if (!pack_record(*as_records(self)->of, object, bytes.data(), [] { return std::string("value"); }))
+        return nullptr;
+    return none_after(as_proxy(self), [&](heap &) {
+        const std::size_t place = number_in(self, number);
+        return place != SIZE_MAX &&
+               done(container_of_rows(as_records(self)).store(place, 0, bytes.data(), bytes.size()));
+    });
+}
+
+PyObject *keep_for_undo(PyObject *self, PyObject *) {
+    heap *of = use(as_proxy(self));
+    if (!of)
+        return nullptr;
+    const records in = container_of_rows(as_records(self));
+    if (!in.empty() && ty_undo_record(of->handle, in.data(), in.size() * in.item_size()))
+        return raise_last(), nullptr;
+    Py_RETURN_NONE;
+}
+
+PyObject *record_class(PyObject *self, void *) {
+    const layout *of = as_records(self)->of;
+    return of ? Py_NewRef(reinterpret_cast<PyObject *>(of->plain)) : Py_NewRef(Py_None);
+}
+
+int get_buffer(PyObject *self, Py_buffer *view, int flags) {
+    view->obj = nullptr;
+    heap *of = use(as_proxy(self));
+    if (!of || !check_view(*of, as_proxy(self), flags))
+        return -1;
+    const records in = container_of_rows(as_records(self));
+    const auto size = static_cast<Py_ssize_t>(in.item_size());
+    auto *form = new view_form{{static_cast<Py_ssize_t>(in.size())}, {size}};
+    return give_view(*of, self, view, flags, form, in.data(), size,
+                     const_cast<char *>(as_records(self)->of->format.c_str()));
+}
+
+PyMethodDef records_methods[] = {
+    {"_insert", insert, METH_VARARGS, nullptr},
+    {"_append_bytes", append_bytes, METH_O, nullptr},
+    {"_append_zeros", append_zeros, METH_O, nullptr},
+    {"_erase", erase, METH_VARARGS, nullptr},
+    {"_rearrange", rearrange, METH_O, nullptr},
+    {"_set", set, METH_VARARGS, nullptr},
+    {"record", keep_for_undo, METH_NOARGS,
+     "record(): in a step, keeps all records as they are now, for an undo of what is stored by way of arrays."},
+    TYPY_COMMON_METHODS,
+    {}};
+PyGetSetDef records_fields[] = {{"of", record_class, nullptr, "The class of the records.", nullptr}, {}};
+PyType_Slot records_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(records_dealloc)},
+                               {Py_tp_new, reinterpret_cast<void *>(proxy_new)},
+                               {Py_tp_methods, records_methods},
+                               {Py_tp_getset, records_fields},
+                               {Py_sq_length, reinterpret_cast<void *>(size_of<records>)},
+                               {Py_sq_item, reinterpret_cast<void *>(item)},
+                               {Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)},
+                               {Py_bf_releasebuffer, reinterpret_cast<void *>(release_view)},
+                               {}};
+
+PyMethodDef row_methods[] = {{"_plain", row_plain, METH_NOARGS, nullptr},
+                             {"_heap", row_heap, METH_NOARGS, nullptr},
+                             {"_is_alive", row_is_alive, METH_NOARGS, nullptr},
+                             {}};
+PyType_Slot row_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(row_dealloc)},
+                           {Py_tp_new, reinterpret_cast<void *>(row_new)},
+                           {Py_tp_setattro, reinterpret_cast<void *>(row_set_attribute)},
+                           {Py_tp_methods, row_methods},
+                           {}};
+PyType_Spec row_spec = {"taiyen._core.RowBase", sizeof(row), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, row_slots};
+PyType_Slot field_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(field_dealloc)},
+                             {Py_tp_new, reinterpret_cast<void *>(field_new)},
+                             {Py_tp_descr_get, reinterpret_cast<void *>(field_get)},
+                             {Py_tp_descr_set, reinterpret_cast<void *>(field_set)},
+                             {}};
+PyType_Spec field_spec = {"taiyen._core.Field", sizeof(field_object), 0, Py_TPFLAGS_DEFAULT, field_slots};
+PyMethodDef record_functions[] = {
+    {"add_layout", add_layout, METH_VARARGS, nullptr}, {"set_row_class", set_row_class, METH_VARARGS, nullptr}, {}};
+
+} // namespace
+
+PyType_Spec records_spec = {"taiyen._core.RecordsBase", sizeof(records_proxy), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, records_slots};
+
+bool make_records(heap &of, const layout &layout, bool single, value *v) {
+    const taiyen::result<std::uint16_t> number = of.values->keep_layout(layout.text);
+    taiyen::result<value> made = value();
+    if (number)
+        made = of.values->make_records(taiyen::result<std::uint16_t>(number).value(),
+                                       static_cast<std::uint16_t>(layout.size), single);
+    if (!number || !made)
+        return raise_last() == 0;
+    *v = made.value();
+    if (of.transaction_open || of.step_open) // a rollback would free it
+        of.fresh_arrays.insert(v->address());
+    return true;
+}
+
+PyObject *load_records(heap &of, value v) {
+    ref list(proxy_of(of, v));
+    if (!list || !records(*of.values, v).is_single())
+        return list.release();
+    return row_of(as_records(list.get()), 0);
+}
+
+PyObject *plain_records(heap &of, value v) {
+    const ref list(load_records(of, v));
+    if (!list || is_row(list.get()))
+        return list ? row_plain(list.get(), nullptr) : nullptr;
+    const ref type(record_class(list.get(), nullptr));
+    ref made(PyObject_CallFunctionObjArgs(helpers.plain_records, type.get(), nullptr));
+    for (Py_ssize_t i = 0; made && i < PySequence_Size(list.get()); ++i) {
+        const ref one(item(list.get(), i));
+        const ref plain(one ? row_plain(one.get(), nullptr) : nullptr);
+        if (!plain || PyList_Append(made.get(), plain.get()) < 0)
+            return nullptr;
+    }
+    return made.release();
+}
+
+void start_records(proxy *p, const layout *layout) {
+    auto *list = reinterpret_cast<records_proxy *>(p);
+    list->of = layout;
+    list->rows = new std::map<std::size_t, row *>;
+    changed(list);
+}
+
+// PY10.
+void look_at_rows(proxy *p) {
+    auto *list = reinterpret_cast<records_proxy *>(p);
+    const ref kept = ref::borrowed(reinterpret_cast<PyObject *>(list)); // it may go with its last row
+    const records in = container_of_rows(list);
+    if (list->rows->empty() || (in.stamp() == list->stamp && list->rows->rbegin()->first < in.size())) {
+        list->stamp = in.stamp();
+        return;
+    }
+    end_rows(list, in.stamp() == list->stamp ? in.size() : 0);
+    list->stamp = in.stamp();
+}
+
+const char *bytes_of_row(PyObject *object) {
+    const records_proxy *list = use_row(as_row(object));
+    return list ? static_cast<const char *>(container_of_rows(list).at(as_row(object)->number)) : nullptr;
+}
+
+bool is_row(PyObject *object) {
+    return PyObject_TypeCheck(object, row_type);
+}
+
+bool add_record_types(PyObject *module) {
+    row_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&row_spec));
+    field_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&field_spec));
+    return row_type && field_type &&
+           PyModule_AddObjectRef(module, "RowBase", reinterpret_cast<PyObject *>(row_type)) == 0 &&
+           PyModule_AddObjectRef(module, "Field", reinterpret_cast<PyObject *>(field_type)) == 0 &&
+           PyModule_AddFunctions(module, record_functions) == 0;
+}
+
+} // namespace typy

@@ -1,0 +1,143 @@
+"""Lists of records of a heap."""
+
+import operator
+from collections.abc import MutableSequence
+
+from . import _core, _records
+from ._containers import List, _Proxy
+
+
+class Records(_Proxy, _core.RecordsBase, MutableSequence):
+    """A list of records of one class that lives in a heap: C structs side by side, which numpy uses where they lie.
+
+    Items are rows: `records[5].lat = 1.0` stores to the heap. A row stays with its record when others come or go before
+    it, and raises DeletedError when its own is deleted. While there are views (arrays, memoryviews), records cannot become
+    more or fewer: LiveViewsError, a BufferError.
+    """
+
+    __slots__ = ()
+
+    def numpy(self):
+        """A structured numpy array of the same memory, without a copy; of a heap open for reading only, a read-only one."""
+        import numpy
+
+        return numpy.asarray(memoryview(self)).view(_records.dtype(self.of))
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return [_core.RecordsBase.__getitem__(self, number) for number in range(*index.indices(len(self)))]
+        index = operator.index(index)
+        return _core.RecordsBase.__getitem__(self, index)
+
+    def __setitem__(self, index, value):
+        if not isinstance(index, slice):
+            index = operator.index(index)
+            self._set(index + len(self) if index < 0 else index, value)
+            return
+        numbers, items = range(*index.indices(len(self))), list(value)
+        with _whole_change(self):
+            if numbers.step == 1:
+                self._erase(numbers.start, len(numbers))
+                self._insert(numbers.start, items)
+            elif len(numbers) != len(items):
+                raise ValueError(f"attempt to assign sequence of size {len(items)} to extended slice of size "
+                                 f"{len(numbers)}")  # fmt: skip
+            else:
+                for number, item in zip(numbers, items):
+                    self._set(number, item)
+
+    def __delitem__(self, index):
+        if not isinstance(index, slice):
+            index = operator.index(index)
+            if not -len(self) <= index < len(self):
+                raise IndexError("index out of range")
+            self._erase(index % len(self), 1)
+            return
+        numbers = range(*index.indices(len(self)))
+        with _whole_change(self):
+            if numbers.step == 1:
+                self._erase(numbers.start, len(numbers))
+            else:
+                for number in sorted(numbers, reverse=True):
+                    self._erase(number, 1)
+
+    def append(self, value):
+        """Adds a record behind the last."""
+        self._insert(len(self), [value])
+
+    def insert(self, index, value):
+        """Puts a record before that one."""
+        self._insert(max(index + len(self), 0) if index < 0 else index, [value])
+
+    def extend(self, items):
+        """Adds all records, in one change: also those of a structured numpy array whose dtype is taiyen.dtype(of)."""
+        if hasattr(items, "dtype"):
+            import numpy
+
+            if items.dtype != _records.dtype(self.of):
+                raise TypeError(f"an array of {items.dtype} has no records of {self.of.__name__}: make one of "
+                                f"{_records.dtype(self.of)}")  # fmt: skip
+            self._append_bytes(numpy.ascontiguousarray(items).view("u1"))
+        else:
+            self._insert(len(self), list(items))
+
+    __iadd__ = List.__iadd__
+
+    def resize(self, size):
+        """Makes it so many: takes the last ones out, or adds some of zeros."""
+        if size < len(self):
+            self._erase(size, len(self) - size)
+        else:
+            self._append_zeros(size - len(self))
+
+    def clear(self):
+        """Takes all out."""
+        self._erase(0, len(self))
+
+    def pop(self, index=-1):
+        """Takes a record out, as a plain one."""
+        if not len(self):
+            raise IndexError("pop from empty list")
+        value = self[index]._plain()
+        del self[index]
+        return value
+
+    def sort(self, *, key=None, reverse=False):
+        """Sorts the records by a key; those that are equal keep their order. Rows stay with their records."""
+        keys = list(self) if key is None else [key(item) for item in self]
+        self._rearrange(sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse))
+
+    def reverse(self):
+        """Turns the order round."""
+        self._rearrange(list(range(len(self) - 1, -1, -1)))
+
+    remove, index, count, copy, __copy__ = List.remove, List.index, List.count, List.copy, List.__copy__
+    __contains__ = List.__contains__
+
+    def __eq__(self, other):
+        if not isinstance(other, (list, List, Records)):
+            return NotImplemented
+        return self[:] == other[:]
+
+    def __repr__(self):
+        return repr(self[:])
+
+
+class _whole_change:
+    """Several changes that are one transaction or step, where the heap has these and none is open."""
+
+    def __init__(self, proxy):
+        heap = proxy.heap
+        self._change = None
+        if heap.kind == "transactional" and not heap._in_transaction:
+            self._change = heap.transaction()
+        elif heap.kind != "transactional" and heap._undo_attached and not heap._in_step:
+            self._change = heap.step()
+
+    def __enter__(self):
+        if self._change is not None:
+            self._change.__enter__()
+
+    def __exit__(self, *error):
+        if self._change is not None:
+            self._change.__exit__(*error)

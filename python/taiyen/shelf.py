@@ -1,0 +1,135 @@
+"""The interface of the standard module `shelve`, on a heap.
+
+>>> from taiyen import shelf
+>>> with shelf.open("things.ty") as things:
+...     things["tags"] = ["port"]
+...     things["tags"].append("capital")  # stored, without writeback
+...     things["tags"]
+['port', 'capital']
+
+A program that uses shelve runs with it as it is. Values are the heap's: what `shelve` loses of nested changes is kept here.
+What is no value of a heap is pickled, alone; so open files that you trust, or give pickle=False. A file of shelve itself
+is none of a heap: copy it once, `new.update(old)`.
+"""
+
+from collections.abc import MutableMapping
+
+from . import _heap
+from ._containers import _MISSING, _PROXIES, plain_of
+
+__all__ = ["Shelf", "open"]
+
+_IMMUTABLE = (str, bytes, int, float, complex, type(None))
+
+
+class Shelf(MutableMapping):
+    """A mapping from text to values, that lives in a heap: `heap` (close it with the shelf)."""
+
+    def __init__(self, heap, writeback=False):
+        self.heap = heap
+        self.writeback = writeback
+        self._cache = {}  # of values that were pickled, with writeback: what they are may have changed
+
+    def __iter__(self):
+        return iter(self.heap.root)
+
+    def __len__(self):
+        return len(self.heap.root)
+
+    def __contains__(self, key):
+        return key in self.heap.root
+
+    def get(self, key, default=None):
+        """The value for the key, or the default."""
+        return self[key] if key in self else default
+
+    def __getitem__(self, key):
+        if key in self._cache:
+            return self._cache[key]
+        value = self.heap.root[_text(key)]
+        if self.writeback and not isinstance(value, (*_PROXIES, *_IMMUTABLE)):
+            self._cache[key] = value
+        return value
+
+    def __setitem__(self, key, value):
+        self.heap.root[_text(key)] = value
+        self._cache.pop(key, None)
+        if self.writeback and not isinstance(self.heap.root[key], (*_PROXIES, *_IMMUTABLE)):
+            self._cache[key] = value
+
+    def __delitem__(self, key):
+        del self.heap.root[_text(key)]
+        self._cache.pop(key, None)
+
+    def pop(self, key, default=_MISSING):
+        """Takes a key out, and returns what stood for it, as a plain object."""
+        if default is not _MISSING and key not in self:
+            return default
+        value = plain_of(self[key])
+        del self[key]
+        return value
+
+    def popitem(self):
+        """Takes some pair out, as a plain object."""
+        for key in self:
+            return key, self.pop(key)
+        raise KeyError("popitem(): the shelf is empty")
+
+    def clear(self):
+        """Takes everything out, in one change."""
+        self.heap.root.clear()
+        self._cache.clear()
+
+    def sync(self):
+        """Makes all durable. With writeback, pickled values that were used are stored first."""
+        for key, value in self._cache.items():
+            self.heap.root[key] = value
+        if self.heap.kind == "transactional":
+            self.heap.stable(wait=True)
+        elif not self.heap.readonly:
+            self.heap.snapshot()
+
+    def close(self):
+        """Makes all durable, and closes the heap. Does nothing if it is closed."""
+        if self.heap.closed:
+            return
+        if not self.heap.readonly:
+            self.sync()
+        self._cache.clear()
+        self.heap.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.close()
+
+    def __repr__(self):
+        return f"<taiyen.shelf.Shelf {self.heap.path}{', closed' if self.heap.closed else ''}>"
+
+
+def _text(key):
+    if not isinstance(key, str):
+        raise TypeError(f"a shelf's keys are text, not {key!r}; a heap's own root takes other keys")
+    return key
+
+
+def open(filename, flag="c", protocol=None, writeback=False, *, pickle=True, **options):
+    """Opens the shelf at a path, which is a heap.
+
+    flag      "c": opens, or creates; "r": for reading only; "w": it must be there; "n": creates, or takes all out.
+    protocol  is accepted, and not used.
+    writeback  pickled values that were used are stored again by sync and close; others need none of it.
+    pickle    False: no pickles are written or loaded; other objects are a TypeError.
+    options   of taiyen.open. kind="transactional": each change is durable at once.
+
+    Errors: those of taiyen.open, which are OSError (so `except dbm.error` has them) and ValueError.
+    """
+    if flag not in ("c", "r", "w", "n"):
+        raise ValueError(f"flag is one of 'r', 'w', 'c' and 'n', not {flag!r}")
+    create = None if flag in "cn" else False
+    heap = _heap.open(filename, pickle=pickle, create=create, readonly=flag == "r", **options)
+    shelf = Shelf(heap, writeback)
+    if flag == "n":
+        shelf.clear()
+    return shelf

@@ -1,0 +1,450 @@
+"""Goal: records are C structs in the heap that behave as dataclasses do, and a list of them as a list and as a numpy array.
+Method: each kind of heap, classes that differ from what a heap has, and a state machine beside a list of plain records."""
+
+import copy
+import ctypes
+import dataclasses
+import pickle
+from datetime import date, datetime, timezone
+from typing import Annotated
+
+import pytest
+import taiyen
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+
+@taiyen.record
+class City:
+    name: taiyen.text(20)
+    lat: float
+    people: taiyen.u4 = 0
+    port: bool = False
+
+
+@taiyen.record
+class All:
+    a: bool
+    b: taiyen.i1
+    c: taiyen.u1
+    d: taiyen.i2
+    e: taiyen.u2
+    f: taiyen.i4
+    g: taiyen.u4
+    h: int
+    i: taiyen.u8
+    j: taiyen.f4
+    k: float
+    l: taiyen.c8
+    m: complex
+    n: Annotated[str, 5]
+    o: Annotated[bytes, 3]
+    p: datetime
+    q: date
+
+
+LISBON, PORTO = City("Lisbon", 38.72, 545_796, True), City("Porto", 41.15, 231_800)
+FULL = All(True, -128, 255, -(2**15), 2**16 - 1, -(2**31), 2**32 - 1, -(2**63), 2**64 - 1, 0.5, 1e300, 1 - 2j, 1e300j,
+           "éüx", b"a\0\0", datetime(1969, 5, 4, 3, 2, 1, 999_999), date(1, 1, 1))  # fmt: skip
+
+
+def test_one(heap):
+    heap.root["capital"] = LISBON
+    city = heap.root["capital"]
+    assert city is heap.root["capital"] and isinstance(city, City) and type(city) is not City
+    assert city == LISBON and LISBON == city and not city != LISBON and city != PORTO and city != "Lisbon"
+    assert repr(city) == "City(name='Lisbon', lat=38.72, people=545796, port=True)" == repr(LISBON)
+    city.people += 1
+    city.name = "Lisboa"
+    assert heap.root["capital"] == City("Lisboa", 38.72, 545_797, True) and LISBON.people == 545_796
+    for plain in (copy.copy(city), copy.deepcopy(city), pickle.loads(pickle.dumps(city)), taiyen.plain(city),
+                  dataclasses.replace(city)):  # fmt: skip
+        assert type(plain) is City and plain == city
+    assert dataclasses.asdict(city) == {"name": "Lisboa", "lat": 38.72, "people": 545_797, "port": True}
+    match city:
+        case City(name, lat, port=True):
+            assert (name, lat) == ("Lisboa", 38.72)
+        case _:
+            pytest.fail("no match")
+    assert city.heap is heap and city.is_alive
+    with pytest.raises(TypeError):
+        hash(city)
+    with pytest.raises(AttributeError, match="nam"):
+        city.nam = "a field that there is not"
+    with pytest.raises(AttributeError):
+        del city.name
+    heap.root["capital"] = PORTO  # another one
+    assert not city.is_alive
+    for use in (lambda: city.name, lambda: setattr(city, "lat", 1.0), lambda: city == PORTO):
+        with pytest.raises(taiyen.DeletedError):
+            use()
+    heap.root["twice"] = [heap.root["capital"], 1, heap.root["capital"]]
+    heap.root["twice"][0].lat = 0.0  # each store is a copy
+    assert heap.root["twice"][2] == PORTO == heap.root["capital"]
+    assert type(heap.root.pop("capital")) is City and "capital" not in heap.root
+
+
+def test_all_types(heap, path):
+    heap.root["all"] = FULL
+    heap.root["many"] = [FULL, FULL]
+    assert heap.root["all"] == FULL == heap.root["many"][1]
+    for field in dataclasses.fields(All):
+        one, expected = getattr(heap.root["all"], field.name), getattr(FULL, field.name)
+        assert type(one) is type(expected)
+        setattr(heap.root["all"], field.name, expected)
+    heap.root["all"].p = heap.root["all"].q = None
+    assert heap.root["all"].p is None and heap.root["all"].q is None
+    numpy = pytest.importorskip("numpy")
+    view = heap.root["many"].numpy()
+    assert view.dtype.names == tuple(field.name for field in dataclasses.fields(All)) and view.shape == (2,)
+    assert view.dtype == numpy.dtype([("a", "?"), ("b", "i1"), ("c", "u1"), ("d", "i2"), ("e", "u2"), ("f", "i4"),
+        ("g", "u4"), ("h", "i8"), ("i", "u8"), ("j", "f4"), ("k", "f8"), ("l", "c8"), ("m", "c16"), ("n", "S5"),
+        ("o", "V3"), ("p", "M8[us]"), ("q", "M8[D]")], align=True)  # fmt: skip
+    assert view["n"][1].decode() == "éüx" and view["o"][1].tobytes() == b"a\0\0"
+    assert view["p"][1].item() == FULL.p and view["q"][1].item() == FULL.q and view["h"][0] == FULL.h
+    assert not hasattr(view, "mask") and (numpy.asarray(heap.root["many"])["k"] == 1e300).all()
+    del view
+
+
+@pytest.mark.parametrize("field, wrong, error", [
+    ("a", 1, TypeError), ("a", "x", TypeError), ("b", 128, OverflowError), ("c", -1, OverflowError), ("d", 1.5, TypeError),
+    ("g", 2**32, OverflowError), ("h", 2**63, OverflowError), ("i", -1, OverflowError), ("k", "x", TypeError),
+    ("k", None, TypeError), ("m", "x", TypeError), ("n", "éüxy", OverflowError), ("n", "a\0", TypeError),
+    ("n", b"x", TypeError), ("o", b"xy", TypeError), ("p", date(1, 1, 1), TypeError),
+    ("p", datetime(1, 1, 1, tzinfo=timezone.utc), TypeError), ("q", datetime(1, 1, 1), TypeError),
+])  # fmt: skip
+def test_types_are_checked(heap, field, wrong, error):
+    heap.root["all"] = FULL
+    before = heap.stats()["live_blocks"]
+    bad = dataclasses.replace(FULL, **{field: wrong})
+    for value, path in ((bad, "value"), ({"in": [1, bad]}, r"value\['in'\]\[1\]"), ([FULL, bad], r"value\[1\]")):
+        with pytest.raises(error, match=rf"{path}\.{field}"):
+            heap.root["bad"] = value
+    with pytest.raises(error, match=rf"All\.{field}"):
+        setattr(heap.root["all"], field, wrong)
+    assert heap.root == {"all": FULL} and heap.stats()["live_blocks"] <= before + 6  # the layout's, and a table's
+
+
+def test_list_is_an_array(heap):
+    numpy = pytest.importorskip("numpy")
+    heap.root["cities"] = [LISBON, PORTO]
+    cities = heap.root["cities"]
+    assert isinstance(cities, taiyen.Records) and cities.of is City and cities == [LISBON, PORTO]
+    view = cities.numpy()
+    assert view.ctypes.data == cities.numpy().ctypes.data and view["name"].tolist() == [b"Lisbon", b"Porto"]
+    with heap.transaction() if heap.kind == "transactional" else heap.step() if heap.kind != "volatile" else (
+            pytest.MonkeyPatch.context()):  # fmt: skip
+        if heap.kind != "transactional" and heap.kind != "volatile":
+            cities.record()
+        view["lat"] += 1
+    assert cities[0].lat == 39.72
+    for change in (lambda: cities.append(PORTO), lambda: cities.pop(), lambda: cities.clear(), heap.close,
+                   lambda: heap.root.pop("cities"), lambda: cities.insert(0, PORTO)):  # fmt: skip
+        with pytest.raises(BufferError):
+            change()
+    place = view.ctypes.data
+    heap.root["others"] = ["x" * 100] * 50
+    cities[1] = LISBON
+    assert cities.numpy().ctypes.data == place and view["lat"][1] == 38.72
+    del view
+    more = numpy.zeros(1000, taiyen.dtype(City))
+    more["name"], more["people"] = b"somewhere", numpy.arange(1000)
+    cities.extend(more)
+    cities.extend(more[::100])
+    assert len(cities) == 1012 and cities[1001] == City("somewhere", 0.0, 999) and cities[1011].people == 900
+    with pytest.raises(TypeError):
+        cities.extend(numpy.zeros(2))
+    cities.resize(1015)
+    assert cities[1014] == City("", 0.0) and cities.numpy()["people"][:1002].sum() == 545_796 * 2 + 499_500
+    cities.resize(2)
+    heap.root["copied"] = cities
+    assert heap.root["copied"] is cities
+    heap.root["plain"] = taiyen.plain(cities)
+    assert heap.root["plain"] == cities and heap.root["plain"] is not cities
+
+
+def test_layout_is_cs(heap):
+    class Struct(ctypes.Structure):
+        _fields_ = [("name", ctypes.c_char * 20), ("lat", ctypes.c_double), ("people", ctypes.c_uint32),
+                    ("port", ctypes.c_bool)]  # fmt: skip
+
+    heap.root["cities"] = [LISBON, PORTO]
+    with memoryview(heap.root["cities"]) as view:
+        assert view.itemsize == ctypes.sizeof(Struct)
+        there = (Struct * 2).from_buffer_copy(view.tobytes())
+    assert (there[1].name, there[1].lat, there[0].people, there[0].port) == (b"Porto", 41.15, 545_796, True)
+
+
+def test_other_lists(heap):
+    heap.root["mixed"] = [LISBON, None, FULL]
+    assert isinstance(heap.root["mixed"], taiyen.List) and heap.root["mixed"] == [LISBON, None, FULL]
+    heap.root["empty"] = taiyen.records(City)
+    assert heap.root["empty"] == [] and heap.root["empty"].of is City
+    assert taiyen.plain(heap.root["empty"]).of is City and pickle.loads(pickle.dumps(heap.root["empty"])).of is City
+    heap.root["empty"].append(PORTO)
+    with pytest.raises(TypeError, match="City is needed"):
+        heap.root["empty"].append(FULL)
+    with pytest.raises(TypeError, match="City is needed"):
+        heap.root["empty"].extend([PORTO, "Porto"])
+    assert heap.root["empty"] == [PORTO] and heap.records("empty", City) is heap.root["empty"]
+    assert heap.records("new", All) == []
+    with pytest.raises(TypeError):
+        heap.records("new", City)
+    with pytest.raises(TypeError):
+        taiyen.records(int)
+
+
+def test_from_another_heap(heap):
+    other = taiyen.volatile()
+    other.root["cities"], other.root["one"] = [LISBON, PORTO], PORTO
+    heap.root["all"] = [other.root["cities"], other.root["one"], {"in": other.root["cities"]}, list(other.root["cities"])]
+    other.close()
+    assert heap.root["all"] == [[LISBON, PORTO], PORTO, {"in": [LISBON, PORTO]}, [LISBON, PORTO]]
+    ring = [[FULL]]
+    ring.append(ring)
+    heap.root["ring"] = ring
+    rows = heap.root["ring"][0]
+    del heap.root["ring"]
+    assert rows == [FULL] and heap.collect() == 1 and not rows.is_alive
+
+
+def test_rows_stay_with_their_records(heap):
+    heap.root["cities"] = [City(str(number), number) for number in range(6)]
+    cities = heap.root["cities"]
+    rows = list(cities)
+    assert cities[-1] is rows[5] and cities[1:3] == rows[1:3]
+    del cities[0]
+    cities.insert(2, PORTO)
+    assert [row.lat for row in rows[1:]] == [1, 2, 3, 4, 5] and cities[1] is rows[2] and cities[3] is rows[3]
+    with pytest.raises(taiyen.DeletedError):
+        rows[0].lat
+    cities.sort(key=lambda city: -city.lat)
+    assert cities[0] == PORTO and [city.lat for city in cities] == [41.15, 5, 4, 3, 2, 1] and cities[1] is rows[5]
+    cities.reverse()
+    assert cities[0] is rows[1] and rows[1].lat == 1
+    cities.pop()
+    cities[0] = LISBON
+    assert rows[1] == LISBON
+    del heap.root["cities"]
+    with pytest.raises(taiyen.DeletedError):
+        rows[1].lat
+    with pytest.raises(taiyen.DeletedError):
+        cities[0]
+
+
+def test_transactions(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        heap.root["cities"] = [LISBON, PORTO]
+        cities, first = heap.root["cities"], heap.root["cities"][0]
+        with pytest.raises(KeyError), heap.transaction():
+            first.people = 1
+            heap.root["new"] = FULL
+            new = heap.root["new"]
+            cities.append(City("gone", 0.0))
+            gone = cities[2]
+            with pytest.raises(BufferError):
+                cities.numpy()  # a rollback would free it
+            raise KeyError
+        assert first.people == 545_796 and cities == [LISBON, PORTO] and heap.root == {"cities": [LISBON, PORTO]}
+        cities.append(City("there", 0.0))
+        for old in (gone, new):
+            with pytest.raises(taiyen.DeletedError):
+                repr(old)
+        second = cities[1]
+        with pytest.raises(KeyError), heap.transaction():
+            del cities[0]
+            assert cities[0] is second
+            raise KeyError
+        for old in (first, second):  # which ones they are, nobody knows now
+            with pytest.raises(taiyen.DeletedError):
+                old.people
+        with heap.transaction():
+            cities[0].people = 7
+            cities[0:2] = [PORTO, LISBON, PORTO]
+        heap.discard()
+    with taiyen.open(path, readonly=True) as heap:
+        assert heap.root["cities"] == [PORTO, LISBON, PORTO, City("there", 0.0)]
+        row = heap.root["cities"][0]
+        with pytest.raises(taiyen.DeniedError):
+            row.people = 1
+        with pytest.raises(taiyen.DeniedError):
+            heap.root["cities"].append(PORTO)
+        if pytest.importorskip("numpy"):
+            assert not heap.root["cities"].numpy().flags.writeable
+    with pytest.raises(taiyen.ClosedError):
+        row.people
+
+
+def test_layouts_of_a_transaction_that_was_rolled_back(path):
+    with taiyen.open(path, kind="transactional", log_bytes=1 << 20) as heap:
+        for record in (LISBON, FULL, LISBON):
+            with pytest.raises(KeyError), heap.transaction():
+                heap.root["one"] = record
+                assert heap.root["one"] == record
+                raise KeyError
+        with heap.transaction():
+            heap.root["one"] = FULL
+            assert heap.root["one"] == FULL
+            heap.root["two"] = LISBON
+            assert heap.root["two"] == LISBON
+
+
+def test_undo(path):
+    with taiyen.open(path) as heap:
+        heap.root["cities"] = [LISBON, PORTO]
+        row = heap.root["cities"][1]
+        with heap.step("rename"):
+            row.name = "Oporto"
+        with heap.step("more"):
+            heap.root["cities"].append(LISBON)
+        heap.undo()
+        heap.undo()
+        assert row.name == "Porto" and len(heap.root["cities"]) == 2
+        heap.redo()
+        heap.redo()
+        assert row.name == "Oporto" and heap.root["cities"][2] == LISBON
+        del heap.root["cities"][0]
+        heap.undo()
+        assert heap.root["cities"][0] == LISBON
+
+
+def make(source):
+    names = {"taiyen": taiyen, "__name__": __name__}
+    exec(source, names)
+    return names["Point"]
+
+
+def test_layouts_are_compared(path):
+    Point = make("@taiyen.record(name='test.Point')\nclass Point:\n x: float\n y: float")
+    with taiyen.open(path) as heap:
+        heap.root["points"] = [Point(1, 2)]
+    for fields, told in {"x: float\n y: taiyen.f4": "Point.y is f8 at byte 8 in the heap, and is f4 at byte 8 in the class",
+                         "y: float\n x: float": "Point.x is f8 at byte 0 in the heap, and is f8 at byte 8",
+                         "x: float": "Point.y is f8 at byte 8 in the heap, and is not in the class",
+                         "x: float\n y: float\n z: taiyen.text(3)": "Point.z is not in the heap's record, and is text of 3"
+                         }.items():  # fmt: skip
+        make(f"@taiyen.record(name='test.Point')\nclass Point:\n {fields}")
+        with pytest.raises(taiyen.MismatchError, match=told):
+            taiyen.open(path)
+    Other = make("@taiyen.record(name='test.Point')\nclass Point:\n x: float\n y: float")
+    with taiyen.open(path) as heap:
+        assert heap.root["points"] == [Other(1, 2)] and isinstance(heap.root["points"][0], Other)
+        make("@taiyen.record(name='test.Point')\nclass Point:\n x: float")
+        assert heap.root["points"] == [Other(1, 2)]  # found once
+    from taiyen import _records
+
+    del _records._by_name["test.Point"]  # a program that has no such class
+    with taiyen.open(path) as heap:
+        assert heap.root["points"][0].y == 2 and repr(heap.root["points"]) == "[test_Point(x=1.0, y=2.0)]"
+        heap.root["points"].append(heap.root["points"][0])
+        make("@taiyen.record(name='test.Point')\nclass Point:\n x: float")
+    with pytest.raises(taiyen.MismatchError):
+        taiyen.open(path)
+
+
+def test_classes_that_are_none():
+    for fields, error in {"x: list": TypeError, "x: str": TypeError, "pass": TypeError, "x: taiyen.text(0)": TypeError,
+                          "x: taiyen.text(70000)": TypeError, "__slots__ = ('x',)\n x: int": TypeError,
+                          "x: taiyen.text(60000)\n y: taiyen.text(6000)": TypeError}.items():  # fmt: skip
+        with pytest.raises(error, match="Point"):
+            make(f"@taiyen.record\nclass Point:\n {fields}")
+    later = make("from __future__ import annotations\n@taiyen.record\nclass Point:\n x: taiyen.f4 = 1.5\n"
+                 " def twice(self):\n  return self.x * 2")  # fmt: skip
+    heap = taiyen.volatile()
+    heap.root["p"] = later()
+    assert heap.root["p"].twice() == 3.0 and heap.root["p"] != LISBON
+    heap.close()
+
+
+CITIES = st.builds(City, st.text(max_size=5).filter(lambda text: "\0" not in text and text.isprintable()),
+                   st.floats(allow_nan=False), st.integers(0, 2**32 - 1), st.booleans())  # fmt: skip
+NUMBERS = st.integers(-8, 8)
+SLICES = st.builds(slice, st.one_of(st.none(), NUMBERS), st.one_of(st.none(), NUMBERS),
+                   st.one_of(st.none(), st.integers(-3, 3).filter(bool)))  # fmt: skip
+
+
+class Lists(RuleBasedStateMachine):
+    """Records beside a list; rows that were taken out before stay with their records."""
+
+    def __init__(self):
+        super().__init__()
+        self.heap = taiyen.volatile()
+        self.heap.root["it"] = taiyen.records(City)
+        self.real, self.model = self.heap.root["it"], []
+        self.rows = {}
+
+    def both(self, function):
+        results = []
+        for it in (self.real, self.model):
+            try:
+                results.append(taiyen.plain(function(it)))
+            except (IndexError, ValueError) as error:
+                results.append(type(error))
+        assert results[0] == results[1], results
+
+    @invariant()
+    def equal(self):
+        assert self.real == self.model and len(self.real) == len(self.model)
+        for row, city in self.rows.values():
+            if any(one is city for one in self.model):
+                assert row.is_alive and row == city
+                assert self.real[next(i for i, one in enumerate(self.model) if one is city)] is row
+            else:
+                assert not row.is_alive
+
+    @rule(city=CITIES)
+    def append(self, city):
+        self.both(lambda it: it.append(copy.copy(city)))
+
+    @rule(cities=st.lists(CITIES, max_size=6))
+    def extend(self, cities):
+        self.model.extend(map(copy.copy, cities))
+        self.real.extend(cities)
+
+    @rule(number=NUMBERS, city=CITIES)
+    def insert(self, number, city):
+        self.both(lambda it: it.insert(number, copy.copy(city)))
+
+    @rule(number=NUMBERS)
+    def keep_row(self, number):
+        if -len(self.model) <= number < len(self.model):
+            self.rows[id(self.model[number])] = self.real[number], self.model[number]
+
+    @rule(number=NUMBERS, people=st.integers(0, 99))
+    def change(self, number, people):
+        self.both(lambda it: setattr(it[number], "people", people))
+
+    @rule(number=NUMBERS)
+    def erase(self, number):
+        self.both(lambda it: it.__delitem__(number))
+
+    @rule(number=NUMBERS)
+    def pop(self, number):
+        self.both(lambda it: it.pop(number))
+
+    @rule(part=SLICES)
+    def slices(self, part):
+        self.both(lambda it: it[part])
+        self.both(lambda it: it.__delitem__(part))
+
+    @rule(part=SLICES.filter(lambda part: part.step in (None, 1)), cities=st.lists(CITIES, max_size=3))
+    def set_slice(self, part, cities):
+        cities = list(map(copy.copy, cities))
+        self.both(lambda it: it.__setitem__(part, cities))
+
+    @rule(city=CITIES)
+    def find(self, city):
+        self.both(lambda it: (city in it, it.count(city)))
+        self.both(lambda it: it.index(city))
+
+    @rule()
+    def order(self):
+        self.both(lambda it: it.sort(key=lambda city: (city.name, city.people)))
+        self.both(lambda it: it.reverse())
+
+    def teardown(self):
+        assert self.heap.verify() == []
+        self.heap.close()
+
+
+TestLists = Lists.TestCase

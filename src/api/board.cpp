@@ -1,0 +1,233 @@
+#include "board.hpp"
+
+#include "../txn/txn.hpp"
+#include "board_layout.hpp"
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <taiyen/board.h>
+
+namespace taiyen {
+
+namespace {
+
+constexpr uint64_t second_ns = 1000000000;
+constexpr uint64_t lease_ns = 3 * second_ns;
+constexpr uint64_t look_every_ns = second_ns / 5;
+
+// Counting blocks and dirty pages makes allocations and snapshots wait: it takes a two-hundredth of the time at the
+// most, and is left out where it could take long at once.
+constexpr uint64_t count_every_ns = second_ns;
+constexpr uint64_t count_share = 200;
+constexpr size_t counted_bytes_max = size_t{4} << 30;
+
+} // namespace
+
+struct board {
+    ty_heap *heap;
+    os::shared_memory shared;
+    os::thread thread;
+    os::fork_guard fork;
+    std::atomic<uint32_t> stopping{0};
+    std::atomic<uint32_t> ended{0};
+    uint64_t turns = 0; // of its content: never read back (BD2)
+    uint64_t count_after_ns = 0;
+    board_content_1 content{};
+
+    board_request_1 &request() { return *static_cast<board_request_1 *>(shared.memory); }
+    board_1 &shown() {
+        return *reinterpret_cast<board_1 *>(static_cast<char *>(shared.memory) + board_request_bytes_1);
+    }
+};
+
+namespace {
+
+void look_at_snapshots(board &b) {
+    ty_snapshot_stats stats{};
+    stats.struct_size = sizeof stats;
+    board_content_1 &c = b.content;
+    if (image_get_snapshot_stats(b.heap, &stats))
+        return;
+    c.epoch = image_epoch(b.heap);
+    c.snapshots = stats.snapshots;
+    c.snapshot_pages = stats.pages;
+    c.journal_bytes = stats.journal_bytes;
+    c.image_bytes = stats.image_bytes;
+    c.unapplied_batches = stats.unapplied_batches;
+    c.unapplied_bytes = stats.unapplied_bytes;
+    c.pages_given_back = stats.pages_given_back;
+    snapshot_line lines[snapshot_lines_max];
+    static_assert(sizeof lines == sizeof c.newest);
+    c.snapshot_count = image_snapshot_lines(b.heap, lines);
+    memcpy(c.newest, lines, sizeof lines[0] * c.snapshot_count);
+    c.known |= TY_BOARD_SNAPSHOTS;
+}
+
+void look_at_transactions(board &b) {
+    ty_txn_stats stats{};
+    board_content_1 &c = b.content;
+    if (txn_get_stats(b.heap, &stats))
+        return;
+    c.transactions = stats.transactions;
+    c.rollbacks = stats.rollbacks;
+    c.entries = stats.entries;
+    c.record_bytes = stats.record_bytes;
+    c.log_bytes = stats.log_bytes;
+    c.log_frames = stats.log_frames;
+    c.used_log_bytes = stats.used_log_bytes;
+    c.size_log_bytes = stats.size_log_bytes;
+    c.forced_snapshots = stats.forced_snapshots;
+    c.timed_snapshots = stats.timed_snapshots;
+    c.sequence = stats.sequence;
+    c.stable_sequence = stats.stable_sequence;
+    c.reserved_blocks = stats.reserved_blocks;
+    static_assert(sizeof c.times == sizeof(uint64_t[commit_ways][commit_buckets]));
+    txn_commit_times(b.heap, c.times);
+    c.known |= TY_BOARD_TRANSACTIONS;
+}
+
+bool add_class(const ty_class_stats *stats, void *context) {
+    auto &c = *static_cast<board_content_1 *>(context);
+    if (c.class_count == board_classes_max_1)
+        return false;
+    c.classes[c.class_count++] = {stats->block_bytes, stats->spans,       stats->span_bytes,
+                                  stats->block_count, stats->live_blocks, stats->live_bytes};
+    return true;
+}
+
+void count(board &b, uint64_t now_ns) {
+    board_content_1 &c = b.content;
+    c.known &= ~uint64_t{TY_BOARD_BLOCKS | TY_BOARD_DIRTY};
+    if (c.touched_bytes > counted_bytes_max)
+        return;
+    c.class_count = 0;
+    if (heap_each_class(b.heap, add_class, &c) == TY_OK)
+        c.known |= TY_BOARD_BLOCKS;
+    if (image_kind(b.heap) != TY_ARCHIVE && image_dirty_count(b.heap, &c.dirty_pages) == TY_OK)
+        c.known |= TY_BOARD_DIRTY;
+    c.counted_unix_ns = os::unix_time_ns();
+    const uint64_t end_ns = os::now_ns();
+    c.count_ns = end_ns - now_ns;
+    const uint64_t pause_ns = c.count_ns * count_share;
+    b.count_after_ns = end_ns + (pause_ns > count_every_ns ? pause_ns : count_every_ns);
+}
+
+// BD1: a reader that sees the same even turn before and after has one look.
+void show(board &b) {
+    board_1 &shown = b.shown();
+    shown.turn.store(++b.turns, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    board_copy_1(&shown.content, &b.content);
+    shown.turn.store(++b.turns, std::memory_order_release);
+}
+
+void look(board &b, uint64_t now_ns) {
+    board_content_1 &c = b.content;
+    c.touched_bytes = heap_used_bytes(b.heap);
+    c.limit_bytes = heap_limit(b.heap);
+    look_at_snapshots(b);
+    look_at_transactions(b);
+    if (now_ns >= b.count_after_ns)
+        count(b, now_ns);
+    c.unix_ns = os::unix_time_ns();
+    c.looks += 1;
+    c.look_ns = os::now_ns() - now_ns;
+    show(b);
+}
+
+void *run(void *argument) {
+    board &b = *static_cast<board *>(argument);
+    std::atomic<uint32_t> &asked = b.request().asked;
+    uint32_t answered = 0; // as the memory is at first: somebody may have asked before this thread ran
+    uint64_t until_ns = 0;
+    while (!b.stopping.load(std::memory_order_acquire)) {
+        const uint32_t seen = asked.load(std::memory_order_acquire);
+        const uint64_t now_ns = os::now_ns();
+        if (seen != answered)
+            until_ns = now_ns + lease_ns;
+        answered = seen;
+        const bool wanted = now_ns < until_ns;
+        txn_time_commits(b.heap, wanted); // BD3
+        if (wanted) {
+            look(b, now_ns);
+            os::wait_on(b.stopping, 0, look_every_ns);
+        } else {
+            os::wait_on_shared(asked, seen);
+        }
+    }
+    txn_time_commits(b.heap, false);
+    b.ended.store(1, std::memory_order_release);
+    os::wake_all(b.ended);
+    return nullptr;
+}
+
+void give_up(board *b) {
+    os::shared_end(b->shared);
+    b->fork.stop();
+    b->~board();
+    free(b);
+}
+
+ty_status make(board &b) {
+    char name[board_name_bytes_1];
+    board_name_1(image_identity(b.heap), name);
+    if (ty_status status = b.fork.start())
+        return status;
+    if (ty_status status = os::shared_make(name, board_bytes_1, &b.shared))
+        return status;
+    memcpy(b.content.identity, image_identity(b.heap), sizeof b.content.identity);
+    b.content.process = os::process_id();
+    b.content.base = reinterpret_cast<uintptr_t>(heap_base(b.heap));
+    board_1 &shown = b.shown();
+    shown.magic = board_magic_1;
+    shown.version = board_version_1;
+    shown.content_bytes = sizeof b.content;
+    return b.thread.start(run, &b);
+}
+
+void start(ty_heap *heap) {
+    void *memory = os::own_calloc(1, sizeof(board));
+    if (memory == nullptr)
+        return;
+    auto *b = new (memory) board{};
+    b->heap = heap;
+    if (make(*b)) // BD4
+        give_up(b);
+    else
+        image_set_board(heap, b);
+}
+
+} // namespace
+
+void board_start(ty_heap *heap, const ty_open_options &options) {
+    if (!opens_for_reading(options.mode) && options.background != TY_BACKGROUND_CALLS)
+        start(heap);
+}
+
+// Others may turn the number back at any moment, so one wake need not be enough (BD2).
+board_stopped board_stop(ty_heap *heap) {
+    board *b = image_board(heap);
+    if (b == nullptr)
+        return {heap, false};
+    const bool own = !b->fork.forked();
+    if (own) {
+        b->stopping.store(1, std::memory_order_release);
+        os::wake_all(b->stopping);
+        while (b->ended.load(std::memory_order_acquire) == 0) {
+            b->request().asked.fetch_add(1, std::memory_order_release);
+            os::wake_all_shared(b->request().asked);
+            os::wait_on(b->ended, 0, second_ns / 100);
+        }
+        b->thread.join();
+    }
+    image_set_board(heap, nullptr);
+    give_up(b);
+    return {heap, own};
+}
+
+void board_start_again(const board_stopped &stopped) {
+    if (stopped.was_there)
+        start(stopped.heap);
+}
+
+} // namespace taiyen

@@ -1,0 +1,123 @@
+// The form of a board: memory in which a program that has a heap open tells others of it. Fixed-width, no padding; only
+// what runs on one machine reads it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace taiyen {
+
+inline constexpr uint64_t board_magic_1 = 0x64626e6579696154; // "Taiyenbd"
+inline constexpr uint32_t board_version_1 = 1;
+inline constexpr size_t board_request_bytes_1 = 4096; // at the front, which others may write to
+
+// BD2: all that the program reads of a board.
+struct board_request_1 {
+    std::atomic<uint32_t> asked; // another number: somebody looks. Who changes it wakes who waits for that
+};
+
+inline constexpr uint32_t board_classes_max_1 = 128;
+inline constexpr uint32_t board_snapshots_max_1 = 64;
+inline constexpr uint32_t board_buckets_1 = 128;
+
+struct board_class_1 {
+    uint64_t block_bytes;
+    uint64_t spans;
+    uint64_t span_bytes;
+    uint64_t block_count;
+    uint64_t live_blocks;
+    uint64_t live_bytes;
+};
+
+struct board_snapshot_1 {
+    uint64_t epoch;
+    uint64_t unix_ns;
+    uint64_t pause_ns;
+    uint64_t durable_ns;
+    uint64_t pages;
+    uint64_t bytes;
+};
+
+struct board_content_1 {
+    uint8_t identity[16];
+    uint64_t process;
+    uint64_t known; // TY_BOARD_ bits
+    uint64_t unix_ns;
+    uint64_t looks;
+    uint64_t look_ns;
+    uint64_t base;
+    uint64_t limit_bytes;
+    uint64_t touched_bytes;
+    uint64_t epoch;
+    uint64_t snapshots;
+    uint64_t snapshot_pages;
+    uint64_t journal_bytes;
+    uint64_t image_bytes;
+    uint64_t unapplied_batches;
+    uint64_t unapplied_bytes;
+    uint64_t pages_given_back;
+    uint64_t transactions;
+    uint64_t rollbacks;
+    uint64_t entries;
+    uint64_t record_bytes;
+    uint64_t log_bytes;
+    uint64_t log_frames;
+    uint64_t used_log_bytes;
+    uint64_t size_log_bytes;
+    uint64_t forced_snapshots;
+    uint64_t timed_snapshots;
+    uint64_t sequence;
+    uint64_t stable_sequence;
+    uint64_t reserved_blocks;
+    uint64_t dirty_pages;
+    uint64_t counted_unix_ns;
+    uint64_t count_ns;
+    uint64_t class_count;
+    uint64_t snapshot_count;
+    board_class_1 classes[board_classes_max_1];
+    board_snapshot_1 newest[board_snapshots_max_1];
+    uint64_t times[2][board_buckets_1];
+};
+
+struct board_1 {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t content_bytes;
+    std::atomic<uint64_t> turn; // odd while the content is written; 0: there is none yet
+    board_content_1 content;
+};
+static_assert(offsetof(board_1, content) == 24);
+static_assert(offsetof(board_content_1, classes) == 288);
+static_assert(offsetof(board_content_1, newest) == 6432);
+static_assert(offsetof(board_content_1, times) == 9504);
+static_assert(sizeof(board_content_1) == 11552);
+
+inline constexpr size_t board_bytes_1 = board_request_bytes_1 + 12288;
+static_assert(board_request_bytes_1 + sizeof(board_1) <= board_bytes_1);
+
+inline constexpr size_t board_name_bytes_1 = 48;
+// What /proc shows the memory as.
+inline void board_name_1(const uint8_t *identity, char (&name)[board_name_bytes_1]) {
+    static constexpr char front[] = "taiyen-", digits[] = "0123456789abcdef";
+    size_t at = 0;
+    while (front[at] != 0) {
+        name[at] = front[at];
+        ++at;
+    }
+    for (size_t i = 0; i < 16; ++i) {
+        name[at++] = digits[identity[i] >> 4];
+        name[at++] = digits[identity[i] & 15];
+    }
+    name[at] = 0;
+}
+
+// Others read, or write, meanwhile: word by word.
+inline void board_copy_1(void *to, const void *from) {
+    auto *words = static_cast<uint64_t *>(to);
+    const auto *source = static_cast<const uint64_t *>(from);
+    for (size_t i = 0; i < sizeof(board_content_1) / sizeof *words; ++i)
+        __atomic_store_n(words + i, __atomic_load_n(source + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
+} // namespace taiyen

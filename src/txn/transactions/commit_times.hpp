@@ -1,0 +1,43 @@
+// How long commits take, while somebody wants to know (BD3): otherwise a commit loads one word.
+#pragma once
+
+#include "../../os/os.hpp"
+#include "../txn.hpp"
+
+#include <atomic>
+
+namespace taiyen {
+
+struct commit_times {
+    static constexpr uint32_t asynchronous_every =
+        64; // of those that wait for nothing, which may take less than a clock
+
+    std::atomic<bool> wanted{false};
+    std::atomic<uint32_t> turn{0};
+    std::atomic<uint64_t> counts[commit_ways][commit_buckets];
+};
+
+// From its making to its end is one commit, if that is well.
+class commit_watch {
+public:
+    // times NULL: nothing is timed. turn: the number of this commit, or thereabouts.
+    commit_watch(commit_times *times, commit_timed way, uint64_t turn) : times_(times), way_(way) {
+        if (times != nullptr && times->wanted.load(std::memory_order_relaxed) &&
+            (way == commit_timed::durable || turn % commit_times::asynchronous_every == 0)) [[unlikely]]
+            begin();
+    }
+    void end() {
+        if (began_ns_ != 0) [[unlikely]]
+            note();
+    }
+
+private:
+    [[gnu::cold]] void begin();
+    [[gnu::cold]] void note();
+
+    commit_times *times_;
+    const commit_timed way_;
+    uint64_t began_ns_ = 0;
+};
+
+} // namespace taiyen

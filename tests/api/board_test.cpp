@@ -1,0 +1,442 @@
+// Goal: what a board says is what the calls say (BD1), whole; nothing that others write to it harms the program (BD2);
+// nobody runs and nothing is counted while nobody looks (BD3); a heap does without (BD4). Method: heaps of this process
+// and of a child are looked at through their boards; a hostile viewer writes to all that it can write to.
+#include "../../src/api/board_layout.hpp"
+#include "../../src/os/calls/syscalls.hpp"
+#include "../../src/txn/transactions/txn_runtime.hpp"
+#include "fixture.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <fcntl.h>
+#include <numeric>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <taiyen/board.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace api_test;
+
+namespace {
+
+constexpr uint64_t patience_ms = 20000; // for a look that comes at once
+
+ty_open_options watched_options(ty_kind kind = TY_TRANSACTIONAL) {
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.kind = kind;
+    options.limit_bytes = size_t{64} << 20;
+    options.log_bytes = size_t{4} << 20;
+    return options;
+}
+
+class opened {
+public:
+    explicit opened(const std::string &path, const ty_open_options &options = watched_options()) {
+        EXPECT_EQ(ty_open(path.c_str(), &options, &heap, nullptr), TY_OK) << ty_error_text();
+    }
+    ~opened() {
+        if (heap != nullptr) {
+            EXPECT_EQ(ty_discard(heap), TY_OK);
+        }
+    }
+    opened(const opened &) = delete;
+    opened &operator=(const opened &) = delete;
+    ty_heap *heap = nullptr;
+};
+
+class viewer {
+public:
+    explicit viewer(const std::string &path) { status = ty_board_open(path.c_str(), nullptr, &board); }
+    ~viewer() { ty_board_close(board); }
+    viewer(const viewer &) = delete;
+    viewer &operator=(const viewer &) = delete;
+    ty_board_figures read() {
+        ty_board_figures figures{};
+        figures.struct_size = sizeof figures;
+        EXPECT_EQ(ty_board_read(board, patience_ms, &figures), TY_OK) << ty_error_text();
+        return figures;
+    }
+    uint64_t timed() {
+        uint64_t times[2][TY_BOARD_BUCKETS];
+        ty_board_get_times(board, times);
+        return std::accumulate(&times[0][0], &times[0][0] + 2 * TY_BOARD_BUCKETS, uint64_t{0});
+    }
+    ty_board *board = nullptr;
+    ty_status status;
+};
+
+void commit_some(ty_heap *heap, int count) {
+    for (int i = 0; i < count; ++i) {
+        ty_txn *txn = nullptr;
+        ASSERT_EQ(ty_begin(heap, nullptr, &txn), TY_OK);
+        ASSERT_NE(ty_txn_alloc(txn, 100), nullptr);
+        ASSERT_EQ(ty_commit(txn), TY_OK);
+    }
+}
+
+// The memory that the board lies in, found as anybody may find it.
+int descriptor_of_board() {
+    for (int fd = 3; fd < 4096; ++fd) {
+        char target[256] = {};
+        if (readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target, sizeof target - 1) > 0 &&
+            strncmp(target, "/memfd:taiyen-", 14) == 0)
+            return fd;
+    }
+    return -1;
+}
+
+// A board that the test writes, of a heap that has none of its own.
+class written_board {
+public:
+    explicit written_board(const std::string &path) : heap_(path, calls_alone()) {
+        ty_info info{};
+        info.struct_size = sizeof info;
+        EXPECT_EQ(ty_read_info(path.c_str(), nullptr, &info), TY_OK);
+        char name[taiyen::board_name_bytes_1];
+        taiyen::board_name_1(info.identity, name);
+        EXPECT_EQ(taiyen::os::shared_make(name, taiyen::board_bytes_1, &shared_), TY_OK);
+        shown().magic = taiyen::board_magic_1;
+        shown().version = taiyen::board_version_1;
+        shown().content_bytes = sizeof shown().content;
+        memcpy(content_.identity, info.identity, sizeof content_.identity);
+    }
+    ~written_board() { taiyen::os::shared_end(shared_); }
+    written_board(const written_board &) = delete;
+    written_board &operator=(const written_board &) = delete;
+    taiyen::board_1 &shown() {
+        return *reinterpret_cast<taiyen::board_1 *>(static_cast<char *>(shared_.memory) +
+                                                    taiyen::board_request_bytes_1);
+    }
+    void write(uint64_t n) {
+        content_.looks = content_.touched_bytes = content_.sequence = content_.dirty_pages = n;
+        content_.times[1][TY_BOARD_BUCKETS - 1] = n;
+        shown().turn.fetch_add(1);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        taiyen::board_copy_1(&shown().content, &content_);
+        shown().turn.fetch_add(1);
+    }
+
+private:
+    static ty_open_options calls_alone() {
+        ty_open_options options = watched_options();
+        options.background = TY_BACKGROUND_CALLS;
+        return options;
+    }
+    opened heap_;
+    taiyen::os::shared_memory shared_;
+    taiyen::board_content_1 content_{};
+};
+
+} // namespace
+
+// BD1.
+TEST(board, says_what_the_calls_say) {
+    folder files;
+    opened one(files.path("heap"));
+    commit_some(one.heap, 50);
+    ASSERT_EQ(ty_snapshot(one.heap), TY_OK);
+    commit_some(one.heap, 7);
+    viewer look(files.path("heap"));
+    ASSERT_EQ(look.status, TY_OK) << ty_error_text();
+    const ty_board_figures figures = look.read();
+    ty_txn_stats transactions{};
+    transactions.struct_size = sizeof transactions;
+    ASSERT_EQ(ty_get_txn_stats(one.heap, &transactions), TY_OK);
+    ty_snapshot_stats snapshots{};
+    snapshots.struct_size = sizeof snapshots;
+    ASSERT_EQ(ty_get_snapshot_stats(one.heap, &snapshots), TY_OK);
+    uint64_t dirty = 0;
+    ASSERT_EQ(ty_dirty_count(one.heap, &dirty), TY_OK);
+    EXPECT_EQ(figures.known, TY_BOARD_SNAPSHOTS | TY_BOARD_TRANSACTIONS | TY_BOARD_BLOCKS | TY_BOARD_DIRTY);
+    EXPECT_EQ(figures.process, static_cast<uint64_t>(getpid()));
+    EXPECT_EQ(figures.base, reinterpret_cast<uintptr_t>(ty_heap_base(one.heap)));
+    EXPECT_EQ(figures.limit_bytes, size_t{64} << 20);
+    EXPECT_EQ(figures.transactions, 57u);
+    EXPECT_EQ(figures.transactions, transactions.transactions);
+    EXPECT_EQ(figures.entries, transactions.entries);
+    EXPECT_EQ(figures.record_bytes, transactions.record_bytes);
+    EXPECT_EQ(figures.log_bytes, transactions.log_bytes);
+    EXPECT_EQ(figures.log_frames, transactions.log_frames);
+    EXPECT_EQ(figures.used_log_bytes, transactions.used_log_bytes);
+    EXPECT_EQ(figures.size_log_bytes, transactions.size_log_bytes);
+    EXPECT_EQ(figures.sequence, transactions.sequence);
+    EXPECT_EQ(figures.stable_sequence, transactions.stable_sequence);
+    EXPECT_EQ(figures.epoch, ty_heap_epoch(one.heap));
+    EXPECT_EQ(figures.snapshots, snapshots.snapshots);
+    EXPECT_EQ(figures.snapshot_pages, snapshots.pages);
+    EXPECT_EQ(figures.journal_bytes, snapshots.journal_bytes);
+    EXPECT_EQ(figures.dirty_pages, dirty);
+}
+
+TEST(board, tells_classes_and_snapshots) {
+    folder files;
+    opened one(files.path("heap"));
+    for (int i = 0; i < 70; ++i) {
+        commit_some(one.heap, 1);
+        ASSERT_EQ(ty_snapshot(one.heap), TY_OK);
+    }
+    viewer look(files.path("heap"));
+    ASSERT_EQ(look.status, TY_OK) << ty_error_text();
+    (void)look.read();
+    std::vector<ty_class_stats> told, known;
+    auto add = [](const ty_class_stats *stats, void *all) {
+        static_cast<std::vector<ty_class_stats> *>(all)->push_back(*stats);
+        return true;
+    };
+    ty_board_each_class(look.board, add, &told);
+    ASSERT_EQ(ty_each_class(one.heap, add, &known), TY_OK);
+    ASSERT_EQ(told.size(), known.size());
+    for (size_t i = 0; i < told.size(); ++i)
+        EXPECT_EQ(memcmp(&told[i], &known[i], sizeof told[i]), 0);
+    std::vector<ty_board_snapshot> snapshots;
+    auto keep = [](const ty_board_snapshot *snapshot, void *all) {
+        static_cast<std::vector<ty_board_snapshot> *>(all)->push_back(*snapshot);
+        return true;
+    };
+    ty_board_each_snapshot(look.board, keep, &snapshots);
+    ASSERT_EQ(snapshots.size(), 64u);
+    for (size_t i = 1; i < snapshots.size(); ++i)
+        EXPECT_EQ(snapshots[i].epoch, snapshots[i - 1].epoch + 1);
+    ty_snapshot_stats last{};
+    last.struct_size = sizeof last;
+    ASSERT_EQ(ty_get_snapshot_stats(one.heap, &last), TY_OK);
+    EXPECT_EQ(snapshots.back().epoch, ty_heap_epoch(one.heap));
+    EXPECT_EQ(snapshots.back().pause_ns, last.last_pause_ns);
+    EXPECT_EQ(snapshots.back().durable_ns, last.last_durable_ns);
+    EXPECT_EQ(snapshots.back().bytes, last.last_bytes);
+}
+
+// BD1: who reads sees one look, whatever is written meanwhile. All figures of a look are the same number here.
+TEST(board, looks_are_whole) {
+    folder files;
+    written_board fake(files.path("heap"));
+    std::atomic<bool> done{false};
+    std::thread writer([&] {
+        for (uint64_t n = 1; !done.load(); ++n) {
+            fake.write(n);
+            for (const uint64_t next_ns = taiyen::os::now_ns() + 5000; taiyen::os::now_ns() < next_ns;)
+                continue; // a reader has time for a whole look
+        }
+    });
+    viewer look(files.path("heap"));
+    ASSERT_EQ(look.status, TY_OK);
+    for (int i = 0; i < 2000 && !HasFailure();) {
+        ty_board_figures figures{};
+        figures.struct_size = sizeof figures;
+        if (ty_board_read(look.board, 0, &figures) != TY_OK)
+            continue;
+        ++i;
+        EXPECT_EQ(figures.touched_bytes, figures.looks);
+        EXPECT_EQ(figures.sequence, figures.looks);
+        EXPECT_EQ(figures.dirty_pages, figures.looks);
+        uint64_t times[2][TY_BOARD_BUCKETS];
+        ty_board_get_times(look.board, times);
+        EXPECT_EQ(times[1][TY_BOARD_BUCKETS - 1], figures.looks);
+    }
+    done = true;
+    writer.join();
+    fake.shown().turn |= 1; // a writer that stopped in the midst of it
+    ty_board_figures figures{};
+    figures.struct_size = sizeof figures;
+    expect_refusal(ty_board_read(look.board, 0, &figures), TY_E_BUSY);
+}
+
+// BD3.
+TEST(board, counts_only_while_somebody_looks) {
+    using namespace taiyen;
+    folder files;
+    opened one(files.path("heap"));
+    commit_some(one.heap, 100);
+    const int fd = descriptor_of_board();
+    ASSERT_GE(fd, 0);
+    void *memory = mmap(nullptr, board_bytes_1, PROT_READ, MAP_SHARED, fd, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    const auto &shown = *reinterpret_cast<board_1 *>(static_cast<char *>(memory) + board_request_bytes_1);
+    EXPECT_EQ(shown.turn.load(), 0u); // nobody ran
+    viewer look(files.path("heap"));
+    ASSERT_EQ(look.status, TY_OK);
+    (void)look.read();
+    EXPECT_EQ(look.timed(), 0u); // of those before, none was timed
+    commit_some(one.heap, 100);
+    (void)look.read();
+    (void)look.read(); // one that began after the last commit
+    EXPECT_EQ(look.timed(), 100u);
+    // Nobody asks any more: soon nothing is timed, and there is no other look.
+    while (runtime_of(one.heap)->times.wanted.load())
+        std::this_thread::yield();
+    const uint64_t turn = shown.turn.load();
+    commit_some(one.heap, 100);
+    EXPECT_EQ(shown.turn.load(), turn);
+    (void)look.read();
+    EXPECT_EQ(look.timed(), 100u);
+    munmap(memory, board_bytes_1);
+}
+
+// BD2.
+TEST(board, nothing_that_others_write_harms) {
+    using namespace taiyen;
+    folder files;
+    opened one(files.path("heap"));
+    const int fd = descriptor_of_board();
+    ASSERT_GE(fd, 0);
+    EXPECT_NE(ftruncate(fd, 0), 0); // the program would have no memory there
+    EXPECT_NE(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+    void *memory = mmap(nullptr, board_bytes_1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    std::atomic<bool> done{false};
+    std::thread hostile([&] {
+        uint32_t random = 1;
+        while (!done.load())
+            for (size_t i = 0; i < board_bytes_1 / 4; ++i) {
+                random = random * 1664525 + 1013904223;
+                __atomic_store_n(static_cast<uint32_t *>(memory) + i, random >> (random % 31), __ATOMIC_RELAXED);
+            }
+    });
+    commit_some(one.heap, 200);
+    ASSERT_EQ(ty_snapshot(one.heap), TY_OK);
+    commit_some(one.heap, 200);
+    ASSERT_EQ(ty_close(one.heap), TY_OK); // also where the number is turned back all the while
+    one.heap = nullptr;
+    done = true;
+    hostile.join();
+    munmap(memory, board_bytes_1);
+    opened again(files.path("heap"));
+    EXPECT_EQ(ty_heap_verify(again.heap, nullptr, nullptr), TY_OK);
+}
+
+// BD2: what a program tells may have been written by anybody.
+TEST(board, hostile_boards_are_refused) {
+    folder files;
+    written_board fake(files.path("heap"));
+    auto &content = fake.shown().content;
+    for (uint64_t *count : {&content.class_count, &content.snapshot_count}) {
+        fake.write(1);
+        viewer look(files.path("heap"));
+        ASSERT_EQ(look.status, TY_OK);
+        EXPECT_EQ(look.read().looks, 1u);
+        fake.write(2);
+        *count = UINT64_MAX;
+        ty_board_figures figures{};
+        figures.struct_size = sizeof figures;
+        expect_refusal(ty_board_read(look.board, patience_ms, &figures), TY_E_DAMAGED);
+        fake.write(3);
+        content.identity[0] ^= 1;
+        expect_refusal(ty_board_read(look.board, patience_ms, &figures), TY_E_DAMAGED);
+        content.identity[0] ^= 1;
+    }
+    fake.shown().version += 1;
+    expect_refusal(viewer(files.path("heap")).status, TY_E_FORMAT, "heap");
+    fake.shown().version -= 1;
+    fake.shown().content_bytes += 8;
+    expect_refusal(viewer(files.path("heap")).status, TY_E_FORMAT, "heap");
+}
+
+TEST(board, of_another_process_that_is_killed) {
+    folder files;
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        opened one(files.path("heap"));
+        char byte = 1;
+        if (write(ready[1], &byte, 1) != 1)
+            _exit(1);
+        for (;;)
+            commit_some(one.heap, 1);
+    }
+    char byte = 0;
+    ASSERT_EQ(read(ready[0], &byte, 1), 1);
+    {
+        viewer look(files.path("heap"));
+        ASSERT_EQ(look.status, TY_OK) << ty_error_text();
+        uint64_t before = look.read().transactions;
+        EXPECT_EQ(look.read().process, static_cast<uint64_t>(child));
+        EXPECT_GE(look.read().transactions, before);
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+        ty_board_figures figures{};
+        figures.struct_size = sizeof figures;
+        ty_status status = TY_OK;
+        for (int i = 0; i < 3 && status == TY_OK; ++i) // a look that it had taken may be there still
+            status = ty_board_read(look.board, patience_ms, &figures);
+        expect_refusal(status, TY_E_NOT_FOUND);
+    }
+    viewer dead(files.path("heap"));
+    EXPECT_EQ(dead.status, TY_E_NOT_FOUND);
+    expect_good_text(dead.status);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+// BD4: without threads, without such memory, read-only, closed: the heap is as it always was.
+TEST(board, a_heap_does_without) {
+    folder files;
+    ty_open_options options = watched_options();
+    options.background = TY_BACKGROUND_CALLS;
+    {
+        opened one(files.path("heap"), options);
+        commit_some(one.heap, 3);
+        EXPECT_EQ(viewer(files.path("heap")).status, TY_E_NOT_FOUND);
+        EXPECT_EQ(descriptor_of_board(), -1);
+        EXPECT_EQ(ty_close(one.heap), TY_OK);
+        one.heap = nullptr;
+    }
+    EXPECT_EQ(viewer(files.path("heap")).status, TY_E_NOT_FOUND);
+    taiyen::os::sys::hook = [](taiyen::os::sys::call made) {
+        return made == taiyen::os::sys::call::memfd_create ? EPERM : 0;
+    };
+    opened one(files.path("heap"));
+    taiyen::os::sys::hook = nullptr;
+    commit_some(one.heap, 3);
+    EXPECT_EQ(viewer(files.path("heap")).status, TY_E_NOT_FOUND);
+    EXPECT_EQ(ty_close(one.heap), TY_OK);
+    one.heap = nullptr;
+}
+
+// BD4: a child has the memory, but the board is its parent's.
+TEST(board, a_forks_child_leaves_it_alone) {
+    folder files;
+    opened one(files.path("heap"));
+    viewer look(files.path("heap"));
+    ASSERT_EQ(look.status, TY_OK);
+    (void)look.read();
+    EXPECT_EQ(in_child([&] {
+                  const ty_status closed = ty_close(one.heap);
+                  return closed == TY_E_FORKED && ty_discard(one.heap) == TY_OK;
+              }),
+              0);
+    commit_some(one.heap, 3);
+    (void)look.read();
+    EXPECT_EQ(look.read().transactions, 3u);
+}
+
+// A heap whose end is refused goes on, and so does its board.
+TEST(board, is_there_again_after_a_close_that_is_refused) {
+    folder files;
+    opened one(files.path("heap"));
+    ty_txn *txn = nullptr;
+    ASSERT_EQ(ty_begin(one.heap, nullptr, &txn), TY_OK);
+    EXPECT_NE(ty_close(one.heap), TY_OK);
+    ASSERT_EQ(ty_rollback(txn), TY_OK);
+    viewer look(files.path("heap"));
+    ASSERT_EQ(look.status, TY_OK) << ty_error_text();
+    EXPECT_EQ(look.read().rollbacks, 1u);
+}
+
+// No file of the heap changes for it.
+TEST(board, looking_changes_no_file) {
+    folder files;
+    opened one(files.path("heap"), watched_options(TY_SNAPSHOT));
+    ASSERT_NE(ty_alloc(one.heap, 1000), nullptr);
+    ASSERT_EQ(ty_snapshot(one.heap), TY_OK);
+    ASSERT_EQ(ty_work(one.heap), TY_OK);
+    const disk_state before = look_at_disk(files.root());
+    viewer look(files.path("heap"));
+    ASSERT_EQ(look.status, TY_OK);
+    const ty_board_figures figures = look.read();
+    EXPECT_EQ(figures.known, TY_BOARD_SNAPSHOTS | TY_BOARD_BLOCKS | TY_BOARD_DIRTY);
+    (void)look.read();
+    EXPECT_EQ(look_at_disk(files.root()), before);
+}

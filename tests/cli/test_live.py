@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Goal: `taiyen live` shows what `taiyen stat --json` says, of heaps in use, at rest and of dead processes; it answers
+nobody who does not know its token, whatever is asked; and it changes no file.
+Method: its documents are fetched and compared; requests of every wrong kind, and random ones, are sent to its port.
+
+    tests/cli/test_live.py TAIYEN MAKE_HEAP [unittest arguments]
+"""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import urllib.request
+
+import support
+from live_support import Live, Program
+from support import CliTest, hashes, run
+
+# What differs from one look to the next, or is of the view alone.
+OF_A_MOMENT = ("view", "live")
+
+
+def without_moments(document):
+    return {name: value for name, value in document.items() if name not in OF_A_MOMENT}
+
+
+class LiveTest(CliTest):
+    def live(self, path, *options):
+        live = Live(path, *options)
+        self.addCleanup(lambda: live.process.poll() is None and live.end())
+        return live
+
+    def program(self, path):
+        program = Program(path)
+        self.addCleanup(program.kill)
+        return program
+
+    def stat(self, path):
+        return json.loads(self.succeeds("stat", "--json", path))
+
+    def until(self, live, holds):
+        """The first document for which it holds; the test's time limit bounds the wait."""
+        while True:
+            figures = live.figures()
+            if holds(figures):
+                return figures
+
+
+class Figures(LiveTest):
+    def areas(self, live):
+        """All of them: an answer has 200 at the most, and says how many there are behind these."""
+        at = 0
+        while True:
+            part = json.loads(live.get(f"areas?from={at}"))
+            self.assertLessEqual(len(part["areas"]), 200)
+            yield from part["areas"]
+            if part["more"] == "0":
+                return
+            at = int(part["areas"][-1]["offset"]) + int(part["areas"][-1]["bytes"])
+
+    def test_heaps_at_rest_and_of_dead_processes(self):
+        for how in ("archive", "undo", "described", "die", "commit", "parts"):
+            path = self.heap(how, how)
+            before = hashes(self.folder)
+            live = self.live(path)
+            self.assertEqual(without_moments(live.figures()), without_moments(self.stat(path)), how)
+            self.assertNotIn("live", live.figures())
+            cells = json.loads(live.get("map"))["cells"]
+            self.assertGreater(len(cells), 0)
+            live_bytes = sum(int(one["block_bytes"]) * int(one["live_count"]) for one in self.areas(live))
+            self.assertEqual(live_bytes, int(live.figures()["live_bytes"]))
+            self.assertEqual(live.end(), (0, ""))
+            self.assertEqual(hashes(self.folder), before)
+
+    def test_a_heap_in_use(self):
+        path = self.path("used")
+        program = self.program(path)
+        live = self.live(path)
+        first = self.until(live, lambda figures: "live" in figures)["live"]
+        self.assertEqual(int(first["process"]), program.process.pid)
+        self.assertEqual(int(first["transactions"]), 26)
+        self.assertEqual(len(first["newest_snapshots"]), 1)
+        at_rest = self.stat(path)["live"]
+        for name in set(first) - {"unix_ns", "looks", "look_ns", "counted_unix_ns", "count_ns", "durable_times"}:
+            self.assertEqual(first[name], at_rest[name], name)
+        for _ in range(10):
+            program.commit()
+        last = self.until(live, lambda figures: int(figures["live"]["transactions"]) == 36)["live"]
+        self.assertEqual(sum(map(int, last["durable_times"])), 10)  # those that somebody looked at
+
+    def test_a_program_that_closes_the_heap_and_one_that_is_killed(self):
+        for kind in ("close", "kill"):
+            path = self.path(kind)
+            program = self.program(path)
+            live = self.live(path)
+            self.until(live, lambda figures: "live" in figures)
+            getattr(program, kind)()
+            figures = self.until(live, lambda figures: "live" not in figures)
+            self.assertEqual(without_moments(figures), without_moments(self.stat(path)))
+            self.assertEqual(figures["closed"], kind == "close")
+            again = self.program(path)  # and it is there again when a program opens it
+            self.until(live, lambda figures: "live" in figures)
+            again.close()
+
+    def test_a_program_that_is_stopped_is_still_there(self):
+        path = self.path("used")
+        program = self.program(path)
+        live = self.live(path)
+        before = self.until(live, lambda figures: "live" in figures)["view"]["looked_unix_ms"]
+        program.process.send_signal(signal.SIGSTOP)
+        looks = live.figures()["live"]["looks"]
+        self.assertEqual(live.figures()["live"]["process"], str(program.process.pid))
+        program.process.send_signal(signal.SIGCONT)
+        after = self.until(live, lambda figures: figures["live"]["looks"] != looks)
+        self.assertEqual(after["view"]["looked_unix_ms"], before)  # no other look into the heap was taken
+
+    def test_events_come_and_end(self):
+        path = self.path("used")
+        program = self.program(path)
+        live = self.live(path)
+        with socket.create_connection(("127.0.0.1", live.port), timeout=60) as connection:
+            connection.sendall(f"GET /{live.token}/events HTTP/1.1\r\nHost: {live.host}\r\n\r\n".encode())
+            said = b""
+            while said.count(b"\ndata: {") < 3:
+                said += connection.recv(65536)
+            self.assertIn(b"text/event-stream", said)
+            program.close()
+            self.assertEqual(live.end()[0], 0)  # also while somebody listens
+            while connection.recv(65536):
+                pass
+
+    def test_a_look_that_is_asked_for(self):
+        path = self.path("used")
+        program = self.program(path)
+        live = self.live(path)
+        before = live.figures()["view"]["looked_unix_ms"]
+        for _ in range(3):
+            program.commit()
+        live.get("look")
+        figures = self.until(live, lambda figures: figures["view"]["looked_unix_ms"] != before)
+        self.assertEqual(figures["live_blocks"], self.stat(path)["live_blocks"])
+
+
+class Page(LiveTest):
+    def state(self, page):
+        return json.loads(page.partition('id="first">')[2].partition("</script>")[0])
+
+    def test_a_saved_page_needs_nothing_else(self):
+        path = self.heap("undo")
+        saved = self.path("page.html")
+        self.assertEqual(self.succeeds("live", path, "--output", saved), "")
+        with open(saved, encoding="utf-8") as file:
+            page = file.read()
+        self.assertTrue(self.state(page)["saved"])
+        self.assertEqual(without_moments(self.state(page)["figures"]), without_moments(self.stat(path)))
+        for word in ("{{", "src=", "@import", "url("):
+            self.assertNotIn(word, page)
+        self.assertEqual(self.state(self.live(path).get("save"))["figures"]["identity"], self.stat(path)["identity"])
+        self.fails(2, "live", path, "-o", saved, says=("page.html", "new file"))
+
+    def test_a_name_is_never_html(self):
+        path = self.path("</script><script>alert(1)<")
+        os.makedirs(os.path.dirname(path))
+        subprocess.run([support.MAKE_HEAP, path, "undo"], check=True, timeout=60)
+        page = self.live(path).get()
+        self.assertEqual(self.state(page)["figures"]["path"], path)
+        self.assertNotIn("alert(1)<", page)
+
+    def test_rules_of_the_page(self):
+        live = self.live(self.heap("undo"))
+        with urllib.request.urlopen(live.url, timeout=30) as answer:
+            rules = answer.headers["Content-Security-Policy"]
+            page = answer.read().decode()
+        nonce = rules.partition("script-src 'nonce-")[2].partition("'")[0]
+        self.assertEqual(len(nonce), 32)
+        self.assertIn(f'<script nonce="{nonce}">', page)
+        self.assertIn("default-src 'none'", rules)
+        with urllib.request.urlopen(live.url, timeout=30) as answer:
+            self.assertNotIn(nonce, answer.read().decode())  # another one each time
+        self.assertEqual(answer.headers["Cache-Control"], "no-store")
+        self.assertEqual(answer.headers["X-Content-Type-Options"], "nosniff")
+
+
+class Hostile(LiveTest):
+    def ask(self, live, request, wants=True):
+        """What stands behind "HTTP/1.1 " in the answer, and all of it."""
+        with socket.create_connection(("127.0.0.1", live.port), timeout=30 if wants else 0.05) as connection:
+            try:
+                connection.sendall(request)
+                connection.shutdown(socket.SHUT_WR)
+                said = b""
+                while part := connection.recv(65536):
+                    said += part
+            except OSError:  # it may close before it has read all; or wait for more, of what nobody wants an answer to
+                return "", b""
+        if wants:
+            self.assertTrue(said.startswith(b"HTTP/1."), said[:80])
+        return said[9:12].decode("latin-1"), said
+
+    def test_who_does_not_know_or_should_not_ask_gets_nothing(self):
+        live = self.live(self.heap("undo"))
+        path = f"/{live.token}/figures"
+        wrong = "0" * 32 if live.token[0] != "0" else "1" * 32
+
+        def request(what=path, method="GET", host=live.host, more=""):
+            return f"{method} {what} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n".encode()
+
+        self.assertEqual(self.ask(live, request())[0], "200")
+        self.assertEqual(self.ask(live, request(more=f"Origin: http://{live.host}\r\n"))[0], "200")
+        for asked in (request("/"), request(f"/{wrong}/figures"), request(f"/{live.token[:31]}/figures"),
+                      request(f"/{live.token}"), request(f"/{live.token}x/figures"), request(f"/{live.token}/../figures"),
+                      request(f"/{live.token}/nothing"), request(f"//{live.token}/figures"), request("/figures"),
+                      request(host="evil.example"), request(host=f"localhost:{live.port}"), request(host="127.0.0.1"),
+                      request(host=""), request(more="Origin: http://evil.example\r\n"),
+                      request(more="Origin: null\r\n"), request(more="Sec-Fetch-Site: cross-site\r\n"),
+                      request(more="Sec-Fetch-Site: same-site\r\n")):
+            code, said = self.ask(live, asked)
+            self.assertIn(code, ("404", "400"), asked)
+            self.assertNotIn(b"identity", said)
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "CONNECT", "TRACE", "PATCH", "get"):
+            code, said = self.ask(live, request(method=method))
+            self.assertIn(code, ("405", "400", "501"), method)
+            self.assertNotIn(b"identity", said)
+        self.assertEqual(self.ask(live, request(method="HEAD"))[1].partition(b"\r\n\r\n")[2], b"")
+        self.assertEqual(live.figures()["found"], "closed")
+
+    def test_random_and_endless_requests(self):
+        live = self.live(self.heap("undo"))
+        seed = random.randrange(1 << 32)
+        chance = random.Random(seed)
+        good = f"GET /{live.token}/areas?from=1 HTTP/1.1\r\nHost: {live.host}\r\nConnection: close\r\n\r\n".encode()
+        for _ in range(300):
+            asked = bytearray(good)
+            for _ in range(chance.randrange(1, 6)):
+                at = chance.randrange(len(asked))
+                kind = chance.randrange(3)
+                if kind == 0:
+                    asked[at] = chance.randrange(256)
+                elif kind == 1:
+                    del asked[at : at + chance.randrange(20)]
+                else:
+                    asked[at:at] = chance.randbytes(chance.choice((1, 50, 3000)))
+                asked = asked or bytearray(b"x")
+            self.ask(live, bytes(asked), wants=False)
+        for asked in (b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n", b"A" * 200000,
+                      b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n",
+                      f"GET /{live.token}/areas?from=99999999999999999999999 HTTP/1.1\r\nHost: {live.host}\r\n"
+                      "Connection: close\r\n\r\n".encode(),
+                      f"POST /{live.token}/figures HTTP/1.1\r\nHost: {live.host}\r\nContent-Length: 99999999999\r\n"
+                      "\r\nx".encode()):
+            self.ask(live, asked, wants=False)
+        self.assertIsNone(live.process.poll(), f"seed {seed}")
+        self.assertEqual(live.figures()["found"], "closed")
+        self.assertEqual(live.end(), (0, ""), f"seed {seed}")
+
+    def test_it_listens_to_this_machine_alone(self):
+        live = self.live(self.heap("undo"))
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            listening = [line.split()[1] for line in table if line.split()[3] == "0A"]
+        own = [one for one in listening if one.endswith(f":{live.port:04X}")]
+        self.assertEqual(own, [f"0100007F:{live.port:04X}"])
+
+
+class Refusals(LiveTest):
+    def test_what_cannot_be_shown(self):
+        self.fails(2, "live", self.path("nothing"), says=("nothing",))
+        path = self.heap("undo")
+        for port in ("0", "65536", "x", "-1"):
+            self.fails(2, "live", path, f"--port={port}", says=("port",))
+        self.fails(2, "live", says=("FILE",))
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            self.fails(2, "live", path, "--port", str(taken.getsockname()[1]), says=("--port",))
+        self.assertIn("--output", run("help", "live").stdout)
+
+
+if __name__ == "__main__":
+    support.main()

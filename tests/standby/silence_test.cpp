@@ -1,0 +1,112 @@
+// Goal: a standby counts only a silence of the primary: not one of the engine, of itself, or of what it has not taken
+// yet (ST11). Method: a source_model's heap, published to a simulated engine, of which single calls are replaced.
+#include "support.hpp"
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+class silence_test : public testing::Test {
+protected:
+    void SetUp() override {
+        source.transactions(5);
+        source.close();
+        {
+            const publisher_owner publisher = open_publisher(source.options(), engine.table());
+            put_base(source, store, engine.table());
+        }
+        ASSERT_OK(standby.make());
+        put_alive();
+        standby.catch_up();
+    }
+    uint64_t silent_after(uint32_t wait_ms) {
+        EXPECT_OK(ty_standby_step(standby.get(), wait_ms, &standby.report));
+        return standby.report.silent_ms;
+    }
+    // What a publisher has put, which is closed then: with a sign of life.
+    void put_alive() {
+        ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
+        options.alive_ms = 1;
+        const size_t before = messages();
+        standby.close();
+        {
+            const publisher_owner publisher = open_publisher(source.options(), engine.table(), heap_path, options);
+            store.wait_for(TY_ENGINE_RECORDS, before + 2);
+        }
+        standby.open();
+    }
+    size_t messages() {
+        const std::lock_guard<std::mutex> with(store.lock);
+        return store.logs[TY_ENGINE_RECORDS].size();
+    }
+
+    disk files;
+    temporary_folder folder;
+    sim_store store;
+    sim_engine engine{store};
+    source_model source{43, files, published_options(files, false, 1)};
+    // Of which newest and read fail, or find nothing, when a test wants it.
+    struct {
+        const ty_engine *whole;
+        bool away, deaf;
+    } behaves{engine.table(), false, false};
+    ty_engine between = [this] {
+        ty_engine made = *engine.table();
+        made.context = &behaves;
+        made.newest = [](void *context, ty_engine_log log, uint64_t *position) {
+            const auto &as = *static_cast<decltype(behaves) *>(context);
+            return as.away ? ty_error_set(TY_E_IO, 0, "ask a server", nullptr, UINT64_MAX, "try again")
+                           : as.whole->newest(as.whole->context, log, position);
+        };
+        made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
+                       ty_engine_callback *callback, void *with) {
+            const auto &as = *static_cast<decltype(behaves) *>(context);
+            if (as.away)
+                return ty_error_set(TY_E_IO, 0, "ask a server", nullptr, UINT64_MAX, "try again");
+            if (as.deaf)
+                std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms)); // as reading in vain does
+            return as.deaf ? TY_OK : as.whole->read(as.whole->context, log, behind, timeout_ms, callback, with);
+        };
+        return made;
+    }();
+    standby_of standby{folder.file("standby"), &between};
+};
+
+TEST_F(silence_test, what_was_waited_for_in_vain_counts) {
+    EXPECT_EQ(0u, silent_after(0));
+    const uint64_t once = silent_after(30), twice = silent_after(30);
+    EXPECT_GE(once, 29u);
+    EXPECT_LE(once, 30u);
+    EXPECT_GT(twice, once);
+    EXPECT_EQ(twice, silent_after(0));
+}
+
+TEST_F(silence_test, nothing_counts_before_the_primary_was_heard) {
+    standby.close();
+    standby.open();
+    EXPECT_EQ(0u, silent_after(30));
+    put_alive();
+    EXPECT_EQ(0u, silent_after(0));
+    standby.catch_up();
+    EXPECT_LT(0u, silent_after(30));
+}
+
+TEST_F(silence_test, a_server_that_is_away_is_none) {
+    EXPECT_LT(0u, silent_after(30));
+    behaves.away = true;
+    EXPECT_EQ(TY_E_IO, ty_standby_step(standby.get(), 30, &standby.report));
+    EXPECT_EQ(0u, standby.report.silent_ms);
+    behaves.away = false;
+    EXPECT_EQ(0u, silent_after(0));
+}
+
+TEST_F(silence_test, messages_that_do_not_come_are_none) {
+    behaves.deaf = true;
+    EXPECT_LT(0u, silent_after(30));
+    const uint64_t before = standby.report.silent_ms;
+    store.add(TY_ENGINE_RECORDS, "more than was taken");
+    EXPECT_EQ(before, silent_after(30));
+}
+
+} // namespace
