@@ -1,4 +1,12 @@
-from ._containers import Array as Array, Deque as Deque, Dict as Dict, List as List, Set as Set, plain as plain
+from ._containers import (
+    Array as Array,
+    Deque as Deque,
+    Dict as Dict,
+    List as List,
+    Records as Records,
+    Set as Set,
+    plain as plain,
+)
 from ._errors import (
     AddressError as AddressError,
     ArgumentError as ArgumentError,
@@ -28,6 +36,24 @@ from ._heap import (
     open as open,
     unpack as unpack,
     volatile as volatile,
+)
+from ._records import (
+    c8 as c8,
+    c16 as c16,
+    dtype as dtype,
+    f4 as f4,
+    f8 as f8,
+    i1 as i1,
+    i2 as i2,
+    i4 as i4,
+    i8 as i8,
+    record as record,
+    records as records,
+    text as text,
+    u1 as u1,
+    u2 as u2,
+    u4 as u4,
+    u8 as u8,
 )
 
 __version__: str

@@ -6,6 +6,7 @@ from typing import Any
 
 from . import _core
 from ._heap import Heap
+from ._record_lists import Records as Records
 
 def plain(value: Any) -> Any: ...
 def plain_of(value: Any) -> Any: ...

@@ -1,9 +1,11 @@
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from ._containers import Dict
+from ._containers import Dict, Records
 from ._core import HeapBase
+
+_T = TypeVar("_T")
 
 _Path = str | PathLike[str]
 _Kind = Literal["snapshot", "transactional", "archive"]
@@ -54,6 +56,7 @@ class Heap(HeapBase):
     def history(self) -> list[Step]: ...
     # numpy's array where numpy is, else a memoryview; numpy is no part of these types
     def array(self, name: Any, shape: _Shape | None = None, dtype: Any = "f8") -> Any: ...
+    def records(self, name: Any, of: type[_T]) -> Records[_T]: ...
     def stats(self) -> dict[str, Any]: ...
     def collect(self) -> int: ...
     def verify(self) -> list[str]: ...

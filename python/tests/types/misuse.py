@@ -1,6 +1,16 @@
 """Misuse of the package: each line with `# error` is one for mypy --strict and pyright, and no other line is."""
 
+from typing import Annotated
+
 import taiyen
+from taiyen import shelf
+
+
+@taiyen.record
+class City:
+    name: Annotated[str, 20]
+    lat: float
+
 
 heap = taiyen.volatile()
 taiyen.open(5)  # error
@@ -16,3 +26,10 @@ heap.history()[0].name  # error
 number: int = heap.verify()  # error
 heap.kind = "archive"  # error
 taiyen.Hepa  # error
+City("Lisbon")  # error
+City("Lisbon", lat="38.72")  # error
+heap.records("cities", City).append("Lisbon")  # error
+heap.records("cities", City)[0].people  # error
+taiyen.records(5)  # error
+shelf.open("a.ty", "rw")  # error
+shelf.open("a.ty")[5] = 1  # error

@@ -3,8 +3,23 @@
 import asyncio
 import pathlib
 from collections.abc import Iterator, MutableMapping, MutableSequence
+from typing import Annotated
 
 import taiyen
+from taiyen import shelf
+
+
+@taiyen.record
+class City:
+    name: Annotated[str, 20]
+    lat: float
+    people: taiyen.u4 = 0
+
+
+@taiyen.record(name="Point")
+class Place:
+    x: taiyen.f4
+    y: taiyen.f4
 
 
 def first_names(root: MutableMapping[str, object]) -> Iterator[str]:
@@ -43,3 +58,25 @@ def walk(heap: taiyen.Heap) -> None:
     grid[:] = 0.5
     heap.pack("packed.ty", codec="zstd")
     print(taiyen.info("use.ty")["kind"], heap.map().strip(), heap.stats()["live_bytes"])
+
+
+def list_cities(heap: taiyen.Heap) -> float:
+    cities: taiyen.Records[City] = heap.records("cities", City)
+    cities.append(City("Porto", 41.15, people=231_800))
+    cities += [City("Lisbon", 38.72)]
+    cities[1].people = 545_796
+    cities[0] = City("Braga", 41.55)
+    names: list[str] = [city.name for city in cities[:2]]
+    cities.sort(key=lambda city: city.lat, reverse=True)
+    heap.root["places"] = taiyen.records(Place, [Place(1.0, y=2.0)])
+    print(names, cities.pop().name, cities.numpy(), taiyen.dtype(City).names)
+    return sum(city.lat for city in cities)
+
+
+def shelve(folder: pathlib.Path) -> None:
+    with shelf.open(folder / "shelf.ty", "n", writeback=True, kind="transactional") as things:
+        mapping: MutableMapping[str, object] = things
+        mapping["tags"] = ["port"]
+        things["tags"].append("capital")
+        things.sync()
+        print(things.heap.kind, things.popitem()[0].upper())
