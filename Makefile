@@ -17,7 +17,7 @@ packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_shapes fuzz_ship fuzz_standby fuzz_undo
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check crash fuzz mutants test-kafka test-kernel docs install deb conan format tidy clean check-asan check-tsan
+.PHONY: help build demo test bench bench-python check crash fuzz mutants test-kafka test-kernel docs install deb wheels conan format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
@@ -28,10 +28,10 @@ build: ## Build everything: programs in build/release/bin, libraries in build/re
 	@scripts/setup $(packages_for)
 	@scripts/build release $(JOBS)
 
-demo: ## Real data in a heap, a bank with transactions, a shop with a database, a drawing with undo, Lua, words and an index of vectors in libraries' own types; each killed again and again (a minute)
+demo: ## Real data in a heap, a bank with transactions, a shop with a database, a drawing with undo, Lua, words and an index of vectors in libraries' own types, and Python; killed again and again (a minute)
 	@scripts/setup demo
-	@scripts/build release $(JOBS) atlas_demo ledger_demo orders_demo draw draw_demo durable_lua lua_demo words_demo vectors_demo taiyen_cli
-	@echo "taiyen: seven demos, about a minute in all"
+	@scripts/build release $(JOBS) atlas_demo ledger_demo orders_demo draw draw_demo durable_lua lua_demo words_demo vectors_demo taiyen_cli taiyen taiyen_pack
+	@echo "taiyen: eight demos, about a minute in all"
 	@$(BIN)/atlas-demo
 	@echo
 	@$(BIN)/ledger-demo
@@ -41,6 +41,7 @@ demo: ## Real data in a heap, a bank with transactions, a shop with a database, 
 	@[ ! -x $(BIN)/lua-demo ] || { echo && $(BIN)/lua-demo; }
 	@[ ! -x $(BIN)/words-demo ] || { echo && $(BIN)/words-demo; }
 	@[ ! -x $(BIN)/vectors-demo ] || { echo && $(BIN)/vectors-demo; } || [ $$? -eq 77 ] # it cannot be pinned here
+	@echo && scripts/demo_python build/release || [ $$? -eq 77 ]
 
 test: packages_for := test
 test: build ## Build, then run all tests
@@ -58,6 +59,12 @@ bench: packages_for := bench
 bench: build ## All measurements, as a table and in build/bench.json
 	@scripts/build_peers
 	@$(BIN)/taiyen-bench all --json build/bench.json
+
+bench-python: packages_for := bench
+bench-python: ## The Python package beside shelve, sqlite3, lmdb, ZODB and others (from PyPI), as a table and in build/bench-python.json
+	@scripts/setup $(packages_for)
+	@scripts/build release $(JOBS) taiyen taiyen_pack
+	@scripts/bench_python build/release --dir build --json build/bench-python.json
 
 check: check-asan check-tsan ## All tests under AddressSanitizer with UBSan, and under ThreadSanitizer
 
@@ -108,6 +115,12 @@ install: ## Install headers, libraries, manual pages and the taiyen program belo
 deb: ## Debian packages in build/deb, looked at by lintian and used by programs from outside
 	@scripts/setup deb
 	@scripts/build_deb
+
+wheels: packages_for := test
+wheels: ## Wheels of the Python package in build/wheels, for 3.11 and, by the stable ABI, 3.12 and later; looked at by auditwheel and tried
+	@scripts/setup $(packages_for)
+	@scripts/build release $(JOBS) taiyen taiyen_pack
+	@scripts/wheels build/release
 
 conan: ## The Conan package, static and shared, with its test programs (Conan itself comes from PyPI)
 	@scripts/setup conan

@@ -40,7 +40,7 @@ int raise_own(int status, const char *what, const char *remedy) {
 }
 
 PyObject *set_error_classes(PyObject *classes) {
-    Py_XSETREF(error_classes, Py_NewRef(classes));
+    const ref before(std::exchange(error_classes, Py_NewRef(classes)));
     Py_RETURN_NONE;
 }
 

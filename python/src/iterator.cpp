@@ -49,7 +49,7 @@ bool has_changed(iterator *at) {
 
 void iterator_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    Py_XDECREF(as_iterator(self)->over);
+    Py_XDECREF(reinterpret_cast<PyObject *>(as_iterator(self)->over));
     Py_XDECREF(as_iterator(self)->pair);
     PyObject_Free(self);
     Py_DECREF(type);
@@ -104,8 +104,9 @@ ref replaced(PyObject *pair, Py_ssize_t place, ref item) {
 PyObject *pair_of(iterator *at, ref key, ref item) {
     if (!at->pair || Py_REFCNT(at->pair) != 1) {
         PyObject *made = PyTuple_Pack(2, key.get(), item.get());
-        if (made)
-            Py_XSETREF(at->pair, Py_NewRef(made));
+        if (made) {
+            const ref before(std::exchange(at->pair, Py_NewRef(made)));
+        }
         return made;
     }
     PyObject *pair = at->pair;

@@ -98,7 +98,7 @@ bool pack_boolean(const field &one, PyObject *object, char *bytes, const place_t
     int yes = object == Py_True;
     if (!PyBool_Check(object)) {
         const ref name(PyObject_GetAttrString(reinterpret_cast<PyObject *>(Py_TYPE(object)), "__name__"));
-        const char *text = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
+        const char *text = name ? PyUnicode_AsUTF8AndSize(name.get(), nullptr) : nullptr;
         const bool is_numpys = text && (!std::strcmp(text, "bool") || !std::strcmp(text, "bool_"));
         yes = is_numpys ? PyObject_IsTrue(object) : -1;
     }

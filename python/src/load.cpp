@@ -125,7 +125,7 @@ private:
             return plain_records(heap_, v);
         default: {
             const ref array(proxy_of(heap_, v));
-            return array ? PyObject_CallOneArg(helpers.copy_array, array.get()) : nullptr;
+            return array ? PyObject_CallFunctionObjArgs(helpers.copy_array, array.get(), nullptr) : nullptr;
         }
         }
     }

@@ -106,7 +106,8 @@ PyObject *set_proxy_classes(PyObject *classes) {
         PyObject *type = PyTuple_GetItem(classes, i);
         if (!type)
             return nullptr;
-        Py_XSETREF(proxy_classes[i], reinterpret_cast<PyTypeObject *>(Py_NewRef(type)));
+        const ref before(reinterpret_cast<PyObject *>(
+            std::exchange(proxy_classes[i], reinterpret_cast<PyTypeObject *>(Py_NewRef(type)))));
     }
     Py_RETURN_NONE;
 }

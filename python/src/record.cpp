@@ -46,7 +46,7 @@ records container_of_rows(const records_proxy *list) {
 // ---- Rows.
 
 void end_row(row *one) {
-    Py_XDECREF(std::exchange(one->list, nullptr));
+    Py_XDECREF(reinterpret_cast<PyObject *>(std::exchange(one->list, nullptr)));
 }
 // Those from a number on (below another one). The caller keeps the list.
 void end_rows(records_proxy *list, std::size_t from, std::size_t to = SIZE_MAX) {
@@ -444,7 +444,7 @@ PyObject *plain_records(heap &of, value v) {
     if (!list || is_row(list.get()))
         return list ? row_plain(list.get(), nullptr) : nullptr;
     const ref type(record_class(list.get(), nullptr));
-    ref made(PyObject_CallOneArg(helpers.plain_records, type.get()));
+    ref made(PyObject_CallFunctionObjArgs(helpers.plain_records, type.get(), nullptr));
     for (Py_ssize_t i = 0; made && i < PySequence_Size(list.get()); ++i) {
         const ref one(item(list.get(), i));
         const ref plain(one ? row_plain(one.get(), nullptr) : nullptr);

@@ -179,7 +179,7 @@ private:
         std::string path;
         for (const auto &[in, at] : path_) {
             const ref text(in ? PyObject_Repr(in) : PyUnicode_FromFormat("%zd", at));
-            const char *part = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+            const char *part = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
             if (!part)
                 PyErr_Clear();
             path += std::string("[") + (part ? part : "?") + "]";
