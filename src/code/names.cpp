@@ -12,7 +12,8 @@ bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-// The number at a place of a mangled name that is no length of a name: S1_, T0_, A10_, C4, D0, Dv4_, Li5E, Lin5E.
+// The number at a place of a mangled name that is no length of a name: S1_, T0_, A10_, of a constructor or destructor
+// (C or D and a digit), Dv4_, Li5E, Lin5E.
 bool is_other_number(const char *name, size_t at) {
     const char last = name[at - 1];
     const auto literal = [name](size_t type) { return type >= 1 && name[type - 1] == 'L'; };
