@@ -98,9 +98,9 @@ typedef struct ty_board_snapshot {
     uint64_t pages;
     uint64_t bytes;
 } ty_board_snapshot;
-typedef bool ty_board_snapshot_callback(const ty_board_snapshot *snapshot, void *context);
 /* Calls back for each of them, the oldest first, until the callback returns false; of the last read. Not thread-safe.
  */
+typedef bool ty_board_snapshot_callback(const ty_board_snapshot *snapshot, void *context);
 TY_API void ty_board_each_snapshot(const ty_board *board, ty_board_snapshot_callback *callback, void *context);
 
 /* How many commits took how long, since the heap was opened, while somebody looked: [0] of those that waited for the
