@@ -64,12 +64,12 @@ class OverAnEngine:
         heap, copy = self.heap("commit"), self.path("copy.ty")
         publisher = self.runs("publish", heap)
         self.assertIn("a base behind transaction", publisher.stdout.readline())
-        standby = subprocess.Popen([support.TAIYEN, *self.words("standby", copy), "--take-over-after", "3s"],
+        standby = subprocess.Popen([support.TAIYEN, *self.words("standby", copy), "--take-over-after", "5s"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while not os.path.exists(copy + "-standby"):
             self.assertIsNone(standby.poll())
         with self.assertRaises(subprocess.TimeoutExpired):
-            standby.wait(timeout=5)  # the publisher lives
+            standby.wait(timeout=6)  # the publisher lives
         publisher.kill()
         publisher.communicate()
         said, wrong = standby.communicate(timeout=60)

@@ -28,7 +28,7 @@ struct shared {
 };
 
 constexpr int writers = 2;
-constexpr uint64_t silent_ms = 3000; // behind which a standby takes over
+constexpr uint64_t silent_ms = 6000; // behind which a standby takes over
 
 shared *map_shared(const char *path, bool create) {
     const int fd = open(path, O_RDWR | (create ? O_CREAT : 0), 0600);
