@@ -157,6 +157,7 @@ TEST_F(code_words_test, what_a_procedure_is_given_is_known) {
     EXPECT_EQ(in_history(arguments[1] + 1, UINT64_MAX), 0u);
 }
 
+#ifdef TAIYEN_CODE_PLUGIN // as code_test.cpp
 // The next one frees what this one has read.
 TEST_F(code_words_test, several_threads_note_code) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
@@ -182,5 +183,6 @@ TEST_F(code_words_test, several_threads_note_code) {
     close();
     ASSERT_EQ(ty_open((folder_ + "/heap.ty").c_str(), &options, &heap_, nullptr), TY_OK) << ty_error_text();
 }
+#endif
 
 } // namespace
