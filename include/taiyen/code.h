@@ -89,8 +89,9 @@ TY_API TY_CHECKED ty_status ty_pin_code(int argc, char **argv);
 /* Records the objects that were loaded since the heap was opened: after dlopen, before the heap has addresses in them.
  * Durable when it returns: a transaction of its own, else a snapshot. Of a heap that knows nothing of code it does
  * nothing. Where something has come, a mapped heap's live blocks are read once. Errors: TY_E_ARGUMENT (a volatile heap;
- * a transaction of this thread is under way), TY_E_PERMISSION (open for reading only), and those of ty_snapshot and
- * ty_commit. Externally serialised; of a transactional heap thread-safe. */
+ * a transaction of this thread is under way), TY_E_PERMISSION (open for reading only), TY_E_MISMATCH (something else
+ * lies where a noted object was that words lead into), and those of ty_snapshot and ty_commit. Externally serialised;
+ * of a transactional heap thread-safe. */
 TY_API TY_CHECKED ty_status ty_note_code(ty_heap *heap);
 
 /* What the heap was made with: TY_CODE_DEFAULT (it knows nothing of code), TY_CODE_PINNED or TY_CODE_MAPPED; of a

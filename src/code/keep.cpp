@@ -193,8 +193,10 @@ bool code_session::is_new(const os::loaded_object &object) const {
 // Those that are gone stay in the record: words may lead into them, and they may come again. But not where something
 // else lies now.
 ty_status code_session::note(ty_heap *heap) {
-    static constinit os::mutex lock{os::lock_rank::notes}; // what is read here is freed by the next note
-    const os::lock_guard alone(lock);
+    if (image_kind(heap) == TY_TRANSACTIONAL) // before it waits for who waits for this thread's transaction
+        if (ty_status status = txn_begin_check(heap))
+            return status;
+    const os::lock_guard alone(image_notes_lock(heap)); // what is read here is freed by the next note
     if (ty_status status = record_find(heap, &before_); status || !before_.head)
         return status;
     if (ty_status status = objects_of_process(&objects_))

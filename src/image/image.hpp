@@ -226,6 +226,8 @@ void *image_upper(ty_heap *heap);
 // What the calls keep with it; NULL at first, and for a heap without an image.
 void image_set_board(ty_heap *heap, struct board *board);
 struct board *image_board(ty_heap *heap);
+// Of who notes code in the heap, from before its transaction. Not for a volatile heap.
+os::mutex &image_notes_lock(ty_heap *heap);
 const char *image_path(ty_heap *heap);
 const uint8_t *image_identity(ty_heap *heap); // 16 bytes
 ty_kind image_kind(ty_heap *heap);            // TY_VOLATILE for a heap without an image

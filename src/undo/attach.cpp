@@ -283,10 +283,4 @@ ty_status find_undo(ty_heap *heap, const char *call, undo **found) {
     return TY_OK;
 }
 
-bool undo_owns(const void *service) {
-    uint64_t magic;
-    memcpy(&magic, service, sizeof magic);
-    return magic == undo_magic_1;
-}
-
 } // namespace taiyen

@@ -24,9 +24,6 @@ ty_status undo_clear(ty_heap *heap);
 ty_status undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *context);
 ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats);
 
-// Whether what a heap's service root leads to, which has a first word, is the buffers of undo.
-bool undo_owns(const void *service);
-
 // Calls for each word of the heap that recorded bytes may put back, in no order, until the callback returns false: its
 // value, and a mask of the bytes of it that are put back; the others are as they are now. Arguments of procedures
 // count, in words from their begin. Buffers that make no sense have none: nothing is undone from these. Attached or

@@ -2,6 +2,7 @@
 // heaps with such words, and objects made up.
 #include "src/code/code.hpp"
 
+#include <atomic>
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
@@ -25,9 +26,11 @@ protected:
         close();
         std::filesystem::remove_all(folder_);
     }
-    void open(ty_code code) {
+    void open(ty_code code, ty_kind kind = TY_KIND_DEFAULT) {
         ty_open_options options = TY_OPEN_OPTIONS_INIT;
         options.limit_bytes = size_t{64} << 20;
+        options.log_bytes = size_t{4} << 20;
+        options.kind = kind;
         options.code = code;
         ASSERT_EQ(ty_open((folder_ + "/heap.ty").c_str(), &options, &heap_, nullptr), TY_OK) << ty_error_text();
     }
@@ -158,14 +161,30 @@ TEST_F(code_words_test, what_a_procedure_is_given_is_known) {
 }
 
 #ifdef TAIYEN_CODE_PLUGIN // as code_test.cpp
+// Who has a transaction under way is refused, and does not wait for one who notes, and who waits for that transaction.
+TEST_F(code_words_test, code_is_not_noted_within_a_transaction) {
+    open(TY_CODE_MAPPED, TY_TRANSACTIONAL);
+    ty_txn *txn = nullptr;
+    ASSERT_EQ(ty_begin(heap_, nullptr, &txn), TY_OK) << ty_error_text();
+    void *library = dlopen(TAIYEN_CODE_PLUGIN, RTLD_NOW);
+    ASSERT_NE(nullptr, library);
+    std::atomic<bool> begun{false};
+    std::thread other([&] {
+        begun = true;
+        EXPECT_EQ(TY_OK, ty_note_code(heap_)) << ty_error_text();
+    });
+    while (!begun)
+        std::this_thread::yield();
+    for (int n = 0; n < 2000; ++n)
+        EXPECT_EQ(TY_E_ARGUMENT, ty_note_code(heap_));
+    EXPECT_EQ(TY_OK, ty_commit(txn)) << ty_error_text();
+    other.join();
+    dlclose(library);
+}
+
 // The next one frees what this one has read.
 TEST_F(code_words_test, several_threads_note_code) {
-    ty_open_options options = TY_OPEN_OPTIONS_INIT;
-    options.limit_bytes = size_t{64} << 20;
-    options.log_bytes = size_t{4} << 20;
-    options.kind = TY_TRANSACTIONAL;
-    options.code = TY_CODE_MAPPED;
-    ASSERT_EQ(ty_open((folder_ + "/heap.ty").c_str(), &options, &heap_, nullptr), TY_OK) << ty_error_text();
+    open(TY_CODE_MAPPED, TY_TRANSACTIONAL);
     std::vector<std::thread> threads;
     for (const char *plugin : {TAIYEN_CODE_PLUGIN, TAIYEN_CODE_PLUGIN_2, TAIYEN_CODE_PLUGIN_3})
         threads.emplace_back([this, plugin] {
@@ -181,7 +200,7 @@ TEST_F(code_words_test, several_threads_note_code) {
     code_record found;
     EXPECT_EQ(record_find(heap_, &found), TY_OK) << ty_error_text();
     close();
-    ASSERT_EQ(ty_open((folder_ + "/heap.ty").c_str(), &options, &heap_, nullptr), TY_OK) << ty_error_text();
+    open(TY_CODE_DEFAULT);
 }
 #endif
 

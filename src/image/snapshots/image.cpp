@@ -157,6 +157,10 @@ void image_set_board(ty_heap *heap, board *board) {
     image_of(heap)->shown = board;
 }
 
+os::mutex &image_notes_lock(ty_heap *heap) {
+    return image_of(heap)->notes;
+}
+
 board *image_board(ty_heap *heap) {
     const image *im = image_of(heap);
     return im ? im->shown : nullptr;

@@ -55,6 +55,7 @@ struct image : heap_image {
     os::fork_guard fork;
     void *upper;  // the layer above's
     board *shown; // the calls'
+    os::mutex notes{os::lock_rank::notes};
 
     header_state header;      // written at open, by the applier, when the open is named, and at close
     code_zones_2 code_before; // that the header had when it was read: of the open before
