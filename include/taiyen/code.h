@@ -20,8 +20,10 @@
  *    the same and an address within it is near by (four words). What is not found so, or not for certain (two of one
  * name; lambdas, and what the compiler numbers, as several static variables of one name within one function: their
  * names count by their order; an address that may be the end of one array or the begin of what is behind it, where one
- * into the array is near by), refuses the open, which names it. Of copies of one file, which are one build, the files'
- * names tell which is which. Nothing in the files is changed by a refused open.
+ * into the array is near by; a library's variable, where the program has one of that name now and had none before, so
+ * that all use the program's: also a copy that the linker makes where -fPIC is not given), refuses the open, which
+ * names it. Of copies of one file, which are one build, the files' names tell which is which. Nothing in the files is
+ * changed by a refused open.
  *  - Single numbers don't look like that: position-independent programs and libraries lie at high addresses. Two
  *    numbers of 32 bits side by side may, if the second is from 21,845 to 22,101 or from 32,511 to 32,767. What stands
  *    in the heap before this process opens it, or before it notes a plug-in, is none of its addresses, so such words

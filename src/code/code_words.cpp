@@ -97,6 +97,7 @@ ty_status note_number(void *context, uint64_t *word, const ty_block &) {
 
 struct history_search {
     const list<object_fate> &fates;
+    const translator &words;
     history_words &found;
 };
 
@@ -113,6 +114,14 @@ bool may_lead(uint64_t value, uint64_t known, uint64_t begin, uint64_t end) {
     return false;
 }
 
+// Whether it is good no more to have a word put back of which these bytes are known, if it leads into the object.
+bool is_spoilt(const object_fate &object, const translator &words, uint64_t value, uint64_t known) {
+    if (object.what != fate::same)
+        return true;
+    // Of parts of a word it is not known which variable it leads to.
+    return known == UINT64_MAX ? words.is_replaced(value, object) : words.may_be_replaced();
+}
+
 // The upper half of a word is as it is when this entry alone is put back; of the lower one, bytes that it does not have
 // may be put back by other entries.
 bool look_at_history(uint64_t value, uint64_t known, void *context) {
@@ -120,7 +129,7 @@ bool look_at_history(uint64_t value, uint64_t known, void *context) {
     auto &all = *static_cast<history_search *>(context);
     known |= upper; // value has them
     for (const object_fate &one : all.fates)
-        if (one.what != fate::same && may_lead(value, known, one.before->begin, one.before->end)) {
+        if (may_lead(value, known, one.before->begin, one.before->end) && is_spoilt(one, all.words, value, known)) {
             all.found.object = all.found.count++ ? all.found.object : &one;
             break;
         }
@@ -151,8 +160,9 @@ ty_status find_numbers(ty_heap *heap, const code_record &own, const list<address
     return all.begin < all.end ? each_word(heap, own, all, note_number, &search) : TY_OK;
 }
 
-ty_status find_in_history(ty_heap *heap, const list<object_fate> &fates, history_words *found) {
-    history_search search{fates, *found};
+ty_status find_in_history(ty_heap *heap, const list<object_fate> &fates, const translator &words,
+                          history_words *found) {
+    history_search search{fates, words, *found};
     return undo_each_recorded_word(heap, look_at_history, &search);
 }
 

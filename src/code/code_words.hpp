@@ -50,12 +50,13 @@ struct words_found {
 ty_status find_numbers(ty_heap *heap, const code_record &own, const list<address_range> &objects,
                        list<code_number_1> *numbers);
 
-// What addresses the history of undo holds that lead into objects of the record that are not at their places.
+// What addresses the history of undo holds that lead into objects of the record that are not at their places, or to
+// what another program replaces there.
 struct history_words {
     uint64_t count = 0;
     const object_fate *object = nullptr; // of the first one
 };
-ty_status find_in_history(ty_heap *heap, const list<object_fate> &fates, history_words *found);
+ty_status find_in_history(ty_heap *heap, const list<object_fate> &fates, const translator &words, history_words *found);
 
 // CD3: each word that the translator leads on stands there once.
 // CD7: what stands in the heap before it is open in this process is none of this process's addresses, unless the same

@@ -144,6 +144,28 @@ const code_symbol_1 *name_index::find(const char *name) const {
     return found;
 }
 
+bool name_index::has_variable(const char *name) const {
+    const size_t bytes = strcspn(name, "@");
+    char versioned[looked_at_bytes_max];
+    if (bytes + 2 > sizeof versioned)
+        return true; // for all that is known
+    snprintf(versioned, sizeof versioned, "%.*s@", static_cast<int>(bytes), name);
+    for (size_t length : {bytes + 1, bytes}) { // "X@VERSION", and "X" alone
+        versioned[length] = '\0';
+        const code_symbol_1 *const *at = std::lower_bound(sorted_.begin(), sorted_.end(), versioned,
+                                                          [this](const code_symbol_1 *symbol, const char *wanted) {
+                                                              return strcmp(record_.name_of(*symbol), wanted) < 0;
+                                                          });
+        for (; at != sorted_.end() && !strncmp(record_.name_of(**at), versioned, length); ++at) {
+            if (length == bytes && record_.name_of(**at)[length])
+                break;
+            if ((*at)->size != 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 translator::~translator() {
     for (names *one : names_) {
         if (one)
@@ -188,6 +210,10 @@ ty_status translator::create(const code_record &before, const code_record &after
     for (size_t n = 0; n < fates.count(); ++n) {
         if (ty_status status = index_names(n))
             return status;
+        if (is_program(*fates[n].before))
+            program_ = names_[n];
+    }
+    for (size_t n = 0; n < fates.count(); ++n) {
         if (looks_at(fates[n]))
             add_range(fates[n].before->begin, fates[n].before->end);
     }
@@ -214,10 +240,10 @@ bool translator::is_here(uint64_t word) const {
 }
 
 // The last one of those at or before the place.
-const code_symbol_1 *translator::symbol_before(const code_table_1 *table, uint64_t offset) const {
+const code_symbol_1 *translator::symbol_before(const code_record &record, const code_table_1 *table, uint64_t offset) {
     if (!table)
         return nullptr;
-    const code_symbol_1 *first = before_.symbols + table->first;
+    const code_symbol_1 *first = record.symbols + table->first;
     const code_symbol_1 *at =
         std::upper_bound(first, first + table->count, offset,
                          [](uint64_t value, const code_symbol_1 &symbol) { return value < symbol.value; });
@@ -266,7 +292,7 @@ const code_symbol_1 *translator::symbol_that_ends(const code_symbol_1 *first, co
 code_word translator::find_in_other_build(uint64_t word, const object_fate &object, const names &index) const {
     const uint64_t offset = word - object.before->load, load = object.now->load;
     code_word found{code_word::lost, 0, &object, 0, false};
-    const code_symbol_1 *last = symbol_before(index.table, offset);
+    const code_symbol_1 *last = symbol_before(before_, index.table, offset);
     if (!last)
         return found;
     const code_symbol_1 *first = before_.symbols + index.table->first;
@@ -307,22 +333,50 @@ const object_fate *translator::find_object(uint64_t word, size_t *n) const {
     return ends;
 }
 
-code_word translator::find(uint64_t word) {
-    size_t n = 0;
-    const object_fate *object = find_object(word, &n);
-    if (!object)
-        return {code_word::elsewhere, 0, nullptr, 0, false};
-    switch (object->what) {
+// Of two variables of one name the program's counts, for all that reach it by the dynamic linker. So it does for one
+// that the program has copied (a copy relocation of the psABI). Tables of functions, and what C++ knows of types, are
+// constants: each is as good as the other.
+bool translator::replaces(const char *name) const {
+    return strncmp(name, "_ZT", 3) != 0 && !strchr(name, ':') && program_->after.has_variable(name) &&
+           !program_->before.has_variable(name);
+}
+
+// That it may be counts, too: no symbols of the library are known.
+bool translator::is_replaced(uint64_t word, const object_fate &object) const {
+    if (!program_ || is_program(*object.before) || object.what == fate::missing)
+        return false;
+    const code_record &record = object.what == fate::changed ? before_ : after_;
+    const code_table_1 *table = record.table_of(object.before->build);
+    if (!table)
+        return true;
+    const uint64_t offset = word - object.before->load;
+    const code_symbol_1 *first = record.symbols + table->first, *last = symbol_before(record, table, offset);
+    for (const code_symbol_1 *at = last; at && at >= first && at->value == last->value; --at)
+        if (offset - at->value < at->size && replaces(record.name_of(*at)))
+            return true;
+    return false;
+}
+
+code_word translator::find_in_object(uint64_t word, const object_fate &object, size_t n) const {
+    if (is_replaced(word, object))
+        return {code_word::lost, 0, &object, 0, false};
+    switch (object.what) {
     case fate::same:
         return {code_word::stays, 0, nullptr, 0, false};
     case fate::moved:
-        return {code_word::leads_on, word - object->before->load + object->now->load, object, 0, false};
+        return {code_word::leads_on, word - object.before->load + object.now->load, &object, 0, false};
     case fate::changed:
-        return find_in_other_build(word, *object, *names_[n]);
+        return find_in_other_build(word, object, *names_[n]);
     case fate::missing:
         break;
     }
-    return {code_word::lost, 0, object, 0, false};
+    return {code_word::lost, 0, &object, 0, false};
+}
+
+code_word translator::find(uint64_t word) {
+    size_t n = 0;
+    const object_fate *object = find_object(word, &n);
+    return object ? find_in_object(word, *object, n) : code_word{code_word::elsewhere, 0, nullptr, 0, false};
 }
 
 code_word translator::look_up(uint64_t word) {
@@ -334,7 +388,7 @@ code_word translator::look_up(uint64_t word) {
 
 void translator::describe(uint64_t word, const object_fate &object, char *text, size_t bytes) const {
     const uint64_t offset = word - object.before->load;
-    const code_symbol_1 *symbol = symbol_before(before_.table_of(object.before->build), offset);
+    const code_symbol_1 *symbol = symbol_before(before_, before_.table_of(object.before->build), offset);
     const char *name = symbol ? before_.name_of(*symbol) : "";
     const uint64_t within = symbol ? offset - symbol->value : offset;
     char file[40];

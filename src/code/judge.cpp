@@ -132,14 +132,19 @@ ty_status code_session::check_words() {
     const object_fate &object = *words_.lost_object;
     const bool missing = object.what == fate::missing;
     const bool unknown = !missing && !before_.table_of(object.before->build);
+    const bool replaced = translator_.is_replaced(words_.lost_word, object);
     char what[128];
     translator_.describe(words_.lost_word, object, what, sizeof what);
     return failure(TY_E_MISMATCH, "open a heap with %llu word%s of code that %s", (unsigned long long)lost,
-                   plural(lost), missing ? "is not loaded" : "the program has not any more")
+                   plural(lost),
+                   missing    ? "is not loaded"
+                   : replaced ? "the program replaces"
+                              : "the program has not any more")
         .remedy("%s; the first leads to %s, in the block of %zu bytes at %p",
                 missing            ? "load it before ty_open (dlopen)"
                 : words_.doubtful  ? "use the same build, or, if it is no end of an array, TY_CODE_COMPATIBLE"
                 : unknown          ? "use the same build: of it no symbols are known, as its file was not to be read"
+                : replaced         ? "use a build that has no variable of that name, nor a copy of it (-fPIC)"
                 : words_.lost != 0 ? "use a build that has it, by that name, once"
                                    : "use the same build, or, if these are no addresses to it, TY_CODE_COMPATIBLE",
                 what, words_.lost_block.size_bytes, words_.lost_block.address);
@@ -200,14 +205,19 @@ ty_status code_session::check_history() const {
     history_words found;
     if (reads_only())
         return TY_OK;
-    if (ty_status status = find_in_history(heap_, fates_, &found); status || found.count == 0)
+    if (ty_status status = find_in_history(heap_, fates_, translator_, &found); status || found.count == 0)
         return status;
-    const bool missing = found.object->what == fate::missing;
+    const bool missing = found.object->what == fate::missing, replaced = found.object->what == fate::same;
     return failure(TY_E_UNSUPPORTED, "open a heap whose undo history has %llu word%s of code that %s",
-                   (unsigned long long)found.count, plural(found.count), missing ? "is not loaded" : "has moved")
+                   (unsigned long long)found.count, plural(found.count),
+                   missing    ? "is not loaded"
+                   : replaced ? "the program replaces"
+                              : "has moved")
         .remedy("%s; or open the heap once with TY_CODE_IGNORED, and call ty_undo_detach with keep_history false; the "
                 "first leads into %.64s",
-                missing ? "load it before ty_open (dlopen)" : "start the program by ty_pin_code always",
+                missing    ? "load it before ty_open (dlopen)"
+                : replaced ? "use the build that wrote it"
+                           : "start the program by ty_pin_code always",
                 found.object->before->name);
 }
 

@@ -80,6 +80,14 @@ const char *one_of_one_name(int n) {
     return nullptr;
 }
 
+long *first_of_table() {
+#if BUILD == 2
+    return table_of_library;
+#else
+    return find_table_of_library();
+#endif
+}
+
 struct state {
     shape *first;
     shape *second; // of the library that the program is linked with, or of the plugin
@@ -197,6 +205,7 @@ int hold(ty_heap *heap, const std::string &what) {
         *all = what == "bare"    ? held{&bare_function, nullptr}
                : what == "name"  ? held{one_of_one_name(1), nullptr}
                : what == "range" ? held{row, &row[4]}
+               : what == "table" ? held{find_table_of_library() + 1, nullptr}
                                  : held{&behind, nullptr};
         if (ty_root_set(heap, "held", all))
             std::exit(fail(TY_E_ARGUMENT));
@@ -205,6 +214,7 @@ int hold(ty_heap *heap, const std::string &what) {
     const bool right = what == "bare"    ? *static_cast<const int *>(all->address) == 4711
                        : what == "name"  ? !std::strcmp(static_cast<const char *>(all->address), "the one")
                        : what == "range" ? numbers == row && all->second == &row[4]
+                       : what == "table" ? numbers == first_of_table() + 1
                                          : *numbers == 6;
     std::printf("%s\n", right ? "right" : "wrong");
     status = status ? status : ty_close(heap);
@@ -231,14 +241,18 @@ int keep_numbers(ty_heap *heap, const char *text) {
     return status ? fail(status) : 0;
 }
 
-// A history that has an address of a function, or none.
-ty_status record(ty_heap *heap, state &all, bool code) {
+// A history that has an address of a function, of the library's table, or none; the word itself has none then.
+ty_status record(ty_heap *heap, state &all, const std::string &what) {
+    auto *table = make<long *>(heap);
+    *table = find_table_of_library() + 2;
     ty_status status = ty_undo_attach(heap, nullptr);
     if (!status)
         status = ty_undo_begin(heap, "a step");
     if (!status)
-        status = code ? ty_undo_record(heap, &all.function, sizeof all.function)
-                      : ty_undo_record(heap, &all.count, sizeof all.count);
+        status = what == "undo-code"   ? ty_undo_record(heap, &all.function, sizeof all.function)
+                 : what == "undo-data" ? ty_undo_record(heap, &all.count, sizeof all.count)
+                                       : ty_undo_record(heap, table, sizeof *table);
+    *table = nullptr;
     if (!status)
         status = ty_undo_end(heap);
     return status ? status : ty_snapshot(heap);
@@ -343,8 +357,8 @@ int main(int argc, char **argv) {
         if (ty_status status = leave(heap))
             return fail(status);
     auto &all = *static_cast<state *>(ty_root(heap, "state"));
-    if (!std::strcmp(command, "undo-code") || !std::strcmp(command, "undo-data"))
-        if (ty_status status = record(heap, all, command[5] == 'c'))
+    if (!std::strncmp(command, "undo-", 5))
+        if (ty_status status = record(heap, all, command))
             return fail(status);
     if (!std::strcmp(command, "where"))
         std::printf("%p ", reinterpret_cast<void *>(maker));

@@ -157,6 +157,27 @@ struct made_up {
 };
 constexpr uint64_t load_before = 0x555500000000, load_after = 0x7fff00000000, length = 0x10000;
 
+// The table of one build.
+void fill(const std::vector<made_up> &symbols, const code_build_1 &build, list<char> &block, code_record *record) {
+    size_t names = sizeof(code_head_1) + sizeof(code_table_1) + symbols.size() * sizeof(code_symbol_1);
+    std::string text;
+    code_head_1 head{};
+    head.count = 1;
+    const code_table_1 table{build, 0, symbols.size()};
+    std::vector<code_symbol_1> kept;
+    for (const made_up &one : symbols) {
+        kept.push_back({one.value, one.size, uint32_t(names + text.size())});
+        text += one.name + std::string(1, '\0');
+    }
+    char *place = nullptr;
+    ASSERT_EQ(block.extend(names + text.size(), &place), TY_OK);
+    memcpy(place, &head, sizeof head);
+    memcpy(place + sizeof head, &table, sizeof table);
+    memcpy(place + sizeof head + sizeof table, kept.data(), kept.size() * sizeof kept[0]);
+    memcpy(place + names, text.data(), text.size());
+    view_symbols(block, record);
+}
+
 // One object, which is another build now, with these symbols in either.
 class two_builds {
 public:
@@ -186,27 +207,6 @@ public:
     }
 
 private:
-    static void fill(const std::vector<made_up> &symbols, const code_build_1 &build, list<char> &block,
-                     code_record *record) {
-        size_t names = sizeof(code_head_1) + sizeof(code_table_1) + symbols.size() * sizeof(code_symbol_1);
-        std::string text;
-        code_head_1 head{};
-        head.count = 1;
-        const code_table_1 table{build, 0, symbols.size()};
-        std::vector<code_symbol_1> kept;
-        for (const made_up &one : symbols) {
-            kept.push_back({one.value, one.size, uint32_t(names + text.size())});
-            text += one.name + std::string(1, '\0');
-        }
-        char *place = nullptr;
-        ASSERT_EQ(block.extend(names + text.size(), &place), TY_OK);
-        memcpy(place, &head, sizeof head);
-        memcpy(place + sizeof head, &table, sizeof table);
-        memcpy(place + sizeof head + sizeof table, kept.data(), kept.size() * sizeof kept[0]);
-        memcpy(place + names, text.data(), text.size());
-        view_symbols(block, record);
-    }
-
     code_object_1 object_{};
     os::loaded_object now_{};
     list<os::loaded_object> none_;
@@ -292,6 +292,23 @@ TEST(code_symbols, an_end_is_told_from_the_begin_of_what_is_behind) {
     EXPECT_FALSE(one.is_end(132));
     EXPECT_EQ(one.look_up(432), -1); // the array is longer now
     EXPECT_EQ(one.doubt(100), -1);
+}
+
+TEST(code_symbols, variables_are_found_with_any_version) {
+    list<char> block;
+    code_record record{};
+    name_index index;
+    fill({{100, 8, "stdout@GLIBC_2.2.5"},
+          {200, 0, "call"},
+          {300, 8, "plain"},
+          {400, 8, "a.c:local"},
+          {500, 8, "plain0"}},
+         {{1}, 20}, block, &record);
+    ASSERT_EQ(index.create(record, record.tables), TY_OK);
+    for (const char *name : {"stdout", "stdout@@GLIBC_2.2.5", "stdout@V", "plain", "plain@@V", "plain0"})
+        EXPECT_TRUE(index.has_variable(name)) << name;
+    for (const char *name : {"std", "stdout1", "call", "local", "plai", "plain00", "a.c"})
+        EXPECT_FALSE(index.has_variable(name)) << name;
 }
 
 // A class with other bases has its further tables elsewhere; the first one always begins behind two words.

@@ -10,6 +10,13 @@ extern "C" [[gnu::visibility("default")]] long more_of_the_library(long a) {
 extern "C" [[gnu::visibility("default")]] const char *const more_data_of_the_library[64] = {"this"};
 #endif
 
+extern "C" {
+[[gnu::visibility("default")]] long table_of_library[4] = {1, 2, 3, 4};
+[[gnu::visibility("default")]] long *find_table_of_library() {
+    return table_of_library;
+}
+}
+
 struct square : shape {
     long side = 5;
     long area() const override;

@@ -48,7 +48,7 @@ protected:
         list<object_fate> fates;
         history_words found;
         EXPECT_EQ(fates.push({&object, nullptr, fate::missing}), TY_OK);
-        EXPECT_EQ(find_in_history(heap_, fates, &found), TY_OK) << ty_error_text();
+        EXPECT_EQ(find_in_history(heap_, fates, translator{}, &found), TY_OK) << ty_error_text();
         EXPECT_TRUE(found.count == 0 || found.object == fates.begin());
         return found.count;
     }
