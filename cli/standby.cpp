@@ -147,8 +147,8 @@ int stand_by(opened &one, uint64_t after_ms, ty_standby_report *report, bool *to
     complaints said;
     while (!interrupted()) {
         ty_status status = ty_standby_step(one.standby, step_ms, report);
-        if (!status && is_to_take_over(*report, after_ms))
-            *took_over = (status = ty_standby_promote(one.standby, report)) == TY_OK;
+        if (is_to_take_over(*report, after_ms))
+            *took_over = (status = ty_standby_take_over(one.standby, report)) == TY_OK;
         if (*took_over)
             return exit_fine;
         if (status && !may_pass(status))
@@ -165,6 +165,12 @@ int stand_by(opened &one, uint64_t after_ms, ty_standby_report *report, bool *to
 void say_primary(const request &given, const ty_standby_report &report) {
     std::printf("%s: is the primary of term %llu, behind transaction %llu\n", text::printable(given.paths[0]).c_str(),
                 static_cast<unsigned long long>(report.term), static_cast<unsigned long long>(report.sequence));
+}
+
+// As the library's text has it.
+int say_already_primary() {
+    std::printf("%s\n", as_options(ty_error_text()).c_str());
+    return exit_fine;
 }
 
 } // namespace
@@ -202,9 +208,11 @@ int standby(const request &given) {
     ty_standby_report report{};
     report.struct_size = sizeof report;
     const ty_status status = one.open(given, engine.get());
-    bool took_over = false;
+    bool took_over = status == TY_E_EXISTS && after_ms; // before
+    if (took_over)
+        return one.close(say_already_primary());
     const int code = one.close(status ? complain(status) : stand_by(one, after_ms, &report, &took_over));
-    if (took_over && code == exit_fine)
+    if (took_over) // also where the heap could not be closed in order
         say_primary(given, report);
     else if (code == exit_fine || (code == exit_problems && interrupted()))
         std::printf("%s: took transactions up to %llu of term %llu\n", text::printable(given.paths[0]).c_str(),
@@ -220,6 +228,8 @@ int promote(const request &given) {
     ty_standby_report report{};
     report.struct_size = sizeof report;
     ty_status status = one.open(given, engine.get());
+    if (status == TY_E_EXISTS)
+        return one.close(say_already_primary());
     if (!status)
         status = ty_standby_promote(one.standby, &report);
     const int code = one.close(status ? complain(status) : exit_fine);

@@ -248,8 +248,9 @@ TY_API TY_CHECKED ty_status ty_standby_make(const char *heap_path, const ty_engi
 
 /* Makes a standby of a heap that ty_standby_make made, and that is open for writing in this process. It goes on where
  * it was. options may be NULL. Errors: TY_E_ARGUMENT, TY_E_BUSY (it is a standby already, also in another process),
- * TY_E_NOT_FOUND (no state is kept), TY_E_DAMAGED (the state), TY_E_MISMATCH (the heap was promoted, or is not the one
- * of the state), those of ty_receive_begin. */
+ * TY_E_EXISTS (it was promoted, and is the primary of the newest term), TY_E_NOT_FOUND (no state is kept),
+ * TY_E_DAMAGED (the state), TY_E_MISMATCH (the heap was promoted, and another one is the primary now, or it is not the
+ * one of the state), those of ty_receive_begin. */
 TY_API TY_CHECKED ty_status ty_standby_open(ty_heap *heap, const char *heap_path, const ty_engine *engine,
                                             const ty_standby_options *options, ty_standby **standby);
 /* Makes durable what was taken, and ends it; NULL does nothing. To be called before the heap is closed. The heap stays
@@ -260,7 +261,7 @@ TY_API void ty_standby_close(ty_standby *standby);
  * may be called again, and goes on; nothing of the message in question was done. Errors: TY_E_DAMAGED and TY_E_FORMAT
  * (a message was changed, cut, doubled, exchanged, or is none), TY_E_NOT_FOUND (what comes next was trimmed, or the
  * publisher fell behind: make a new standby), TY_E_MISMATCH (another heap is the primary now: make a new standby),
- * those of ty_receive and of the engine. */
+ * those of ty_receive and of the engine; TY_E_BUSY (a promotion of it failed: it is to be ended). */
 TY_API TY_CHECKED ty_status ty_standby_step(ty_standby *standby, uint32_t timeout_ms, ty_standby_report *report);
 
 /* Takes all there is, begins a new term, and makes the heap a primary: from then on it is written to, and the old
@@ -268,6 +269,13 @@ TY_API TY_CHECKED ty_status ty_standby_step(ty_standby *standby, uint32_t timeou
  * process; then the new term may have begun or not. After TY_OK the standby can only be closed.
  * Errors: those of ty_standby_step, of the engine and of ty_promote. */
 TY_API TY_CHECKED ty_status ty_standby_promote(ty_standby *standby, ty_standby_report *report);
+
+/* As ty_standby_promote, for a primary that is silent (silent_ms is not 0): the new term begins only if the engine has,
+ * and gets, nothing of the old primary before. So one that lives and is not heard, as some of the engine's servers
+ * hang, stays the primary. Errors: TY_E_BUSY (it has put something: the standby goes on as one), those of
+ * ty_standby_promote. Where the engine does not acknowledge (TY_E_IO), the new term may begin later: `promoting` of the
+ * report tells, and a call of this or of ty_standby_promote ends the promotion. */
+TY_API TY_CHECKED ty_status ty_standby_take_over(ty_standby *standby, ty_standby_report *report);
 
 #ifdef __cplusplus
 }

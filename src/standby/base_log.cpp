@@ -67,15 +67,15 @@ private:
     std::vector<uint8_t> piece_;
     uint64_t offset_ = 0;
     uint64_t sent_ = 0, answered_ = 0;
+    uint64_t answered_at_ = 0; // the engine's position of the last one of these
     uint64_t sequence_ = 0;
 };
 
 ty_status base_writer::answers(uint64_t wanted) {
-    uint64_t position = 0;
     while (answered_ < wanted) {
         const uint64_t known = answered_;
         if (ty_status status =
-                engine_.acknowledged(engine_.context, TY_ENGINE_BASES, known, answer_ms, &answered_, &position))
+                engine_.acknowledged(engine_.context, TY_ENGINE_BASES, known, answer_ms, &answered_, &answered_at_))
             return status == TY_E_MISMATCH ? refuse_busy("another process puts one") : status;
         if (answered_ == known)
             return fail(TY_E_IO, "publish a base: the engine does not acknowledge", "",
@@ -89,7 +89,7 @@ ty_status base_writer::begin(const char *name) {
     bool found = false;
     if (ty_status status = newest_message(engine_, TY_ENGINE_BASES, &newest, &found))
         return status;
-    if (ty_status status = newest_base(engine_, &complete_, &has_complete_))
+    if (ty_status status = newest_base(engine_, true, &complete_, &has_complete_))
         return status;
     sequence_ = strtoull(name + strlen(base_prefix), nullptr, 16);
     const message_header_1 &of = records_.newest.read.header;
@@ -109,6 +109,7 @@ ty_status base_writer::begin(const char *name) {
     if (ty_status status = append_one(engine_, TY_ENGINE_BASES, of.term, newest.read.at, message, &begin_at_))
         return status == TY_E_MISMATCH ? refuse_busy("another process puts one") : status;
     sent_ = answered_ = 1;
+    answered_at_ = begin_at_;
     last_ = header;
     return TY_OK;
 }
@@ -117,6 +118,7 @@ ty_status base_writer::put(message_kind kind, const void *payload, size_t size) 
     message_header_1 header = header_behind(last_, kind);
     header.begin = begin_at_;
     header.complete = last_.complete;
+    header.known_at = kind == message_kind::base_end ? answered_at_ : 0;
     header.offset = offset_;
     if (sent_ - answered_ >= window)
         if (ty_status status = answers(answered_ + 1))
@@ -159,7 +161,7 @@ ty_status base_writer::wait_for_records() {
         const message_header_1 &now = at.newest.read.header;
         if (!same_owner(now.owner, from.owner))
             return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "", "make this one anew");
-        if (now.line_sequence != from.line_sequence || now.kind == uint32_t(message_kind::term))
+        if (now.line_sequence != from.line_sequence || begins_term(now))
             return refuse_busy("the publisher fell behind meanwhile");
         if (now.position.sequence >= sequence_)
             return TY_OK;
@@ -175,17 +177,10 @@ ty_status base_writer::trim() {
         return TY_OK;
     if (ty_status status = engine_.trim(engine_.context, TY_ENGINE_BASES, complete_.read.at))
         return status;
-    // The records may have been lost, and written anew, since that base was put: then its place is of others.
     const message_header_1 &base = complete_.read.header;
-    owned_message there;
-    bool found = false;
-    if (!base.records_at)
-        return TY_OK;
-    if (ty_status status = first_behind(engine_, TY_ENGINE_RECORDS, base.records_at - 1, answer_ms, &there, &found))
+    bool same = false;
+    if (ty_status status = goes_on(engine_, base, &same))
         return status;
-    const message_header_1 &now = there.read.header;
-    const bool same = found && there.read.at == base.records_at && now.number == base.record_number &&
-                      now.checksum == base.record_checksum;
     return same ? engine_.trim(engine_.context, TY_ENGINE_RECORDS, base.records_at) : TY_OK;
 }
 
@@ -222,7 +217,7 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
     if (found && !same_owner(newest.owner, base.heap_identity))
         return fail(TY_E_MISMATCH, "publish a base: another heap is the primary", heap_path,
                     "make this heap anew, as a standby of that one");
-    if (!found || newest.kind == uint32_t(message_kind::term))
+    if (!found || begins_term(newest))
         return fail(TY_E_NOT_FOUND, "publish a base: nobody has published the heap yet", heap_path,
                     "start a publisher first (ty_publisher_open, taiyen publish)");
     return TY_OK;

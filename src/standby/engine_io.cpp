@@ -70,10 +70,8 @@ ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
         if (!*found)
             return fail(TY_E_IO, "read the engine's newest messages: they do not come", "", "try again");
         const message_header_1 &header = one.read.header;
-        if (known && last.number == 0) // how many void ones are before it is not known here
-            last = {
-                header.number - 1, header.previous, 0, header.term - (header.kind == uint32_t(message_kind::term)), 0,
-                counter_max};
+        if (last.number == 0 && header.number != 1) // it counts: it was known to, or it is the first that was kept
+            last = {header.number - 1, header.previous, 0, header.term - begins_term(header), 0};
         if (ty_status status = judge(one.read, &last, &counts))
             return status;
         if (counts)
@@ -123,44 +121,126 @@ std::vector<uint8_t> message_of(const message_header_1 &header, const void *payl
     return bytes;
 }
 
-// Where a begin is not right behind the message that its writer knew, it was refused, and what it says of the newest
-// whole base may be old: what is between them is read.
-static ty_status bases_since(const ty_engine &engine, const message &begin, uint64_t *complete) {
-    owned_message one;
-    for (uint64_t behind = begin.header.known_at; behind < begin.at; behind = one.read.at) {
-        bool found = false;
-        if (ty_status status = first_behind(engine, TY_ENGINE_BASES, behind, answer_ms, &one, &found))
-            return status;
-        if (!found)
-            return fail(TY_E_IO, "read the engine's bases: they do not come", "", "try again");
-        if (one.read.header.kind == uint32_t(message_kind::base_end))
-            *complete = one.read.header.begin;
+namespace {
+
+// What was refused may stand in the bases' log all the same: it is void, and what it says of others is old. So a base
+// is whole if its messages stand there side by side.
+struct base_search {
+    uint64_t until;
+    uint64_t at = 0;       // of the last message
+    uint64_t begin = 0;    // of the base that it belongs to; 0: it is void
+    uint64_t number = 0;   // its own
+    uint64_t complete = 0; // the begin of the newest whole base
+    own::kept_failure failed;
+
+    void look_at(const message &one) {
+        const message_header_1 &header = one.header;
+        const bool begins = header.kind == uint32_t(message_kind::base_begin);
+        if (begins)
+            begin = at == 0 || header.known_at == at ? one.at : 0;
+        else if (header.begin != begin || header.number != number + 1)
+            begin = 0;
+        if (begin && header.kind == uint32_t(message_kind::base_end))
+            complete = begin;
+        number = header.number;
+        at = one.at;
     }
+    static bool take(const void *bytes, size_t size, uint64_t position, void *context) {
+        auto &self = *static_cast<base_search *>(context);
+        message one;
+        if (ty_status status = read_message(bytes, size, position, TY_ENGINE_BASES, &one))
+            self.failed.keep(status);
+        else
+            self.look_at(one);
+        return !self.failed.status && self.at < self.until;
+    }
+};
+
+ty_status refuse_silence() {
+    return fail(TY_E_IO, "read the engine's bases: they do not come", "", "try again");
+}
+
+ty_status search_bases(const ty_engine &engine, uint64_t until, uint64_t *complete) {
+    base_search search{};
+    search.until = until;
+    while (search.at < until) {
+        const uint64_t before = search.at;
+        if (ty_status status =
+                engine.read(engine.context, TY_ENGINE_BASES, before, answer_ms, base_search::take, &search))
+            return status;
+        if (ty_status status = search.failed.tell())
+            return status;
+        if (search.at == before)
+            return refuse_silence();
+    }
+    *complete = search.complete;
     return TY_OK;
 }
 
+// Whether it stands right behind the message that its writer put before, which was acknowledged with all others.
+ty_status is_in_place(const ty_engine &engine, const message &end, bool *is) {
+    owned_message before, next;
+    bool found = false;
+    const uint64_t known = end.header.known_at;
+    *is = false;
+    if (known == 0 || known >= end.at)
+        return TY_OK;
+    if (ty_status status = first_behind(engine, TY_ENGINE_BASES, known - 1, answer_ms, &before, &found))
+        return status;
+    if (found)
+        if (ty_status status = first_behind(engine, TY_ENGINE_BASES, known, answer_ms, &next, &found))
+            return status;
+    if (!found)
+        return refuse_silence();
+    *is = before.read.at == known && before.read.header.number == end.header.number - 1 && next.read.at == end.at &&
+          (before.read.header.begin ? before.read.header.begin : known) == end.header.begin;
+    return TY_OK;
+}
+
+} // namespace
+
 // ST6: one whose last message is not there is none.
-ty_status newest_base(const ty_engine &engine, owned_message *begin, bool *found) {
+ty_status newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
     owned_message newest;
     if (ty_status status = newest_message(engine, TY_ENGINE_BASES, &newest, found))
         return status;
     if (!*found)
         return TY_OK;
-    const message_header_1 &header = newest.read.header;
-    uint64_t at = header.kind == uint32_t(message_kind::base_end) ? header.begin : header.complete;
     *found = false;
-    if (header.kind == uint32_t(message_kind::base_begin))
-        if (ty_status status = bases_since(engine, newest.read, &at))
+    bool ends = newest.read.header.kind == uint32_t(message_kind::base_end);
+    if (ends)
+        if (ty_status status = is_in_place(engine, newest.read, &ends))
+            return status;
+    uint64_t at = ends ? newest.read.header.begin : 0;
+    if (!ends && searches)
+        if (ty_status status = search_bases(engine, newest.read.at, &at))
             return status;
     if (at == 0)
         return TY_OK;
     if (ty_status status = first_behind(engine, TY_ENGINE_BASES, at - 1, answer_ms, begin, found))
         return status;
     if (!*found)
-        return fail(TY_E_IO, "read the engine's newest base: it did not come", "", "try again");
+        return refuse_silence();
     if (begin->read.header.kind == uint32_t(message_kind::base_begin) && begin->read.at == at)
         return TY_OK;
     return damaged(at, "no base begins where the engine says");
+}
+
+// ST4.
+ty_status goes_on(const ty_engine &engine, const message_header_1 &base, bool *does) {
+    owned_message there;
+    uint64_t newest = 0;
+    *does = false;
+    if (ty_status status = engine.newest(engine.context, TY_ENGINE_RECORDS, &newest))
+        return status;
+    if (base.records_at == 0 || newest < base.records_at)
+        return TY_OK;
+    if (ty_status status = first_behind(engine, TY_ENGINE_RECORDS, base.records_at - 1, answer_ms, &there, does))
+        return status;
+    const message_header_1 &now = there.read.header;
+    *does = *does && there.read.at == base.records_at && now.number == base.record_number &&
+            now.checksum == base.record_checksum;
+    return TY_OK;
 }
 
 } // namespace taiyen::standby

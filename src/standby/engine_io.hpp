@@ -26,8 +26,13 @@ uint64_t random_run();
 // Whether it counts or not. *found: false if there never was one.
 ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_message *newest, bool *found);
 
-// Where the newest base begins that is whole. *found: false if there is none.
-ty_status newest_base(const ty_engine &engine, owned_message *begin, bool *found);
+// Where the newest base begins that is whole. *found: false if there is none. searches: also where the newest message
+// is not its last one; then all the log is read.
+ty_status newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found);
+
+// Whether the message of the records stands there that a base goes on behind: they may have been lost since, and
+// written anew.
+ty_status goes_on(const ty_engine &engine, const message_header_1 &base, bool *does);
 
 // A header that goes on behind another one, but for its run.
 message_header_1 header_behind(const message_header_1 &before, message_kind kind);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <future>
+#include <thread>
 
 namespace taiyen::standby {
 
@@ -12,6 +14,7 @@ namespace {
 constexpr uint32_t timeout_ms_standard = 5000;
 constexpr uint32_t timeout_ms_least = 100, timeout_ms_most = 300'000; // of librdkafka
 constexpr size_t batch_overhead_bytes = 1024;                         // of Kafka, beside a message that is sent alone
+constexpr uint32_t ending_ms = 5000;                                  // for a client to end
 constexpr size_t message_bytes_most = size_t{64} << 20;
 
 // librdkafka would write it to the standard error.
@@ -101,6 +104,21 @@ kafka::~kafka() {
         if (one.messages)
             rd_kafka_topic_destroy(one.messages);
     }
+    for (client_owner *one : {&reader_, &asker_})
+        end_in_time(std::move(*one));
+}
+
+// librdkafka 2.0 never ends a reader whose topic was deleted. Nothing of it calls this library any more.
+void kafka::end_in_time(client_owner client) {
+    if (!client)
+        return;
+    auto ended = std::make_shared<std::promise<void>>();
+    std::future<void> end = ended->get_future();
+    std::thread([ended, client = std::move(client)]() mutable {
+        client.reset();
+        ended->set_value();
+    }).detach();
+    end.wait_for(std::chrono::milliseconds(ending_ms));
 }
 
 ty_status kafka::configure(rd_kafka_conf_t *conf, const std::map<std::string, std::string> &settings) const {
@@ -175,6 +193,7 @@ ty_status kafka::make_producer(topic &of) {
         {"enable.idempotence", "true"},
         {"enable.gapless.guarantee", "true"},
         {"message.timeout.ms", "0"},
+        {"allow.auto.create.topics", "false"},
         {"linger.ms", "0"},
         {"retry.backoff.ms", "50"},
         {"message.max.bytes", std::to_string(table_.message_bytes_max + batch_overhead_bytes / 2)},
@@ -227,6 +246,12 @@ void kafka::take_answer(topic &of, const rd_kafka_message_t &message) {
 
 // What an earlier run has under way ends with its producer; one that has nothing under way is used on.
 ty_status kafka::run(topic &of, uint64_t behind) {
+    bool there = false;
+    topic_settings about;
+    if (ty_status status = check(of, &about, &there)) // somebody may have changed it, or made it anew
+        return status;
+    if (!there)
+        return failure(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, "write to a topic", of.name);
     bool fresh = !of.producer || rd_kafka_outq_len(of.producer.get()) > 0;
     {
         const std::lock_guard<std::mutex> with(lock_);

@@ -60,10 +60,12 @@ private:
     ty_status configure(rd_kafka_conf_t *conf, const std::map<std::string, std::string> &settings) const;
     ty_status failure(rd_kafka_resp_err_t code, const std::string &operation, const std::string &topic);
 
+    ty_status check(const topic &of, topic_settings *about, bool *there);
     ty_status see_to_topic(topic &of);
     ty_status look_at(topic_settings *about, bool *there);
     ty_status make(const topic &of);
-    ty_status describe(topic_settings *about);
+    static void end_in_time(client_owner client);
+    ty_status describe(topic_settings *about, bool *there);
     ty_status ask(rd_kafka_admin_op_t what, const std::string &operation, const std::string &topic,
                   const std::function<void(const rd_kafka_AdminOptions_t *, rd_kafka_queue_t *)> &call,
                   event_owner *answer);

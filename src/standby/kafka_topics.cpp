@@ -89,7 +89,8 @@ ty_status kafka::make(const topic &of) {
     return failure(code, std::string(operation) + (more ? std::string(": ") + more : ""), of.name);
 }
 
-ty_status kafka::describe(topic_settings *about) {
+// *there: the broker that answers knows of it.
+ty_status kafka::describe(topic_settings *about, bool *there) {
     constexpr const char *operation = "ask for a topic's settings";
     const resource_owner one(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, about->name.c_str()));
     event_owner answer;
@@ -104,13 +105,25 @@ ty_status kafka::describe(topic_settings *about) {
         rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(answer.get()), &count);
     if (count != 1)
         return failure(RD_KAFKA_RESP_ERR__FAIL, operation, about->name);
-    if (rd_kafka_resp_err_t code = rd_kafka_ConfigResource_error(results[0]))
-        return failure(code, operation, about->name);
+    const rd_kafka_resp_err_t code = rd_kafka_ConfigResource_error(results[0]);
+    *there = code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    if (code)
+        return *there ? failure(code, operation, about->name) : TY_OK;
     const auto *entries = rd_kafka_ConfigResource_configs(results[0], &settings);
     for (size_t n = 0; n < settings; n++)
         if (const char *value = rd_kafka_ConfigEntry_value(entries[n]))
             about->values[rd_kafka_ConfigEntry_name(entries[n])] = value;
     return TY_OK;
+}
+
+// ST8. *there: so that it can be used.
+ty_status kafka::check(const topic &of, topic_settings *about, bool *there) {
+    about->name = of.name;
+    if (ty_status status = look_at(about, there); status || !*there)
+        return status;
+    if (ty_status status = describe(about, there); status || !*there)
+        return status;
+    return check_topic(*about, options_);
 }
 
 ty_status kafka::see_to_topic(topic &of) {
@@ -122,22 +135,19 @@ ty_status kafka::see_to_topic(topic &of) {
     if (!there)
         if (ty_status status = make(of))
             return status;
+    // One that was made has no leader at once, and not all brokers know of it at once.
     const auto begun = std::chrono::steady_clock::now();
-    while (!there) { // one that was made has no leader at once
-        if (ty_status status = look_at(&about, &there))
+    for (there = false; !there;) {
+        if (ty_status status = check(of, &about, &there))
             return status;
         if (!there && std::chrono::steady_clock::now() - begun > std::chrono::milliseconds(options_.timeout_ms))
             return failure(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "make a topic", of.name);
         if (!there)
             rd_kafka_poll(asker_.get(), slice_ms);
     }
-    if (ty_status status = describe(&about))
-        return status;
-    const ty_status status = check_topic(about, options_);
     const int64_t most = about.number("max.message.bytes", 0);
-    if (!status)
-        table_.message_bytes_max = std::min(table_.message_bytes_max, static_cast<size_t>(most));
-    return status;
+    table_.message_bytes_max = std::min(table_.message_bytes_max, static_cast<size_t>(most));
+    return TY_OK;
 }
 
 ty_status kafka::trim(topic &of, uint64_t before) {

@@ -18,7 +18,7 @@ uint64_t checksum_of(const message_header_1 &header, const void *payload) {
 const char *wrong_field(const message_header_1 &h, ty_engine_log log) {
     const auto kind = static_cast<message_kind>(h.kind);
     const bool of_bases = kind >= message_kind::base_begin && kind <= message_kind::base_end;
-    if (kind < message_kind::term || kind > message_kind::alive)
+    if (kind < message_kind::term || kind > message_kind::take_over)
         return "its kind is none";
     if (of_bases != (log == TY_ENGINE_BASES))
         return "it belongs to the other log";
@@ -51,30 +51,27 @@ bool same_place(const ty_follow_position &a, const ty_follow_position &b) {
 // ST1, ST5.
 ty_status judge(const message &one, tail *last, bool *counts) {
     const message_header_1 &header = one.header;
-    const bool follows = header.number == last->number + 1 && header.previous == last->checksum;
-    *counts =
-        header.kind == uint32_t(message_kind::term) ? header.term > last->term : follows && header.term == last->term;
-    if (*counts) {
-        *last = {header.number, header.checksum, header.run, header.term, one.at, last->voids};
+    const bool follows = header.number == last->number + 1 && header.previous == last->checksum,
+               of_last_run = header.run == last->run, begins = begins_term(header);
+    *counts = begins ? header.term > last->term : follows && header.term == last->term;
+    if (header.kind == uint32_t(message_kind::take_over) && !follows)
+        *counts = false;
+    if (*counts)
+        *last = {header.number, header.checksum, header.run, header.term, one.at};
+    if (*counts || header.term < last->term || (begins && !of_last_run))
         return TY_OK;
-    }
-    if (header.term < last->term || (header.kind == uint32_t(message_kind::term) && header.run != last->run)) {
-        last->voids += 1;
-        return TY_OK;
-    }
     if (header.term > last->term)
         return ty_error_set(TY_E_NOT_FOUND, 0,
                             "take a message from the engine: where its term begins is not there any more", nullptr,
                             one.at, "remove this standby's files, and make a new one");
-    if (header.number > last->number + 1 + (header.run == last->run ? 0 : last->voids))
+    if (header.number > last->number + 1 && (of_last_run || header.known_at >= last->at))
         return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
                             nullptr, one.at, "remove this standby's files, and make a new one");
-    if (header.run == last->run)
+    if (of_last_run)
         return damaged(one.at, "it stands there twice, or has changed places");
-    if (header.known_at > last->at)
-        return damaged(one.at, "the engine has lost messages that were taken, and others stand in their places");
-    last->voids += 1;
-    return TY_OK;
+    return header.known_at > last->at
+               ? damaged(one.at, "the engine has lost messages that were taken, and others stand in their places")
+               : TY_OK;
 }
 
 uint64_t seal_message(std::vector<uint8_t> &message) {

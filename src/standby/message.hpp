@@ -17,7 +17,7 @@ using own::fail;
 inline constexpr uint64_t message_magic_1 = 0x656d6172'66796154; // "Tayframe"
 inline constexpr uint32_t message_version_1 = 1;
 
-// What a message is. The records' log has the first four and the last one, the bases' log the others.
+// What a message is. The records' log has the first four and the last two, the bases' log the others.
 enum class message_kind : uint32_t {
     term = 1,    // a new primary
     line = 2,    // records begin at the position
@@ -26,7 +26,8 @@ enum class message_kind : uint32_t {
     base_begin = 5,
     base_piece = 6,
     base_end = 7,
-    alive = 8 // of a publisher that has nothing to send
+    alive = 8,    // of a publisher that has nothing to send
+    take_over = 9 // a new primary, unless the old one put something before
 };
 
 // ST1: the checksum covers each byte before it and all of the payload; number and checksum of the message before say
@@ -40,7 +41,8 @@ struct message_header_1 {
     uint64_t previous; // the checksum of the message before; of a base's message 0, as all up to `term`
     uint64_t run;      // a random number of the writer's run
     uint64_t known_at; // the engine's position of a message before it that was acknowledged. 0: the log's begin. A
-                       // base's first message: of the newest one that its writer found; the others 0
+                       // base's first message: of the newest one that its writer found; its last one: of the one
+                       // before; the others 0
     uint64_t term;
     uint8_t owner[16]; // the identity of the term's primary
     ty_follow_position position;
@@ -86,15 +88,19 @@ struct tail {
     uint64_t checksum = 0;
     uint64_t run = 0;
     uint64_t term = 0;
-    uint64_t at = 0;    // the engine's position
-    uint64_t voids = 0; // messages behind it, and before, that do not count
+    uint64_t at = 0; // the engine's position
 };
 // ST1: a message counts if it is the next one by number and by the checksum of the one before. What an earlier run left
 // under way may get into the log behind a newer run's message: it names another one before it, and is void. One whose
 // writer knows of later messages that count is of another history: the engine lost some, and they were written anew. It
-// is told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing). ST5: a higher term begins wherever it stands,
-// and what a lower one has behind it is void.
+// is told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing: what is of an earlier run knows of none that is
+// as late as the last one). ST5: a higher term begins wherever it stands, one that takes over only right behind the
+// message that it names; and what a lower one has behind it is void.
 ty_status judge(const message &one, tail *last, bool *counts);
+
+inline bool begins_term(const message_header_1 &header) {
+    return header.kind == uint32_t(message_kind::term) || header.kind == uint32_t(message_kind::take_over);
+}
 
 // Records of a message of such, behind a position whose sequence and hash move. Who takes the records checks them. ST2.
 ty_status take_apart(const message &from, ty_follow_position *position, std::vector<ty_follow_record> *records);

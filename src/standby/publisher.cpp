@@ -12,6 +12,7 @@ namespace {
 constexpr uint32_t slice_ms = 100;                   // in which a thread sees that it is to end
 constexpr size_t message_bytes = size_t{256} << 10;  // about, where the engine takes them
 constexpr size_t gathered_bytes = size_t{128} << 10; // of records, behind which a message is not filled further
+constexpr uint64_t search_share = 20;                // it searches for a base in no more than that part of the time
 constexpr size_t message_bytes_min = size_t{4} << 10;
 
 uint64_t now_ms() {
@@ -90,7 +91,7 @@ ty_status ty_publisher::find_place() {
         if (ty_status status = begin_term())
             return status;
     // Behind a term: a heap that was promoted has records of its own from its base on.
-    return last_.kind == uint32_t(message_kind::term) ? begin_line(base) : TY_OK;
+    return begins_term(last_) ? begin_line(base) : TY_OK;
 }
 
 ty_status ty_publisher::begin_run(uint64_t behind, uint64_t known_at) {
@@ -282,9 +283,16 @@ ty_status ty_publisher::see_whether_based() {
     bool found = false;
     if (based_ || now_ms() < looks_at_ms_) // no other thread changes these
         return TY_OK;
-    looks_at_ms_ = now_ms() + slice_ms;
-    if (ty_status status = newest_base(engine_, &begin, &found))
+    const uint64_t since = now_ms();
+    const bool searches = since >= searches_at_ms_; // which may take as long as a base
+    looks_at_ms_ = since + slice_ms;
+    if (ty_status status = newest_base(engine_, searches, &begin, &found))
         return status;
+    if (found)
+        if (ty_status status = goes_on(engine_, begin.read.header, &found))
+            return status;
+    if (searches)
+        searches_at_ms_ = now_ms() + search_share * (now_ms() - since);
     const ty_follow_position &at = begin.read.header.position;
     const std::lock_guard<std::mutex> with(lock_);
     based_ = found && same_owner(at.heap_identity, identity_) && at.log_identity == position_.log_identity &&

@@ -75,7 +75,8 @@ private:
     uint64_t message_bytes_ = 0;
     taiyen::own::kept_failure taking_;
     uint64_t looks_at_ms_ = 0; // for a base
-    uint64_t put_ms_ = 0;      // the last message
+    uint64_t searches_at_ms_ = 0;
+    uint64_t put_ms_ = 0; // the last message
 
     std::mutex lock_;
     std::condition_variable changed_;

@@ -39,8 +39,11 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     owned_message begin;
     place at;
     bool found = false, any = false;
-    if (ty_status status = newest_base(engine, &begin, &found))
+    if (ty_status status = newest_base(engine, true, &begin, &found))
         return status;
+    if (found)
+        if (ty_status status = goes_on(engine, begin.read.header, &found))
+            return status;
     if (ty_status status = newest_place(engine, &at, &any))
         return status;
     const message_header_1 &base = begin.read.header, &now = at.newest.read.header;
@@ -56,7 +59,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     state_1 state{};
     state.position = base.position;
     state.records_at = base.records_at;
-    state.last = {base.record_number, base.record_checksum, base.record_run, base.term, base.records_at, 0};
+    state.last = {base.record_number, base.record_checksum, base.record_run, base.term, base.records_at};
     memcpy(state.owner, base.owner, sizeof state.owner);
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
         return status;
@@ -88,11 +91,24 @@ ty_standby::~ty_standby() {
     ty_receive_end(receiver_);
 }
 
+// A heap that was promoted has no state any more, or one that nobody removed as its promotion was interrupted.
+ty_status ty_standby::refuse_primary(ty_status why) const {
+    place at;
+    bool found = false;
+    kept_failure failed;
+    failed.keep(why);
+    if ((why != TY_E_NOT_FOUND && why != TY_E_MISMATCH) || newest_place(engine_, &at, &found) || !found ||
+        !same_owner(at.newest.read.header.owner, identity_))
+        return failed.tell();
+    if (why == TY_E_MISMATCH) // there is one
+        if (ty_status status = folder_.remove())
+            return status;
+    return fail(TY_E_EXISTS,
+                "be a standby: this heap is the primary, since term " + std::to_string(at.newest.read.header.term),
+                path_, "write to it, and publish it (ty_publisher_open, taiyen publish)");
+}
+
 ty_status ty_standby::open() {
-    if (ty_status status = folder_.open(state_path_of(path_.c_str(), options_)))
-        return status;
-    if (ty_status status = folder_.read(&state_))
-        return status;
     ty_follower *follower = nullptr;
     ty_follow_position own{};
     if (ty_status status = ty_follow_open(path_.c_str(), nullptr, &follower))
@@ -102,12 +118,18 @@ ty_status ty_standby::open() {
     if (based)
         return based;
     memcpy(identity_, own.heap_identity, sizeof identity_);
-    if (ty_status status = ty_receive_begin(heap_, &state_.position, nullptr, &receiver_))
+    if (ty_status status = folder_.open(state_path_of(path_.c_str(), options_)))
         return status;
+    ty_status status = folder_.read(&state_);
+    if (!status)
+        status = ty_receive_begin(heap_, &state_.position, nullptr, &receiver_);
+    if (status)
+        return refuse_primary(status);
     stable_ = state_.position;
     saved_ms_ = now_ms();
     report_.term = state_.last.term;
     report_.sequence = report_.stable_sequence = stable_.sequence;
+    report_.promoting = same_owner(state_.owner, identity_);
     return TY_OK;
 }
 
@@ -177,7 +199,7 @@ ty_status ty_standby::take(const message &one) {
         state_.last = last;
         return TY_OK;
     }
-    if (kind == message_kind::term)
+    if (begins_term(header))
         memcpy(state_.owner, header.owner, sizeof state_.owner);
     else if (!same_owner(header.owner, state_.owner))
         return damaged(one.at, "it is of another owner than those around it");
@@ -254,6 +276,8 @@ ty_status ty_standby::listen(uint64_t waited_ms) {
 }
 
 ty_status ty_standby::step(uint32_t timeout_ms) {
+    if (!receiver_)
+        return fail(TY_E_BUSY, "go on as a standby: its promotion has begun", path_, "end it: ty_standby_promote");
     taking_ = {};
     late_ = {};
     report_.caught_up = true;                                                      // if nothing comes
@@ -303,18 +327,18 @@ ty_status ty_standby::catch_up(uint64_t to) {
 }
 
 // ST5: it stands behind whatever the old primary has got in until then; that is all taken before the heap is promoted.
-ty_status ty_standby::begin_term(uint64_t *at) {
+ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *at) {
     message_header_1 before{};
     before.number = state_.last.number;
     before.checksum = state_.last.checksum;
-    message_header_1 header = header_behind(before, message_kind::term);
+    message_header_1 header = header_behind(before, kind);
     header.term = state_.last.term + 1;
     memcpy(header.owner, identity_, sizeof header.owner);
     header.position = stable_;
     header.line_sequence = stable_.sequence;
     header.run = random_run();
     header.known_at = state_.last.at;
-    return append_one(engine_, TY_ENGINE_RECORDS, header.term, TY_ENGINE_ANYWHERE, message_of(header), at);
+    return append_one(engine_, TY_ENGINE_RECORDS, header.term, behind, message_of(header), at);
 }
 
 ty_status ty_standby::finish() {
@@ -326,9 +350,8 @@ ty_status ty_standby::finish() {
     return folder_.remove();
 }
 
-ty_status ty_standby::promote() {
-    if (!receiver_) // it failed in finish()
-        return promoted_ ? folder_.remove() : finish();
+// With all that the engine has.
+ty_status ty_standby::prepare_promotion() {
     uint64_t newest = 0;
     if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_RECORDS, &newest))
         return status;
@@ -337,17 +360,56 @@ ty_status ty_standby::promote() {
                     "see whether its server was restored from a backup");
     if (ty_status status = catch_up(newest))
         return status;
-    if (ty_status status = check_last())
-        return status;
-    if (!report_.promoting && same_owner(state_.owner, state_.position.heap_identity)) {
-        if (ty_status status = begin_term(&newest))
-            return status;
-        if (ty_status status = catch_up(newest))
-            return status;
-    }
+    return check_last();
+}
+
+bool ty_standby::may_begin_term() const {
+    return !report_.promoting && same_owner(state_.owner, state_.position.heap_identity);
+}
+
+ty_status ty_standby::end_promotion() {
     if (!report_.promoting)
         return refuse_new_primary(path_, state_.last.term);
     if (ty_status status = save())
         return status;
     return finish();
+}
+
+ty_status ty_standby::promote() {
+    if (!receiver_) // it failed in finish()
+        return promoted_ ? folder_.remove() : finish();
+    uint64_t at = 0;
+    if (ty_status status = prepare_promotion())
+        return status;
+    if (may_begin_term()) {
+        if (ty_status status = begin_term(message_kind::term, TY_ENGINE_ANYWHERE, &at))
+            return status;
+        if (ty_status status = catch_up(at))
+            return status;
+    }
+    return end_promotion();
+}
+
+// ST11: what the old primary has got in before is behind nothing that this standby knows, so the term does not begin.
+ty_status ty_standby::take_over() {
+    if (!receiver_)
+        return promote();
+    const uint64_t silent = std::exchange(report_.silent_ms, 0), heard = report_.messages;
+    uint64_t at = 0;
+    const auto refuse = [this] {
+        return fail(TY_E_BUSY, "take over: the primary is not silent", path_, "go on as a standby");
+    };
+    if (ty_status status = prepare_promotion())
+        return status;
+    if (may_begin_term()) {
+        if (silent == 0 || report_.messages != heard)
+            return refuse();
+        if (ty_status status = begin_term(message_kind::take_over, state_.records_at, &at))
+            return status == TY_E_MISMATCH ? refuse() : status;
+        if (ty_status status = catch_up(at))
+            return status;
+        if (may_begin_term())
+            return refuse();
+    }
+    return end_promotion();
 }

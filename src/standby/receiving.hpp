@@ -21,7 +21,7 @@ struct state_1 {
 };
 inline constexpr uint64_t state_magic_1 = 0x73796264'6e617473; // "standbys"
 inline constexpr uint32_t state_version_1 = 1;
-static_assert(sizeof(state_1) == 96 + sizeof(ty_follow_position));
+static_assert(sizeof(state_1) == 88 + sizeof(ty_follow_position));
 
 // In a folder of its own, which one process at a time has.
 class state_folder {
@@ -52,6 +52,7 @@ struct ty_standby {
     ty_status open();
     ty_status step(uint32_t timeout_ms);
     ty_status promote();
+    ty_status take_over();
     void tell(ty_standby_report *report) const { *report = report_; }
 
 private:
@@ -65,7 +66,11 @@ private:
     ty_status check_last();
     ty_status listen(uint64_t waited_ms);
     ty_status catch_up(uint64_t to);
-    ty_status begin_term(uint64_t *at);
+    ty_status prepare_promotion();
+    ty_status refuse_primary(ty_status why) const;
+    bool may_begin_term() const;
+    ty_status begin_term(taiyen::standby::message_kind kind, uint64_t behind, uint64_t *at);
+    ty_status end_promotion();
     ty_status finish();
 
     ty_heap *heap_;

@@ -158,6 +158,10 @@ ty_status ty_standby_step(ty_standby *standby, uint32_t timeout_ms, ty_standby_r
     return with_report(standby, report, "go on as a standby", [&] { return standby->step(timeout_ms); });
 }
 
+ty_status ty_standby_take_over(ty_standby *standby, ty_standby_report *report) {
+    return with_report(standby, report, "take over", [&] { return standby->take_over(); });
+}
+
 ty_status ty_standby_promote(ty_standby *standby, ty_standby_report *report) {
     return with_report(standby, report, "promote a standby", [&] { return standby->promote(); });
 }

@@ -53,6 +53,10 @@ class OverAnEngine:
             self.assertIsNone(standby.poll())
         self.ends(standby, "took transactions up to")
         self.assertIn("is the primary of term 2", self.succeeds(*self.words("promote", copy)))
+        self.assertIn("is the primary, since term 2", self.succeeds(*self.words("promote", copy)))
+        refused = run(*self.words("standby", copy))
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("is the primary, since term 2", refused.stderr)
         self.assertEqual(self.content(heap), self.content(copy))
         refused = run(*self.words("publish", heap))
         self.assertEqual(refused.returncode, 1)
@@ -75,6 +79,8 @@ class OverAnEngine:
         said, wrong = standby.communicate(timeout=60)
         self.assertEqual(standby.returncode, 0, wrong)
         self.assertIn("is the primary of term 2", said)
+        again = self.succeeds(*self.words("standby", copy), "--take-over-after", "5s")  # as a service does
+        self.assertIn("is the primary, since term 2", again)
         self.assertEqual(self.content(heap), self.content(copy))
         self.fails(1, *self.words("publish", heap), says=("another one is the primary",))
 

@@ -185,6 +185,12 @@ public:
         rd_kafka_DeleteRecords_destroy(records);
         rd_kafka_topic_partition_list_destroy(list);
     }
+    void remove(const char *topic) {
+        rd_kafka_DeleteTopic_t *one = rd_kafka_DeleteTopic_new(topic);
+        rd_kafka_DeleteTopics(own, &one, 1, nullptr, queue);
+        expect_done();
+        rd_kafka_DeleteTopic_destroy(one);
+    }
     void transaction(const char *topic) {
         ASSERT_EQ(nullptr, rd_kafka_init_transactions(own, 60'000));
         ASSERT_EQ(nullptr, rd_kafka_begin_transaction(own));
@@ -238,6 +244,25 @@ TEST_F(kafka_test, topics_that_may_lose_something_are_refused) {
     options.replicas = 0;
     options.flushed = true;
     ty_kafka_close(open_kafka(*shared, "flushed", options).release());
+}
+
+// And made anew by somebody else, while an engine has read it and written to it, which ends all the same.
+TEST_F(kafka_test, a_topic_that_was_deleted_is_not_taken_for_the_one_before) {
+    const engine_owner engine = open_kafka(*shared, "deleted");
+    ASSERT_OK(engine->run(engine->context, TY_ENGINE_RECORDS, 1, 0));
+    append(engine.get(), "one");
+    ASSERT_OK(answers(engine.get(), 1));
+    EXPECT_EQ(1u, read(engine.get(), 0).size());
+    client other(*shared);
+    other.remove("deleted");
+    ty_status status = TY_OK;
+    while (status == TY_OK) // a broker tells of it in its own time
+        status = engine->run(engine->context, TY_ENGINE_RECORDS, 1, 1);
+    EXPECT_EQ(TY_E_IO, status);
+    other.make("deleted", 1, {});
+    while (status == TY_E_IO)
+        status = engine->run(engine->context, TY_ENGINE_RECORDS, 1, 0);
+    EXPECT_EQ(TY_E_UNSUPPORTED, status) << ty_error_text();
 }
 
 // By somebody else's hand: the places of the newest messages hold nothing.

@@ -26,15 +26,16 @@ protected:
     }
     // What a publisher has put, which is closed then: with a sign of life.
     void put_alive() {
+        standby.close();
+        put_and_close();
+        standby.open();
+    }
+    void put_and_close() {
         ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
         options.alive_ms = 1;
         const size_t before = messages();
-        standby.close();
-        {
-            const publisher_owner publisher = open_publisher(source.options(), engine.table(), heap_path, options);
-            store.wait_for(TY_ENGINE_RECORDS, before + 2);
-        }
-        standby.open();
+        const publisher_owner publisher = open_publisher(source.options(), engine.table(), heap_path, options);
+        store.wait_for(TY_ENGINE_RECORDS, before + 2);
     }
     size_t messages() {
         const std::lock_guard<std::mutex> with(store.lock);
@@ -50,14 +51,31 @@ protected:
     struct {
         const ty_engine *whole;
         bool away, deaf;
-    } behaves{engine.table(), false, false};
+        uint64_t hidden_from; // the position from which on nothing is told
+    } behaves{engine.table(), false, false, UINT64_MAX};
     ty_engine between = [this] {
         ty_engine made = *engine.table();
         made.context = &behaves;
         made.newest = [](void *context, ty_engine_log log, uint64_t *position) {
             const auto &as = *static_cast<decltype(behaves) *>(context);
-            return as.away ? ty_error_set(TY_E_IO, 0, "ask a server", nullptr, UINT64_MAX, "try again")
-                           : as.whole->newest(as.whole->context, log, position);
+            if (as.away)
+                return ty_error_set(TY_E_IO, 0, "ask a server", nullptr, UINT64_MAX, "try again");
+            const ty_status status = as.whole->newest(as.whole->context, log, position);
+            *position = std::min(*position, as.hidden_from);
+            return status;
+        };
+        made.run = [](void *context, ty_engine_log log, uint64_t term, uint64_t behind) {
+            const ty_engine *whole = static_cast<decltype(behaves) *>(context)->whole;
+            return whole->run(whole->context, log, term, behind);
+        };
+        made.append = [](void *context, ty_engine_log log, const void *bytes, size_t size) {
+            const ty_engine *whole = static_cast<decltype(behaves) *>(context)->whole;
+            return whole->append(whole->context, log, bytes, size);
+        };
+        made.acknowledged = [](void *context, ty_engine_log log, uint64_t known, uint32_t timeout_ms, uint64_t *count,
+                               uint64_t *position) {
+            const ty_engine *whole = static_cast<decltype(behaves) *>(context)->whole;
+            return whole->acknowledged(whole->context, log, known, timeout_ms, count, position);
         };
         made.read = [](void *context, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                        ty_engine_callback *callback, void *with) {
@@ -66,7 +84,11 @@ protected:
                 return ty_error_set(TY_E_IO, 0, "ask a server", nullptr, UINT64_MAX, "try again");
             if (as.deaf)
                 std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms)); // as reading in vain does
-            return as.deaf ? TY_OK : as.whole->read(as.whole->context, log, behind, timeout_ms, callback, with);
+            if (behind >= as.hidden_from)
+                std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms));
+            return as.deaf || behind >= as.hidden_from
+                       ? TY_OK
+                       : as.whole->read(as.whole->context, log, behind, timeout_ms, callback, with);
         };
         return made;
     }();
@@ -107,6 +129,44 @@ TEST_F(silence_test, messages_that_do_not_come_are_none) {
     const uint64_t before = standby.report.silent_ms;
     store.add(TY_ENGINE_RECORDS, "more than was taken");
     EXPECT_EQ(before, silent_after(30));
+}
+
+// Of an engine whose servers hang in part: what was put is there, and cannot be read yet.
+TEST_F(silence_test, who_takes_over_leaves_a_primary_that_is_not_heard) {
+    for (const bool takes_all : {false, true}) { // also what it refuses
+        sim_faults faults;
+        faults.takes_all = takes_all;
+        sim_engine other{store, 7, faults};
+        behaves.whole = other.table();
+        ASSERT_LT(0u, silent_after(30));
+        behaves.hidden_from = store.newest(TY_ENGINE_RECORDS);
+        const size_t first = messages();
+        put_and_close();
+        const size_t hidden = messages() - first;
+        ASSERT_LT(0u, silent_after(30));
+        const uint64_t taken = standby.report.messages;
+        ASSERT_EQ(TY_E_BUSY, ty_standby_take_over(standby.get(), &standby.report));
+        EXPECT_FALSE(standby.report.promoting);
+        EXPECT_EQ(0u, standby.report.silent_ms);
+        behaves.hidden_from = UINT64_MAX;
+        const size_t before = messages();
+        put_and_close(); // goes on
+        standby.catch_up();
+        EXPECT_EQ(taken + hidden + messages() - before, standby.report.messages);
+        EXPECT_EQ(1u, standby.report.term);
+    }
+}
+
+TEST_F(silence_test, who_takes_over_waits_for_what_it_does_not_know_yet) {
+    ASSERT_LT(0u, silent_after(30));
+    put_and_close();
+    EXPECT_EQ(TY_E_BUSY, ty_standby_take_over(standby.get(), &standby.report));
+    EXPECT_EQ(TY_E_BUSY, ty_standby_take_over(standby.get(), &standby.report)); // it is not silent
+    ASSERT_LT(0u, silent_after(30));
+    EXPECT_OK(ty_standby_take_over(standby.get(), &standby.report));
+    EXPECT_EQ(2u, standby.report.term);
+    const publisher_owner publisher = open_publisher(source.options(), engine.table());
+    EXPECT_EQ(TY_E_MISMATCH, ty_publisher_wait(publisher.get(), UINT64_MAX, patience_ms));
 }
 
 } // namespace

@@ -119,6 +119,10 @@ TEST_F(terms_test, an_interrupted_promotion_is_ended) {
     standby.open();
     standby.catch_up();
     EXPECT_TRUE(standby.report.promoting);
+    standby.close(); // its place behind the term's message is kept
+    standby.open();
+    ASSERT_OK(standby.step());
+    EXPECT_TRUE(standby.report.promoting);
     ASSERT_OK(ty_standby_promote(standby.get(), &standby.report));
     EXPECT_EQ(2u, message_in(store.logs[TY_ENGINE_RECORDS].back()).header.term);
     standby.close();
@@ -137,6 +141,10 @@ TEST_F(terms_test, a_standby_is_there_once) {
     ty_heap *heap = standby.heap();
     EXPECT_EQ(TY_E_BUSY, ty_standby_open(heap, other().c_str(), engine.table(), nullptr, &second));
     standby.close();
+    ASSERT_OK(ty_open(other().c_str(), &open, &heap, nullptr));
+    EXPECT_EQ(TY_E_EXISTS, ty_standby_open(heap, other().c_str(), engine.table(), nullptr, &second));
+    ASSERT_OK(ty_close(heap));
+    store.logs[TY_ENGINE_RECORDS].clear(); // of no term at all
     ASSERT_OK(ty_open(other().c_str(), &open, &heap, nullptr));
     EXPECT_EQ(TY_E_NOT_FOUND, ty_standby_open(heap, other().c_str(), engine.table(), nullptr, &second));
     ASSERT_OK(ty_close(heap));

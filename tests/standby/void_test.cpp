@@ -15,7 +15,8 @@ protected:
     message_header_1 put(ty_engine_log log, message_header_1 header, uint64_t run, uint64_t known_at) {
         header.run = run;
         header.known_at = known_at;
-        const std::vector<uint8_t> bytes = message_of(header);
+        const bool piece = header.kind == uint32_t(message_kind::base_piece); // of one byte
+        const std::vector<uint8_t> bytes = message_of(header, &header, piece ? 1 : 0);
         store.add(log, std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
         memcpy(&header, bytes.data(), sizeof header);
         return header;
@@ -24,9 +25,26 @@ protected:
         return put(TY_ENGINE_RECORDS, header_behind(before, message_kind::line), run, known_at);
     }
     uint64_t end(ty_engine_log log = TY_ENGINE_RECORDS) const { return store.newest(log); }
+    uint64_t put_base_message(message_kind kind, uint64_t begin, uint64_t complete, uint64_t known_at,
+                              uint64_t number = 0) {
+        message_header_1 header = header_behind({}, kind);
+        header.number = number ? number : ++base_number;
+        header.term = 1;
+        header.begin = begin;
+        header.complete = complete;
+        put(TY_ENGINE_BASES, header, 1, known_at);
+        return end(TY_ENGINE_BASES);
+    }
+    uint64_t newest_base_at(bool searches = true) {
+        owned_message begin;
+        bool found = false;
+        EXPECT_OK(newest_base(*engine.table(), searches, &begin, &found));
+        return found ? begin.read.at : 0;
+    }
 
     sim_store store;
     sim_engine engine{store};
+    uint64_t base_number = 0;
 };
 
 TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
@@ -52,29 +70,74 @@ TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
     EXPECT_EQ(end(), at.end_at);
 }
 
+// Who began in an empty log, and put its first message when most of it had been trimmed.
+TEST_F(void_test, the_newest_message_is_found_behind_one_that_knows_of_none) {
+    message_header_1 term = header_behind({}, message_kind::term);
+    term.term = 1;
+    const message_header_1 late = term;
+    message_header_1 counts = put(TY_ENGINE_RECORDS, term, 1, 0);
+    for (int n = 0; n < 9; ++n)
+        counts = put_line(counts, 1, end());
+    ASSERT_OK(engine.table()->trim(engine.table()->context, TY_ENGINE_RECORDS, end() - 2 * store.step));
+    put(TY_ENGINE_RECORDS, late, 2, 0);
+    place at;
+    bool found = false;
+    ASSERT_OK(newest_place(*engine.table(), &at, &found));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(counts.checksum, at.newest.read.header.checksum);
+    EXPECT_EQ(end(), at.end_at);
+}
+
+// What an ended run left under way is told from what is missing: it knows of nothing as late as the last one.
+TEST_F(void_test, late_messages_are_void_however_many_were_before) {
+    tail last{100, 5, 7, 3, 900};
+    message one{};
+    one.at = 1000;
+    one.header.term = 3;
+    one.header.run = 6;
+    one.header.kind = uint32_t(message_kind::records);
+    one.header.number = 150;
+    one.header.known_at = 899;
+    bool counts = true;
+    EXPECT_OK(judge(one, &last, &counts));
+    EXPECT_FALSE(counts);
+    one.header.known_at = 900;
+    EXPECT_EQ(TY_E_NOT_FOUND, judge(one, &last, &counts));
+    one.header.number = 101;
+    EXPECT_OK(judge(one, &last, &counts));
+    EXPECT_FALSE(counts);
+    one.header.known_at = 901;
+    EXPECT_EQ(TY_E_DAMAGED, judge(one, &last, &counts));
+    EXPECT_EQ(100u, last.number);
+}
+
+// ST5: of the kinds of message that begin a term, the one begins it wherever it stands.
+TEST_F(void_test, who_takes_over_does_not_behind_what_it_does_not_know) {
+    for (const message_kind kind : {message_kind::term, message_kind::take_over})
+        for (const bool follows : {false, true}) {
+            tail last{100, 5, 7, 3, 900};
+            message one{};
+            one.header.kind = uint32_t(kind);
+            one.header.term = 4;
+            one.header.run = 8;
+            one.header.number = follows ? 101 : 99;
+            one.header.previous = follows ? 5 : 4;
+            bool counts = false;
+            EXPECT_OK(judge(one, &last, &counts));
+            EXPECT_EQ(follows || kind == message_kind::term, counts);
+            EXPECT_EQ(counts ? 4u : 3u, last.term);
+        }
+}
+
 TEST_F(void_test, the_newest_base_is_found_before_one_that_was_refused) {
-    uint64_t number = 0, whole = 0;
-    const auto put_base_message = [&](message_kind kind, uint64_t begin, uint64_t complete, uint64_t known_at) {
-        message_header_1 header = header_behind({}, kind);
-        header.number = ++number;
-        header.term = 1;
-        header.begin = begin;
-        header.complete = complete;
-        put(TY_ENGINE_BASES, header, 1, known_at);
-        return end(TY_ENGINE_BASES);
-    };
+    uint64_t whole = 0;
     uint64_t seen = 0, ends[3] = {}, begins[3] = {};
     for (int n = 0; n < 3; ++n) {
         begins[n] = put_base_message(message_kind::base_begin, 0, whole, seen);
         seen = ends[n] = put_base_message(message_kind::base_end, begins[n], whole, 0);
         whole = begins[n];
     }
-    owned_message begin;
-    bool found = false;
-    const auto newest = [&] {
-        EXPECT_OK(newest_base(*engine.table(), &begin, &found));
-        return found ? begin.read.at : 0;
-    };
+    const auto newest = [&] { return newest_base_at(); };
     EXPECT_EQ(begins[2], newest());
     put_base_message(message_kind::base_begin, 0, begins[2], ends[2]); // in its place, and not ended
     EXPECT_EQ(begins[2], newest());
@@ -84,6 +147,36 @@ TEST_F(void_test, the_newest_base_is_found_before_one_that_was_refused) {
     EXPECT_EQ(begins[2], newest());
     store.logs[TY_ENGINE_BASES].pop_back();
     EXPECT_EQ(begins[2], newest());
+}
+
+// A writer sleeps amid its pieces, and two others put theirs meanwhile.
+TEST_F(void_test, the_newest_base_is_found_before_pieces_that_were_refused) {
+    const uint64_t slept = put_base_message(message_kind::base_begin, 0, 0, 0);
+    uint64_t known = put_base_message(message_kind::base_piece, slept, 0, 0);
+    const uint64_t pieces = base_number;
+    uint64_t begins[2] = {};
+    for (uint64_t &begin : begins) {
+        begin = put_base_message(message_kind::base_begin, 0, 0, known);
+        known = put_base_message(message_kind::base_piece, begin, 0, 0);
+        known = put_base_message(message_kind::base_end, begin, 0, known);
+        EXPECT_EQ(begin, newest_base_at(false));
+    }
+    ASSERT_OK(engine.table()->trim(engine.table()->context, TY_ENGINE_BASES, begins[0]));
+    put_base_message(message_kind::base_piece, slept, 0, 0, pieces + 1);
+    EXPECT_EQ(0u, newest_base_at(false));
+    EXPECT_EQ(begins[1], newest_base_at());
+}
+
+// Its last message comes behind a message of another writer.
+TEST_F(void_test, a_base_whose_end_was_refused_is_none) {
+    const uint64_t first = put_base_message(message_kind::base_begin, 0, 0, 0);
+    uint64_t known = put_base_message(message_kind::base_end, first, 0, first);
+    const uint64_t second = put_base_message(message_kind::base_begin, 0, first, known);
+    known = put_base_message(message_kind::base_piece, second, first, 0);
+    const uint64_t pieces = base_number;
+    put_base_message(message_kind::base_begin, 0, first, known);
+    put_base_message(message_kind::base_end, second, first, known, pieces + 1);
+    EXPECT_EQ(first, newest_base_at());
 }
 
 // As while the server starts again: what is in its place is not known then.
@@ -106,8 +199,8 @@ TEST_F(void_test, a_base_that_does_not_come_is_no_damage) {
     put(TY_ENGINE_BASES, last, 1, 0);
     owned_message base;
     bool found = false;
-    EXPECT_EQ(TY_E_IO, newest_base(deaf, &base, &found));
-    EXPECT_OK(newest_base(*whole, &base, &found));
+    EXPECT_EQ(TY_E_IO, newest_base(deaf, true, &base, &found));
+    EXPECT_OK(newest_base(*whole, true, &base, &found));
     EXPECT_TRUE(found);
 }
 
