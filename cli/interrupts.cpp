@@ -10,14 +10,26 @@ namespace {
 
 volatile std::sig_atomic_t interrupt = 0;
 
-} // namespace
-
-void end_with_interrupts() {
+void handle(void (*handler)(int)) {
     struct sigaction how {};
-    how.sa_handler = [](int) { interrupt = 1; };
+    how.sa_handler = handler;
     how.sa_flags = SA_RESTART; // a line that is being written is written; a pause ends all the same
     sigaction(SIGINT, &how, nullptr);
     sigaction(SIGTERM, &how, nullptr);
+}
+
+} // namespace
+
+void end_with_interrupts() {
+    handle([](int) { interrupt = 1; });
+}
+
+ends_at_once::ends_at_once() {
+    handle(SIG_DFL);
+}
+
+ends_at_once::~ends_at_once() {
+    end_with_interrupts();
 }
 
 bool interrupted() {

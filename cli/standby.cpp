@@ -73,10 +73,14 @@ private:
     std::string last_;
 };
 
+// One that is cut off is none.
 int put_base(const request &given, const ty_engine *engine, const ty_open_options &open) {
     uint64_t sequence = 0;
-    if (ty_status status = ty_publish_base(given.paths[0].c_str(), engine, &open, &sequence))
-        return complain(status);
+    {
+        const ends_at_once interrupts;
+        if (ty_status status = ty_publish_base(given.paths[0].c_str(), engine, &open, &sequence))
+            return complain(status);
+    }
     std::printf("%s: a base behind transaction %llu\n", text::printable(given.paths[0]).c_str(),
                 static_cast<unsigned long long>(sequence));
     std::fflush(stdout);
@@ -94,7 +98,11 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
     report.struct_size = sizeof report;
     complaints said;
     using clock = std::chrono::steady_clock;
+    constexpr std::chrono::seconds seen_in{10}; // the publisher sees a base that was put
     clock::time_point based{};
+    const auto is_old = [&based](std::chrono::milliseconds age) {
+        return based != clock::time_point{} && clock::now() - based >= age;
+    };
     while (!interrupted()) {
         const ty_status status = ty_publisher_wait(publisher, UINT64_MAX, step_ms);
         if (ty_status asked = ty_publisher_get_report(publisher, &report))
@@ -103,12 +111,12 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
             return complain(status);
         if (report.status)
             said.tell(status);
-        if (report.term && !report.status &&
-            (!report.based ||
-             (based != clock::time_point{} && clock::now() - based >= std::chrono::milliseconds(base_age_ms)))) {
+        const bool is_wanted = report.based ? is_old(std::chrono::milliseconds(base_age_ms))
+                                            : based == clock::time_point{} || is_old(seen_in);
+        if (report.messages && !report.status && is_wanted) {
             if (put_base(given, engine, open) == exit_fine)
                 based = clock::now();
-        } else if (based == clock::time_point{}) {
+        } else if (report.based && based == clock::time_point{}) {
             based = clock::now();
         }
     }
@@ -145,7 +153,7 @@ bool is_to_take_over(const ty_standby_report &report, uint64_t after_ms) {
 // after_ms: when it takes over; 0: never. *took_over: it has.
 int stand_by(opened &one, uint64_t after_ms, ty_standby_report *report, bool *took_over) {
     complaints said;
-    while (!interrupted()) {
+    do { // once in any case: the report is filled
         ty_status status = ty_standby_step(one.standby, step_ms, report);
         if (is_to_take_over(*report, after_ms))
             *took_over = (status = ty_standby_take_over(one.standby, report)) == TY_OK;
@@ -158,7 +166,7 @@ int stand_by(opened &one, uint64_t after_ms, ty_standby_report *report, bool *to
             std::fprintf(stderr, "taiyen: the standby's promotion has begun: taiyen promote ends it\n");
             return exit_cannot;
         }
-    }
+    } while (!interrupted());
     return after_ms ? exit_problems : exit_fine;
 }
 
@@ -201,9 +209,11 @@ int standby(const request &given) {
     if (int code = open_engine(given, &engine))
         return code;
     const ty_open_options open = heap_files{given.paths[0], given.journal_path, given.log_path}.options();
-    if (access(given.paths[0].c_str(), F_OK))
+    if (access(given.paths[0].c_str(), F_OK)) {
+        const ends_at_once interrupts; // one that is cut off is made anew
         if (ty_status status = ty_standby_make(given.paths[0].c_str(), engine.get(), &open, nullptr, nullptr))
             return complain(status);
+    }
     opened one;
     ty_standby_report report{};
     report.struct_size = sizeof report;

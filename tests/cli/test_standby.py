@@ -6,6 +6,7 @@ where there is none (Kafka: make test-kafka).
     tests/cli/test_standby.py TAIYEN MAKE_HEAP [unittest arguments]
 """
 
+import json
 import os
 import re
 import shutil
@@ -40,6 +41,11 @@ class OverAnEngine:
         self.assertEqual(process.returncode, 0, wrong)
         self.assertIn(says, said)
 
+    def wait_for_standby(self, process, copy):
+        """Until it has the heap open: before, an interrupt ends it at once."""
+        while not os.path.exists(copy) or not json.loads(self.succeeds("info", "--json", copy))["in_use"]:
+            self.assertIsNone(process.poll())
+
     def publish_base(self, heap):
         publisher = self.runs("publish", heap)
         self.assertIn("a base behind transaction", publisher.stdout.readline())
@@ -49,8 +55,7 @@ class OverAnEngine:
         heap, copy = self.heap("commit"), self.path("copy.ty")
         self.publish_base(heap)
         standby = self.runs("standby", copy)
-        while not os.path.exists(copy):
-            self.assertIsNone(standby.poll())
+        self.wait_for_standby(standby, copy)
         self.ends(standby, "took transactions up to")
         self.assertIn("is the primary of term 2", self.succeeds(*self.words("promote", copy)))
         self.assertIn("is the primary, since term 2", self.succeeds(*self.words("promote", copy)))
@@ -89,8 +94,7 @@ class OverAnEngine:
         self.publish_base(heap)
         standby = subprocess.Popen([support.TAIYEN, *self.words("standby", copy), "--take-over-after", "1h"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while not os.path.exists(copy):
-            self.assertIsNone(standby.poll())
+        self.wait_for_standby(standby, copy)
         standby.send_signal(signal.SIGINT)
         said, wrong = standby.communicate(timeout=60)
         self.assertEqual(standby.returncode, 1, wrong)
