@@ -11,8 +11,9 @@
  *
  * Guarantees:
  *  - What is recorded: the objects that are loaded when the heap is opened for writing, and when ty_note_code is
- * called. A plug-in that is loaded later must be noted before the heap has addresses in it; it must be loaded before
- * the heap is opened again, else the open is refused (if words lead into it).
+ * called; not those in a namespace of their own (dlmopen). A plug-in that is loaded later must be noted before the
+ * heap has addresses in it; it must be loaded before the heap is opened again, else the open is refused (if words lead
+ * into it).
  *  - Repointed are the words, and only those, that lie in live blocks at multiples of 8 and whose value is an address
  *    in an object that was recorded and has moved or changed. If the build is the same, each of these moves along with
  *    its object. In another build a function is found by its name and exactly its first byte; a variable, a constant,
@@ -20,10 +21,10 @@
  *    the same and an address within it is near by (four words). What is not found so, or not for certain (two of one
  * name; lambdas, and what the compiler numbers, as several static variables of one name within one function: their
  * names count by their order; an address that may be the end of one array or the begin of what is behind it, where one
- * into the array is near by; a library's variable, where the program has one of that name now and had none before, so
- * that all use the program's: also a copy that the linker makes where -fPIC is not given), refuses the open, which
- * names it. Of copies of one file, which are one build, the files' names tell which is which. Nothing in the files is
- * changed by a refused open.
+ * into the array is near by; a variable or a C function that the dynamic linker takes from
+ * another object now: a copy that the program has, -fPIC not given; what is preloaded, or comes first), refuses the
+ * open, which names it. Of copies of one file, which are one build, the files' names tell which is which. Nothing in
+ * the files is changed by a refused open.
  *  - Single numbers don't look like that: position-independent programs and libraries lie at high addresses. Two
  *    numbers of 32 bits side by side may, if the second is from 21,845 to 22,101 or from 32,511 to 32,767. What stands
  *    in the heap before this process opens it, or before it notes a plug-in, is none of its addresses, so such words
@@ -35,6 +36,8 @@
  *  - All words are repointed in one step: in a transaction, or with a snapshot, that is durable when the open returns.
  * A crash amid that leaves the heap as it was. An open for reading repoints its own memory alone.
  *  - What the new build does with the old one's data is the program's matter: structures must mean the same.
+ *  - A function that the dynamic linker chooses by the processor (IFUNC: memcpy, strcmp) is the one that was chosen:
+ * keep no addresses of such in a heap that goes to other processors.
  *
  * Not in a mapped heap: archive heaps (TY_E_UNSUPPORTED: a crash would leave a mixture of old and new words). An undo
  * history that has addresses of what has moved, changed or is missing refuses the open of any heap with a record
@@ -82,7 +85,8 @@ typedef enum ty_code {
  * process was started with randomised addresses, it starts the program again without, once, and does not return. What
  * is done before is done twice; files that are not closed by exec stay open; other threads end. Processes that the
  * program starts inherit it (personality). Programs of all kinds: position-independent, fixed, static. The places are
- * the same as long as the program, its libraries, LD_PRELOAD and the limit of the stack (ulimit -s) are.
+ * the same as long as the program, its libraries, LD_PRELOAD, LD_LIBRARY_PATH, LD_AUDIT, the size of
+ * /etc/ld.so.cache in pages, and the limit of the stack (ulimit -s) are.
  * Errors: TY_E_ARGUMENT, TY_E_MEMORY, TY_E_UNSUPPORTED (the system does not allow it, as some containers don't; it
  * was of no use; or the kernel has started something else, which loaded the program: the dynamic linker that was told
  * its name, valgrind. The program has not been started again, and goes on). For one thread. */

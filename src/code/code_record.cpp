@@ -58,7 +58,7 @@ ty_status check_symbols(code_record *record) {
         if (!is_sound(table.build) || table.first > room || table.count > room - table.first)
             return damaged(symbols_root_name, "a table in it is impossible");
         for (uint64_t n = table.first; n < table.first + table.count; ++n)
-            if (record->symbols[n].name >= head->bytes)
+            if ((record->symbols[n].name & ~code_own) >= head->bytes)
                 return damaged(symbols_root_name, "a symbol in it is impossible");
     }
     return text[head->bytes - 1] ? damaged(symbols_root_name, "a name in it does not end") : TY_OK;
@@ -87,18 +87,24 @@ ty_status append(list<char> *block, const T *items, size_t count) {
     return TY_OK;
 }
 
+uint64_t flags_of(const os::loaded_object &object) {
+    return uint64_t(object.program) * code_program | uint64_t(object.gone) * code_gone |
+           uint64_t(object.of_kernel) * code_kernel;
+}
+
 // The symbols of one process, while they are collected.
 struct collecting {
     list<code_symbol_1> symbols;
     list<char> names;
     list<code_table_1> tables;
+    list<uint32_t> files; // of the object that is read: where the name of each stands in the names
 
-    ty_status add(uint64_t value, uint64_t size, const char *file, const char *name) {
+    ty_status add_name(const char *file, const char *name, uint32_t *at) {
         const size_t file_bytes = file ? strlen(file) + 1 : 0, name_bytes = strlen(name) + 1;
         if (names.count() > UINT32_MAX / 2 - file_bytes - name_bytes)
             return failure(TY_E_MEMORY, "keep the names of a program's symbols: there are more than 2 GiB")
                 .remedy("strip the program, or make the heap with TY_CODE_PINNED");
-        const auto at = uint32_t(names.count());
+        *at = uint32_t(names.count());
         char *place = nullptr;
         if (ty_status status = names.extend(file_bytes + name_bytes, &place))
             return status;
@@ -107,14 +113,49 @@ struct collecting {
             place[file_bytes - 1] = ':';
         }
         memcpy(place + file_bytes, name, name_bytes);
-        return symbols.push({value, uint32_t(std::min<uint64_t>(size, UINT32_MAX)), at});
+        return TY_OK;
+    }
+    ty_status add(const os::symbol &found) {
+        uint32_t at = 0;
+        if (ty_status status = add_name(found.file, found.name ? found.name : "", &at))
+            return status;
+        if (!found.name)
+            return files.push(at);
+        const uint64_t size = found.function ? 0 : found.size;
+        return symbols.push(
+            {found.value, uint32_t(std::min<uint64_t>(size, UINT32_MAX)), at | (found.own ? code_own : 0)});
+    }
+    char *name_of(uint32_t at) { return names.begin() + (at & ~code_own); }
+    static size_t file_bytes(const char *name) {
+        const char *end = strpbrk(name, ":?");
+        return end ? size_t(end - name) : 0;
+    }
+    // Of several files of one name it is not certain which one a symbol is of.
+    void mark_doubtful(uint64_t first_symbol) {
+        const auto sooner = [this](uint32_t one, uint32_t other) {
+            const char *a = name_of(one), *b = name_of(other);
+            const size_t a_bytes = file_bytes(a), b_bytes = file_bytes(b);
+            const int differs = memcmp(a, b, std::min(a_bytes, b_bytes));
+            return differs ? differs < 0 : a_bytes < b_bytes;
+        };
+        std::sort(files.begin(), files.end(), sooner);
+        for (uint64_t n = first_symbol; n < symbols.count(); ++n) {
+            char *name = name_of(symbols[n].name);
+            const size_t bytes = file_bytes(name);
+            const auto [first, end] = std::equal_range(files.begin(), files.end(), symbols[n].name, sooner);
+            if (bytes && end - first > 1)
+                name[bytes] = code_doubtful;
+        }
+        files.cut(0);
     }
 };
 
 ty_status copy_table(const code_record &before, const code_table_1 &table, collecting &all) {
     for (uint64_t n = table.first; n < table.first + table.count; ++n) {
         const code_symbol_1 &symbol = before.symbols[n];
-        if (ty_status status = all.add(symbol.value, symbol.size, nullptr, before.name_of(symbol)))
+        const os::symbol same{symbol.value,           symbol.size, symbol.size == 0, (symbol.name & code_own) != 0,
+                              before.name_of(symbol), nullptr};
+        if (ty_status status = all.add(same))
             return status;
     }
     return TY_OK;
@@ -125,16 +166,14 @@ ty_status add_object(const os::loaded_object &object, const code_record &before,
     for (const code_table_1 &known : all.tables)
         if (known.build == table.build)
             return TY_OK;
-    auto add = [](void *context, const os::symbol &found) {
-        const uint64_t size = found.function ? 0 : found.size;
-        return static_cast<collecting *>(context)->add(found.value, size, found.file, found.name);
-    };
+    auto add = [](void *context, const os::symbol &found) { return static_cast<collecting *>(context)->add(found); };
     const code_table_1 *known = before.table_of(table.build);
     bool is_known = known;
     if (ty_status status = known ? copy_table(before, *known, all) : os::each_symbol(object, add, &all, &is_known))
         return status;
     if (!is_known) // its file may be there again when it is asked next
         return TY_OK;
+    all.mark_doubtful(table.first);
     table.count = all.symbols.count() - table.first;
     std::sort(all.symbols.begin() + table.first, all.symbols.end(),
               [](const code_symbol_1 &a, const code_symbol_1 &b) { return a.value < b.value; });
@@ -198,10 +237,7 @@ ty_status make_objects_block(ty_code binding, const list<os::loaded_object> &obj
     if (ty_status status = append(block, &head, 1))
         return status;
     for (const os::loaded_object &object : objects) {
-        code_object_1 kept{
-            object.load,      object.begin,
-            object.end,       uint64_t(object.program) * code_program + uint64_t(object.gone) * code_gone,
-            build_of(object), {}};
+        code_object_1 kept{object.load, object.begin, object.end, flags_of(object), build_of(object), {}};
         static_assert(sizeof kept.name == sizeof object.name);
         memcpy(kept.name, object.name, sizeof kept.name);
         if (ty_status status = append(block, &kept, 1))
@@ -230,7 +266,7 @@ ty_status make_symbols_block(const list<os::loaded_object> &objects, const code_
         return failure(TY_E_MEMORY, "keep a program's symbols: there are more than 2 GiB")
             .remedy("strip the program, or make the heap with TY_CODE_PINNED");
     for (code_symbol_1 &symbol : all.symbols)
-        symbol.name += uint32_t(names_at);
+        symbol.name += uint32_t(names_at); // below code_own, still
     const code_head_1 head{};
     if (ty_status status = append(block, &head, 1))
         return status;

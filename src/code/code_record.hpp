@@ -22,7 +22,7 @@ struct code_record {
     uint64_t number_count = 0;
 
     const char *name_of(const code_symbol_1 &symbol) const {
-        return reinterpret_cast<const char *>(symbols_head) + symbol.name;
+        return reinterpret_cast<const char *>(symbols_head) + (symbol.name & ~code_own);
     }
     const code_table_1 *table_of(const code_build_1 &build) const; // NULL: there is none
     bool owns(const void *block) const { return block == head || block == symbols_head || block == numbers_head; }

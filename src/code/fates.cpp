@@ -74,7 +74,13 @@ object_fate find_fate(const code_record &record, const code_object_1 &before, co
         return {&before, now, now->load == before.load ? fate::same : fate::moved};
     if (now)
         return missing;
-    now = find_only(objects, named, &several);
+    // One that the record has as it is, is another one: plug-ins of several folders may have one name.
+    const auto known = [&](const os::loaded_object &one) {
+        return std::any_of(record.objects, record.objects + record.count,
+                           [&](const code_object_1 &other) { return has_build(other, one) && has_name(other, one); });
+    };
+    now = find_only(
+        objects, [&](const os::loaded_object &one) { return named(one) && !known(one); }, &several);
     return now ? object_fate{&before, now, fate::changed} : missing;
 }
 
@@ -97,7 +103,7 @@ ty_status name_index::create(const code_record &record, const code_table_1 *tabl
     for (uint64_t n = 0; n < table->count; ++n)
         places[n] = &record.symbols[table->first + n];
     for (const code_symbol_1 *symbol : sorted_)
-        whole_ = whole_ || strchr(record.name_of(*symbol), ':');
+        whole_ = whole_ || strpbrk(record.name_of(*symbol), ":?");
     if (ty_status status = note_shared_names())
         return status;
     std::sort(sorted_.begin(), sorted_.end(), [&record](const code_symbol_1 *a, const code_symbol_1 *b) {
@@ -144,28 +150,6 @@ const code_symbol_1 *name_index::find(const char *name) const {
     return found;
 }
 
-bool name_index::has_variable(const char *name) const {
-    const size_t bytes = strcspn(name, "@");
-    char versioned[looked_at_bytes_max];
-    if (bytes + 2 > sizeof versioned)
-        return true; // for all that is known
-    snprintf(versioned, sizeof versioned, "%.*s@", static_cast<int>(bytes), name);
-    for (size_t length : {bytes + 1, bytes}) { // "X@VERSION", and "X" alone
-        versioned[length] = '\0';
-        const code_symbol_1 *const *at = std::lower_bound(sorted_.begin(), sorted_.end(), versioned,
-                                                          [this](const code_symbol_1 *symbol, const char *wanted) {
-                                                              return strcmp(record_.name_of(*symbol), wanted) < 0;
-                                                          });
-        for (; at != sorted_.end() && !strncmp(record_.name_of(**at), versioned, length); ++at) {
-            if (length == bytes && record_.name_of(**at)[length])
-                break;
-            if ((*at)->size != 0)
-                return true;
-        }
-    }
-    return false;
-}
-
 translator::~translator() {
     for (names *one : names_) {
         if (one)
@@ -198,6 +182,23 @@ ty_status translator::index_names(size_t n) {
     return made->after.create(after_, after_.table_of(build_of(*object.now)));
 }
 
+namespace {
+
+// Whether the process has the objects that the record has, and in the same order.
+bool are_same(const list<object_fate> &fates, const list<os::loaded_object> &now) {
+    size_t n = 0;
+    for (const object_fate &object : fates) {
+        if (was_gone(*object.before))
+            continue;
+        const bool same = object.what == fate::same || object.what == fate::moved;
+        if (!same || n == now.count() || object.now != &now[n++])
+            return false;
+    }
+    return n == now.count();
+}
+
+} // namespace
+
 ty_status translator::create(const code_record &before, const code_record &after, const list<object_fate> &fates,
                              const list<os::loaded_object> &now) {
     before_ = before;
@@ -211,8 +212,9 @@ ty_status translator::create(const code_record &before, const code_record &after
         if (ty_status status = index_names(n))
             return status;
         if (is_program(*fates[n].before))
-            program_ = names_[n];
+            program_changed_ = fates[n].what == fate::changed;
     }
+    may_be_replaced_ = !are_same(fates, now);
     for (size_t n = 0; n < fates.count(); ++n) {
         if (looks_at(fates[n]))
             add_range(fates[n].before->begin, fates[n].before->end);
@@ -262,6 +264,12 @@ const code_symbol_1 *translator::find_symbol(const code_symbol_1 &symbol, const 
     return looked_up == &none ? nullptr : looked_up;
 }
 
+// Whether this build has nothing for certain of a name that was.
+bool translator::is_gone(const code_symbol_1 &symbol, const names &index) const {
+    const char *name = before_.name_of(symbol);
+    return name_is_certain(name) && index.before.find(name) && !index.after.find(name);
+}
+
 // Where a place within a symbol, or right behind it, is now, as an offset; UINT64_MAX: nowhere, or not for certain.
 uint64_t translator::find_by_name(const code_symbol_1 &symbol, uint64_t within, const names &index) const {
     const code_symbol_1 *after = find_symbol(symbol, index);
@@ -296,19 +304,22 @@ code_word translator::find_in_other_build(uint64_t word, const object_fate &obje
     if (!last)
         return found;
     const code_symbol_1 *first = before_.symbols + index.table->first;
-    bool named = false;
+    bool named = false, gone = false;
     for (const code_symbol_1 *at = last; at >= first && at->value == last->value; --at) {
         const uint64_t within = offset - at->value;
         if (within != 0 && within >= at->size)
             continue;
         named = true;
         const uint64_t now = find_by_name(*at, within, index);
+        gone = gone || is_gone(*at, index);
         if (now == UINT64_MAX)
             continue;
         if (found.what == code_word::leads_on && found.value != load + now)
             return {code_word::lost, 0, &object, 0, false}; // two names of one place lead to different ones
         found = {code_word::leads_on, load + now, &object, 0, false};
     }
+    if (gone) // the linker may have had it as one with another one of the same code; and it was the one that is meant
+        return {code_word::lost, 0, &object, 0, false};
     const code_symbol_1 *ended = symbol_that_ends(first, last, offset);
     const uint64_t end = ended ? find_by_name(*ended, ended->size, index) : UINT64_MAX;
     const uint64_t array = ended ? object.before->load + ended->value : 0;
@@ -333,27 +344,89 @@ const object_fate *translator::find_object(uint64_t word, size_t *n) const {
     return ends;
 }
 
-// Of two variables of one name the program's counts, for all that reach it by the dynamic linker. So it does for one
-// that the program has copied (a copy relocation of the psABI). Tables of functions, and what C++ knows of types, are
-// constants: each is as good as the other.
-bool translator::replaces(const char *name) const {
-    return strncmp(name, "_ZT", 3) != 0 && !strchr(name, ':') && program_->after.has_variable(name) &&
-           !program_->before.has_variable(name);
+// Which object has a place; NULL: none.
+const object_fate *translator::find_now(const void *place) const {
+    const auto address = reinterpret_cast<uint64_t>(place);
+    for (const object_fate &object : *fates_)
+        if (object.now && address >= object.now->begin && address < object.now->end)
+            return &object;
+    return nullptr;
 }
 
-// That it may be counts, too: no symbols of the library are known.
+bool translator::had(const object_fate &object, const char *name) const {
+    const code_table_1 *table = before_.table_of(object.before->build);
+    const size_t bytes = strcspn(name, "@");
+    for (uint64_t n = 0; table && n < table->count; ++n) {
+        const code_symbol_1 &symbol = before_.symbols[table->first + n];
+        const char *own = before_.name_of(symbol);
+        if (!(symbol.name & code_own) && !strncmp(own, name, bytes) && (own[bytes] == '\0' || own[bytes] == '@'))
+            return true;
+    }
+    return false;
+}
+
+// Of symbols of one name that several objects have, the dynamic linker gives all the first one's: so it does with a
+// copy of a library's variable that a program has (a copy relocation of the psABI). Not with constants, of which each
+// is as good as the other: tables of functions, and what C++ knows of types. Nor with functions of C++: those that
+// several objects have are of one text.
+bool translator::is_replaced(const code_symbol_1 &symbol, const code_record &record, const object_fate &object) const {
+    const char *name = record.name_of(symbol);
+    const bool is_cpp = !strncmp(name, "_Z", 2), is_constant = !strncmp(name, "_ZT", 3);
+    if ((symbol.name & code_own) || is_constant || (is_cpp && symbol.size == 0))
+        return false;
+    char plain[looked_at_bytes_max];
+    const size_t bytes = strcspn(name, "@");
+    if (bytes >= sizeof plain)
+        return true; // for all that is known
+    memcpy(plain, name, bytes);
+    plain[bytes] = '\0';
+    const void *used = os::find_for_all(plain);
+    const auto address = reinterpret_cast<uint64_t>(used);
+    if (!used)
+        return is_cpp && is_unique_elsewhere(plain, object);
+    if (address >= object.now->begin && address < object.now->end)
+        return false;
+    if (is_program(*object.before))
+        return symbol.size != 0 && is_hidden_now(symbol, object);
+    const object_fate *by = find_now(used);
+    return !by || by->before > object.before || !had(*by, plain);
+}
+
+// The program's own is the first one, but where it keeps it to itself.
+bool translator::is_hidden_now(const code_symbol_1 &symbol, const object_fate &object) const {
+    if (object.what != fate::changed)
+        return false;
+    const code_symbol_1 *now = find_symbol(symbol, *names_[size_t(&object - fates_->begin())]);
+    return now && (now->name & code_own);
+}
+
+// Static data of templates and the like are one for all that are loaded, also for those that else see nothing of each
+// other (STB_GNU_UNIQUE): the first one that was loaded has it.
+bool translator::is_unique_elsewhere(const char *name, const object_fate &object) const {
+    for (const object_fate &other : *fates_) {
+        const bool was_before = other.before < object.before && !was_gone(*other.before),
+                   is_before = other.now && other.now < object.now;
+        if (&other != &object && was_before != is_before && had(other, name))
+            return true;
+    }
+    return false;
+}
+
+// That it may be counts, too: no symbols of the library are known, and the program is another one.
 bool translator::is_replaced(uint64_t word, const object_fate &object) const {
-    if (!program_ || is_program(*object.before) || object.what == fate::missing)
+    if (!may_be_replaced_ || object.what == fate::missing || is_of_kernel(*object.before))
         return false;
     const code_record &record = object.what == fate::changed ? before_ : after_;
     const code_table_1 *table = record.table_of(object.before->build);
     if (!table)
-        return true;
+        return program_changed_;
     const uint64_t offset = word - object.before->load;
     const code_symbol_1 *first = record.symbols + table->first, *last = symbol_before(record, table, offset);
-    for (const code_symbol_1 *at = last; at && at >= first && at->value == last->value; --at)
-        if (offset - at->value < at->size && replaces(record.name_of(*at)))
+    for (const code_symbol_1 *at = last; at && at >= first && at->value == last->value; --at) {
+        const uint64_t within = offset - at->value;
+        if ((within == 0 || within < at->size) && is_replaced(*at, record, object))
             return true;
+    }
     return false;
 }
 

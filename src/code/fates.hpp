@@ -25,8 +25,6 @@ public:
     // The only one of that name (or the first of those that are at one place); NULL: there is none, or not for certain,
     // as others of that name have numbers (find_first_of_name).
     const code_symbol_1 *find(const char *name) const;
-    // Whether it has a variable that others may know by that name, which ends as `name` does or with a version (@).
-    bool has_variable(const char *name) const;
     // Whether it has those, too, that a single source file knows; what was stripped has not.
     bool is_whole() const { return whole_; }
 
@@ -70,10 +68,10 @@ public:
     // Whether an object of this process lies there.
     bool is_here(uint64_t word) const;
     code_word look_up(uint64_t word); // of that range
-    // Whether the word led into a variable of a library that nobody uses now, as the program, of another build, has one
-    // of that name, and had none before. Whether or not the object lies where it lay; `object` has the word.
+    // Whether the word led to a variable or function that nobody gets by its name now, as another object's is first.
+    // Whether or not the object lies where it lay; `object` has the word.
     bool is_replaced(uint64_t word, const object_fate &object) const;
-    bool may_be_replaced() const { return program_; } // in any library
+    bool may_be_replaced() const { return may_be_replaced_; } // in any object
     // For a person: the name of what a word leads to, or its place.
     void describe(uint64_t word, const object_fate &object, char *text, size_t bytes) const;
 
@@ -91,16 +89,21 @@ private:
 
     code_word find(uint64_t word);
     code_word find_in_object(uint64_t word, const object_fate &object, size_t n) const;
-    bool replaces(const char *name) const;
+    bool is_replaced(const code_symbol_1 &symbol, const code_record &record, const object_fate &object) const;
+    bool is_hidden_now(const code_symbol_1 &symbol, const object_fate &object) const;
+    bool is_unique_elsewhere(const char *name, const object_fate &object) const;
+    bool is_gone(const code_symbol_1 &symbol, const names &index) const;
+    const object_fate *find_now(const void *place) const;
+    bool had(const object_fate &object, const char *name) const;
     code_word find_in_other_build(uint64_t word, const object_fate &object, const names &index) const;
     const code_symbol_1 *find_symbol(const code_symbol_1 &symbol, const names &index) const;
     uint64_t find_by_name(const code_symbol_1 &symbol, uint64_t within, const names &index) const;
     const object_fate *find_object(uint64_t word, size_t *n) const;
     const code_symbol_1 *symbol_that_ends(const code_symbol_1 *first, const code_symbol_1 *at, uint64_t offset) const;
     ty_status index_names(size_t n);
-    // Of what lies where it lay, only numbers that are known go on, and what another program replaces does not.
+    // Of what lies where it lay, only numbers that are known go on, and what others replace does not.
     bool looks_at(const object_fate &object) const {
-        return object.what != fate::same || before_.number_count || program_;
+        return object.what != fate::same || before_.number_count || may_be_replaced_;
     }
     void add_range(uint64_t begin, uint64_t end);
     static const code_symbol_1 *symbol_before(const code_record &record, const code_table_1 *table, uint64_t offset);
@@ -109,7 +112,8 @@ private:
     const list<object_fate> *fates_ = nullptr;
     const list<os::loaded_object> *now_ = nullptr;
     list<names *> names_;
-    const names *program_ = nullptr; // of another build; NULL: it is the same
+    bool program_changed_ = false;
+    bool may_be_replaced_ = false; // other objects are loaded, or in another order
     list<known> known_;
     uint64_t begin_ = UINT64_MAX, end_ = 0; // of all that is looked at
 };

@@ -9,7 +9,8 @@ namespace {
 
 constexpr uint64_t low_end = uint64_t{1} << 32; // numbers below look like addresses of programs that lie there
 constexpr const char *start_remedy =
-    "start the same program by ty_pin_code (first thing in main) with the same libraries, LD_PRELOAD and ulimit -s; "
+    "start the same program by ty_pin_code (first thing in main) with the same libraries, LD_PRELOAD, LD_LIBRARY_PATH, "
+    "size of /etc/ld.so.cache and ulimit -s; "
     "TY_CODE_IGNORED opens the heap for tools";
 
 const char *name_of(ty_code code) {
@@ -138,13 +139,16 @@ ty_status code_session::check_words() {
     return failure(TY_E_MISMATCH, "open a heap with %llu word%s of code that %s", (unsigned long long)lost,
                    plural(lost),
                    missing    ? "is not loaded"
-                   : replaced ? "the program replaces"
+                   : replaced ? "others replace"
                               : "the program has not any more")
         .remedy("%s; the first leads to %s, in the block of %zu bytes at %p",
-                missing            ? "load it before ty_open (dlopen)"
-                : words_.doubtful  ? "use the same build, or, if it is no end of an array, TY_CODE_COMPATIBLE"
-                : unknown          ? "use the same build: of it no symbols are known, as its file was not to be read"
-                : replaced         ? "use a build that has no variable of that name, nor a copy of it (-fPIC)"
+                missing           ? "load it before ty_open (dlopen)"
+                : words_.doubtful ? "use the same build, or, if it is no end of an array, TY_CODE_COMPATIBLE"
+                : is_of_kernel(*object.before) ? "use the same kernel"
+                : unknown ? "use the same build: of it no symbols are known, as its file was not to be read"
+                : replaced
+                    ? "use a build that has nothing of that name, nor a copy of it (-fPIC); load and preload the same "
+                      "libraries, in the same order"
                 : words_.lost != 0 ? "use a build that has it, by that name, once"
                                    : "use the same build, or, if these are no addresses to it, TY_CODE_COMPATIBLE",
                 what, words_.lost_block.size_bytes, words_.lost_block.address);
@@ -154,7 +158,9 @@ ty_status code_session::look_at_pinned() {
     const bool compatible = wanted_ == TY_CODE_COMPATIBLE;
     bool missing = false;
     for (object_fate &object : fates_) {
-        if (object.what == fate::changed && compatible && object.now->load == object.before->load)
+        if (object.what != fate::same && is_of_kernel(*object.before))
+            object.what = fate::missing; // of no matter where no words lead there: the program has no say in it
+        else if (object.what == fate::changed && compatible && object.now->load == object.before->load)
             object.what = fate::same; // the program knows
         else if (object.what == fate::moved || object.what == fate::changed)
             return refuse_pinned(object, compatible);
@@ -211,7 +217,7 @@ ty_status code_session::check_history() const {
     return failure(TY_E_UNSUPPORTED, "open a heap whose undo history has %llu word%s of code that %s",
                    (unsigned long long)found.count, plural(found.count),
                    missing    ? "is not loaded"
-                   : replaced ? "the program replaces"
+                   : replaced ? "others replace"
                               : "has moved")
         .remedy("%s; or open the heap once with TY_CODE_IGNORED, and call ty_undo_detach with keep_history false; the "
                 "first leads into %.64s",

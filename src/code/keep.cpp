@@ -7,35 +7,62 @@
 namespace taiyen {
 namespace {
 
-// A block and its root, in the place of the one before.
+// A block and its root. Where there is room, it stands where the one before it stood: a heap may be full.
 struct new_block {
     const list<char> &content;
     const char *root;
-    const void *before;
+    const code_head_1 *before;
+    bool has_addresses; // of code: what is allocated where the one before stood may never be written, and looked at
+
+    void *place_of_before(ty_heap *heap) const {
+        ty_block block;
+        const bool fits = before && heap_find_block(heap, before, &block) && block.size_bytes >= content.count();
+        return fits ? const_cast<code_head_1 *>(before) : nullptr;
+    }
+    void write(void *place) const { memcpy(place, content.begin(), content.count()); }
 };
 
 ty_status put(ty_heap *heap, const new_block &block) {
     if (block.content.count() == 0)
         return TY_OK;
+    if (void *place = block.place_of_before(heap)) {
+        block.write(place);
+        return TY_OK;
+    }
     void *place = heap_alloc(heap, block.content.count());
     if (!place)
         return TY_E_MEMORY;
-    memcpy(place, block.content.begin(), block.content.count());
-    if (ty_status status = heap_root_set(heap, block.root, place))
+    block.write(place);
+    if (ty_status status = heap_root_set(heap, block.root, place); status || !block.before)
         return status;
-    return block.before ? heap_free(const_cast<void *>(block.before)) : TY_OK;
+    auto *before = const_cast<code_head_1 *>(block.before);
+    if (block.has_addresses)
+        memset(static_cast<void *>(before), 0, before->bytes);
+    return heap_free(before);
 }
 
-ty_status put(ty_txn *txn, const new_block &block) {
+ty_status put(ty_heap *heap, ty_txn *txn, const new_block &block) {
     if (block.content.count() == 0)
         return TY_OK;
+    if (void *place = block.place_of_before(heap)) {
+        if (ty_status status = txn_declare(txn, place, block.content.count()))
+            return status;
+        block.write(place);
+        return TY_OK;
+    }
     void *place = txn_alloc(txn, block.content.count(), 0);
     if (!place)
         return TY_E_MEMORY;
-    memcpy(place, block.content.begin(), block.content.count());
-    if (ty_status status = txn_root_set(txn, block.root, place))
+    block.write(place);
+    if (ty_status status = txn_root_set(txn, block.root, place); status || !block.before)
         return status;
-    return block.before ? txn_free(txn, const_cast<void *>(block.before)) : TY_OK;
+    auto *before = const_cast<code_head_1 *>(block.before);
+    if (block.has_addresses) {
+        if (ty_status status = txn_declare(txn, before, before->bytes))
+            return status;
+        memset(static_cast<void *>(before), 0, before->bytes);
+    }
+    return txn_free(txn, before);
 }
 
 ty_status repoint(ty_txn *txn, const list<repointing> &words) {
@@ -61,11 +88,11 @@ ty_status code_session::keep_in_transaction(ty_heap *heap) {
     ty_txn *txn = nullptr;
     if (ty_status status = txn_begin(heap, options, &txn))
         return status;
-    ty_status status = put(txn, {symbols_block_, symbols_root_name, before_.symbols_head});
+    ty_status status = put(heap, txn, {symbols_block_, symbols_root_name, before_.symbols_head, false});
     if (!status)
-        status = put(txn, {numbers_block_, numbers_root_name, before_.numbers_head});
+        status = put(heap, txn, {numbers_block_, numbers_root_name, before_.numbers_head, true});
     if (!status)
-        status = put(txn, {objects_block_, code_root_name, before_.head});
+        status = put(heap, txn, {objects_block_, code_root_name, before_.head, true});
     if (!status)
         status = repoint(txn, words_.repoint);
     if (!status && !(status = txn_commit(txn)))
@@ -83,11 +110,11 @@ ty_status code_session::keep(ty_heap *heap) {
         return TY_OK;
     if (image_kind(heap) == TY_TRANSACTIONAL)
         return keep_in_transaction(heap);
-    if (ty_status status = put(heap, {symbols_block_, symbols_root_name, before_.symbols_head}))
+    if (ty_status status = put(heap, {symbols_block_, symbols_root_name, before_.symbols_head, false}))
         return status;
-    if (ty_status status = put(heap, {numbers_block_, numbers_root_name, before_.numbers_head}))
+    if (ty_status status = put(heap, {numbers_block_, numbers_root_name, before_.numbers_head, true}))
         return status;
-    if (ty_status status = put(heap, {objects_block_, code_root_name, before_.head}))
+    if (ty_status status = put(heap, {objects_block_, code_root_name, before_.head, true}))
         return status;
     for (const repointing &one : words_.repoint)
         *one.word = one.value;
@@ -171,8 +198,14 @@ namespace {
 
 // As it stands in the record, without what is of the running process alone.
 os::loaded_object kept_object(const code_object_1 &before) {
-    os::loaded_object object{before.load,        before.begin, before.end, {}, uint32_t(before.build.count),
-                             is_program(before), true,         false,      {}, {}};
+    os::loaded_object object{};
+    object.load = before.load;
+    object.begin = before.begin;
+    object.end = before.end;
+    object.build_bytes = uint32_t(before.build.count);
+    object.program = is_program(before);
+    object.of_kernel = is_of_kernel(before);
+    object.gone = true;
     memcpy(object.build, before.build.bytes, sizeof object.build);
     memcpy(object.name, before.name, sizeof object.name);
     return object;

@@ -1,5 +1,7 @@
 #include "names.hpp"
 
+#include "record_layout.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -107,6 +109,12 @@ bool begins(const char *name, const char *with) {
     return !strncmp(name, with, strlen(with));
 }
 
+// Rust numbers closures, and what it makes of them, by their order: `NC` in names of the newer kind.
+bool is_of_closure(const char *own) {
+    return strstr(own, "$closure$") || strstr(own, "{closure") ||
+           (begins(own, "_R") && (strstr(own, "NC") || strstr(own, "NS")));
+}
+
 // Only what is local to a function is numbered, behind a Z; and lambdas and types without a name.
 bool may_be_counted(const char *name) {
     return strchr(name + 2, 'Z') || strstr(name, "Ul") || strstr(name, "Ut");
@@ -128,12 +136,18 @@ bool says_no_file(const char *name, const char *own) {
     return own == name + 1 || begins(name, "ld-temp.o:") || begins(name, "<artificial>:");
 }
 
-// Where the number of a name such as counter.0 begins, with the dot; NULL: it has none.
+// Where the number of a name such as counter.0 begins, with the dot; NULL: it has none. That of `.__uniq.` is a sum of
+// the source file's path (clang's -funique-internal-linkage-names).
 const char *number_at_end(const char *name) {
+    constexpr const char *of_path = ".__uniq.";
     const char *end = name + strlen(name), *digits = end;
     while (digits > name && is_digit(digits[-1]))
         --digits;
-    return digits < end && digits > name && digits[-1] == '.' ? digits - 1 : nullptr;
+    if (digits == end || digits == name || digits[-1] != '.')
+        return nullptr;
+    const auto before = size_t(digits - name), of_path_bytes = strlen(of_path);
+    const bool is_sum = before >= of_path_bytes && !strncmp(digits - of_path_bytes, of_path, of_path_bytes);
+    return is_sum ? nullptr : digits - 1;
 }
 
 } // namespace
@@ -143,7 +157,9 @@ bool name_is_certain(const char *name) {
     if (strlen(name) >= looked_at_bytes_max - number_bytes_max)
         return false;
     const char *own = behind_file(name);
-    if (says_no_file(name, own) || number_at_end(own) || strstr(own, "_block_invoke")) // of clang's blocks
+    if (says_no_file(name, own) || strchr(name, code_doubtful) || number_at_end(own) || is_of_closure(own))
+        return false;
+    if (strstr(own, "_block_invoke") || strstr(own, ".localalias")) // of clang's blocks; by GCC, or not, as it pleases
         return false;
     if (!is_mangled(own))
         return true;

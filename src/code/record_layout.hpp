@@ -36,6 +36,7 @@ struct code_build_1 {
 enum code_object_flag : uint64_t {
     code_program = 1, // it is the program
     code_gone = 2,    // it was not loaded any more when the heap's record was made
+    code_kernel = 4,  // it is what the kernel maps itself
 };
 struct code_object_1 {
     uint64_t load;
@@ -49,9 +50,15 @@ static_assert(sizeof(code_object_1) == 200);
 inline bool is_program(const code_object_1 &object) {
     return object.flags & code_program;
 }
+inline bool is_of_kernel(const code_object_1 &object) {
+    return object.flags & code_kernel;
+}
 inline bool was_gone(const code_object_1 &object) {
     return object.flags & code_gone;
 }
+
+// Behind the file's name in a symbol's name, instead of a colon: the object has several files of that name.
+inline constexpr char code_doubtful = '?';
 
 // The symbols of one build, in the order of their values. Behind the tables stand all symbols, then all names.
 struct code_table_1 {
@@ -62,8 +69,9 @@ struct code_table_1 {
 struct code_symbol_1 {
     uint64_t value; // less the object's load
     uint32_t size;  // UINT32_MAX: that, or more; 0: of a function, of which its first byte alone is known
-    uint32_t name;  // offset of the name from the block's start; it ends with a 0
+    uint32_t name;  // offset of the name from the block's start; it ends with a 0. The highest bit: code_own
 };
+inline constexpr uint32_t code_own = uint32_t{1} << 31; // no other object reaches the symbol by its name
 // In the order of their offsets.
 struct code_number_1 {
     uint64_t offset; // of the word, from the heap's base

@@ -258,13 +258,13 @@ TEST_F(code_heaps, a_reader_repoints_its_own_memory) {
 }
 
 // One build of the program uses a copy of a library's variable, that it has itself, the other one the library's. CD2.
-TEST_F(code_heaps, words_to_a_variable_that_the_program_replaces_are_refused) {
+TEST_F(code_heaps, words_to_a_variable_that_others_replace_are_refused) {
     for (const char *code : {"mapped", "start-mapped"}) { // the library lies elsewhere, or where it lay
         remove_files();
         EXPECT_EQ(run("code_updated_1", {"snapshot", code, "hold-table"}).text, "right\n");
         const std::string before = files();
         expect_refusal(run("code_shared_2", {"snapshot", code, "hold-table"}), "TY_E_MISMATCH",
-                       {"1 word", "the program replaces", "table_of_library + 8", "libcode_shape.so"});
+                       {"1 word", "others replace", "table_of_library + 8", "libcode_shape.so"});
         EXPECT_TRUE(files() == before);
         EXPECT_EQ(run("code_updated_1", {"snapshot", code, "hold-table"}).text, "right\n");
     }
@@ -274,6 +274,38 @@ TEST_F(code_heaps, words_to_a_variable_that_the_program_replaces_are_refused) {
     EXPECT_EQ(run("code_shared_2", {"snapshot", "mapped", "hold-table"}).text, "right\n");
     expect_refusal(run("code_updated_1", {"snapshot", "mapped", "hold-table"}), "TY_E_MISMATCH",
                    {"the program has not any more", "table_of_library"});
+}
+
+// The dynamic linker gives all what is preloaded; not what the program loads for itself.
+TEST_F(code_heaps, words_to_what_is_preloaded_now_are_refused) {
+    for (const char *command : {"hold-table", "hold-call"}) {
+        remove_files();
+        EXPECT_EQ(run("code_updated_1", {"snapshot", "mapped", command}).text, "right\n");
+        EXPECT_EQ(run("code_updated_1", {"snapshot", "mapped", command, TAIYEN_CODE_PLUGIN}).text, "right\n");
+        const std::string before = files();
+        setenv("LD_PRELOAD", TAIYEN_CODE_PLUGIN, 1);
+        const outcome got = run("code_updated_1", {"snapshot", "mapped", command});
+        unsetenv("LD_PRELOAD");
+        expect_refusal(got, "TY_E_MISMATCH", {"1 word", "others replace", "table_of_library"});
+        EXPECT_TRUE(files() == before);
+        EXPECT_EQ(run("code_updated_1", {"snapshot", "mapped", command}).text, "right\n");
+    }
+}
+
+// Such as `time`, whose code the kernel maps (the vDSO).
+TEST_F(code_heaps, words_to_the_kernels_own_code_move_along) {
+    for (int n = 0; n < 4; ++n)
+        EXPECT_EQ(run(n % 2 ? "code_pie_2" : "code_pie_1", {"snapshot", "mapped", "hold-time"}).text, "right\n");
+}
+
+// The record stands where it stood.
+TEST_F(code_heaps, a_full_heap_goes_on) {
+    for (const char *kind : {"snapshot", "transactional"}) {
+        remove_files();
+        expect_fine(run("code_pie_1", {kind, "mapped", "fill-up"}));
+        for (int n = 0; n < 3; ++n)
+            expect_fine(run("code_pie_1", {kind, "mapped", "use"}));
+    }
 }
 
 // An undo would bring back addresses of before. CD8.
@@ -288,10 +320,10 @@ TEST_F(code_heaps, a_history_with_addresses_of_code_is_refused_where_that_has_mo
     expect_fine(run("code_pie_2", {"snapshot", "mapped", "use"}));
 }
 
-TEST_F(code_heaps, a_history_that_leads_to_what_the_program_replaces_is_refused) {
+TEST_F(code_heaps, a_history_that_leads_to_what_others_replace_is_refused) {
     expect_fine(run("code_updated_1", {"snapshot", "start-mapped", "undo-table"}));
     expect_refusal(run("code_shared_2", {"snapshot", "start-mapped", "use"}), "TY_E_UNSUPPORTED",
-                   {"1 word", "the program replaces", "libcode_shape.so"});
+                   {"1 word", "others replace", "libcode_shape.so"});
     expect_fine(run("code_updated_1", {"snapshot", "start-mapped", "use"}));
 }
 

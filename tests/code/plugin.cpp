@@ -9,6 +9,14 @@ struct triangle : shape {
     long step() const override { return 1; }
 };
 
+// As the library's: it comes first where this is preloaded, and is nobody else's where this is loaded by the program.
+extern "C" {
+long table_of_library[4] = {5, 6, 7, 8};
+long *find_table_of_library() {
+    return table_of_library;
+}
+}
+
 extern "C" const char *name_of_plugin() {
     return PLUGIN;
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <dlfcn.h>
 #include <initializer_list>
 #include <new>
@@ -206,6 +207,8 @@ int hold(ty_heap *heap, const std::string &what) {
                : what == "name"  ? held{one_of_one_name(1), nullptr}
                : what == "range" ? held{row, &row[4]}
                : what == "table" ? held{find_table_of_library() + 1, nullptr}
+               : what == "call"  ? held{reinterpret_cast<const void *>(find_table_of_library), nullptr}
+               : what == "time"  ? held{reinterpret_cast<const void *>(time), nullptr}
                                  : held{&behind, nullptr};
         if (ty_root_set(heap, "held", all))
             std::exit(fail(TY_E_ARGUMENT));
@@ -215,6 +218,8 @@ int hold(ty_heap *heap, const std::string &what) {
                        : what == "name"  ? !std::strcmp(static_cast<const char *>(all->address), "the one")
                        : what == "range" ? numbers == row && all->second == &row[4]
                        : what == "table" ? numbers == first_of_table() + 1
+                       : what == "call"  ? all->address == reinterpret_cast<const void *>(find_table_of_library)
+                       : what == "time"  ? reinterpret_cast<time_t (*)(time_t *)>(all->address)(nullptr) > 0
                                          : *numbers == 6;
     std::printf("%s\n", right ? "right" : "wrong");
     status = status ? status : ty_close(heap);
@@ -239,6 +244,15 @@ int keep_numbers(ty_heap *heap, const char *text) {
     std::printf("%zu wrong\n", wrong);
     status = status ? status : ty_close(heap);
     return status ? fail(status) : 0;
+}
+
+// Until there is no room for anything.
+ty_status fill_up(ty_heap *heap) {
+    return change(heap, [&] {
+        for (std::size_t bytes = std::size_t{1} << 20; bytes >= 16; bytes /= 2)
+            while (ty_alloc(heap, bytes))
+                ;
+    });
 }
 
 // A history that has an address of a function, of the library's table, or none; the word itself has none then.
@@ -355,6 +369,9 @@ int main(int argc, char **argv) {
             return fail(status);
     if (!std::strcmp(command, "leave"))
         if (ty_status status = leave(heap))
+            return fail(status);
+    if (!std::strcmp(command, "fill-up"))
+        if (ty_status status = fill_up(heap))
             return fail(status);
     auto &all = *static_cast<state *>(ty_root(heap, "state"));
     if (!std::strncmp(command, "undo-", 5))

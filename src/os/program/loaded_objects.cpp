@@ -99,18 +99,22 @@ void tell_build(const dl_phdr_info &info, loaded_object &object) {
     });
     if (object.has_build_id)
         return;
-    uint64_t sum = 0;
+    uint64_t sum = 0, parts = 0;
     each_part(info, PT_LOAD, [&](const ElfW(Phdr) & part, const uint8_t *address) {
-        if (is_only_read(part.p_flags))
-            sum = checksum(address, part.p_memsz, sum);
+        if (!is_only_read(part.p_flags))
+            return;
+        sum = checksum(address, part.p_memsz, sum);
+        ++parts;
     });
+    if (parts == 0) // all of it may have been written to: it is the same as no other
+        random_bytes(&sum, sizeof sum);
     memcpy(object.build, &sum, sizeof sum);
     object.build_bytes = sizeof sum;
 }
 
-bool of_kernel(uintptr_t begin, uintptr_t end) {
+bool is_of_kernel(uintptr_t begin, uintptr_t end) {
     const uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
-    return begin >= end || (vdso >= begin && vdso < end);
+    return vdso >= begin && vdso < end;
 }
 
 int visit_one(dl_phdr_info *info, size_t, void *context) {
@@ -119,8 +123,9 @@ int visit_one(dl_phdr_info *info, size_t, void *context) {
     object.program = all.first;
     all.first = false;
     find_range(*info, &object.begin, &object.end);
-    if (of_kernel(object.begin, object.end))
+    if (object.begin >= object.end)
         return 0;
+    object.of_kernel = is_of_kernel(object.begin, object.end);
     object.load = info->dlpi_addr;
     name_object(*info, object);
     tell_build(*info, object);
@@ -147,7 +152,7 @@ code_zones find_code_zones() {
         find_range(*info, &begin, &end);
         const bool program = first;
         first = false;
-        if (of_kernel(begin, end))
+        if (begin >= end || is_of_kernel(begin, end))
             return 0;
         if (program) {
             zones.program_begin = begin;

@@ -18,14 +18,15 @@ struct loaded_object {
         build[build_bytes_max]; // its build id; where it was linked without one, a checksum of what is never written
     uint32_t build_bytes;
     bool program;
-    bool gone; // false; for who keeps ones that were loaded
+    bool of_kernel; // the vDSO: it has no file, and another kernel has another one
+    bool gone;      // false; for who keeps ones that were loaded
     bool has_build_id;
     char name[128];  // the last part of its path, cut
     char path[1024]; // empty where it is longer
 };
 
-// The program first. What the kernel maps itself (the vDSO) is left out: another kernel has another one, and nobody
-// keeps its addresses. The first failure ends it.
+// The program first, then what the dynamic linker asks for a name, in that order. Not what was loaded into a namespace
+// of its own (dlmopen). The first failure ends it.
 ty_status each_loaded_object(ty_status (*visit)(void *context, const loaded_object &object), void *context);
 
 // Whether a part of an object counts for the checksum that is its build, by its flags (PF_*).

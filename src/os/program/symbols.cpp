@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 
@@ -139,15 +140,19 @@ ty_status visit_all(const elf_file &file_of, const file_part &table, const file_
         if (entry.st_name >= names.bytes())
             continue;
         const char *name = names.as<char>() + entry.st_name; // it ends: file_part
-        if (ELF64_ST_TYPE(entry.st_info) == STT_FILE)
+        if (ELF64_ST_TYPE(entry.st_info) == STT_FILE) {
             file = name;
+            if (ty_status status = visit(context, {0, 0, false, true, nullptr, file}))
+                return status;
+        }
         if (!counts(file_of, entry) || *name == '\0')
             continue;
         // Hidden ones are local to the object, and one of a name.
-        const bool local =
-            ELF64_ST_BIND(entry.st_info) == STB_LOCAL && ELF64_ST_VISIBILITY(entry.st_other) != STV_HIDDEN;
-        const bool function = is_function(file_of, entry);
-        if (ty_status status = visit(context, {entry.st_value, entry.st_size, function, name, local ? file : nullptr}))
+        const bool hidden = ELF64_ST_VISIBILITY(entry.st_other) == STV_HIDDEN,
+                   local = ELF64_ST_BIND(entry.st_info) == STB_LOCAL;
+        const symbol found{entry.st_value,  entry.st_size, is_function(file_of, entry),
+                           hidden || local, name,          local && !hidden ? file : nullptr};
+        if (ty_status status = visit(context, found))
             return status;
     }
     return TY_OK;
@@ -185,6 +190,25 @@ ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *cont
     const ty_status status = read_file(file, object, visit, context, is_its_file);
     sys::close(file.fd);
     return status;
+}
+
+namespace {
+
+// Weak, so that programs without a dynamic linker link.
+extern "C" {
+[[gnu::weak]] void *dlsym(void *handle, const char *name) noexcept;
+[[gnu::weak]] char *dlerror() noexcept;
+}
+
+} // namespace
+
+const void *find_for_all(const char *name) {
+    if (&dlsym == nullptr || &dlerror == nullptr)
+        return nullptr;
+    const void *found = dlsym(RTLD_DEFAULT, name);
+    if (found == nullptr)
+        static_cast<void>(dlerror()); // no caller of it is to hear of this name
+    return found;
 }
 
 } // namespace taiyen::os

@@ -10,8 +10,9 @@ struct symbol {
     uint64_t value; // its address is this and what the object's load says
     uint64_t size;
     bool function;
-    const char *name;
-    const char *file; // of one that is known in one source file alone: that file, else NULL
+    bool own;         // no other object reaches it by its name
+    const char *name; // NULL: this is no symbol, and the object has a source file of that last part
+    const char *file; // of one that is known in one source file alone: that file's last part, else NULL
 };
 
 // The file's whole table where it has one, else those that the dynamic linker knows. *is_its_file false, and there are
@@ -19,6 +20,9 @@ struct symbol {
 // and what the visit returns, which ends it.
 ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *context, const symbol &found),
                       void *context, bool *is_its_file);
+
+// What all objects that are loaded for all get for a name (dlsym); NULL: nothing, or there is no dynamic linker.
+const void *find_for_all(const char *name);
 
 // Within notes of a file or in memory.
 bool find_build_id(const uint8_t *notes, size_t bytes, const uint8_t **id, uint32_t *id_bytes);
