@@ -16,10 +16,17 @@ constexpr const char *run_time_objects[] = {"libc.",  "libc-",    "ld-",     "li
 // Of libc, those whose blocks are their caller's. Not strdup and strndup, by which it copies for itself, too: callers
 // have the drop-in's.
 constexpr const char *callers_blocks[] = {"wcsdup"};
-// Of the C++ run-time library: locales and their facets, streams, threads, the texts of exceptions.
+// Of the C++ run-time library: locales and their facets, what puts caches into locales, streams, threads, pools that it
+// keeps in variables.
 constexpr const char *kept_out_names[] = {
-    "locale",   "facet",     "numpunct", "moneypunct", "codecvt",       "timepunct",          "messages",     "filebuf",
-    "ios_base", "use_cache", "thread",   "cow_string", "random_device", "condition_variable", "exception_ptr"};
+    "locale",        "facet",      "numpunct",  "moneypunct", "codecvt",       "timepunct",
+    "messages",      "filebuf",    "ios_base",  "basic_iosI", "use_cache",     "num_get",
+    "num_put",       "money_get",  "money_put", "thread",     "random_device", "condition_variable",
+    "exception_ptr", "pool_alloc", "6__poolI",  "free_list"};
+// Of these, what makes strings for its caller.
+constexpr const char *callers_strings[] = {"messagesIcE6do_get", "messagesIwE6do_get"};
+// What keeps the texts of exceptions.
+constexpr const char *exception_names[] = {"cow_string", "logic_error", "runtime_error", "failure"};
 
 bool is_named_one_of(const char *name, const char *const *first, const char *const *last) {
     for (; first != last; first++)
@@ -35,45 +42,95 @@ bool is_run_time(const char *file) {
     return false;
 }
 
-// Strings of the older kind (Ss) are what exceptions of the newer one keep their texts in.
-bool is_for_itself(const char *name) {
-    if (starts_with(name, "_ZNSs") || starts_with(name, "_ZNKSs"))
-        return true;
-    for (const char *part : kept_out_names)
+template <size_t count>
+bool has_one_of(const char *name, const char *const (&parts)[count]) {
+    for (const char *part : parts)
         if (strstr(name, part) != nullptr)
             return true;
     return false;
 }
 
-bool find_out(call_site site) {
-    os::code_place place;
-    if (!os::find_code(site.caller, &place))
-        return false;
-    if (starts_with(place.file, "libstdc++"))
-        return !site.operator_new || place.function == nullptr || is_for_itself(place.function);
-    if (!is_run_time(place.file))
-        return false;
-    return place.function == nullptr ||
-           !is_named_one_of(place.function, std::begin(callers_blocks), std::end(callers_blocks));
+// What a function that calls says of a block.
+enum class caller : uintptr_t {
+    users,         // it is the scope's
+    run_times,     // it is kept out
+    exceptions,    // the same, also a string of the older kind
+    older_strings, // who calls it decides. Exceptions of the newer kind keep their texts in strings of the older one
+    passes_on      // who calls it decides: it has no name, or is operator new itself
+};
+
+// Of a function of the C++ run-time library.
+caller judge_name(const char *name) {
+    if (name == nullptr || starts_with(name, "_Znw") || starts_with(name, "_Zna"))
+        return caller::passes_on;
+    if (starts_with(name, "_ZNSs") || starts_with(name, "_ZNKSs") || starts_with(name, "_ZNSbIw"))
+        return caller::older_strings;
+    if (has_one_of(name, exception_names))
+        return caller::exceptions;
+    return has_one_of(name, kept_out_names) && !has_one_of(name, callers_strings) ? caller::run_times : caller::users;
 }
 
-// Places that were asked about: the address, twice, and the answer in the lowest bit. One that finds its slot taken by
-// another one is asked about anew.
+caller judge(call_site site) {
+    os::code_place place;
+    if (!os::find_code(static_cast<const char *>(site.caller) - 1, &place)) // within the call: behind it may be another
+        return caller::users;
+    if (starts_with(place.file, "libstdc++"))
+        return site.operator_new ? judge_name(place.function) : caller::run_times;
+    if (!is_run_time(place.file))
+        return caller::users;
+    return place.function != nullptr &&
+                   is_named_one_of(place.function, std::begin(callers_blocks), std::end(callers_blocks))
+               ? caller::users
+               : caller::run_times;
+}
+
+// Places that were asked about: the address, eight times, and what was found in the lowest bits. One that finds its
+// slot taken by another one is asked about anew.
 constexpr size_t places_max = 4096;
 constinit std::array<std::atomic<uintptr_t>, places_max> answers{};
+
+caller find_out(call_site site) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(site.caller), key = address << 3;
+    std::atomic<uintptr_t> &answer = answers[address * 0x9e3779b97f4a7c15u >> 52];
+    uintptr_t known = answer.load(std::memory_order_relaxed);
+    if ((known & ~uintptr_t{7}) == key)
+        return static_cast<caller>(known & 7);
+    caller found = judge(site);
+    answer.store(key | static_cast<uintptr_t>(found), std::memory_order_relaxed);
+    return found;
+}
+
+// The first function up the stack that decides. Where none does, or the stack can't be had, nothing must be lost.
+[[gnu::noinline, gnu::cold]] bool ask_callers(const void *innermost) {
+    constexpr size_t frames_max = 16; // the C++ run-time library's own calls are not as deep
+    void *frames[frames_max];
+    const size_t count = os::take_stack(innermost, frames, frames_max);
+    bool string = false;
+    for (size_t n = 0; n < count && frames[0] == innermost; n++)
+        switch (find_out({frames[n], true})) {
+        case caller::users:
+            return false;
+        case caller::run_times:
+            return !string; // which it gives to its caller
+        case caller::exceptions:
+            return true;
+        case caller::older_strings:
+            string = true;
+            break;
+        case caller::passes_on:
+            break;
+        }
+    return false;
+}
 
 } // namespace
 
 // M6.
 bool is_kept_out(call_site site) {
-    uintptr_t key = reinterpret_cast<uintptr_t>(site.caller) << 1;
-    std::atomic<uintptr_t> &answer = answers[(key >> 1) * 0x9e3779b97f4a7c15u >> 52];
-    uintptr_t known = answer.load(std::memory_order_relaxed);
-    if ((known & ~uintptr_t{1}) == key)
-        return known & 1;
-    bool kept_out = find_out(site);
-    answer.store(key | (kept_out ? 1 : 0), std::memory_order_relaxed);
-    return kept_out;
+    caller found = find_out(site);
+    if (found == caller::older_strings || found == caller::passes_on) [[unlikely]]
+        return ask_callers(site.caller);
+    return found != caller::users;
 }
 
 } // namespace taiyen::drop_in

@@ -56,6 +56,7 @@ extern "C" [[gnu::visibility("default")]] bool TAIYEN_SET_CURRENT_MALLOC(os::cur
     }
     if (version != os::current_malloc_version || !learn(scope->calls))
         return false;
+    os::prepare_stacks(); // here, where nothing is locked: allocations ask who calls (M6)
     any_scope.store(true, std::memory_order_release);
     hide_held();
     current_scope = scope;
