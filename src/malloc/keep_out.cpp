@@ -10,12 +10,32 @@ bool starts_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-// Objects that allocate for themselves: libc and its parts, the dynamic linker, the unwinder, the library's own.
-constexpr const char *run_time_objects[] = {"libc.",  "libc-",    "ld-",     "libpthread", "libdl.",   "libm.",
-                                            "librt.", "libgcc_s", "libnss_", "libresolv",  "libtaiyen"};
-// Of libc, those whose blocks are their caller's. Not strdup and strndup, by which it copies for itself, too: callers
-// have the drop-in's.
-constexpr const char *callers_blocks[] = {"wcsdup"};
+// Objects that allocate for themselves: libc and its parts, the unwinder, the run-time libraries of OpenMP, which keep
+// their threads, the library's own. Not the dynamic linker and modules of libc, which have many names.
+constexpr const char *run_time_objects[] = {"libc",
+                                            "libpthread",
+                                            "libdl",
+                                            "libm",
+                                            "librt",
+                                            "libutil",
+                                            "libanl",
+                                            "libnsl",
+                                            "libresolv",
+                                            "ld",
+                                            "ld64",
+                                            "libgcc_s",
+                                            "libgomp",
+                                            "libomp",
+                                            "libiomp5",
+                                            "libtaiyen",
+                                            "libtaiyen-malloc",
+                                            "libtaiyen-pack",
+                                            "libtaiyen-ship",
+                                            "libtaiyen-standby"};
+// Of these, functions whose blocks are their caller's. Not strdup and strndup, by which it copies for itself, too:
+// callers have the drop-in's.
+constexpr const char *callers_blocks[] = {"wcsdup",     "omp_alloc",          "omp_aligned_alloc",
+                                          "omp_calloc", "omp_aligned_calloc", "omp_realloc"};
 // Of the C++ run-time library: locales and their facets, what puts caches into locales, streams, threads, pools that it
 // keeps in variables.
 constexpr const char *kept_out_names[] = {
@@ -35,11 +55,33 @@ bool is_named_one_of(const char *name, const char *const *first, const char *con
     return false;
 }
 
-bool is_run_time(const char *file) {
-    for (const char *object : run_time_objects)
-        if (starts_with(file, object))
+bool is_version(const char *text, size_t length) {
+    return strspn(text, "-.0123456789") >= length;
+}
+
+// "libc.so.6" and "libc-2.31.so" are called libc; "libc-client.so" is not.
+bool is_called(const char *file, const char *name) {
+    const size_t length = strlen(name);
+    const char *suffix = strncmp(file, name, length) == 0 ? strstr(file + length, ".so") : nullptr;
+    return suffix != nullptr && is_version(file + length, static_cast<size_t>(suffix - file) - length) &&
+           is_version(suffix + 3, strlen(suffix + 3));
+}
+
+// Modules that libc loads: of the name service (libnss_files.so.2), and of iconv, in a folder of theirs.
+bool is_module(const char *path, const char *file) {
+    constexpr const char *folder = "/gconv/";
+    const size_t length = strlen(folder), end = static_cast<size_t>(file - path);
+    if (end >= length && memcmp(file - length, folder, length) == 0)
+        return true;
+    const char *suffix = starts_with(file, "libnss_") ? strstr(file, ".so.2") : nullptr;
+    return suffix != nullptr && suffix[5] == '\0';
+}
+
+bool is_run_time(const char *path, const char *file) {
+    for (const char *name : run_time_objects)
+        if (is_called(file, name))
             return true;
-    return false;
+    return starts_with(file, "ld-linux") || is_module(path, file);
 }
 
 template <size_t count>
@@ -74,9 +116,13 @@ caller judge(call_site site) {
     os::code_place place;
     if (!os::find_code(static_cast<const char *>(site.caller) - 1, &place)) // within the call: behind it may be another
         return caller::users;
-    if (starts_with(place.file, "libstdc++"))
+    if (place.program) // whatever it is called
+        return caller::users;
+    const char *slash = strrchr(place.path, '/');
+    const char *file = slash != nullptr ? slash + 1 : place.path;
+    if (is_called(file, "libstdc++"))
         return site.operator_new ? judge_name(place.function) : caller::run_times;
-    if (!is_run_time(place.file))
+    if (!is_run_time(place.path, file))
         return caller::users;
     return place.function != nullptr &&
                    is_named_one_of(place.function, std::begin(callers_blocks), std::end(callers_blocks))

@@ -69,10 +69,10 @@ size_t take_stack(const void *caller, void **frames, size_t frames_max) {
 
 bool find_code(const void *address, code_place *place) {
     Dl_info info;
-    if (dladdr(address, &info) == 0 || info.dli_fname == nullptr)
+    void *object;
+    if (dladdr1(address, &info, &object, RTLD_DL_LINKMAP) == 0 || info.dli_fname == nullptr)
         return false;
-    const char *slash = strrchr(info.dli_fname, '/');
-    *place = {slash != nullptr ? slash + 1 : info.dli_fname, info.dli_sname};
+    *place = {info.dli_fname, info.dli_sname, object == _r_debug.r_map}; // the first that was loaded
     return true;
 }
 

@@ -20,8 +20,9 @@ size_t take_stack(const void *caller, void **frames, size_t frames_max);
 
 // The object that an address of code lies in, and the function, where that has a name.
 struct code_place {
-    const char *file;     // without folders
+    const char *path;     // of the object; of the program whatever it was started by
     const char *function; // NULL: hidden functions have none
+    bool program;         // the object is the program itself
 };
 bool find_code(const void *address, code_place *place); // false: it lies in none
 
