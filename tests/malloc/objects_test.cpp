@@ -43,6 +43,32 @@ TEST_F(objects, programs_that_are_called_as_libc_is) {
     }
 }
 
+// M7. A plug-in has a copy of the library of its own, which is not to be asked for a block's owner when it has gone. There
+// is room for a few copies at a time.
+TEST_F(objects, plug_ins_with_the_library_are_unloaded) {
+    open();
+    ty_heap *of_program = heap_;
+    for (int n = 0; n < 6; n++) {
+        void *library = dlopen(TAIYEN_PLUG_IN, RTLD_NOW | RTLD_LOCAL);
+        ASSERT_NE(nullptr, library) << dlerror();
+        auto *use = reinterpret_cast<ty_status (*)(const char *)>(dlsym(library, "use_heap"));
+        ASSERT_NE(nullptr, use);
+        const ty_status status = use((path_ + "-of-plug-in").c_str());
+        if (status == TY_E_UNSUPPORTED)
+            GTEST_SKIP() << "the drop-in's functions are not to be found in this program";
+        ASSERT_EQ(TY_OK, status);
+        ASSERT_EQ(0, dlclose(library));
+        ASSERT_EQ(nullptr, dlopen(TAIYEN_PLUG_IN, RTLD_NOW | RTLD_NOLOAD)) << "it is still there";
+        free(hidden(nullptr));
+        void *block = nullptr;
+        within([&] { block = malloc(100); }); // asked for behind the plug-in's copy
+        EXPECT_EQ(of_program, ty_heap_of(block));
+        block = realloc(block, 10'000);
+        EXPECT_EQ(of_program, ty_heap_of(block));
+        free(block);
+    }
+}
+
 TEST_F(objects, modules_of_iconv_are_libc_s) {
     open();
     const size_t before = blocks();

@@ -76,6 +76,20 @@ bool find_code(const void *address, code_place *place) {
     return true;
 }
 
+bool stays_loaded(const void *address) {
+    Dl_info info;
+    void *found;
+    if (dladdr1(address, &info, &found, RTLD_DL_LINKMAP) == 0)
+        return false;
+    const auto *object = static_cast<const link_map *>(found);
+    if (object == _r_debug.r_map)
+        return true;
+    for (const ElfW(Dyn) *entry = object->l_ld; entry != nullptr && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_FLAGS_1)
+            return (entry->d_un.d_val & DF_1_NODELETE) != 0;
+    return false;
+}
+
 void describe_code(const void *address, char *text, size_t text_bytes) {
     Dl_info info;
     uintptr_t at = reinterpret_cast<uintptr_t>(address);

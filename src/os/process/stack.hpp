@@ -26,6 +26,9 @@ struct code_place {
 };
 bool find_code(const void *address, code_place *place); // false: it lies in none
 
+// Whether the object that the address lies in stays until the process ends, whoever closes it.
+bool stays_loaded(const void *address);
+
 // "0x55.. function+0x1b (program+0x2345)", as far as it is known: hidden functions have no name.
 void describe_code(const void *address, char *text, size_t text_bytes);
 
