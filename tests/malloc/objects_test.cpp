@@ -54,7 +54,7 @@ TEST_F(objects, plug_ins_with_the_library_are_unloaded) {
         auto *use = reinterpret_cast<ty_status (*)(const char *)>(dlsym(library, "use_heap"));
         ASSERT_NE(nullptr, use);
         const ty_status status = use((path_ + "-of-plug-in").c_str());
-        if (status == TY_E_UNSUPPORTED)
+        if (status == TY_E_UNSUPPORTED && n == 0)
             GTEST_SKIP() << "the drop-in's functions are not to be found in this program";
         ASSERT_EQ(TY_OK, status);
         ASSERT_EQ(0, dlclose(library));
