@@ -116,8 +116,8 @@ bool set_malloc(ty_heap *heap) {
     return true;
 }
 
-// M7: this copy of the library may lie in a plug-in, which is unloaded. The last thing that is done there, as objects of
-// the plug-in may free blocks in their destructors.
+// M7: this copy of the library may lie in a plug-in, which is unloaded. The last thing that is done there, as objects
+// of the plug-in may free blocks in their destructors.
 [[gnu::destructor(101)]] void be_forgotten() {
     if (os::forget_malloc *drop_in = forget.load(std::memory_order_relaxed))
         drop_in(&calls);

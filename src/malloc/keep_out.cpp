@@ -12,26 +12,11 @@ bool starts_with(const char *text, const char *start) {
 
 // Objects that allocate for themselves: libc and its parts, the unwinder, the run-time libraries of OpenMP, which keep
 // their threads, the library's own. Not the dynamic linker and modules of libc, which have many names.
-constexpr const char *run_time_objects[] = {"libc",
-                                            "libpthread",
-                                            "libdl",
-                                            "libm",
-                                            "librt",
-                                            "libutil",
-                                            "libanl",
-                                            "libnsl",
-                                            "libresolv",
-                                            "ld",
-                                            "ld64",
-                                            "libgcc_s",
-                                            "libgomp",
-                                            "libomp",
-                                            "libiomp5",
-                                            "libtaiyen",
-                                            "libtaiyen-malloc",
-                                            "libtaiyen-pack",
-                                            "libtaiyen-ship",
-                                            "libtaiyen-standby"};
+constexpr const char *run_time_objects[] = {
+    "libc",      "libpthread",       "libdl",          "libm",           "librt",
+    "libutil",   "libanl",           "libnsl",         "libresolv",      "ld",
+    "ld64",      "libgcc_s",         "libgomp",        "libomp",         "libiomp5",
+    "libtaiyen", "libtaiyen-malloc", "libtaiyen-pack", "libtaiyen-ship", "libtaiyen-standby"};
 // Of these, functions whose blocks are their caller's. Not strdup and strndup, by which it copies for itself, too:
 // callers have the drop-in's.
 constexpr const char *callers_blocks[] = {"wcsdup",     "omp_alloc",          "omp_aligned_alloc",

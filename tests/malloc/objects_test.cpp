@@ -1,6 +1,6 @@
-// Goal: what libc's own modules and the run-time library of OpenMP allocate lies outside of the scope's heap; what other
-// objects allocate lies in it, whatever they are called. (M6)
-// Method: libraries whose names begin as libc's do, the test itself under such a name, iconv, GOMP_parallel by its name.
+// Goal: what libc's own modules and the run-time library of OpenMP allocate lies outside of the scope's heap; what
+// other objects allocate lies in it, whatever they are called. (M6) Method: libraries whose names begin as libc's do,
+// the test itself under such a name, iconv, GOMP_parallel by its name.
 #include "scope_support.hpp"
 #include <cwchar>
 #include <dlfcn.h>
@@ -43,8 +43,8 @@ TEST_F(objects, programs_that_are_called_as_libc_is) {
     }
 }
 
-// M7. A plug-in has a copy of the library of its own, which is not to be asked for a block's owner when it has gone. There
-// is room for a few copies at a time.
+// M7. A plug-in has a copy of the library of its own, which is not to be asked for a block's owner when it has gone.
+// There is room for a few copies at a time.
 TEST_F(objects, plug_ins_with_the_library_are_unloaded) {
     open();
     ty_heap *of_program = heap_;
