@@ -105,7 +105,7 @@ caller judge(call_site site) {
         return caller::users;
     const char *slash = strrchr(place.path, '/');
     const char *file = slash != nullptr ? slash + 1 : place.path;
-    if (is_called(file, "libstdc++"))
+    if (is_called(file, "libstdc++") || is_called(file, "libc++") || is_called(file, "libc++abi"))
         return site.operator_new ? judge_name(place.function) : caller::run_times;
     if (!is_run_time(place.path, file))
         return caller::users;
