@@ -13,13 +13,17 @@
  *   that was closed is no block any more: to free it ends the process with a text, as every wrong free does under the
  *   drop-in.
  *   What the library allocates for itself lies in the process's heap; so does what libc and the C++ run-time library
- *   allocate for themselves, as far as the place that calls tells it (docs/design/malloc.md, "Scopes"). In a program
- *   that is linked statically as a whole, places tell nothing: only the library's own blocks are kept out there.
+ *   allocate for themselves, as far as the place that calls tells it (docs/design/malloc.md, "Scopes"). So link the
+ *   C++ run-time library as a shared one. Where it is part of the program or of a plug-in (-static-libstdc++), its
+ *   exceptions, locales and buffers of streams lie in the scope's heap: an exception that leaves a transaction goes
+ *   with it, and a stream that is used after the heap was closed crashes. In a program that is linked statically as a
+ *   whole, libc's blocks lie there, too.
  *   A crash: what the heap's kind promises (persist.h, txn.h).
  *
  * Transactional heaps: a scope is within a transaction of its thread, whose stores are found by themselves
  * (TY_STORES_AUTOMATIC). Allocations are the transaction's; after its end those of the scope fail. A block is freed in
- * a transaction only: to free it outside of one ends the process with a text.
+ * a transaction only: to free it outside of one ends the process with a text. So start no std::thread there: the new
+ * thread frees a block that std::thread made, and has no transaction. Within ty_enter(NULL) it can be started.
  *
  * Cost: nothing for threads that are in no scope. Within one, an allocation is a call of ty_alloc and some nanoseconds
  * more; a free of a block that lies in another heap than the process's likewise, anywhere.

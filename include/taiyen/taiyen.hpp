@@ -556,7 +556,8 @@ public:
         return result<void>::of(ty_root_set(heap_, name, address));
     }
     // The resource for std::pmr containers that are found again by the next run: it lives in the heap, under a root of
-    // its own, and each open makes it this process's. On a transactional heap it is made in a transaction.
+    // its own, and each open makes it this process's. On a transactional heap it is made in a transaction. Of a heap
+    // that is open for reading only it is one that gives no memory (std::bad_alloc).
     result<std::pmr::memory_resource *> lasting_resource() const {
         if (!detail::expect_containers(heap_))
             return error::last();
@@ -700,11 +701,19 @@ protected:
         }
         const taiyen::memory_resource wanted(heap_);
         if (std::memcmp(place, static_cast<const void *>(&wanted), sizeof wanted) != 0) {
+            if (is_read_only(place)) // its page, too; to read a container takes no memory
+                return std::pmr::null_memory_resource();
             if (ty_txn *txn = ty_current_txn(heap_); txn && ty_declare(txn, place, sizeof wanted))
                 return error::last();
             ::new (place) taiyen::memory_resource(heap_);
         }
         return std::launder(static_cast<taiyen::memory_resource *>(place));
+    }
+    // Asked by what changes nothing where it is allowed: the root is there, and containers have stores found anyway.
+    bool is_read_only(void *lasting) const noexcept {
+        if (ty_heap_kind(heap_) == TY_TRANSACTIONAL)
+            return !ty_current_txn(heap_) && ty_set_stores(heap_, TY_STORES_AUTOMATIC) == TY_E_ARGUMENT;
+        return ty_root_set(heap_, lasting_name, lasting) == TY_E_PERMISSION;
     }
     // What a root leads to is found by the next run with the resource that it has now.
     template <class T>

@@ -10,16 +10,28 @@ bool starts_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-// Objects that allocate for themselves: libc and its parts, the dynamic linker, the unwinder, the library's own.
-constexpr const char *run_time_objects[] = {"libc.",  "libc-",    "ld-",     "libpthread", "libdl.",   "libm.",
-                                            "librt.", "libgcc_s", "libnss_", "libresolv",  "libtaiyen"};
-// Of libc, those whose blocks are their caller's. Not strdup and strndup, by which it copies for itself, too: callers
-// have the drop-in's.
-constexpr const char *callers_blocks[] = {"wcsdup"};
-// Of the C++ run-time library: locales and their facets, streams, threads, the texts of exceptions.
+// Objects that allocate for themselves: libc and its parts, the unwinder, the run-time libraries of OpenMP, which keep
+// their threads, the library's own. Not the dynamic linker and modules of libc, which have many names.
+constexpr const char *run_time_objects[] = {
+    "libc",      "libpthread",       "libdl",          "libm",           "librt",
+    "libutil",   "libanl",           "libnsl",         "libresolv",      "ld",
+    "ld64",      "libgcc_s",         "libgomp",        "libomp",         "libiomp5",
+    "libtaiyen", "libtaiyen-malloc", "libtaiyen-pack", "libtaiyen-ship", "libtaiyen-standby"};
+// Of these, functions whose blocks are their caller's. Not strdup and strndup, by which it copies for itself, too:
+// callers have the drop-in's.
+constexpr const char *callers_blocks[] = {"wcsdup",     "omp_alloc",          "omp_aligned_alloc",
+                                          "omp_calloc", "omp_aligned_calloc", "omp_realloc"};
+// Of the C++ run-time library: locales and their facets, what puts caches into locales, streams, threads, pools that it
+// keeps in variables.
 constexpr const char *kept_out_names[] = {
-    "locale",   "facet",     "numpunct", "moneypunct", "codecvt",       "timepunct",          "messages",     "filebuf",
-    "ios_base", "use_cache", "thread",   "cow_string", "random_device", "condition_variable", "exception_ptr"};
+    "locale",        "facet",      "numpunct",  "moneypunct", "codecvt",       "timepunct",
+    "messages",      "filebuf",    "ios_base",  "basic_iosI", "use_cache",     "num_get",
+    "num_put",       "money_get",  "money_put", "thread",     "random_device", "condition_variable",
+    "exception_ptr", "pool_alloc", "6__poolI",  "free_list"};
+// Of these, what makes strings for its caller.
+constexpr const char *callers_strings[] = {"messagesIcE6do_get", "messagesIwE6do_get"};
+// What keeps the texts of exceptions.
+constexpr const char *exception_names[] = {"cow_string", "logic_error", "runtime_error", "failure"};
 
 bool is_named_one_of(const char *name, const char *const *first, const char *const *last) {
     for (; first != last; first++)
@@ -28,52 +40,128 @@ bool is_named_one_of(const char *name, const char *const *first, const char *con
     return false;
 }
 
-bool is_run_time(const char *file) {
-    for (const char *object : run_time_objects)
-        if (starts_with(file, object))
-            return true;
-    return false;
+bool is_version(const char *text, size_t length) {
+    return strspn(text, "-.0123456789") >= length;
 }
 
-// Strings of the older kind (Ss) are what exceptions of the newer one keep their texts in.
-bool is_for_itself(const char *name) {
-    if (starts_with(name, "_ZNSs") || starts_with(name, "_ZNKSs"))
+// "libc.so.6" and "libc-2.31.so" are called libc; "libc-client.so" is not.
+bool is_called(const char *file, const char *name) {
+    const size_t length = strlen(name);
+    const char *suffix = strncmp(file, name, length) == 0 ? strstr(file + length, ".so") : nullptr;
+    return suffix != nullptr && is_version(file + length, static_cast<size_t>(suffix - file) - length) &&
+           is_version(suffix + 3, strlen(suffix + 3));
+}
+
+// Modules that libc loads: of the name service (libnss_files.so.2), and of iconv, in a folder of theirs.
+bool is_module(const char *path, const char *file) {
+    constexpr const char *folder = "/gconv/";
+    const size_t length = strlen(folder), end = static_cast<size_t>(file - path);
+    if (end >= length && memcmp(file - length, folder, length) == 0)
         return true;
-    for (const char *part : kept_out_names)
+    const char *suffix = starts_with(file, "libnss_") ? strstr(file, ".so.2") : nullptr;
+    return suffix != nullptr && suffix[5] == '\0';
+}
+
+bool is_run_time(const char *path, const char *file) {
+    for (const char *name : run_time_objects)
+        if (is_called(file, name))
+            return true;
+    return starts_with(file, "ld-linux") || is_module(path, file);
+}
+
+template <size_t count>
+bool has_one_of(const char *name, const char *const (&parts)[count]) {
+    for (const char *part : parts)
         if (strstr(name, part) != nullptr)
             return true;
     return false;
 }
 
-bool find_out(call_site site) {
-    os::code_place place;
-    if (!os::find_code(site.caller, &place))
-        return false;
-    if (starts_with(place.file, "libstdc++"))
-        return !site.operator_new || place.function == nullptr || is_for_itself(place.function);
-    if (!is_run_time(place.file))
-        return false;
-    return place.function == nullptr ||
-           !is_named_one_of(place.function, std::begin(callers_blocks), std::end(callers_blocks));
+// What a function that calls says of a block.
+enum class caller : uintptr_t {
+    users,         // it is the scope's
+    run_times,     // it is kept out
+    exceptions,    // the same, also a string of the older kind
+    older_strings, // who calls it decides. Exceptions of the newer kind keep their texts in strings of the older one
+    passes_on      // who calls it decides: it has no name, or is operator new itself
+};
+
+// Of a function of the C++ run-time library.
+caller judge_name(const char *name) {
+    if (name == nullptr || starts_with(name, "_Znw") || starts_with(name, "_Zna"))
+        return caller::passes_on;
+    if (starts_with(name, "_ZNSs") || starts_with(name, "_ZNKSs") || starts_with(name, "_ZNSbIw"))
+        return caller::older_strings;
+    if (has_one_of(name, exception_names))
+        return caller::exceptions;
+    return has_one_of(name, kept_out_names) && !has_one_of(name, callers_strings) ? caller::run_times : caller::users;
 }
 
-// Places that were asked about: the address, twice, and the answer in the lowest bit. One that finds its slot taken by
-// another one is asked about anew.
+caller judge(call_site site) {
+    os::code_place place;
+    if (!os::find_code(static_cast<const char *>(site.caller) - 1, &place)) // within the call: behind it may be another
+        return caller::users;
+    if (place.program) // whatever it is called
+        return caller::users;
+    const char *slash = strrchr(place.path, '/');
+    const char *file = slash != nullptr ? slash + 1 : place.path;
+    if (is_called(file, "libstdc++") || is_called(file, "libc++") || is_called(file, "libc++abi"))
+        return site.operator_new ? judge_name(place.function) : caller::run_times;
+    if (!is_run_time(place.path, file))
+        return caller::users;
+    return place.function != nullptr &&
+                   is_named_one_of(place.function, std::begin(callers_blocks), std::end(callers_blocks))
+               ? caller::users
+               : caller::run_times;
+}
+
+// Places that were asked about: the address, eight times, and what was found in the lowest bits. One that finds its
+// slot taken by another one is asked about anew.
 constexpr size_t places_max = 4096;
 constinit std::array<std::atomic<uintptr_t>, places_max> answers{};
+
+caller find_out(call_site site) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(site.caller), key = address << 3;
+    std::atomic<uintptr_t> &answer = answers[address * 0x9e3779b97f4a7c15u >> 52];
+    uintptr_t known = answer.load(std::memory_order_relaxed);
+    if ((known & ~uintptr_t{7}) == key)
+        return static_cast<caller>(known & 7);
+    caller found = judge(site);
+    answer.store(key | static_cast<uintptr_t>(found), std::memory_order_relaxed);
+    return found;
+}
+
+// The first function up the stack that decides. Where none does, or the stack can't be had, nothing must be lost.
+[[gnu::noinline, gnu::cold]] bool ask_callers(const void *innermost) {
+    constexpr size_t frames_max = 16; // the C++ run-time library's own calls are not as deep
+    void *frames[frames_max];
+    const size_t count = os::take_stack(innermost, frames, frames_max);
+    bool string = false;
+    for (size_t n = 0; n < count && frames[0] == innermost; n++)
+        switch (find_out({frames[n], true})) {
+        case caller::users:
+            return false;
+        case caller::run_times:
+            return !string; // which it gives to its caller
+        case caller::exceptions:
+            return true;
+        case caller::older_strings:
+            string = true;
+            break;
+        case caller::passes_on:
+            break;
+        }
+    return false;
+}
 
 } // namespace
 
 // M6.
 bool is_kept_out(call_site site) {
-    uintptr_t key = reinterpret_cast<uintptr_t>(site.caller) << 1;
-    std::atomic<uintptr_t> &answer = answers[(key >> 1) * 0x9e3779b97f4a7c15u >> 52];
-    uintptr_t known = answer.load(std::memory_order_relaxed);
-    if ((known & ~uintptr_t{1}) == key)
-        return known & 1;
-    bool kept_out = find_out(site);
-    answer.store(key | (kept_out ? 1 : 0), std::memory_order_relaxed);
-    return kept_out;
+    caller found = find_out(site);
+    if (found == caller::older_strings || found == caller::passes_on) [[unlikely]]
+        return ask_callers(site.caller);
+    return found != caller::users;
 }
 
 } // namespace taiyen::drop_in

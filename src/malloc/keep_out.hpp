@@ -5,7 +5,7 @@
 
 namespace taiyen::drop_in {
 
-// The answer for each place that calls is found once, and kept.
+// The answer for each place that calls is found once, and kept, but where it depends on who called that place.
 bool is_kept_out(call_site site);
 
 } // namespace taiyen::drop_in

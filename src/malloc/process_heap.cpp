@@ -178,6 +178,8 @@ void *allocate_zeroed(size_t size, call_site site) {
 
 // M7. The scope's end brings what the thread holds back, and with it the short way.
 [[gnu::noinline]] void release_otherwise(const char *function, void *block) {
+    if (block == nullptr)
+        return;
     if (current_scope != nullptr) [[unlikely]] {
         out_of_scope outside;
         return release(function, block);

@@ -2,6 +2,7 @@
 
 #include "keep_out.hpp"
 #include <array>
+#include <cstdlib>
 
 namespace taiyen::drop_in {
 
@@ -10,15 +11,56 @@ constinit std::atomic<bool> any_scope{false};
 
 namespace {
 
-// Copies of the library that had a scope: never forgotten, as blocks of their heaps are freed later.
-constinit std::array<std::atomic<const os::current_malloc_calls *>, 4> libraries{};
+bool owns_nothing(const void *) {
+    return false;
+}
+constexpr os::current_malloc_calls gone = {nullptr, nullptr, nullptr, nullptr, owns_nothing, nullptr};
+
+// A copy of the library that had a scope. One in a plug-in may be unloaded, which waits for threads that just ask it.
+struct copy {
+    std::atomic<const os::current_malloc_calls *> calls; // NULL: none yet; &gone: it was unloaded
+    std::atomic<bool> stays;
+    std::atomic<unsigned> asking;
+
+    bool take(const os::current_malloc_calls *free, const os::current_malloc_calls *taker) {
+        if (!calls.compare_exchange_strong(free, taker, std::memory_order_acq_rel))
+            return free == taker;
+        stays.store(os::stays_loaded(taker), std::memory_order_relaxed);
+        return true;
+    }
+
+    // NULL: it does not own the block.
+    const os::current_malloc_calls *owning(const void *block) {
+        const os::current_malloc_calls *known = calls.load(std::memory_order_acquire);
+        if (stays.load(std::memory_order_relaxed))
+            return known->owns(block) ? known : nullptr;
+        asking.fetch_add(1, std::memory_order_seq_cst); // with forget(): it sees this, or this sees what it stored
+        known = calls.load(std::memory_order_seq_cst);
+        const bool owned = known->owns(block);
+        asking.fetch_sub(1, std::memory_order_release);
+        return owned ? known : nullptr;
+    }
+
+    void forget(const os::current_malloc_calls *leaving) {
+        if (!calls.compare_exchange_strong(leaving, &gone, std::memory_order_seq_cst))
+            return;
+        constexpr unsigned waits_max = 10000; // a fork may have left behind a thread that asked
+        for (unsigned waits = 0; waits < waits_max && asking.load(std::memory_order_seq_cst) != 0; waits++)
+            os::yield();
+    }
+};
+constinit std::array<copy, 4> copies{};
+
+// Nobody is unloaded then, but destructors still free blocks.
+constinit std::atomic<bool> exiting{false};
 
 bool learn(const os::current_malloc_calls *calls) {
-    for (auto &place : libraries) {
-        const os::current_malloc_calls *known = nullptr;
-        if (place.compare_exchange_strong(known, calls, std::memory_order_acq_rel) || known == calls)
+    for (copy &place : copies)
+        if (place.take(nullptr, calls))
             return true;
-    }
+    for (copy &place : copies)
+        if (place.take(&gone, calls))
+            return true;
     return false;
 }
 
@@ -33,12 +75,11 @@ bool counts_in(const os::current_malloc &scope, call_site site) {
 const os::current_malloc_calls *find_owner(const ty_heap *own, const void *block) {
     if (own != nullptr && heap_of(block) == own)
         return nullptr;
-    for (const auto &place : libraries) {
-        const os::current_malloc_calls *calls = place.load(std::memory_order_acquire);
-        if (calls == nullptr)
+    for (copy &place : copies) {
+        if (place.calls.load(std::memory_order_acquire) == nullptr)
             return nullptr;
-        if (calls->owns(block))
-            return calls;
+        if (const os::current_malloc_calls *owner = place.owning(block))
+            return owner;
     }
     return nullptr;
 }
@@ -56,8 +97,18 @@ extern "C" [[gnu::visibility("default")]] bool TAIYEN_SET_CURRENT_MALLOC(os::cur
     }
     if (version != os::current_malloc_version || !learn(scope->calls))
         return false;
-    any_scope.store(true, std::memory_order_release);
+    os::prepare_stacks(); // here, where nothing is locked: allocations ask who calls (M6)
+    if (!any_scope.exchange(true, std::memory_order_acq_rel))
+        static_cast<void>(atexit([] { exiting.store(true, std::memory_order_release); }));
     hide_held();
     current_scope = scope;
     return true;
+}
+
+// M7.
+extern "C" [[gnu::visibility("default")]] void TAIYEN_FORGET_MALLOC(const os::current_malloc_calls *calls) {
+    if (exiting.load(std::memory_order_acquire))
+        return;
+    for (copy &place : copies)
+        place.forget(calls);
 }

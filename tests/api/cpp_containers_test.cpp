@@ -248,6 +248,33 @@ TEST_F(cpp_containers, a_pmr_container_in_transactions) {
     EXPECT_EQ((std::vector<int>{0, 1, 2, 3, 4}), std::vector<int>(vector.begin(), vector.end()));
 }
 
+// Readers once stored into the resource, whose page is read-only.
+TEST_F(cpp_containers, a_pmr_container_is_read) {
+    for (ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL}) {
+        taiyen::open_options options;
+        options.kind = kind;
+        std::string path = files.path(kind == TY_SNAPSHOT ? "read.ty" : "read-transactional.ty");
+        taiyen::heap writer = taiyen::heap::open(path, options).value();
+        auto fill = [&] {
+            writer.root<words_type>("words", writer.lasting_resource().value())["a"][1].emplace_back("one");
+            std::memset(ty_root(writer.get(), "taiyen.memory_resource"), 1, sizeof(void *)); // as another process's
+        };
+        if (kind == TY_SNAPSHOT)
+            fill();
+        else
+            writer.transact([&](taiyen::transaction &) { fill(); }).value();
+        writer.close().value();
+        options.mode = TY_OPEN_READ_ONLY;
+        taiyen::heap reader = taiyen::heap::open(path, options).value();
+        EXPECT_THROW(static_cast<void>(reader.lasting_resource().value()->allocate(8)), std::bad_alloc);
+        auto found = reader.find_root<words_type>("words");
+        ASSERT_TRUE(found) << found.error().text();
+        EXPECT_EQ("one", found.value()->at("a").at(1).front());
+        EXPECT_EQ(found.value(), &reader.root<words_type>("words", reader.lasting_resource().value()));
+        reader.close().value();
+    }
+}
+
 // One run of the program below. The exit code is the number of words that it found.
 int use_words(const char *path) {
     auto heap = taiyen::heap::open(path).value();

@@ -15,7 +15,7 @@ struct current_malloc_calls {
     bool (*owns)(const void *block); // whether it lies in one of its heaps
     const char *(*error_text)();
 };
-inline constexpr unsigned current_malloc_version = 1;
+inline constexpr unsigned current_malloc_version = 2;
 
 // A thread's; lives as long as the thread.
 struct current_malloc {
@@ -32,6 +32,12 @@ using set_current_malloc = bool(current_malloc *scope, unsigned version);
 
 // The drop-in's, if there is one in this process. NULL: none.
 set_current_malloc *find_set_current_malloc();
+
+// Another one: a copy of the library is unloaded, and its calls are not to be used any more.
+using forget_malloc = void(const current_malloc_calls *calls);
+#define TAIYEN_FORGET_MALLOC taiyen_forget_malloc
+
+forget_malloc *find_forget_malloc(); // as above
 
 extern constinit thread_local current_malloc thread_malloc;
 

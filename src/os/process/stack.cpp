@@ -69,11 +69,25 @@ size_t take_stack(const void *caller, void **frames, size_t frames_max) {
 
 bool find_code(const void *address, code_place *place) {
     Dl_info info;
-    if (dladdr(address, &info) == 0 || info.dli_fname == nullptr)
+    void *object;
+    if (dladdr1(address, &info, &object, RTLD_DL_LINKMAP) == 0 || info.dli_fname == nullptr)
         return false;
-    const char *slash = strrchr(info.dli_fname, '/');
-    *place = {slash != nullptr ? slash + 1 : info.dli_fname, info.dli_sname};
+    *place = {info.dli_fname, info.dli_sname, object == _r_debug.r_map}; // the first that was loaded
     return true;
+}
+
+bool stays_loaded(const void *address) {
+    Dl_info info;
+    void *found;
+    if (dladdr1(address, &info, &found, RTLD_DL_LINKMAP) == 0)
+        return false;
+    const auto *object = static_cast<const link_map *>(found);
+    if (object == _r_debug.r_map)
+        return true;
+    for (const ElfW(Dyn) *entry = object->l_ld; entry != nullptr && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_FLAGS_1)
+            return (entry->d_un.d_val & DF_1_NODELETE) != 0;
+    return false;
 }
 
 void describe_code(const void *address, char *text, size_t text_bytes) {

@@ -20,10 +20,14 @@ size_t take_stack(const void *caller, void **frames, size_t frames_max);
 
 // The object that an address of code lies in, and the function, where that has a name.
 struct code_place {
-    const char *file;     // without folders
+    const char *path;     // of the object; of the program whatever it was started by
     const char *function; // NULL: hidden functions have none
+    bool program;         // the object is the program itself
 };
 bool find_code(const void *address, code_place *place); // false: it lies in none
+
+// Whether the object that the address lies in stays until the process ends, whoever closes it.
+bool stays_loaded(const void *address);
 
 // "0x55.. function+0x1b (program+0x2345)", as far as it is known: hidden functions have no name.
 void describe_code(const void *address, char *text, size_t text_bytes);
