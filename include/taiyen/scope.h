@@ -26,7 +26,9 @@
  * thread frees a block that std::thread made, and has no transaction. Within ty_enter(NULL) it can be started.
  *
  * Cost: nothing for threads that are in no scope. Within one, an allocation is a call of ty_alloc and some nanoseconds
- * more; a free of a block that lies in another heap than the process's likewise, anywhere.
+ * more; a free of a block that lies in another heap than the process's likewise, anywhere. Where the C++ run-time
+ * library allocates, and only who called it tells for whom (new(std::nothrow), strings of libstdc++'s older kind), an
+ * allocation costs some microseconds more.
  */
 #ifndef TAIYEN_SCOPE_H
 #define TAIYEN_SCOPE_H
