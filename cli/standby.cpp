@@ -40,6 +40,11 @@ int open_engine(const request &given, engine_owner *engine) {
     const bool of_kafka = url.rfind(kafka, 0) == 0;
     int64_t replicas = 0;
     ty_engine *opened = nullptr;
+    const size_t scheme = url.find("://");
+    if (scheme != std::string::npos && !of_kafka && url.rfind("nats://", 0) != 0 && url.rfind("tls://", 0) != 0) {
+        refuse_value("server", given.server, "nats://HOST:PORT or kafka://HOST:PORT");
+        return exit_cannot;
+    }
     if (!given.replicas.empty() && !read_whole(given.replicas, 1, 99, &replicas)) {
         refuse_value("replicas", given.replicas, "1 to 99");
         return exit_cannot;

@@ -188,7 +188,8 @@ TY_API void ty_publisher_close(ty_publisher *publisher);
  * the base is not there (ty_publish_base, by another process), it waits, and the publisher goes on by itself.
  * Errors: TY_E_BUSY (not within timeout_ms; UINT32_MAX: for ever), and those for which a publisher ends: TY_E_MISMATCH
  * (another heap is the primary now, or the engine has another history of this heap), those of ty_follow_read but
- * TY_E_NOT_FOUND for a log that was written over, TY_E_DAMAGED and TY_E_FORMAT (the engine's newest message is none).
+ * TY_E_NOT_FOUND for a log that was written over, TY_E_DAMAGED and TY_E_FORMAT (the engine's newest message is none),
+ * TY_E_UNSUPPORTED and TY_E_PERMISSION of the engine.
  * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_publisher_wait(ty_publisher *publisher, uint64_t sequence, uint32_t timeout_ms);
 
@@ -266,7 +267,8 @@ TY_API TY_CHECKED ty_status ty_standby_step(ty_standby *standby, uint32_t timeou
 
 /* Takes all there is, begins a new term, and makes the heap a primary: from then on it is written to, and the old
  * primary's messages are refused. Where the engine does not answer it returns, and may be called again, also by another
- * process; then the new term may have begun or not. After TY_OK the standby can only be closed.
+ * process; then the new term may have begun or not. After TY_OK the standby can only be closed. A transaction that the
+ * primary had prepared, and whose outcome is not in the engine, is rolled back.
  * Errors: those of ty_standby_step, of the engine and of ty_promote. */
 TY_API TY_CHECKED ty_status ty_standby_promote(ty_standby *standby, ty_standby_report *report);
 

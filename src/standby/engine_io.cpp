@@ -71,7 +71,7 @@ ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
             return fail(TY_E_IO, "read the engine's newest messages: they do not come", "", "try again");
         const message_header_1 &header = one.read.header;
         if (last.number == 0 && header.number != 1) // it counts: it was known to, or it is the first that was kept
-            last = {header.number - 1, header.previous, 0, header.term - begins_term(header), 0};
+            last = {header.number - 1, header.previous, 0, header.term - begins_term(header), 0, 0};
         if (ty_status status = judge(one.read, &last, &counts))
             return status;
         if (counts)

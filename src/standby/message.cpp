@@ -1,5 +1,7 @@
 #include "message.hpp"
 
+#include <algorithm>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -56,22 +58,28 @@ ty_status judge(const message &one, tail *last, bool *counts) {
     *counts = begins ? header.term > last->term : follows && header.term == last->term;
     if (header.kind == uint32_t(message_kind::take_over) && !follows)
         *counts = false;
-    if (*counts)
-        *last = {header.number, header.checksum, header.run, header.term, one.at};
-    if (*counts || header.term < last->term || (begins && !of_last_run))
+    if (*counts) {
+        *last = {header.number, header.checksum, header.run, header.term, one.at, 0};
         return TY_OK;
+    }
+    if (header.term < last->term || (begins && !of_last_run)) {
+        last->voids += 1;
+        return TY_OK;
+    }
     if (header.term > last->term)
         return ty_error_set(TY_E_NOT_FOUND, 0,
                             "take a message from the engine: where its term begins is not there any more", nullptr,
                             one.at, "remove this standby's files, and make a new one");
-    if (header.number > last->number + 1 && (of_last_run || header.known_at >= last->at))
+    const bool may_be_late = !of_last_run && header.known_at < last->at;
+    if (!may_be_late && header.number > last->number + 1 + (of_last_run ? 0 : last->voids))
         return ty_error_set(TY_E_NOT_FOUND, 0, "take a message from the engine: those before it are not there any more",
                             nullptr, one.at, "remove this standby's files, and make a new one");
     if (of_last_run)
         return damaged(one.at, "it stands there twice, or has changed places");
-    return header.known_at > last->at
-               ? damaged(one.at, "the engine has lost messages that were taken, and others stand in their places")
-               : TY_OK;
+    if (header.known_at > last->at)
+        return damaged(one.at, "the engine has lost messages that were taken, and others stand in their places");
+    last->voids += 1;
+    return TY_OK;
 }
 
 uint64_t seal_message(std::vector<uint8_t> &message) {
@@ -88,12 +96,14 @@ uint64_t seal_message(std::vector<uint8_t> &message) {
 // ST1.
 ty_status read_message(const void *bytes, size_t size, uint64_t at, ty_engine_log log, message *read) {
     message_header_1 &header = read->header;
-    if (size < sizeof header)
-        return damaged(at, "it is shorter than any");
-    memcpy(&header, bytes, sizeof header);
+    header = {};
+    if (size)
+        memcpy(&header, bytes, std::min(size, sizeof header));
     if (header.magic != message_magic_1)
         return ty_error_set(TY_E_FORMAT, 0, "take a message from the engine: no publisher has made it", nullptr, at,
                             "use a name in the engine that nothing else writes to");
+    if (size < sizeof header)
+        return damaged(at, "it is shorter than any");
     if (header.version != message_version_1)
         return ty_error_set(TY_E_FORMAT, 0, "take a message from the engine: its version is not known here", nullptr,
                             at, "use a newer version of the library");

@@ -88,7 +88,8 @@ struct tail {
     uint64_t checksum = 0;
     uint64_t run = 0;
     uint64_t term = 0;
-    uint64_t at = 0; // the engine's position
+    uint64_t at = 0;    // the engine's position
+    uint64_t voids = 0; // messages behind it that do not count
 };
 // ST1: a message counts if it is the next one by number and by the checksum of the one before. What an earlier run left
 // under way may get into the log behind a newer run's message: it names another one before it, and is void. One whose

@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t slice_ms = 100;                   // in which a thread sees that it is to end
 constexpr size_t message_bytes = size_t{256} << 10;  // about, where the engine takes them
 constexpr size_t gathered_bytes = size_t{128} << 10; // of records, behind which a message is not filled further
-constexpr uint64_t search_share = 20;                // it searches for a base in no more than that part of the time
+constexpr uint64_t looks_share = 20; // for a base: no more than that part of the time, where it takes long
 constexpr size_t message_bytes_min = size_t{4} << 10;
 
 uint64_t now_ms() {
@@ -278,25 +278,38 @@ ty_status ty_publisher::gather(bool *more) {
 }
 
 // ST4.
-ty_status ty_publisher::see_whether_based() {
+ty_status ty_publisher::find_base(bool searches, bool *based) {
     owned_message begin;
     bool found = false;
-    if (based_ || now_ms() < looks_at_ms_) // no other thread changes these
-        return TY_OK;
-    const uint64_t since = now_ms();
-    const bool searches = since >= searches_at_ms_; // which may take as long as a base
-    looks_at_ms_ = since + slice_ms;
     if (ty_status status = newest_base(engine_, searches, &begin, &found))
         return status;
     if (found)
         if (ty_status status = goes_on(engine_, begin.read.header, &found))
             return status;
-    if (searches)
-        searches_at_ms_ = now_ms() + search_share * (now_ms() - since);
     const ty_follow_position &at = begin.read.header.position;
+    *based = found && same_owner(at.heap_identity, identity_) && at.log_identity == position_.log_identity &&
+             at.sequence >= line_; // no other thread changes these
+    return TY_OK;
+}
+
+// Where the bases cannot be read for a while, records and signs of life go on all the same.
+ty_status ty_publisher::see_whether_based() {
+    if (based_ || now_ms() < looks_at_ms_)
+        return TY_OK;
+    const uint64_t since = now_ms();
+    const bool searches = since >= searches_at_ms_; // which may take as long as a base
+    bool based = false;
+    const ty_status status = find_base(searches, &based);
+    const uint64_t pause_ms = looks_share * (now_ms() - since);
+    looks_at_ms_ = now_ms() + slice_ms + (status ? pause_ms : 0);
+    if (searches)
+        searches_at_ms_ = now_ms() + pause_ms;
+    if (status && !may_pass(status))
+        return status;
     const std::lock_guard<std::mutex> with(lock_);
-    based_ = found && same_owner(at.heap_identity, identity_) && at.log_identity == position_.log_identity &&
-             at.sequence >= line_;
+    if (status)
+        why_.keep(status);
+    based_ = based;
     tell_reached();
     return TY_OK;
 }

@@ -44,6 +44,7 @@ private:
     ty_status begin_line(const ty_follow_position &at);
     ty_status gather(bool *more);
     ty_status read();
+    ty_status find_base(bool searches, bool *based);
     ty_status see_whether_based();
     static bool take(const ty_follow_record *record, void *context);
     ty_status take(const ty_follow_record &record);

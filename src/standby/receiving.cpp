@@ -59,7 +59,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     state_1 state{};
     state.position = base.position;
     state.records_at = base.records_at;
-    state.last = {base.record_number, base.record_checksum, base.record_run, base.term, base.records_at};
+    state.last = {base.record_number, base.record_checksum, base.record_run, base.term, base.records_at, 0};
     memcpy(state.owner, base.owner, sizeof state.owner);
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
         return status;

@@ -21,7 +21,7 @@ struct state_1 {
 };
 inline constexpr uint64_t state_magic_1 = 0x73796264'6e617473; // "standbys"
 inline constexpr uint32_t state_version_1 = 1;
-static_assert(sizeof(state_1) == 88 + sizeof(ty_follow_position));
+static_assert(sizeof(state_1) == 96 + sizeof(ty_follow_position));
 
 // In a folder of its own, which one process at a time has.
 class state_folder {

@@ -237,6 +237,27 @@ TEST_F(hostile_test, a_base_whose_records_were_lost_is_none) {
     anew.expect_like(source);
 }
 
+// Signs of life, too: a standby is not to take over for that.
+TEST_F(hostile_test, records_go_on_while_the_bases_are_away) {
+    standby.close();
+    static const ty_engine *whole;
+    whole = engine.table();
+    ty_engine away = *whole;
+    away.newest = [](void *context, ty_engine_log log, uint64_t *position) {
+        return log == TY_ENGINE_BASES ? ty_error_set(TY_E_IO, 0, "ask a server", nullptr, UINT64_MAX, "try again")
+                                      : whole->newest(context, log, position);
+    };
+    ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
+    options.alive_ms = 1;
+    const publisher_owner publisher = open_publisher(source.options(), &away, heap_path, options);
+    const size_t before = [this] {
+        const std::lock_guard<std::mutex> with(store.lock);
+        return messages().size();
+    }();
+    store.wait_for(TY_ENGINE_RECORDS, before + 3);
+    EXPECT_EQ(TY_E_BUSY, ty_publisher_wait(publisher.get(), source.records.back()->record.sequence, 1));
+}
+
 // A base's pieces, too.
 TEST_F(hostile_test, bases) {
     auto &all = store.logs[TY_ENGINE_BASES];

@@ -90,7 +90,7 @@ TEST_F(void_test, the_newest_message_is_found_behind_one_that_knows_of_none) {
 
 // What an ended run left under way is told from what is missing: it knows of nothing as late as the last one.
 TEST_F(void_test, late_messages_are_void_however_many_were_before) {
-    tail last{100, 5, 7, 3, 900};
+    tail last{100, 5, 7, 3, 900, 0};
     message one{};
     one.at = 1000;
     one.header.term = 3;
@@ -101,8 +101,12 @@ TEST_F(void_test, late_messages_are_void_however_many_were_before) {
     bool counts = true;
     EXPECT_OK(judge(one, &last, &counts));
     EXPECT_FALSE(counts);
-    one.header.known_at = 900;
+    EXPECT_EQ(1u, last.voids);
+    one.header.known_at = 900; // of the next run, all of whose messages may be behind one that is void
     EXPECT_EQ(TY_E_NOT_FOUND, judge(one, &last, &counts));
+    one.header.number = 102;
+    EXPECT_OK(judge(one, &last, &counts));
+    EXPECT_FALSE(counts);
     one.header.number = 101;
     EXPECT_OK(judge(one, &last, &counts));
     EXPECT_FALSE(counts);
@@ -115,7 +119,7 @@ TEST_F(void_test, late_messages_are_void_however_many_were_before) {
 TEST_F(void_test, who_takes_over_does_not_behind_what_it_does_not_know) {
     for (const message_kind kind : {message_kind::term, message_kind::take_over})
         for (const bool follows : {false, true}) {
-            tail last{100, 5, 7, 3, 900};
+            tail last{100, 5, 7, 3, 900, 0};
             message one{};
             one.header.kind = uint32_t(kind);
             one.header.term = 4;
