@@ -164,7 +164,8 @@ ty_status translator::index_names(size_t n) {
     if (object.what == fate::changed) {
         void *memory = os::own_malloc(sizeof(names));
         if (!memory)
-            return failure(TY_E_MEMORY, "index a program's symbols");
+            return failure(TY_E_MEMORY, "index a program's symbols")
+                .remedy("free memory, or raise the process's limits");
         made = new (memory) names{};
     }
     if (ty_status status = names_.push(made)) {

@@ -39,7 +39,7 @@ ty_status agent_register(const ty_agent &agent) {
     }
     auto *made = static_cast<known_agent *>(os::own_malloc(sizeof(known_agent)));
     if (!made)
-        return failure(TY_E_MEMORY, "register an agent");
+        return failure(TY_E_MEMORY, "register an agent").remedy("free memory, or raise the process's limits");
     *made = {agent, first_agent};
     first_agent = made;
     return TY_OK;

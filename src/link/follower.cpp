@@ -274,7 +274,8 @@ ty_status follow_open(const char *path, const ty_open_options &options, ty_heap 
     free(resolved);
     if (!same)
         return failure(TY_E_ARGUMENT, "follow a heap: the option heap is another one").at(path);
-    return memory ? TY_OK : failure(TY_E_MEMORY, "follow a heap").at(path);
+    return memory ? TY_OK
+                  : failure(TY_E_MEMORY, "follow a heap").at(path).remedy("free memory, or raise the process's limits");
 }
 
 void follow_close(ty_follower *follower) {

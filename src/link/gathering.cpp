@@ -173,7 +173,7 @@ ty_status provide(gathered_records &records, size_t bytes) {
     const size_t capacity = bytes < 4096 ? 4096 : 2 * bytes;
     void *memory = os::own_realloc(records.bytes, capacity);
     if (!memory)
-        return failure(TY_E_MEMORY, "commit a joint with others");
+        return failure(TY_E_MEMORY, "commit a joint with others").remedy("free memory, or raise the process's limits");
     records.bytes = static_cast<uint8_t *>(memory);
     records.capacity = capacity;
     return TY_OK;

@@ -73,7 +73,7 @@ ty_status group_open(const ty_group_options &options, ty_group **opened) {
         return status;
     void *memory = os::own_calloc(1, sizeof(ty_group));
     if (!memory)
-        return failure(TY_E_MEMORY, "make a group");
+        return failure(TY_E_MEMORY, "make a group").remedy("free memory, or raise the process's limits");
     auto *group = new (memory) ty_group{};
     group->has_work = has_joint;
     group->end = end_joint;

@@ -319,7 +319,7 @@ ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint *
             return status;
     auto *joint = static_cast<ty_joint *>(os::own_calloc(1, sizeof(ty_joint)));
     if (!joint)
-        return failure(TY_E_MEMORY, "begin a joint");
+        return failure(TY_E_MEMORY, "begin a joint").remedy("free memory, or raise the process's limits");
     joint->group = group;
     joint->thread = thread_number();
     joint->what.by = who_decides(*group);

@@ -170,7 +170,9 @@ struct batch {
         free(memory);
         memory = static_cast<char *>(os::own_malloc(bytes));
         room = memory ? bytes : 0;
-        return memory ? TY_OK : failure(TY_E_MEMORY, "read an outbox: %zu bytes for messages", bytes);
+        return memory ? TY_OK
+                      : failure(TY_E_MEMORY, "read an outbox: %zu bytes for messages", bytes)
+                            .remedy("free memory, or raise the process's limits");
     }
 };
 

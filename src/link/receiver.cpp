@@ -33,7 +33,8 @@ ty_status receive_begin(ty_heap *heap, const ty_follow_position &position, const
         return status;
     auto *made = static_cast<ty_receiver *>(os::own_calloc(1, sizeof(ty_receiver)));
     if (!made)
-        return failure(TY_E_MEMORY, "receive the transactions of another heap");
+        return failure(TY_E_MEMORY, "receive the transactions of another heap")
+            .remedy("free memory, or raise the process's limits");
     receive_start start{};
     memcpy(start.source.heap, position.heap_identity, sizeof start.source.heap);
     start.source.log = position.log_identity;
@@ -62,7 +63,8 @@ void forget_waiting(ty_receiver *receiver) {
 ty_status keep_waiting(ty_receiver *receiver, const ty_follow_record &record) {
     void *bytes = os::own_malloc(record.size_bytes);
     if (!bytes)
-        return failure(TY_E_MEMORY, "take a transaction that is prepared");
+        return failure(TY_E_MEMORY, "take a transaction that is prepared")
+            .remedy("free memory, or raise the process's limits");
     memcpy(bytes, record.bytes, record.size_bytes);
     ty_follow_record &kept = receiver->waiting[receiver->waiting_count++] = record;
     kept.bytes = bytes;

@@ -14,7 +14,8 @@ ty_status page_copies::reserve(size_t more) {
     size_t wanted = count + more > capacity * 2 ? count + more : capacity * 2;
     void *grown = os::own_realloc(items, wanted * sizeof *items);
     if (!grown)
-        return failure(TY_E_MEMORY, "keep a list of %zu page%s", wanted, plural(wanted));
+        return failure(TY_E_MEMORY, "keep a list of %zu page%s", wanted, plural(wanted))
+            .remedy("free memory, or raise the process's limits");
     items = static_cast<page_copy *>(grown);
     capacity = wanted;
     return TY_OK;
@@ -28,7 +29,8 @@ void page_copies::release() {
 batch *batch_create() {
     void *memory = os::own_calloc(1, sizeof(batch));
     if (!memory)
-        (void)ty_status(failure(TY_E_MEMORY, "note a batch of the journal"));
+        (void)ty_status(
+            failure(TY_E_MEMORY, "note a batch of the journal").remedy("free memory, or raise the process's limits"));
     return static_cast<batch *>(memory); // all zeros is an empty batch
 }
 

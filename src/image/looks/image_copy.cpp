@@ -200,7 +200,9 @@ ty_status log_may_be_cut(image_copy &copy, const image_mark &log_end, bool *cut)
 ty_status image_copy_begin(const char *path, const ty_open_options &options, copied_files &copies, image_copy **begun) {
     void *memory = os::own_malloc(sizeof(image_copy));
     if (!memory)
-        return failure(TY_E_MEMORY, "copy the files of a heap").at(path);
+        return failure(TY_E_MEMORY, "copy the files of a heap")
+            .at(path)
+            .remedy("free memory, or raise the process's limits");
     auto *copy = new (memory) image_copy{};
     *begun = copy;
     copy->image.storage = copy->journal.storage = options.storage;

@@ -72,7 +72,9 @@ ty_status punch_free_pages(image &im) {
     if (ty_status status = heap_each_area(im.heap, free_ranges::add, &free_pages))
         return status;
     if (free_pages.failed)
-        return failure(TY_E_MEMORY, "list the free pages of a heap").at(im.image_path);
+        return failure(TY_E_MEMORY, "list the free pages of a heap")
+            .at(im.image_path)
+            .remedy("free memory, or raise the process's limits");
     page_sums sums;
     if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
         return status;

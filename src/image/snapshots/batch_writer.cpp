@@ -205,7 +205,8 @@ ty_status staging::create(size_t bytes) {
     slot_count = static_cast<uint32_t>(count);
     slots = static_cast<staging_slot *>(os::own_calloc(count, sizeof *slots));
     if (!slots)
-        return failure(TY_E_MEMORY, "make a table of %zu staging slot%s", count, plural(count));
+        return failure(TY_E_MEMORY, "make a table of %zu staging slot%s", count, plural(count))
+            .remedy("free memory, or raise the process's limits");
     if (ty_status status = memory.create_aside(count * staging_slot_bytes, os::huge_page_bytes))
         return status;
     return memory.provide(slots_min * staging_slot_bytes);

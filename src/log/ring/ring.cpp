@@ -29,7 +29,9 @@ ty_status keep_record(void *context, const log_record &record) {
     if (wanted > kept.room) {
         void *larger = os::own_realloc(kept.bytes, 2 * wanted);
         if (!larger)
-            return failure(TY_E_MEMORY, "keep %zu bytes of the log", 2 * wanted).at(r->all->name);
+            return failure(TY_E_MEMORY, "keep %zu bytes of the log", 2 * wanted)
+                .at(r->all->name)
+                .remedy("free memory, or raise the process's limits");
         kept.bytes = static_cast<uint8_t *>(larger);
         kept.room = 2 * wanted;
     }

@@ -19,7 +19,9 @@ ty_status set_up(log *l, const log_options &options) {
     const uint32_t count = partitions_of(header);
     l->rings = static_cast<log_ring *>(os::own_aligned_alloc(alignof(log_ring), count * sizeof(log_ring)));
     if (!l->rings)
-        return failure(TY_E_MEMORY, "open the log").at(options.name);
+        return failure(TY_E_MEMORY, "open the log")
+            .at(options.name)
+            .remedy("free memory, or raise the process's limits");
     l->count = count;
     for (uint32_t p = 0; p < count; ++p)
         (new (l->rings + p) log_ring{})->all = l;
@@ -62,7 +64,9 @@ uint64_t stable_of_all(log *l) {
 ty_status log_start(const log_options &options, log **made) {
     void *place = os::own_calloc(1, sizeof(log));
     if (!place)
-        return failure(TY_E_MEMORY, "open the log").at(options.name);
+        return failure(TY_E_MEMORY, "open the log")
+            .at(options.name)
+            .remedy("free memory, or raise the process's limits");
     log *l = new (place) log{};
     if (ty_status status = set_up(l, options)) {
         log_stop(l);

@@ -47,7 +47,7 @@ ty_status check_file(own_sink *own) {
 ty_status make(const char *path, const ty_storage &storage, file_sink **made) {
     file_sink *self = static_cast<file_sink *>(os::own_calloc(1, sizeof(file_sink)));
     if (!self)
-        return failure(TY_E_MEMORY, "open the log").at(path);
+        return failure(TY_E_MEMORY, "open the log").at(path).remedy("free memory, or raise the process's limits");
     self->own.table = {sizeof(ty_log_sink), self, TY_STORAGE_BLOCK, 0, read_file, write_file, nullptr};
     self->own.destroy = destroy_file;
     self->own.protect = protect_file;

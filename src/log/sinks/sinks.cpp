@@ -58,7 +58,7 @@ template <class Sink>
 Sink *new_sink() {
     Sink *made = static_cast<Sink *>(os::own_calloc(1, sizeof(Sink)));
     if (!made) {
-        (void)ty_status(failure(TY_E_MEMORY, "make a log sink"));
+        (void)ty_status(failure(TY_E_MEMORY, "make a log sink").remedy("free memory, or raise the process's limits"));
         return nullptr;
     }
     made->own.table.struct_size = sizeof(ty_log_sink);

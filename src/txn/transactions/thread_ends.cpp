@@ -76,7 +76,9 @@ ty_status install_hooks() {
     if (error == 0)
         error = pthread_atfork(before_fork, after_fork, after_fork_in_child);
     if (error != 0)
-        return failure(TY_E_MEMORY, "be told when threads end and processes fork").cause(error);
+        return failure(TY_E_MEMORY, "be told when threads end and processes fork")
+            .cause(error)
+            .remedy("free memory, or raise the process's limits");
     hooks_installed = true;
     return TY_OK;
 }
@@ -87,7 +89,9 @@ ty_status thread_ends_watch() {
     if (state != end_state::unknown) [[likely]]
         return TY_OK;
     if (int error = pthread_setspecific(thread_ends, &state))
-        return failure(TY_E_MEMORY, "be told when a thread ends").cause(error);
+        return failure(TY_E_MEMORY, "be told when a thread ends")
+            .cause(error)
+            .remedy("free memory, or raise the process's limits");
     state = end_state::told;
     return TY_OK;
 }
