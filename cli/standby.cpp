@@ -180,9 +180,8 @@ void say_primary(const request &given, const ty_standby_report &report) {
                 static_cast<unsigned long long>(report.term), static_cast<unsigned long long>(report.sequence));
 }
 
-// As the library's text has it.
-int say_already_primary() {
-    std::printf("%s\n", as_options(ty_error_text()).c_str());
+int say_already_primary(const request &given) {
+    std::printf("%s: is the primary already\n", text::printable(given.paths[0]).c_str());
     return exit_fine;
 }
 
@@ -225,7 +224,7 @@ int standby(const request &given) {
     const ty_status status = one.open(given, engine.get());
     bool took_over = status == TY_E_EXISTS && after_ms; // before
     if (took_over)
-        return one.close(say_already_primary());
+        return one.close(say_already_primary(given));
     const int code = one.close(status ? complain(status) : stand_by(one, after_ms, &report, &took_over));
     if (took_over) // also where the heap could not be closed in order
         say_primary(given, report);
@@ -244,7 +243,7 @@ int promote(const request &given) {
     report.struct_size = sizeof report;
     ty_status status = one.open(given, engine.get());
     if (status == TY_E_EXISTS)
-        return one.close(say_already_primary());
+        return one.close(say_already_primary(given));
     if (!status)
         status = ty_standby_promote(one.standby, &report);
     const int code = one.close(status ? complain(status) : exit_fine);

@@ -104,7 +104,6 @@ ty_status base_writer::begin(const char *name) {
     header.record_number = of.number;
     header.record_checksum = of.checksum;
     header.record_run = of.run;
-    header.complete = has_complete_ ? complete_.read.at : 0;
     const std::vector<uint8_t> message = message_of(header, name, strlen(name));
     if (ty_status status = append_one(engine_, TY_ENGINE_BASES, of.term, newest.read.at, message, &begin_at_))
         return status == TY_E_MISMATCH ? refuse_busy("another process puts one") : status;
@@ -117,7 +116,6 @@ ty_status base_writer::begin(const char *name) {
 ty_status base_writer::put(message_kind kind, const void *payload, size_t size) {
     message_header_1 header = header_behind(last_, kind);
     header.begin = begin_at_;
-    header.complete = last_.complete;
     header.known_at = kind == message_kind::base_end ? answered_at_ : 0;
     header.offset = offset_;
     if (sent_ - answered_ >= window)

@@ -48,7 +48,6 @@ struct message_header_1 {
     ty_follow_position position;
     uint64_t line_sequence; // of the position where the line began
     uint64_t begin;         // a base's message: the engine's position of its first one; of that one 0
-    uint64_t complete;      // and of the first one of the newest base that was whole before; 0: there was none
     uint64_t records_at;    // the engine's position, in the other log, behind which the records that a base needs come
     uint64_t record_number; // of the message there: its number, checksum and run
     uint64_t record_checksum;
@@ -60,7 +59,7 @@ struct message_header_1 {
     uint32_t payload_bytes;
     uint64_t checksum;
 };
-static_assert(sizeof(message_header_1) == 168 + sizeof(ty_follow_position));
+static_assert(sizeof(message_header_1) == 160 + sizeof(ty_follow_position));
 static_assert(sizeof(ty_follow_position) == 280);
 
 // In a payload of records, for each one: its length (4 bytes), its hash (8) and its bytes.
@@ -94,9 +93,10 @@ struct tail {
 // ST1: a message counts if it is the next one by number and by the checksum of the one before. What an earlier run left
 // under way may get into the log behind a newer run's message: it names another one before it, and is void. One whose
 // writer knows of later messages that count is of another history: the engine lost some, and they were written anew. It
-// is told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing: what is of an earlier run knows of none that is
-// as late as the last one). ST5: a higher term begins wherever it stands, one that takes over only right behind the
-// message that it names; and what a lower one has behind it is void.
+// is told: TY_E_DAMAGED, TY_E_NOT_FOUND (messages between are missing). A late message is none of those: its writer
+// knew of nothing as late as the last one that counts; or of that one, and then as many may have been refused before it
+// as are void since. ST5: a higher term begins wherever it stands, one that takes over only right behind the message
+// that it names; and what a lower one has behind it is void.
 ty_status judge(const message &one, tail *last, bool *counts);
 
 inline bool begins_term(const message_header_1 &header) {

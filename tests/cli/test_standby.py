@@ -58,7 +58,7 @@ class OverAnEngine:
         self.wait_for_standby(standby, copy)
         self.ends(standby, "took transactions up to")
         self.assertIn("is the primary of term 2", self.succeeds(*self.words("promote", copy)))
-        self.assertIn("is the primary, since term 2", self.succeeds(*self.words("promote", copy)))
+        self.assertIn("is the primary already", self.succeeds(*self.words("promote", copy)))
         refused = run(*self.words("standby", copy))
         self.assertEqual(refused.returncode, 2)
         self.assertIn("is the primary, since term 2", refused.stderr)
@@ -85,7 +85,7 @@ class OverAnEngine:
         self.assertEqual(standby.returncode, 0, wrong)
         self.assertIn("is the primary of term 2", said)
         again = self.succeeds(*self.words("standby", copy), "--take-over-after", "5s")  # as a service does
-        self.assertIn("is the primary, since term 2", again)
+        self.assertIn("is the primary already", again)
         self.assertEqual(self.content(heap), self.content(copy))
         self.fails(1, *self.words("publish", heap), says=("another one is the primary",))
 
@@ -108,6 +108,7 @@ class OverAnEngine:
         self.fails(2, *self.words("standby", self.path("none.ty")), says=("no base",))
         self.fails(2, *self.words("publish", heap), "--base-age", "soon", says=("'soon'",))
         self.assertNotEqual(run(*self.words("promote", self.path("none.ty"))).returncode, 0)
+        self.fails(2, "publish", "--server", "http://127.0.0.1:1", heap, "atlas", says=("nats://HOST:PORT",))
         self.fails(2, *self.words("publish", heap), "--replicas", "none", says=("'none'",))
         self.fails(2, *self.words("standby", self.path("none.ty")), "--take-over-after", "1s", says=("2s",))
 

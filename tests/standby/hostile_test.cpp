@@ -104,6 +104,18 @@ TEST_F(hostile_test, twice_exchanged_and_missing) {
     expect_end();
 }
 
+// However short it is.
+TEST_F(hostile_test, a_message_of_somebody_else_is_no_damage) {
+    sim_message &one = messages()[next()];
+    const std::string good = one.bytes;
+    for (const char *other : {"", "hello", "Tayfram?"}) {
+        one.bytes = other;
+        EXPECT_EQ(TY_E_FORMAT, standby.step()) << other;
+    }
+    one.bytes = good;
+    expect_end();
+}
+
 // With right checksums, as who writes to the engine could: the chain of records tells.
 TEST_F(hostile_test, forged_headers) {
     using header = standby::message_header_1;

@@ -82,13 +82,11 @@ protected:
             const auto &as = *static_cast<decltype(behaves) *>(context);
             if (as.away)
                 return ty_error_set(TY_E_IO, 0, "ask a server", nullptr, UINT64_MAX, "try again");
-            if (as.deaf)
-                std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms)); // as reading in vain does
-            if (behind >= as.hidden_from)
-                std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms));
-            return as.deaf || behind >= as.hidden_from
-                       ? TY_OK
-                       : as.whole->read(as.whole->context, log, behind, timeout_ms, callback, with);
+            if (!as.deaf && behind < as.hidden_from)
+                return as.whole->read(as.whole->context, log, behind, timeout_ms, callback, with);
+            // Reading in vain takes as long as it was told to wait, which is what is counted here.
+            std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms));
+            return TY_OK;
         };
         return made;
     }();

@@ -25,15 +25,21 @@ protected:
         return put(TY_ENGINE_RECORDS, header_behind(before, message_kind::line), run, known_at);
     }
     uint64_t end(ty_engine_log log = TY_ENGINE_RECORDS) const { return store.newest(log); }
-    uint64_t put_base_message(message_kind kind, uint64_t begin, uint64_t complete, uint64_t known_at,
-                              uint64_t number = 0) {
+    uint64_t put_base_message(message_kind kind, uint64_t begin, uint64_t known_at, uint64_t number = 0) {
         message_header_1 header = header_behind({}, kind);
         header.number = number ? number : ++base_number;
         header.term = 1;
         header.begin = begin;
-        header.complete = complete;
         put(TY_ENGINE_BASES, header, 1, known_at);
         return end(TY_ENGINE_BASES);
+    }
+    void expect_newest(const message_header_1 &counts) {
+        place at;
+        bool found = false;
+        ASSERT_OK(newest_place(*engine.table(), &at, &found));
+        ASSERT_TRUE(found);
+        EXPECT_EQ(counts.checksum, at.newest.read.header.checksum);
+        EXPECT_EQ(end(), at.end_at);
     }
     uint64_t newest_base_at(bool searches = true) {
         owned_message begin;
@@ -58,16 +64,9 @@ TEST_F(void_test, the_newest_message_is_found_among_those_of_two_publishers) {
     const uint64_t known = end();
     lost = put_line(lost, 3);
     counts = put_line(counts, 2, known);
-    place at;
-    bool found = false;
-    ASSERT_OK(newest_place(*engine.table(), &at, &found));
-    ASSERT_TRUE(found);
-    EXPECT_EQ(counts.checksum, at.newest.read.header.checksum);
-    EXPECT_EQ(end(), at.end_at);
+    expect_newest(counts);
     put_line(lost, 3);
-    ASSERT_OK(newest_place(*engine.table(), &at, &found));
-    EXPECT_EQ(counts.checksum, at.newest.read.header.checksum);
-    EXPECT_EQ(end(), at.end_at);
+    expect_newest(counts);
 }
 
 // Who began in an empty log, and put its first message when most of it had been trimmed.
@@ -80,12 +79,7 @@ TEST_F(void_test, the_newest_message_is_found_behind_one_that_knows_of_none) {
         counts = put_line(counts, 1, end());
     ASSERT_OK(engine.table()->trim(engine.table()->context, TY_ENGINE_RECORDS, end() - 2 * store.step));
     put(TY_ENGINE_RECORDS, late, 2, 0);
-    place at;
-    bool found = false;
-    ASSERT_OK(newest_place(*engine.table(), &at, &found));
-    ASSERT_TRUE(found);
-    EXPECT_EQ(counts.checksum, at.newest.read.header.checksum);
-    EXPECT_EQ(end(), at.end_at);
+    expect_newest(counts);
 }
 
 // What an ended run left under way is told from what is missing: it knows of nothing as late as the last one.
@@ -134,18 +128,16 @@ TEST_F(void_test, who_takes_over_does_not_behind_what_it_does_not_know) {
 }
 
 TEST_F(void_test, the_newest_base_is_found_before_one_that_was_refused) {
-    uint64_t whole = 0;
     uint64_t seen = 0, ends[3] = {}, begins[3] = {};
     for (int n = 0; n < 3; ++n) {
-        begins[n] = put_base_message(message_kind::base_begin, 0, whole, seen);
-        seen = ends[n] = put_base_message(message_kind::base_end, begins[n], whole, 0);
-        whole = begins[n];
+        begins[n] = put_base_message(message_kind::base_begin, 0, seen);
+        seen = ends[n] = put_base_message(message_kind::base_end, begins[n], 0);
     }
     const auto newest = [&] { return newest_base_at(); };
     EXPECT_EQ(begins[2], newest());
-    put_base_message(message_kind::base_begin, 0, begins[2], ends[2]); // in its place, and not ended
+    put_base_message(message_kind::base_begin, 0, ends[2]); // in its place, and not ended
     EXPECT_EQ(begins[2], newest());
-    put_base_message(message_kind::base_begin, 0, begins[0], ends[0]); // whose writer slept while others were put
+    put_base_message(message_kind::base_begin, 0, ends[0]); // whose writer slept while others were put
     EXPECT_EQ(begins[2], newest());
     ASSERT_OK(engine.table()->trim(engine.table()->context, TY_ENGINE_BASES, begins[1]));
     EXPECT_EQ(begins[2], newest());
@@ -155,31 +147,31 @@ TEST_F(void_test, the_newest_base_is_found_before_one_that_was_refused) {
 
 // A writer sleeps amid its pieces, and two others put theirs meanwhile.
 TEST_F(void_test, the_newest_base_is_found_before_pieces_that_were_refused) {
-    const uint64_t slept = put_base_message(message_kind::base_begin, 0, 0, 0);
-    uint64_t known = put_base_message(message_kind::base_piece, slept, 0, 0);
+    const uint64_t slept = put_base_message(message_kind::base_begin, 0, 0);
+    uint64_t known = put_base_message(message_kind::base_piece, slept, 0);
     const uint64_t pieces = base_number;
     uint64_t begins[2] = {};
     for (uint64_t &begin : begins) {
-        begin = put_base_message(message_kind::base_begin, 0, 0, known);
-        known = put_base_message(message_kind::base_piece, begin, 0, 0);
-        known = put_base_message(message_kind::base_end, begin, 0, known);
+        begin = put_base_message(message_kind::base_begin, 0, known);
+        known = put_base_message(message_kind::base_piece, begin, 0);
+        known = put_base_message(message_kind::base_end, begin, known);
         EXPECT_EQ(begin, newest_base_at(false));
     }
     ASSERT_OK(engine.table()->trim(engine.table()->context, TY_ENGINE_BASES, begins[0]));
-    put_base_message(message_kind::base_piece, slept, 0, 0, pieces + 1);
+    put_base_message(message_kind::base_piece, slept, 0, pieces + 1);
     EXPECT_EQ(0u, newest_base_at(false));
     EXPECT_EQ(begins[1], newest_base_at());
 }
 
 // Its last message comes behind a message of another writer.
 TEST_F(void_test, a_base_whose_end_was_refused_is_none) {
-    const uint64_t first = put_base_message(message_kind::base_begin, 0, 0, 0);
-    uint64_t known = put_base_message(message_kind::base_end, first, 0, first);
-    const uint64_t second = put_base_message(message_kind::base_begin, 0, first, known);
-    known = put_base_message(message_kind::base_piece, second, first, 0);
+    const uint64_t first = put_base_message(message_kind::base_begin, 0, 0);
+    uint64_t known = put_base_message(message_kind::base_end, first, first);
+    const uint64_t second = put_base_message(message_kind::base_begin, 0, known);
+    known = put_base_message(message_kind::base_piece, second, 0);
     const uint64_t pieces = base_number;
-    put_base_message(message_kind::base_begin, 0, first, known);
-    put_base_message(message_kind::base_end, second, first, known, pieces + 1);
+    put_base_message(message_kind::base_begin, 0, known);
+    put_base_message(message_kind::base_end, second, known, pieces + 1);
     EXPECT_EQ(first, newest_base_at());
 }
 

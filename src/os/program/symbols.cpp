@@ -192,19 +192,7 @@ ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *cont
     return status;
 }
 
-namespace {
-
-// Weak, so that programs without a dynamic linker link.
-extern "C" {
-[[gnu::weak]] void *dlsym(void *handle, const char *name) noexcept;
-[[gnu::weak]] char *dlerror() noexcept;
-}
-
-} // namespace
-
 const void *find_for_all(const char *name) {
-    if (&dlsym == nullptr || &dlerror == nullptr)
-        return nullptr;
     const void *found = dlsym(RTLD_DEFAULT, name);
     if (found == nullptr)
         static_cast<void>(dlerror()); // no caller of it is to hear of this name

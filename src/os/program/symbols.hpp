@@ -21,7 +21,7 @@ struct symbol {
 ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *context, const symbol &found),
                       void *context, bool *is_its_file);
 
-// What all objects that are loaded for all get for a name (dlsym); NULL: nothing, or there is no dynamic linker.
+// What the dynamic linker gives for a name to objects that see all others (dlsym); NULL: nothing.
 const void *find_for_all(const char *name);
 
 // Within notes of a file or in memory.
