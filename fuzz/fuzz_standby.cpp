@@ -156,17 +156,17 @@ void read_records(const memory &from) {
             return;
         for (const ty_follow_record &record : records) {
             require(record.sequence == ++sequence);
-            static volatile uint8_t seen;
+            const auto *bytes = static_cast<const volatile uint8_t *>(record.bytes);
             for (size_t b = 0; b < record.size_bytes; b++)
-                seen = static_cast<const uint8_t *>(record.bytes)[b];
+                (void)bytes[b];
         }
     }
 }
 
-void read_base(const memory &from) {
+void read_base(const memory &from, bool searches) {
     owned_message begin;
     bool found = false;
-    if (newest_base(from.table, &begin, &found) || !found)
+    if (newest_base(from.table, searches, &begin, &found) || !found)
         return;
     const base_source source(from.table, begin);
     const ty_destination &table = source.destination();
@@ -204,6 +204,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bool found = false;
     (void)newest_place(changed.table, &at, &found);
     read_records(changed);
-    read_base(changed);
+    read_base(changed, input.flags % 2);
     return 0;
 }
