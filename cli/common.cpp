@@ -10,6 +10,7 @@
 
 namespace cli {
 
+// CL1.
 ty_open_options heap_files::options() const {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.mode = TY_OPEN_COPY;
@@ -19,6 +20,7 @@ ty_open_options heap_files::options() const {
     return options;
 }
 
+// CL3.
 int each_heap(const request &given, int (*look)(const heap_files &files, const request &given)) {
     int worst = exit_fine;
     for (const std::string &path : given.paths)
@@ -34,12 +36,14 @@ std::string as_options(std::string text) {
     return text;
 }
 
+// CL3.
 int complain(ty_status status) {
     std::fflush(stdout);
     std::fprintf(stderr, "taiyen: %s\n", text::printable(as_options(ty_error_text())).c_str());
     return status == TY_E_DAMAGED || status == TY_E_MISMATCH ? exit_problems : exit_cannot;
 }
 
+// CL4.
 int refuse(const heap_files &files, const request &given, ty_status status) {
     if (given.json)
         json::print({{"path", files.path}, {"error", json::error(status)}});

@@ -203,6 +203,7 @@ std::string fish_condition(const command &one) {
            name.substr(space + 1);
 }
 
+// CL8.
 void print_fish_option(const command &one, const option &each) {
     std::printf("complete -c taiyen -n %s -l %s", quoted(fish_condition(one)).c_str(), each.name);
     if (each.letter != 0)

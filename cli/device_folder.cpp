@@ -40,7 +40,7 @@ bool is_ours(const char *name) {
     return !std::strcmp(name, "disk") || !std::strcmp(name, "append") || !std::strncmp(name, "heap.ty", 7);
 }
 
-// The folder is found by its descriptor, whatever became of its name. 0, or the errno.
+// CL9. The folder is found by its descriptor, whatever became of its name. 0, or the errno.
 int remove_all(int parent, int folder, const char *name) {
     DIR *entries = fdopendir(folder);
     if (!entries)

@@ -157,7 +157,7 @@ std::string header_of(MHD_Connection *connection, const char *name) {
     return value != nullptr ? value : "";
 }
 
-// A page of another site may ask in a person's browser, also under a name that it has lead here.
+// CL7. A page of another site may ask in a person's browser, also under a name that it has lead here.
 bool is_own(MHD_Connection *connection, const live_server::state &server) {
     const std::string site = header_of(connection, "Sec-Fetch-Site"), origin = header_of(connection, "Origin");
     return header_of(connection, "Host") == server.host && (origin.empty() || origin == "http://" + server.host) &&

@@ -79,6 +79,7 @@ int create_beside(const std::string &path, std::string &name) {
     return -1;
 }
 
+// CL2.
 ty_status replace(const std::string &path, const struct stat *old, const std::string &bytes) {
     if (old && faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS))
         return refuse(errno, "replace the picture", path, "make the file writable, or give another path");

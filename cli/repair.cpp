@@ -24,6 +24,7 @@ void note_problem(const char *text, void *context) {
         report.problems.push_back(as_options(text));
 }
 
+// CL6.
 void note_page(uint64_t page, bool, void *context) {
     static_cast<repair_report *>(context)->pages.insert(page);
 }
@@ -39,6 +40,7 @@ public:
         if (begun_ && !stopped_)
             end_transaction();
     }
+    uint64_t in_doubt() const { return held_count_; }
 
 private:
     struct change {
@@ -111,11 +113,11 @@ private:
         const bool live = one.address != 0 && ty_block_of(address, &block) == TY_OK && block.address == address;
         switch (one.kind) {
         case TY_LOG_ALLOC:
-            return ty_alloc_at(heap_, address, one.size_bytes) == TY_OK;
+            return ty_alloc_at(heap_, address, one.size_bytes) == TY_OK && zero(address, 0);
         case TY_LOG_FREE:
             return live && ty_free(address) == TY_OK;
         case TY_LOG_RESIZE:
-            return live && ty_resize_in_place(address, one.size_bytes) == TY_OK;
+            return live && ty_resize_in_place(address, one.size_bytes) == TY_OK && zero(address, block.size_bytes);
         case TY_LOG_ROOT:
             return ty_root_set(heap_, one.bytes.c_str(), address) == TY_OK;
         case TY_LOG_DATA:
@@ -123,6 +125,15 @@ private:
         default:
             return true;
         }
+    }
+    // What a transaction gains is zeros, and is logged only where it was written to.
+    static bool zero(void *address, size_t from) {
+        ty_block block{};
+        if (ty_block_of(address, &block) != TY_OK)
+            return false;
+        if (from < block.size_bytes)
+            std::memset(static_cast<char *>(address) + from, 0, block.size_bytes - from);
+        return true;
     }
     // Into live blocks alone. What lies in none was freed by the same transaction.
     static bool write(uint64_t address, const std::string &bytes) {
@@ -158,6 +169,7 @@ void redo_log(ty_heap *heap, const heap_files &files, repair_report &report) {
         note_problem(ty_error_text(), &report);
     }
     redo.end();
+    report.in_doubt = redo.in_doubt();
     report.left_out = info.left_out;
 }
 
@@ -252,6 +264,7 @@ void take_over(const ty_rescue_report &rescued, repair_report &report) {
 
 } // namespace
 
+// CL2.
 int repair(const request &given) {
     const heap_files files{given.paths[0], given.journal_path, given.log_path};
     const std::string &out = given.paths[1];

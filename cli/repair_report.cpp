@@ -44,6 +44,7 @@ void print_json(const heap_files &files, const std::string &out, const repair_re
                        {"lost_roots", texts(report.lost_roots)},
                        {"transactions", json::wide(report.transactions)},
                        {"failed_entries", json::wide(report.failed_entries)},
+                       {"in_doubt", json::wide(report.in_doubt)},
                        {"left_out", json::wide(report.left_out)},
                        {"problems", texts(report.problems)}};
     if (report.first_unapplied != 0)
@@ -93,6 +94,8 @@ void print_log(const repair_report &report) {
             "; not from number " + text::count(report.first_unapplied) + " on: a procedure of the program's is in it";
     if (report.failed_entries != 0)
         line += "; " + text::counted(report.failed_entries, "change") + " of them could not be";
+    if (report.in_doubt != 0)
+        line += "; " + in(ink::bad, text::count(report.in_doubt) + " in doubt, not done: taiyen doubt tells and settles");
     if (report.left_out != 0)
         line += "; " + text::count(report.left_out) + " left out, behind one that is missing";
     print_line("log", line);

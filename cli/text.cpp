@@ -44,6 +44,7 @@ std::string hex(const void *address) {
     return hex(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(address)));
 }
 
+// CL5.
 std::string printable(const std::string &name) {
     std::string line;
     for (const char one : name) {

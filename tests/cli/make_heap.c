@@ -7,7 +7,9 @@
  *   make_heap PATH undo      a snapshot heap with two transactions to undo and one to redo, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
  *   make_heap PATH commit    a transactional heap whose process dies with three transactions in the log
- *   make_heap PATH parts     the same with a log of two partitions
+ *   make_heap PATH churn     the same with 300 that allocate, free, resize, write to, and name blocks, some of them again
+ *   make_heap PATH prepared  the same with one transaction, and one that is in doubt
+ *   make_heap PATH parts     the first of these with a log of two partitions
  *   make_heap PATH one       the same with one transaction
  *   make_heap PATH long      the same with one transaction that writes 104 bytes
  *   make_heap PATH hold      prints "open", and holds it open for writing until standard input ends
@@ -134,6 +136,63 @@ static bool prepare(ty_heap *heap) {
     return block && !ty_txn_root_set(txn, "prepared", block) && !ty_prepare(txn, "order 7", 7);
 }
 
+static unsigned dice(unsigned *state, unsigned sides) {
+    *state = *state * 1664525 + 1013904223;
+    return (*state >> 8) % sides;
+}
+
+// One change of a block that root `name` leads to: of small blocks, of blocks of pages, of a few bytes, of none.
+static bool churn_block(ty_txn *txn, unsigned *state, const char *name) {
+    char *block = ty_root(ty_txn_heap(txn), name);
+    const size_t size = dice(state, 4) == 0 ? 1 + dice(state, 60000) : 1 + dice(state, 900);
+    if (!block || dice(state, 6) == 0) {
+        if (block && ty_txn_free(txn, block))
+            return false;
+        char *made = ty_txn_alloc(txn, size);
+        if (made && dice(state, 2))
+            memset(made + size / 3, (int)dice(state, 256), size / 3);
+        return made && !ty_txn_root_set(txn, name, made);
+    }
+    ty_block is;
+    if (ty_block_of(block, &is))
+        return false;
+    const size_t at = dice(state, (unsigned)is.size_bytes), bytes = dice(state, (unsigned)(is.size_bytes - at)) % 100;
+    switch (dice(state, 5)) {
+    case 0:
+        return !ty_txn_free(txn, block) && !ty_txn_root_set(txn, name, NULL);
+    case 1:
+    case 2: {
+        char *resized = ty_txn_resize(txn, block, size);
+        return resized && !ty_txn_root_set(txn, name, resized);
+    }
+    default:
+        if (ty_declare(txn, block + at, bytes))
+            return false;
+        memset(block + at, (int)dice(state, 256), bytes);
+        return true;
+    }
+}
+
+static bool churn(ty_heap *heap) {
+    unsigned state = 39;
+    for (int i = 0; i < 600; ++i) {
+        ty_txn *txn;
+        if (i == 300 && ty_snapshot(heap))
+            return false;
+        if (ty_begin(heap, NULL, &txn))
+            return false;
+        for (unsigned n = 1 + dice(&state, 4); n > 0; --n) {
+            char name[] = "a";
+            name[0] = (char)('a' + dice(&state, 26));
+            if (!churn_block(txn, &state, name))
+                return false;
+        }
+        if (dice(&state, 9) == 0 ? ty_rollback(txn) : ty_commit(txn))
+            return false;
+    }
+    return true;
+}
+
 // A program that goes on: a commit for each line that it gets.
 static int serve(const char *path) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
@@ -169,10 +228,10 @@ int main(int argc, char **argv) {
         options.kind = TY_ARCHIVE;
     const bool parts = strcmp(how, "parts") == 0, commits = parts || strcmp(how, "commit") == 0;
     const bool one = strcmp(how, "one") == 0, is_long = strcmp(how, "long") == 0;
-    const bool prepared = strcmp(how, "prepared") == 0;
-    if (commits || one || is_long || prepared) {
+    const bool prepared = strcmp(how, "prepared") == 0, churns = strcmp(how, "churn") == 0;
+    if (commits || one || is_long || prepared || churns) {
         options.kind = TY_TRANSACTIONAL;
-        options.log_bytes = parts ? 2 * TY_LOG_BYTES_MIN : TY_LOG_BYTES_MIN;
+        options.log_bytes = (parts ? 2 : churns ? 16 : 1) * TY_LOG_BYTES_MIN;
         options.log_partitions = parts ? 2 : 1;
     }
     if (argc == 5) {
@@ -182,6 +241,11 @@ int main(int argc, char **argv) {
     ty_heap *heap;
     if (ty_open(argv[1], &options, &heap, NULL))
         return fail("open");
+    if (churns) {
+        if (!churn(heap))
+            return fail("churn");
+        _exit(0);
+    }
     if (options.kind == TY_TRANSACTIONAL) {
         if (!commit(heap, commits ? 3 : 1, is_long ? 104 : 8))
             return fail("commit");

@@ -355,6 +355,13 @@ class Json(CliTest):
                     narrow = {("format_version", 2), ("page_bytes", 4096), ("block_bytes", 4096)}
                     self.assertLessEqual(set(whole_numbers("", document)), narrow)
 
+    def test_what_cannot_be_read_has_a_document(self):
+        for command in ("info", "stat", "verify", "scrub", "map", "dump", "log stat", "log dump", "doubt", "diff"):
+            with self.subTest(command=command):
+                result = run(*command.split(), self.path("missing.ty"), "--json")
+                self.assertEqual(result.returncode, 2)
+                self.assertEqual(json.loads(result.stdout)["error"]["status"], "TY_E_NOT_FOUND")
+
     def test_numbers_beyond_doubles(self):
         path = self.heap("commit")
         info, = self.documents("info", "--json", path)

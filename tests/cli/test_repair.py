@@ -9,6 +9,7 @@ was repaired is compared with the twin, and what differs must have been told.
 import json
 import os
 import random
+import resource
 import shutil
 
 import support
@@ -77,7 +78,7 @@ class Repair(CliTest):
 
 class Sound(Repair):
     def test_a_heap_without_damage_is_whole(self):
-        for how in ("close", "archive", "described", "undo", "die", "commit", "parts"):
+        for how in ("close", "archive", "described", "undo", "die", "commit", "parts", "churn"):
             with self.subTest(how):
                 path = self.heap(how, how + ".ty")
                 report = self.repair(path, how + "-out.ty")
@@ -87,10 +88,17 @@ class Sound(Repair):
                 self.succeeds("verify", self.path(how + "-out.ty"))
                 if how in ("commit", "parts"):
                     self.assertEqual(report["transactions"], "3")
+                if how == "churn":
+                    self.assertGreater(int(report["transactions"]), 200)
 
     def test_in_doubt_is_left_out(self):
         report = self.repair(self.heap("prepared"))
         self.assertEqual((report["transactions"], report["roots"]), ("1", ["newest"]))
+        self.assertEqual((report["in_doubt"], report["whole"]), ("1", False))
+        self.remove("out.ty")
+        text = run("repair", self.path("atlas.ty"), self.path("out.ty")).stdout
+        self.assertIn("not all", text)
+        self.assertIn("1 in doubt", text)
 
     def test_text(self):
         path = self.heap("commit")
@@ -190,7 +198,7 @@ class Damaged(Repair):
 
     def test_random_damage(self):
         dice = random.Random(SEED)
-        for how in ("linked", "die", "commit", "parts", "archive", "undo"):
+        for how in ("linked", "die", "commit", "parts", "churn", "archive", "undo"):
             path = self.heap(how, how + ".ty")
             twin = self.copy_of(path, "twin.ty")
             for n in range(6):
@@ -225,6 +233,16 @@ class Refused(Repair):
             self.fails(2, "repair", path, self.path("out.ty"), says=("another name",) if suffix else ("exists",))
             os.remove(self.path("out.ty") + suffix)
         self.fails(2, "repair", path, path)
+
+    def test_a_failure_leaves_nothing(self):
+        path = self.heap("commit")
+        before = hashes(self.folder)
+        limit = 80 << 20  # enough for the image, and not for its log
+        result = run("repair", path, self.path("out.ty"),
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertEqual(result.returncode, 2, result.stdout)
+        self.assertIn("out.ty-log", result.stderr)
+        self.assertEqual(hashes(self.folder), before)
 
     def test_what_is_no_heap(self):
         with open(self.path("no.ty"), "wb") as file:
