@@ -196,7 +196,9 @@ private:
                    quoted(paths[command_.operands_max]) + " too";
         if (std::find(paths.begin(), paths.end(), "") != paths.end())
             return "a " + first_operand() + " of " + name + " is empty";
-        if (paths.size() > 1 && !(given_.journal_path + given_.log_path).empty())
+        const std::string operands = command_.operands;
+        const bool takes_heaps = operands.find("...") != std::string::npos || command_.name == std::string("diff");
+        if (takes_heaps && paths.size() > 1 && !(given_.journal_path + given_.log_path).empty())
             return "--journal and --log name files of one heap: give " + name + " one FILE with them";
         return {};
     }

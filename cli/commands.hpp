@@ -66,6 +66,8 @@ std::string as_options(std::string text);
 int complain(ty_status status);
 // The same, and as the file's document where JSON was asked for.
 int refuse(const heap_files &files, const request &given, ty_status status);
+// As the document of a command that tells of one thing.
+int refuse(const request &given, ty_status status);
 
 // The file's name without its folders, for titles.
 std::string name_of(const std::string &path);

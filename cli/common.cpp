@@ -50,6 +50,10 @@ int refuse(const heap_files &files, const request &given, ty_status status) {
     return complain(status);
 }
 
+int refuse(const request &given, ty_status status) {
+    return refuse({given.paths[0], "", ""}, given, status);
+}
+
 std::string name_of(const std::string &path) {
     return path.substr(path.rfind('/') + 1);
 }

@@ -5,10 +5,14 @@
 #include "text.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <taiyen/rescue.h>
 #include <unistd.h>
+#include <utility>
 
 namespace cli {
 
@@ -27,150 +31,6 @@ void note_problem(const char *text, void *context) {
 // CL6.
 void note_page(uint64_t page, bool, void *context) {
     static_cast<repair_report *>(context)->pages.insert(page);
-}
-
-// ---- The log's transactions, done again
-
-class redoer {
-public:
-    redoer(ty_heap *heap, repair_report &report) : heap_(heap), report_(report) {}
-
-    static bool take(const ty_log_entry *entry, void *self) { return static_cast<redoer *>(self)->take(*entry); }
-    void end() {
-        if (begun_ && !stopped_)
-            end_transaction();
-    }
-    uint64_t in_doubt() const { return held_count_; }
-
-private:
-    struct change {
-        ty_log_entry_kind kind;
-        uint64_t address;
-        uint64_t size_bytes;
-        std::string bytes;
-    };
-
-    bool take(const ty_log_entry &entry) {
-        switch (entry.kind) {
-        case TY_LOG_TRANSACTION:
-            end();
-            begun_ = true;
-            sequence_ = entry.sequence;
-            break;
-        case TY_LOG_PREPARED:
-        case TY_LOG_PENDING:
-            waits_ = true;
-            break;
-        case TY_LOG_OUTCOME:
-            decides_ = true;
-            committed_ = entry.size_bytes != 0;
-            break;
-        case TY_LOG_PROCEDURE:
-            calls_ = true;
-            break;
-        default:
-            keep(entry);
-            break;
-        }
-        return !stopped_;
-    }
-    void keep(const ty_log_entry &entry) {
-        const bool has_bytes = entry.kind == TY_LOG_DATA || entry.kind == TY_LOG_ROOT;
-        changes_.push_back({entry.kind, entry.address, entry.size_bytes,
-                            has_bytes ? std::string(static_cast<const char *>(entry.bytes), entry.size_bytes) : ""});
-    }
-    // A transaction counts at its end; one that was prepared, when its outcome says so.
-    void end_transaction() {
-        stopped_ = calls_; // what follows would stand on what is not there
-        if (stopped_)
-            report_.first_unapplied = sequence_;
-        else if (waits_) {
-            std::move(changes_.begin(), changes_.end(), std::back_inserter(held_));
-            ++held_count_;
-        } else {
-            if (decides_ && committed_)
-                redo(held_, held_count_);
-            if (decides_) {
-                held_.clear();
-                held_count_ = 0;
-            }
-            redo(changes_, 1);
-        }
-        changes_.clear();
-        waits_ = decides_ = calls_ = begun_ = false;
-    }
-    void redo(const std::vector<change> &changes, uint64_t count) {
-        for (const change &one : changes)
-            if (!redo(one))
-                ++report_.failed_entries;
-        report_.transactions += count;
-    }
-    bool redo(const change &one) {
-        auto *address = reinterpret_cast<void *>(one.address);
-        if (one.address != 0 && ty_heap_of(address) != heap_)
-            return false;
-        ty_block block{};
-        const bool live = one.address != 0 && ty_block_of(address, &block) == TY_OK && block.address == address;
-        switch (one.kind) {
-        case TY_LOG_ALLOC:
-            return ty_alloc_at(heap_, address, one.size_bytes) == TY_OK && zero(address, 0);
-        case TY_LOG_FREE:
-            return live && ty_free(address) == TY_OK;
-        case TY_LOG_RESIZE:
-            return live && ty_resize_in_place(address, one.size_bytes) == TY_OK && zero(address, block.size_bytes);
-        case TY_LOG_ROOT:
-            return ty_root_set(heap_, one.bytes.c_str(), address) == TY_OK;
-        case TY_LOG_DATA:
-            return write(one.address, one.bytes);
-        default:
-            return true;
-        }
-    }
-    // What a transaction gains is zeros, and is logged only where it was written to.
-    static bool zero(void *address, size_t from) {
-        ty_block block{};
-        if (ty_block_of(address, &block) != TY_OK)
-            return false;
-        if (from < block.size_bytes)
-            std::memset(static_cast<char *>(address) + from, 0, block.size_bytes - from);
-        return true;
-    }
-    // Into live blocks alone. What lies in none was freed by the same transaction.
-    static bool write(uint64_t address, const std::string &bytes) {
-        for (size_t done = 0; done < bytes.size();) {
-            ty_block block{};
-            auto *at = reinterpret_cast<char *>(address + done);
-            if (ty_block_of(at, &block) != TY_OK) {
-                done += sizeof(uint64_t) - (address + done) % sizeof(uint64_t);
-                continue;
-            }
-            const auto room = static_cast<size_t>(static_cast<char *>(block.address) + block.size_bytes - at);
-            const size_t piece = std::min(room, bytes.size() - done);
-            std::memcpy(at, bytes.data() + done, piece);
-            done += piece;
-        }
-        return true;
-    }
-
-    ty_heap *heap_;
-    repair_report &report_;
-    std::vector<change> changes_, held_;
-    uint64_t held_count_ = 0, sequence_ = 0;
-    bool begun_ = false, waits_ = false, decides_ = false, committed_ = false, calls_ = false, stopped_ = false;
-};
-
-void redo_log(ty_heap *heap, const heap_files &files, repair_report &report) {
-    redoer redo(heap, report);
-    ty_log_info info{};
-    info.struct_size = sizeof info;
-    const ty_open_options options = files.options();
-    if (ty_rescue_log(files.path.c_str(), &options, redoer::take, &redo, &info) != TY_OK) {
-        report.log_is_damaged = true;
-        note_problem(ty_error_text(), &report);
-    }
-    redo.end();
-    report.in_doubt = redo.in_doubt();
-    report.left_out = info.left_out;
 }
 
 // ---- What is damaged in it
@@ -198,6 +58,23 @@ struct block_walk {
     }
 };
 
+// The heap's own pages: header, roots, which blocks are live.
+struct table_walk {
+    repair_report &report;
+    const char *base;
+
+    static bool take(const ty_area *area, void *self) {
+        auto &walk = *static_cast<table_walk *>(self);
+        if (area->kind != TY_AREA_CONTROL)
+            return true;
+        const uint64_t first = static_cast<uint64_t>(static_cast<const char *>(area->address) - walk.base) / page_bytes;
+        const auto from = walk.report.pages.lower_bound(first);
+        const auto to = walk.report.pages.lower_bound(first + area->size_bytes / page_bytes);
+        walk.report.damaged_tables += static_cast<uint64_t>(std::distance(from, to));
+        return true;
+    }
+};
+
 ty_status look_for_damage(ty_heap *heap, repair_report &report) {
     const size_t before = report.problems.size();
     const ty_status verified = ty_heap_verify(heap, note_problem, &report);
@@ -205,6 +82,9 @@ ty_status look_for_damage(ty_heap *heap, repair_report &report) {
         note_problem(ty_error_text(), &report);
     block_walk walk{report, static_cast<const char *>(ty_heap_base(heap))};
     if (ty_status status = ty_each_block(heap, block_walk::take, &walk))
+        return status;
+    table_walk tables{report, walk.base};
+    if (ty_status status = ty_each_area(heap, table_walk::take, &tables))
         return status;
     std::vector<named_root> roots;
     if (ty_status status = roots_of(heap, roots))
@@ -218,29 +98,125 @@ ty_status look_for_damage(ty_heap *heap, repair_report &report) {
 
 // ---- The new heap
 
-ty_status open_rescued(const std::string &out, ty_heap **heap) {
-    const heap_files files{out, "", ""};
-    const ty_open_options options = writing_options(files);
-    return ty_open(out.c_str(), &options, heap, nullptr);
-}
+// The heap is made under another name, with its journal and log, and gets its own when all of it is there.
+constexpr const char *made_suffix = "-unfinished";
+constexpr const char *file_suffixes[] = {"-log", "-journal", ""}; // the heap last: with it, all is there
 
-ty_status fill(const heap_files &files, const std::string &out, ty_kind kind, repair_report &report) {
-    ty_heap *heap = nullptr;
-    if (ty_status status = open_rescued(out, &heap))
-        return status;
-    if (kind == TY_TRANSACTIONAL)
-        redo_log(heap, files, report);
-    ty_status status = look_for_damage(heap, report);
-    const ty_status closed = ty_close(heap);
-    if (closed != TY_OK)
+// One after the other: what there is of the damaged heap, its kind, its transactions.
+class maker {
+public:
+    maker(const heap_files &files, heap_files made, repair_report &report)
+        : files_(files), made_(std::move(made)), report_(report), options_(files.options()) {}
+
+    ty_status run() {
+        ty_rescue_report rescued{};
+        rescued.struct_size = sizeof rescued;
+        if (ty_status status = ty_rescue(files_.path.c_str(), &options_, made_.path.c_str(), note_problem, note_page,
+                                         &report_, &rescued))
+            return status;
+        take_over(rescued);
+        if (rescued.kind == TY_TRANSACTIONAL)
+            if (ty_status status = redo_log())
+                return status;
+        if (ty_status status = look())
+            return status;
+        return rescued.kind == TY_SNAPSHOT ? become(TY_SNAPSHOT) : TY_OK;
+    }
+    void remove() const {
+        for (const char *suffix : file_suffixes)
+            unlink((made_.path + suffix).c_str());
+    }
+
+private:
+    void take_over(const ty_rescue_report &rescued) {
+        report_.kind = kind_name(rescued.kind);
+        report_.made_kind = kind_name(TY_ARCHIVE);
+        report_.limit_bytes = rescued.limit_bytes;
+        report_.header_doubtful = rescued.header_doubtful;
+        report_.image_epoch = rescued.image_epoch;
+        report_.epoch = rescued.epoch;
+        report_.durable_epoch = rescued.durable_epoch;
+        report_.batches = rescued.batches;
+        report_.damaged_pages = rescued.damaged_pages;
+        report_.missing_pages = rescued.missing_pages;
+        report_.unchecked_pages = rescued.unchecked_pages;
+    }
+    // What damage keeps from it stays an archive heap.
+    ty_status become(ty_kind kind) {
+        ty_open_options wanted = writing_options(made_);
+        wanted.kind = kind;
+        const ty_status status = change_kind(made_, TY_ARCHIVE, wanted);
+        if (status == TY_OK)
+            report_.made_kind = kind_name(kind);
+        else if (status == TY_E_DAMAGED)
+            note_problem(ty_error_text(), &report_);
+        return status == TY_E_DAMAGED ? TY_OK : status;
+    }
+    // A transaction that does not fit what the damage left may be done in part: then all is made anew, up to that one.
+    ty_status redo_log() {
+        uint64_t until = UINT64_MAX;
+        for (;;) {
+            if (ty_status status = become(TY_TRANSACTIONAL))
+                return status;
+            if (report_.made_kind != kind_name(TY_TRANSACTIONAL))
+                return TY_OK;
+            ty_rescue_redone redone{};
+            const ty_status status = redo_until(until, &redone);
+            if (status == TY_OK)
+                return take_over(redone);
+            if (status != TY_E_DAMAGED || redone.stopped_at == 0 || redone.stopped_at > until)
+                return status;
+            note_problem(ty_error_text(), &report_);
+            until = redone.stopped_at - 1;
+            remove();
+            if (ty_status again =
+                    ty_rescue(files_.path.c_str(), &options_, made_.path.c_str(), nullptr, nullptr, nullptr, nullptr))
+                return again;
+        }
+    }
+    ty_status redo_until(uint64_t until, ty_rescue_redone *redone) {
+        ty_heap *heap = nullptr;
+        redone->struct_size = sizeof *redone;
+        if (ty_status status = open(&heap))
+            return status;
+        const ty_status status = ty_rescue_redo(heap, files_.path.c_str(), &options_, until, redone);
+        return close(heap, status);
+    }
+    ty_status take_over(const ty_rescue_redone &redone) {
+        report_.transactions = redone.transactions;
+        report_.first_unapplied = redone.stopped_at;
+        report_.in_doubt = redone.in_doubt;
+        report_.left_out = redone.left_out;
+        report_.log_is_damaged = redone.log_damaged;
+        if (redone.text[0] != 0)
+            note_problem(redone.text, &report_);
+        return TY_OK;
+    }
+    ty_status look() {
+        ty_heap *heap = nullptr;
+        if (ty_status status = open(&heap))
+            return status;
+        return close(heap, look_for_damage(heap, report_));
+    }
+    ty_status open(ty_heap **heap) const {
+        const ty_open_options options = writing_options(made_);
+        return ty_open(made_.path.c_str(), &options, heap, nullptr);
+    }
+    // The first failure counts, and its text stays.
+    static ty_status close(ty_heap *heap, ty_status status) {
+        if (status == TY_OK && (status = ty_close(heap)) == TY_OK)
+            return TY_OK;
+        ty_error why;
+        ty_error_detail(&why);
         static_cast<void>(ty_discard(heap));
-    status = status != TY_OK ? status : closed;
-    if (status != TY_OK || kind == TY_ARCHIVE)
-        return status;
-    ty_open_options wanted = writing_options({out, "", ""});
-    wanted.kind = kind;
-    return change_kind({out, "", ""}, TY_ARCHIVE, wanted);
-}
+        return ty_error_set(why.status, why.system_error, why.operation, why.path, why.offset, why.remedy);
+    }
+
+    const heap_files &files_;
+    const heap_files made_;
+    repair_report &report_;
+    const ty_open_options options_;
+};
 
 bool was_closed(const heap_files &files) {
     const ty_open_options options = files.options();
@@ -249,17 +225,37 @@ bool was_closed(const heap_files &files) {
     return ty_read_info_with(files.path.c_str(), &options, &info) == TY_OK && info.closed;
 }
 
-void take_over(const ty_rescue_report &rescued, repair_report &report) {
-    report.kind = report.made_kind = kind_name(rescued.kind);
-    report.limit_bytes = rescued.limit_bytes;
-    report.header_doubtful = rescued.header_doubtful;
-    report.image_epoch = rescued.image_epoch;
-    report.epoch = rescued.epoch;
-    report.durable_epoch = rescued.durable_epoch;
-    report.batches = rescued.batches;
-    report.damaged_pages = rescued.damaged_pages;
-    report.missing_pages = rescued.missing_pages;
-    report.unchecked_pages = rescued.unchecked_pages;
+ty_status check_names(const std::string &out) {
+    for (const char *suffix : file_suffixes) {
+        const std::string made = out + made_suffix + suffix;
+        struct stat there;
+        if (lstat((out + suffix).c_str(), &there) == 0) // also a link that leads nowhere
+            return ty_error_set(TY_E_EXISTS, 0, "repair a heap", (out + suffix).c_str(), UINT64_MAX,
+                                "give the repaired heap another name, or move this file away");
+        if (lstat(made.c_str(), &there) == 0)
+            return ty_error_set(TY_E_EXISTS, 0, "repair a heap", made.c_str(), UINT64_MAX,
+                                "it is what a repair left that was ended: remove it");
+    }
+    return TY_OK;
+}
+
+// Nothing is replaced, whoever made it meanwhile.
+ty_status give_name(const std::string &made, const std::string &out) {
+    int error = renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, out.c_str(), RENAME_NOREPLACE) ? errno : 0;
+    if (error == EINVAL) // not every file system has it
+        error = access(out.c_str(), F_OK) == 0 ? EEXIST : rename(made.c_str(), out.c_str()) ? errno : 0;
+    if (error == 0 || error == ENOENT) // not each kind of heap has each file
+        return TY_OK;
+    return ty_error_set(error == EEXIST ? TY_E_EXISTS : TY_E_IO, error, "give the repaired heap its name", out.c_str(),
+                        UINT64_MAX, "give another name");
+}
+
+ty_status give_names(const std::string &out) {
+    for (const char *suffix : file_suffixes)
+        if (ty_status status = give_name(out + made_suffix + suffix, out + suffix))
+            return status;
+    const ty_storage &files = *ty_storage_default();
+    return files.flush_directory(files.context, out.c_str());
 }
 
 } // namespace
@@ -268,27 +264,26 @@ void take_over(const ty_rescue_report &rescued, repair_report &report) {
 int repair(const request &given) {
     const heap_files files{given.paths[0], given.journal_path, given.log_path};
     const std::string &out = given.paths[1];
-    for (const char *suffix : {"-journal", "-log"})
-        if (access((out + suffix).c_str(), F_OK) == 0)
-            return refuse(files, given,
-                          ty_error_set(TY_E_EXISTS, 0, "repair a heap", (out + suffix).c_str(), UINT64_MAX,
-                                       "give the repaired heap another name, or move this file away"));
     repair_report report;
-    ty_rescue_report rescued{};
-    rescued.struct_size = sizeof rescued;
-    const ty_open_options options = files.options();
-    if (ty_status status =
-            ty_rescue(files.path.c_str(), &options, out.c_str(), note_problem, note_page, &report, &rescued))
-        return refuse(files, given, status);
-    take_over(rescued, report);
+    maker made(files, {out + made_suffix, "", ""}, report);
     report.closed = was_closed(files);
-    if (ty_status status = fill(files, out, rescued.kind, report)) {
-        const int code = refuse(files, given, status);
+    ty_status status = check_names(out);
+    if (status == TY_OK) {
+        status = made.run();
+        if (status == TY_OK)
+            status = give_names(out);
+        if (status != TY_OK) {
+            ty_error why;
+            ty_error_detail(&why);
+            made.remove(); // no heap
+            ty_error_set(why.status, why.system_error, why.operation, why.path, why.offset, why.remedy);
+        }
+    }
+    if (status != TY_OK) {
+        static_cast<void>(refuse(files, given, status));
         for (const std::string &problem : report.problems)
             std::fprintf(stderr, "taiyen: %s\n", text::printable(problem).c_str());
-        for (const char *suffix : {"", "-journal", "-log"}) // no heap: it was made here
-            unlink((out + suffix).c_str());
-        return code;
+        return exit_cannot;
     }
     print_report(files, out, given.json, report);
     return report.is_whole() ? exit_fine : exit_problems;

@@ -24,7 +24,8 @@ struct repair_report {
     uint64_t image_epoch = 0, epoch = 0, durable_epoch = 0;
     uint64_t batches = 0;
     uint64_t damaged_pages = 0, missing_pages = 0, unchecked_pages = 0;
-    std::set<uint64_t> pages; // both, by number
+    std::set<uint64_t> pages;    // both, by number
+    uint64_t damaged_tables = 0; // of these, the heap's own: roots may be missing, blocks not be live that were
     std::vector<std::string> problems;
 
     uint64_t live_blocks = 0;
@@ -33,15 +34,15 @@ struct repair_report {
     std::vector<std::string> roots, lost_roots;
 
     uint64_t transactions = 0;
-    uint64_t failed_entries = 0;
     uint64_t first_unapplied = 0; // a transaction that was read and not done, as all behind it; 0: none
-    uint64_t in_doubt = 0; // transactions that were prepared and have no outcome: not done
+    uint64_t in_doubt = 0;        // transactions that were prepared and have no outcome: not done
     uint64_t left_out = 0;
     bool log_is_damaged = false;
 
     // Whether all is there, as far as the files tell.
     bool is_whole() const {
-        return problems.empty() && pages.empty() && failed_entries == 0 && first_unapplied == 0 &&
+        const bool is_of_one_moment = closed || kind != "archive"; // whose pages go to the file at any time
+        return is_of_one_moment && problems.empty() && pages.empty() && first_unapplied == 0 && left_out == 0 &&
                in_doubt == 0 && epoch >= durable_epoch;
     }
 };

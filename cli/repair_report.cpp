@@ -35,6 +35,7 @@ void print_json(const heap_files &files, const std::string &out, const repair_re
                        {"damaged_pages", json::wide(report.damaged_pages)},
                        {"missing_pages", json::wide(report.missing_pages)},
                        {"unchecked_pages", json::wide(report.unchecked_pages)},
+                       {"damaged_tables", json::wide(report.damaged_tables)},
                        {"pages", pages},
                        {"live_blocks", json::wide(report.live_blocks)},
                        {"damaged_blocks", json::wide(report.damaged_block_count)},
@@ -43,7 +44,6 @@ void print_json(const heap_files &files, const std::string &out, const repair_re
                        {"roots", texts(report.roots)},
                        {"lost_roots", texts(report.lost_roots)},
                        {"transactions", json::wide(report.transactions)},
-                       {"failed_entries", json::wide(report.failed_entries)},
                        {"in_doubt", json::wide(report.in_doubt)},
                        {"left_out", json::wide(report.left_out)},
                        {"problems", texts(report.problems)}};
@@ -72,6 +72,10 @@ void print_pages(const repair_report &report) {
     print_line("pages", in(ink::bad, text::count(report.damaged_pages) + " damaged, taken as they are; " +
                                          text::count(report.missing_pages) + " missing, zeros now: ") +
                             numbers);
+    if (report.damaged_tables != 0)
+        print_line("tables", in(ink::bad, text::count(report.damaged_tables) + " of these pages " +
+                                              (report.damaged_tables == 1 ? "is" : "are") +
+                                              " the heap's own: roots may be missing, and blocks that were live"));
 }
 
 void print_blocks(const repair_report &report) {
@@ -90,12 +94,10 @@ void print_blocks(const repair_report &report) {
 void print_log(const repair_report &report) {
     std::string line = text::counted(report.transactions, "transaction") + " done again";
     if (report.first_unapplied != 0)
-        line +=
-            "; not from number " + text::count(report.first_unapplied) + " on: a procedure of the program's is in it";
-    if (report.failed_entries != 0)
-        line += "; " + text::counted(report.failed_entries, "change") + " of them could not be";
+        line += "; " + in(ink::bad, "not from number " + text::count(report.first_unapplied) + " on");
     if (report.in_doubt != 0)
-        line += "; " + in(ink::bad, text::count(report.in_doubt) + " in doubt, not done: taiyen doubt tells and settles");
+        line +=
+            "; " + in(ink::bad, text::count(report.in_doubt) + " in doubt, not done: taiyen doubt tells and settles");
     if (report.left_out != 0)
         line += "; " + text::count(report.left_out) + " left out, behind one that is missing";
     print_line("log", line);
@@ -118,7 +120,11 @@ void print_report(const heap_files &files, const std::string &out, bool as_json,
         print_log(report);
     print_pages(report);
     print_blocks(report);
-    if (!report.closed && report.kind != "archive")
+    if (!report.closed && report.kind == "archive")
+        print_line("closed",
+                   in(ink::bad, "not in order: its program ended while it was open, so that its pages may be of "
+                                "several moments"));
+    else if (!report.closed)
         print_line("closed",
                    "not in order: damage at the very end of journal or log looks like a crash, and is not told");
     for (const std::string &root : report.lost_roots)

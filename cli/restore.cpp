@@ -52,7 +52,7 @@ int restore(const request &given) {
         return exit_cannot;
     ty_destination *folder = nullptr;
     if (ty_status status = ty_folder_open(given.paths[0].c_str(), false, &folder))
-        return complain(status);
+        return refuse(given, status);
     const std::unique_ptr<ty_destination, void (*)(ty_destination *)> owner(folder, ty_folder_close);
     progress shown("restoring");
     options.receives = given.receives;
@@ -63,7 +63,7 @@ int restore(const request &given) {
     const ty_status status = ty_restore(folder, given.paths[1].c_str(), &options, &report);
     shown.clear();
     if (status)
-        return complain(status);
+        return refuse(given, status);
     print_result(given, report);
     return exit_fine;
 }

@@ -56,7 +56,7 @@ void print_report(const request &given, const ty_ship_report &report) {
 }
 
 // Failures that may pass are told, and it goes on.
-int ship_on(ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
+int ship_on(const request &given, ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
     end_with_interrupts();
     const uint64_t slice_ms = std::min<uint64_t>(interval_ms, 1000); // after which an interrupt is seen, and a base put
     uint64_t gaps = 0;
@@ -64,7 +64,7 @@ int ship_on(ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
         bool more = false;
         const ty_status status = ty_ship_step(shipper, static_cast<uint32_t>(slice_ms), &more, report);
         if (status == TY_E_MISMATCH || status == TY_E_UNSUPPORTED || status == TY_E_FORMAT)
-            return complain(status);
+            return refuse(given, status);
         if (status)
             complain(status);
         if (report->gaps != gaps)
@@ -79,7 +79,7 @@ int ship_on(ty_shipper *shipper, uint64_t interval_ms, ty_ship_report *report) {
         }
     }
     const ty_status status = ty_ship_all(shipper, report);
-    return status ? complain(status) : exit_fine;
+    return status ? refuse(given, status) : exit_fine;
 }
 
 int ship_heap(const request &given) {
@@ -95,20 +95,24 @@ int ship_heap(const request &given) {
     const ty_open_options open = files.options();
     options.open = &open;
     ty_destination *folder = nullptr;
+    ty_info info{};
+    info.struct_size = sizeof info;
+    if (ty_status status = ty_read_info_with(files.path.c_str(), &open, &info)) // before a folder is made
+        return refuse(given, status);
     if (ty_status status = ty_folder_open(given.paths[1].c_str(), true, &folder))
-        return complain(status);
+        return refuse(given, status);
     const folder_owner folder_is(folder, ty_folder_close);
     ty_shipper *shipper = nullptr;
     if (ty_status status = ty_ship_open(files.path.c_str(), folder, &options, &shipper))
-        return complain(status);
+        return refuse(given, status);
     const shipper_owner shipper_is(shipper, ty_ship_close);
     ty_ship_report report{};
     report.struct_size = sizeof report;
     int code = exit_fine;
     if (!given.once)
-        code = ship_on(shipper, interval_ms, &report);
+        code = ship_on(given, shipper, interval_ms, &report);
     else if (ty_status status = ty_ship_all(shipper, &report))
-        code = complain(status);
+        code = refuse(given, status);
     if (code == exit_fine)
         print_report(given, report);
     return code;
@@ -145,18 +149,18 @@ void print_problem(const char *problem, void *) {
 int look_at_folder(const request &given) {
     ty_destination *folder = nullptr;
     if (ty_status status = ty_folder_open(given.paths.back().c_str(), false, &folder))
-        return complain(status);
+        return refuse(given, status);
     const folder_owner folder_is(folder, ty_folder_close);
     if (given.list) {
         request copy = given;
         const ty_status status = ty_ship_list(folder, print_object, &copy);
-        return status ? complain(status) : exit_fine;
+        return status ? refuse(given, status) : exit_fine;
     }
     const ty_status status = ty_ship_verify(folder, nullptr, print_problem, nullptr);
     if (status == TY_E_DAMAGED)
         return exit_problems;
     if (status)
-        return complain(status);
+        return refuse(given, status);
     std::printf("%s: all that was shipped is sound\n", text::printable(given.paths.back()).c_str());
     return exit_fine;
 }

@@ -159,7 +159,7 @@ int unpack(const request &given) {
     ty_unpack_report report;
     const int descriptor = given.paths[0] == "-" ? STDIN_FILENO : -1;
     if (ty_status status = unpack_from(descriptor, given.paths[0], given, options, &report))
-        return refuse({given.paths[0], "", ""}, given, status);
+        return refuse(given, status);
     print_result(given, report);
     return exit_fine;
 }
@@ -190,7 +190,7 @@ int copy(const request &given) {
     std::signal(SIGPIPE, SIG_IGN);
     const ty_status sent = send_heap({given.paths[0], given.journal_path, given.log_path}, stream[1]);
     const bool own_failure = sent != TY_OK && !is_broken_pipe();
-    const int code = own_failure ? complain(sent) : int(exit_fine);
+    const int code = own_failure ? refuse(given, sent) : int(exit_fine);
     close(stream[1]);
     copy_result result{};
     const bool told = read_result(results[0], &result);
@@ -200,7 +200,11 @@ int copy(const request &given) {
     if (own_failure)
         return code;
     if (!told || result.status != TY_OK) {
-        std::fprintf(stderr, "taiyen: %s\n", told ? result.error : "the process that made the copy died");
+        const std::string why = told ? result.error : "the process that made the copy died";
+        if (given.json)
+            json::print({{"path", given.paths[0]},
+                         {"error", {{"status", ty_status_name(told ? result.status : TY_E_IO)}, {"text", why}}}});
+        std::fprintf(stderr, "taiyen: %s\n", text::printable(why).c_str());
         return exit_cannot;
     }
     print_result(given, result.report);

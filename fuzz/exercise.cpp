@@ -108,7 +108,6 @@ void rescue(const ty_open_options &options) {
     constexpr const char *out_path = "rescued.ty";
     if (ty_rescue(image_path, &options, out_path, nullptr, nullptr, nullptr, nullptr) != TY_OK)
         return;
-    (void)ty_rescue_log(image_path, &options, nullptr, nullptr, nullptr);
     ty_heap *heap = nullptr;
     if (ty_open(out_path, &options, &heap, nullptr) == TY_OK) {
         look(heap);

@@ -5,17 +5,18 @@
  *
  * Vocabulary: the *last good epoch* is the newest snapshot up to which all batches that the image does not hold are
  * whole. A page is *damaged* if its bytes are not what its checksum says, and *missing* if the file is cut off before
- * it, it cannot be read, or it is a hole where something was written.
+ * it, it cannot be read, or it is a hole where something was written. Of a file that is cut off, all pages behind its
+ * end that the heap has used are missing, written or not.
  *
  * Guarantees: the files of the damaged heap are only read. No file is replaced. Whatever they hold, the calls return.
- * What is rescued is not what the program wrote where a page is damaged: look before you use it.
+ * What is rescued is not what the program wrote where a page is damaged: look before you use it. Of the heap's header,
+ * all is put back that is known without it.
  */
 #ifndef TAIYEN_RESCUE_H
 #define TAIYEN_RESCUE_H
 
 #include "base.h"
 #include "heap.h"
-#include "log.h"
 #include "persist.h"
 #include "status.h"
 
@@ -57,12 +58,25 @@ TY_API TY_CHECKED ty_status ty_rescue(const char *path, const ty_open_options *o
                                       ty_problem_callback *problem, ty_rescue_page_callback *page, void *context,
                                       ty_rescue_report *report);
 
-/* Reads the log of a damaged heap from its last good epoch on, as ty_log_read does, and tells what it finds up to the
- * first thing that is wrong, though image, journal and log may not be of one moment. info is filled as far as it came,
- * also if it fails. Of options, storage, journal_path, log_path and log count. Errors: as ty_rescue and
- * ty_log_read_with. Thread-safe. */
-TY_API TY_CHECKED ty_status ty_rescue_log(const char *path, const ty_open_options *options,
-                                          ty_log_entry_callback *callback, void *context, ty_log_info *info);
+typedef struct ty_rescue_redone {
+    size_t struct_size;    /* sizeof(ty_rescue_redone), set by the caller */
+    uint64_t transactions; /* that were done again; those that one outcome decides on count as one */
+    uint64_t stopped_at;   /* the sequence of the first one that was read, and not done; 0: none */
+    uint64_t in_doubt;     /* records of transactions that were prepared, and have no outcome there: not done */
+    uint64_t left_out;     /* as ty_log_info has it */
+    bool log_damaged;      /* what stands behind the last one cannot be read */
+    char text[256];        /* why it stopped, or what is wrong with the log; empty: nothing */
+} ty_rescue_redone;
+
+/* Does the transactions again that the log of the damaged heap at path has behind the last good epoch, as a recovery
+ * would: up to the sequence `until`, to the first one that cannot be read or done, or to the end. Each is done whole.
+ * heap is what ty_rescue made of that heap, open as a transactional heap, and not written to. Of options, storage,
+ * journal_path, log_path and log count. A log that is missing or damaged is told by report alone (which may be NULL).
+ * Errors: TY_E_DAMAGED (transaction stopped_at does not fit the heap, and was done in part: discard it, rescue again,
+ * and give the sequence before as `until`), TY_E_ADDRESS (the heap is no copy), TY_E_ARGUMENT, TY_E_UNSUPPORTED (there
+ * was no log), TY_E_MEMORY, TY_E_SPACE, TY_E_IO. Durability: what was done is durable. Externally serialised. */
+TY_API TY_CHECKED ty_status ty_rescue_redo(ty_heap *heap, const char *path, const ty_open_options *options,
+                                           uint64_t until, ty_rescue_redone *report);
 
 #ifdef __cplusplus
 }

@@ -63,22 +63,23 @@ ty_status ty_rescue(const char *path, const ty_open_options *options, const char
     return guards.problem.end(guards.page.end(status));
 }
 
-ty_status ty_rescue_log(const char *path, const ty_open_options *options, ty_log_entry_callback *callback,
-                        void *context, ty_log_info *info) {
-    constexpr const char *call = "read the log of a damaged heap";
+ty_status ty_rescue_redo(ty_heap *heap, const char *path, const ty_open_options *options, uint64_t until,
+                         ty_rescue_redone *report) {
+    constexpr const char *call = "do the transactions of a damaged heap again";
     ty_open_options used = TY_OPEN_OPTIONS_INIT;
-    if (info)
-        if (ty_status status = check_output(info, call, "ty_log_info"))
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (report)
+        if (ty_status status = check_output(report, call, "ty_rescue_redone"))
             return status;
     char *resolved = nullptr;
     if (ty_status status = take_arguments(path, options, call, &used, &resolved))
         return status;
-    ty_log_info known{};
+    ty_rescue_redone known{};
     known.struct_size = sizeof known;
-    guarded<ty_log_entry_callback> guard(callback, context);
-    const ty_status status = txn_rescue_log(resolved, used, &known, guard.callback(), &guard);
+    const ty_status status = txn_rescue_redo(heap, resolved, used, until, &known);
     free(resolved);
-    if (info)
-        copy_output(&known, sizeof known, info);
-    return guard.end(status);
+    if (report)
+        copy_output(&known, sizeof known, report);
+    return status;
 }

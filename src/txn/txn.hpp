@@ -6,6 +6,7 @@
 #include <atomic>
 #include <taiyen/concurrent.h>
 #include <taiyen/follow.h>
+#include <taiyen/rescue.h>
 #include <taiyen/txn.h>
 
 namespace taiyen {
@@ -83,6 +84,7 @@ ty_status txn_receive_check(const receiving &r, const ty_follow_record &record, 
 ty_status txn_receive(receiving &r, const ty_follow_record *records, size_t count);
 ty_status txn_receive_stable(receiving &r);
 ty_status txn_promote(ty_heap *heap);
+ty_status txn_receive_forget(ty_heap *heap); // as if it had been its own history
 
 // ---- thread_ends.cpp
 
@@ -131,8 +133,8 @@ ty_status txn_work_status(ty_heap *heap);
 ty_status txn_read_info(const char *path, const ty_open_options &options, ty_info *info);
 ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty_log_info *info,
                        ty_log_entry_callback *callback, void *context);
-ty_status txn_rescue_log(const char *path, const ty_open_options &options, ty_log_info *info,
-                         ty_log_entry_callback *callback, void *context); // ty_rescue_log
+ty_status txn_rescue_redo(ty_heap *heap, const char *path, const ty_open_options &options, uint64_t until,
+                          ty_rescue_redone *report); // ty_rescue_redo
 ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progress_callback *progress,
                     ty_problem_callback *problem, void *context);
 

@@ -7,7 +7,9 @@
  *   make_heap PATH undo      a snapshot heap with two transactions to undo and one to redo, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
  *   make_heap PATH commit    a transactional heap whose process dies with three transactions in the log
- *   make_heap PATH churn     the same with 300 that allocate, free, resize, write to, and name blocks, some of them again
+ *   make_heap PATH churn     the same with 300 that allocate, free, resize, write to and name blocks
+ *   make_heap PATH reserved  the same with one, which publishes some of the blocks that a snapshot held as reserved
+ *   make_heap PATH atomic    the same with 50, in a heap that many threads may write to
  *   make_heap PATH prepared  the same with one transaction, and one that is in doubt
  *   make_heap PATH parts     the first of these with a log of two partitions
  *   make_heap PATH one       the same with one transaction
@@ -16,6 +18,7 @@
  * and with JOURNAL LOG behind these, with its journal and log there. */
 #include <stdio.h>
 #include <string.h>
+#include <taiyen/concurrent.h>
 #include <taiyen/shapes.h>
 #include <taiyen/taiyen.h>
 #include <unistd.h>
@@ -193,6 +196,44 @@ static bool churn(ty_heap *heap) {
     return true;
 }
 
+static bool publish_reserved(ty_heap *heap) {
+    void *blocks[20];
+    ty_txn *txn;
+    for (int i = 0; i < 20; ++i) {
+        blocks[i] = ty_reserve(heap, 3000);
+        if (!blocks[i])
+            return false;
+        memset(blocks[i], 'r', 3000);
+    }
+    if (!commit(heap, 1, 8) || ty_snapshot(heap) || ty_begin(heap, NULL, &txn) || ty_publish(txn, blocks, 10))
+        return false;
+    for (int i = 0; i < 10; ++i) {
+        const char name[] = {'r', (char)('0' + i), 0};
+        if (ty_txn_root_set(txn, name, blocks[i]))
+            return false;
+    }
+    return !ty_commit(txn);
+}
+
+static ty_status put_another(ty_atomic_txn *txn, void *context) {
+    void *old;
+    (void)context;
+    ty_status status = ty_atomic_root(txn, "newest", &old);
+    if (!status && old)
+        status = ty_atomic_free(txn, old);
+    if (status)
+        return status;
+    void *block = ty_atomic_alloc(txn, 100);
+    return block ? ty_atomic_root_set(txn, "newest", block) : ty_atomic_status(txn);
+}
+
+static bool run_atomic(ty_heap *heap) {
+    for (int i = 0; i < 100; ++i)
+        if ((i == 50 && ty_snapshot(heap)) || ty_atomically(heap, NULL, put_another, NULL, NULL))
+            return false;
+    return true;
+}
+
 // A program that goes on: a commit for each line that it gets.
 static int serve(const char *path) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
@@ -229,7 +270,9 @@ int main(int argc, char **argv) {
     const bool parts = strcmp(how, "parts") == 0, commits = parts || strcmp(how, "commit") == 0;
     const bool one = strcmp(how, "one") == 0, is_long = strcmp(how, "long") == 0;
     const bool prepared = strcmp(how, "prepared") == 0, churns = strcmp(how, "churn") == 0;
-    if (commits || one || is_long || prepared || churns) {
+    const bool reserves = strcmp(how, "reserved") == 0, atomic = strcmp(how, "atomic") == 0;
+    options.concurrent = atomic;
+    if (commits || one || is_long || prepared || churns || reserves || atomic) {
         options.kind = TY_TRANSACTIONAL;
         options.log_bytes = (parts ? 2 : churns ? 16 : 1) * TY_LOG_BYTES_MIN;
         options.log_partitions = parts ? 2 : 1;
@@ -241,9 +284,9 @@ int main(int argc, char **argv) {
     ty_heap *heap;
     if (ty_open(argv[1], &options, &heap, NULL))
         return fail("open");
-    if (churns) {
-        if (!churn(heap))
-            return fail("churn");
+    if (churns || reserves || atomic) {
+        if (churns ? !churn(heap) : reserves ? !publish_reserved(heap) : !run_atomic(heap))
+            return fail(how);
         _exit(0);
     }
     if (options.kind == TY_TRANSACTIONAL) {

@@ -134,6 +134,15 @@ class FilesElsewhere(CliTest):
         info = json.loads(self.run_at(path, ["info", "--json"], **self.options).stdout)
         self.assertIn("opens", info["open_text"])
 
+    def test_commands_that_make_another_file_take_them_too(self):
+        path = self.elsewhere("commit")
+        for command in ("repair", "copy", "pack", "convert", "ship"):
+            with self.subTest(command):
+                more = {"convert": ["--kind", "archive"], "ship": ["--once"]}.get(command, [])
+                words = [word for pair in self.options.items() for word in pair]
+                result = run(command, path, self.path("out-" + command), *more, *words)
+                self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_a_missing_option_is_named(self):
         for how, missing in (("die", "--journal"), ("commit", "--journal"), ("commit", "--log")):
             path = self.elsewhere(how)

@@ -128,6 +128,14 @@ public:
         char changed = char(block[offset % 4096] ^ 0x40);
         patch(path, offset, &changed, 1);
     }
+    void resize(const char *path, uint64_t bytes) const {
+        const ty_storage *s = storage();
+        ty_file *file = nullptr;
+        ASSERT_OK(s->open(s->context, path, TY_OPEN_WRITE, &file));
+        ASSERT_OK(s->set_size(s->context, file, bytes));
+        ASSERT_OK(s->flush(s->context, file));
+        s->close(s->context, file);
+    }
 
 private:
     os::sim_disk *disk_;

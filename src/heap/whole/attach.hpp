@@ -6,6 +6,8 @@
 namespace taiyen {
 
 ty_status check_place(const void *base, size_t limit_bytes);
+ty_status check_header(const heap_header &header, const void *base, size_t mapped_bytes);
+void fill_in_constants(heap_header &header);        // and what follows from its limit
 void set_tables(ty_heap *heap, size_t limit_bytes); // where they stand for this limit
 // The volatile tables, for a limit of so many pages, of a heap that has none. On failure it has none.
 ty_status make_volatile_tables(ty_heap *heap, uint64_t pages);

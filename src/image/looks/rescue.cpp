@@ -112,7 +112,9 @@ public:
         if (ty_status status = copy_pages())
             return status;
         tell_holes();
-        return copy_batches();
+        if (ty_status status = copy_batches())
+            return status;
+        return mend_header();
     }
 
 private:
@@ -137,6 +139,7 @@ private:
     void tell_page(uint64_t page, bool missing) {
         if (renewed_.contains(page))
             return; // a batch has it
+        header_told_ |= page == 0;
         ++(missing ? report_.missing_pages : report_.damaged_pages);
         if (told_.sinks.page)
             told_.sinks.page(page, missing, told_.sinks.context);
@@ -192,10 +195,73 @@ private:
                     return;
                 page = block * sums_per_block_1;
             }
+            if (page % sums_per_sector_1 == 0 && page < pages)
+                tell_damaged_sums(page);
             const uint64_t expected = page < pages ? sum_of(page) : 0;
             if (expected && expected != zero_sum && !read_.contains(page) && !is_to_be_cleared(page))
                 tell_page(page, true);
         }
+    }
+
+    void tell_damaged_sums(uint64_t page) {
+        bool damaged = false;
+        if (sums_.is_damaged(page, &damaged) || !damaged)
+            return;
+        char text[128];
+        snprintf(text, sizeof text, "the checksums of pages %llu to %llu are damaged: damage there cannot be told",
+                 (unsigned long long)page, (unsigned long long)(page + sums_per_sector_1 - 1));
+        told_.tell(text);
+    }
+
+    // I23: by page 0 an open knows the heap, and what of it is used.
+    ty_status mend_header() {
+        const void *base = reinterpret_cast<const void *>(files_.header.base);
+        const uint64_t limit = files_.header.limit_bytes;
+        io_buffer page;
+        uint64_t end = 0;
+        if (ty_status status = page.create(page_bytes))
+            return status;
+        if (ty_status status = out_.read(offset_of(0), page.data(), page_bytes))
+            return status;
+        if (ty_status status = find_described_end(heap_descriptor_pages(page.data(), limit), &end))
+            return status;
+        if (heap_mend_header(page.data(), base, limit, ty_class_table(files_.header.classes), header_told_, end)) {
+            told_.tell("the heap's header is damaged: what is known without it was put back");
+            if (ty_status status = out_.write(offset_of(0), page.data(), page_bytes))
+                return status;
+        }
+        tell_what_was_cut(page.data());
+        return TY_OK;
+    }
+    // From the last piece on.
+    ty_status find_described_end(const heap_page_range &descriptors, uint64_t *found) {
+        const uint64_t first = offset_of(descriptors.first);
+        *found = 0;
+        for (uint64_t left = descriptors.count; left > 0 && *found == 0;) {
+            const uint64_t count = std::min(left, piece_pages);
+            left -= count;
+            uint64_t start = 0, end = 0;
+            const ty_status status = out_.next_data(first + left * page_bytes, &start, &end);
+            if (status && status != TY_E_NOT_FOUND)
+                return status;
+            if (status || start >= first + (left + count) * page_bytes)
+                continue;
+            if (ty_status failed = out_.read(first + left * page_bytes, buffer_.data(), count * page_bytes))
+                return failed;
+            *found = heap_described_end(buffer_.data(), count * page_bytes, left * heap_pages_in_descriptors);
+        }
+        return TY_OK;
+    }
+    // I22: of pages behind the end of a file that is cut, no checksum is there, either.
+    void tell_what_was_cut(const void *header_page) {
+        const uint64_t bytes = std::max(files_.image_bytes, image_pages_offset_1);
+        const uint64_t there = (bytes - image_pages_offset_1) / page_bytes;
+        heap_page_range used[heap_used_max];
+        const size_t count = heap_used_pages_of(header_page, used);
+        for (size_t i = 0; i < count && there < files_.header.limit_bytes / page_bytes; ++i)
+            for (uint64_t page = std::max(used[i].first, there); page < used[i].first + used[i].count; ++page)
+                if (!read_.contains(page))
+                    tell_page(page, true);
     }
 
     ty_status copy_batches() {
@@ -225,6 +291,7 @@ private:
     ty_rescue_report &report_;
     os::page_set renewed_; // that a batch has
     os::page_set read_;
+    bool header_told_ = false;
     page_sums sums_;
     io_buffer buffer_;
 };

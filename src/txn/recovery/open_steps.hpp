@@ -6,6 +6,8 @@
 #include "kept_records.hpp"
 #include "page_copier.hpp"
 
+#include <cstring>
+
 namespace taiyen {
 
 inline constexpr const char *log_suffix = "-log";
@@ -120,6 +122,12 @@ ty_status replay_run(txn_runtime &rt, const log_place &place, const log_identity
 // After it: does the transactions that were in doubt.
 ty_status replay_held(txn_runtime &rt, const log_place &place, replay_plan &plan);
 
+inline log_identity identity_of(const image_log &told) {
+    log_identity identity{};
+    memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
+    identity.log = told.log_identity;
+    return identity;
+}
 inline log_open_2 open_of(const open_identity_2 &open) {
     return {open.number, open.random};
 }

@@ -113,13 +113,6 @@ struct entry_teller {
     }
 };
 
-log_identity identity_of(const image_log &told) {
-    log_identity identity{};
-    memcpy(identity.heap, told.heap_identity, sizeof identity.heap);
-    identity.log = told.log_identity;
-    return identity;
-}
-
 void take_header(const log_header_2 &header, ty_log_info *info) {
     info->format_version = header.version;
     memcpy(info->heap_identity, header.heap_identity, sizeof info->heap_identity);
@@ -318,27 +311,6 @@ ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty
         take_header(header, info);
         if (heap_path)
             status = read_heap_s_log(heap_path, place, heap, known, info, callback, context);
-    }
-    place_destroy(place);
-    return status;
-}
-
-ty_status txn_rescue_log(const char *path, const ty_open_options &options, ty_log_info *info,
-                         ty_log_entry_callback *callback, void *context) {
-    ty_info heap{};
-    image_log known{};
-    if (ty_status status = image_rescue_log(path, options, &heap, &known))
-        return status;
-    if (!known.log_identity)
-        return failure(TY_E_UNSUPPORTED, "read the log of a heap that has none").at(path);
-    log_place place{};
-    if (ty_status status = place_of(place, path, options))
-        return status;
-    log_header_2 header;
-    ty_status status = place_open(place, false);
-    if (!status && !(status = log_check(*place.sink, place.path, nullptr, &header))) {
-        take_header(header, info);
-        status = read_behind(place, heap, known, info, callback, context);
     }
     place_destroy(place);
     return status;

@@ -376,30 +376,45 @@ ty_status txn_receive_stable(receiving &r) {
     return txn_stable(r.rt->heap, 0, true, &stable);
 }
 
-ty_status txn_promote(ty_heap *heap) {
+namespace {
+
+// From now on it has a history of its own.
+ty_status end_as_source(ty_heap *heap, const char *call, source_state as) {
     txn_runtime *rt = runtime_of(heap);
     if (ty_status status = check_can_receive(rt))
         return status;
     alone with(*rt);
     uint64_t sequence = 0;
     if (rt->spoiled.load(std::memory_order_relaxed))
-        return refuse_spoiled(*rt, "promote a heap");
+        return refuse_spoiled(*rt, call);
     if (rt->receiver)
-        return failure(TY_E_BUSY, "promote a heap that is receiving")
+        return failure(TY_E_BUSY, "%s that is receiving", call)
             .at(image_path(heap))
             .remedy("end the receiver first (ty_receive_end)");
     log_identity own{};
     log_source_2 source = image_source(heap, own.heap, &own.log);
     if (source.state != uint64_t(source_state::receives))
-        return failure(TY_E_ARGUMENT, "promote a heap that receives nothing").at(image_path(heap));
+        return failure(TY_E_ARGUMENT, "%s that receives nothing", call).at(image_path(heap));
     if (rt->unlogged.load(std::memory_order_relaxed))
         if (ty_status status = snapshot_instead(*rt, false, &sequence))
             return status;
-    source.state = uint64_t(source_state::promoted);
+    if (as == source_state::none)
+        source = {};
+    source.state = uint64_t(as);
     if (ty_status status = image_set_source(heap, source))
         return status;
     rt->receives.store(false, std::memory_order_relaxed);
     return TY_OK;
+}
+
+} // namespace
+
+ty_status txn_promote(ty_heap *heap) {
+    return end_as_source(heap, "promote a heap", source_state::promoted);
+}
+
+ty_status txn_receive_forget(ty_heap *heap) {
+    return end_as_source(heap, "make a heap its own", source_state::none);
 }
 
 } // namespace taiyen

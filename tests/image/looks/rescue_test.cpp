@@ -159,6 +159,69 @@ TEST_F(rescue_test, without_a_sound_header) {
     EXPECT_EQ("(none)", files.read_file(out_path));
 }
 
+// I23.
+TEST_F(rescue_test, a_damaged_heap_header_is_put_back) {
+    const content whole = content_of(heap);
+    close();
+    for (uint64_t at = 0; at < 1700; at += 13) {
+        SCOPED_TRACE(at);
+        files.flip(heap_path, image_pages_offset_1 + at);
+        const rescued found = rescue(files);
+        ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+        EXPECT_EQ(std::set<uint64_t>{0}, found.damaged);
+        ty_open_options options = files.options();
+        options.mode = TY_OPEN_READ_ONLY;
+        ty_heap *made = nullptr;
+        ASSERT_OK(ty_open(out_path, &options, &made, nullptr));
+        const bool is_top = at / 8 == 6; // another end of what is used may leave out what is behind it
+        EXPECT_TRUE(is_top || whole == content_of(made));
+        ASSERT_OK(ty_close(made));
+        ASSERT_OK(files.storage()->remove(files.storage()->context, out_path));
+        files.flip(heap_path, image_pages_offset_1 + at);
+    }
+}
+
+TEST_F(rescue_test, without_a_heap_header) {
+    const content whole = content_of(heap);
+    close();
+    for (const char value : {'\0', '\xff', 'Z'}) {
+        const std::string trash(4096, value);
+        files.patch(heap_path, image_pages_offset_1, trash.data(), trash.size());
+        const rescued found = rescue(files);
+        ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+        EXPECT_NE(std::string::npos, found.problems.find("header")) << found.problems;
+        EXPECT_EQ(std::set<uint64_t>{0}, found.damaged);
+        ty_open_options options = files.options();
+        options.mode = TY_OPEN_READ_ONLY;
+        ty_heap *made = nullptr;
+        ASSERT_OK(ty_open(out_path, &options, &made, nullptr));
+        EXPECT_EQ(whole, content_of(made));
+        ASSERT_OK(ty_close(made));
+        ASSERT_OK(files.storage()->remove(files.storage()->context, out_path));
+    }
+}
+
+// I22.
+TEST_F(rescue_test, pages_behind_the_end_of_a_file_are_missing) {
+    close();
+    files.resize(heap_path, offset_of(block) + 5 * 4096);
+    const rescued found = rescue(files);
+    ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+    for (uint64_t page = 0; page < block_pages; ++page)
+        EXPECT_EQ(page >= 5, found.missing.count(page_of(block) + page) == 1) << page;
+    EXPECT_TRUE(found.missing.count(small_limit / 4096 - 1)) << "the tables";
+}
+
+// I22.
+TEST_F(rescue_test, damaged_checksums_are_told) {
+    close();
+    files.flip(heap_path, image_pages_offset_1 + small_limit + 100);
+    const rescued found = rescue(files);
+    ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+    EXPECT_NE(std::string::npos, found.problems.find("checksums of pages 0 to 62")) << found.problems;
+    EXPECT_TRUE(found.damaged.empty() && found.missing.empty());
+}
+
 TEST_F(rescue_test, an_open_heap_is_left_alone) {
     EXPECT_EQ(TY_E_BUSY, rescue(files).status);
     EXPECT_EQ("(none)", files.read_file(out_path));

@@ -1,0 +1,154 @@
+// The transactions of a damaged heap's log, done again in what was made of its image: by a receiver (receive.cpp), so
+// that they do what they would in a recovery. One after the other: where it ends is known.
+#include "opening.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace taiyen {
+namespace {
+
+class redoer {
+public:
+    redoer(receiving &to, uint64_t until, ty_rescue_redone &report) : to_(to), until_(until), report_(report) {}
+    redoer(const redoer &) = delete;
+    redoer &operator=(const redoer &) = delete;
+    ~redoer() { forget(); }
+
+    static ty_status take(void *self, const log_record &record) { return static_cast<redoer *>(self)->take(record); }
+    bool has_stopped() const { return stopped_; }
+    uint64_t in_doubt() const { return waiting_count_; }
+
+private:
+    ty_status take(const log_record &record) {
+        const ty_follow_record one = follow_record_of(record);
+        if (record.sequence > until_) {
+            stopped_ = true;
+            report_.stopped_at = record.sequence;
+            return TY_E_BUSY; // ends the reading
+        }
+        if (txn_receive_check(to_, one, &order_))
+            return stop(record.sequence, TY_E_BUSY);
+        if (order_.none() && waiting_count_ == 0)
+            return redo(&one, 1);
+        if (ty_status status = keep(one))
+            return status;
+        return order_.none() ? redo(waiting_, waiting_count_) : TY_OK;
+    }
+    static ty_follow_record follow_record_of(const log_record &record) {
+        ty_follow_record one{};
+        one.sequence = record.sequence;
+        one.bytes = record.bytes;
+        one.size_bytes = record.size;
+        return one;
+    }
+    ty_status redo(const ty_follow_record *records, size_t count) {
+        const uint64_t first = records[0].sequence;
+        if (ty_status status = txn_receive(to_, records, count))
+            return stop(first, status);
+        report_.transactions += 1;
+        forget();
+        return TY_OK;
+    }
+    ty_status keep(const ty_follow_record &record) {
+        void *bytes = os::own_malloc(record.size_bytes);
+        if (!bytes)
+            return failure(TY_E_MEMORY, "do a transaction again").remedy("free memory, or raise the process's limits");
+        memcpy(bytes, record.bytes, record.size_bytes);
+        ty_follow_record &kept = waiting_[waiting_count_++] = record;
+        kept.bytes = bytes;
+        return TY_OK;
+    }
+    void forget() {
+        for (; waiting_count_ > 0; --waiting_count_)
+            free(const_cast<void *>(waiting_[waiting_count_ - 1].bytes));
+    }
+    ty_status stop(uint64_t sequence, ty_status status) {
+        stopped_ = true;
+        report_.stopped_at = sequence;
+        snprintf(report_.text, sizeof report_.text, "%s", ty_error_text());
+        return status;
+    }
+
+    receiving &to_;
+    const uint64_t until_;
+    ty_rescue_redone &report_;
+    record_order order_;
+    ty_follow_record waiting_[record_pending_max + 2]; // for an outcome; in malloc's memory
+    size_t waiting_count_ = 0;
+    bool stopped_ = false;
+};
+
+// What is wrong with the log is told, and no failure of the call.
+ty_status redo_behind(const log_place &place, const image_log &known, receiving &to, uint64_t until,
+                      ty_rescue_redone *report) {
+    redoer redo(to, until, *report);
+    log_contents contents{};
+    const ty_status status =
+        log_scan(*place.sink, place.path, identity_of(known), mark_of(known.mark), {&redo, redoer::take}, &contents);
+    report->in_doubt = redo.in_doubt();
+    report->left_out = contents.left_out;
+    if (redo.has_stopped())
+        return status == TY_E_BUSY ? TY_OK : status;
+    if (status == TY_E_DAMAGED) {
+        report->log_damaged = true;
+        snprintf(report->text, sizeof report->text, "%s", ty_error_text());
+        return TY_OK;
+    }
+    return status;
+}
+
+// As restored from a base: what it receives continues that.
+ty_status receive_behind(ty_heap *heap, const image_log &known, receiving **to) {
+    receive_start start{};
+    start.source = identity_of(known);
+    start.sequence = start.copied = known.mark.stamp;
+    start.base = heap_base(heap);
+    return txn_receive_begin(heap, start, to);
+}
+
+ty_status redo_log(ty_heap *heap, const log_place &place, const image_log &known, uint64_t until,
+                   ty_rescue_redone *report) {
+    receiving *to = nullptr;
+    if (ty_status status = receive_behind(heap, known, &to))
+        return status;
+    ty_status status = redo_behind(place, known, *to, until, report);
+    if (!status)
+        status = txn_receive_stable(*to);
+    txn_receive_end(to);
+    return status ? status : txn_receive_forget(heap);
+}
+
+} // namespace
+
+ty_status txn_rescue_redo(ty_heap *heap, const char *path, const ty_open_options &options, uint64_t until,
+                          ty_rescue_redone *report) {
+    ty_info info{};
+    image_log known{};
+    if (ty_status status = image_rescue_log(path, options, &info, &known))
+        return status;
+    if (!known.log_identity)
+        return failure(TY_E_UNSUPPORTED, "do the transactions of a log again: the heap has none").at(path);
+    if (info.base != heap_base(heap))
+        return failure(TY_E_ADDRESS, "do the transactions of a log again: they are of a heap at %p", info.base)
+            .at(path);
+    log_place place{};
+    log_header_2 header;
+    if (ty_status status = place_of(place, path, options))
+        return status;
+    ty_status status = place_open(place, false);
+    if (!status)
+        status = log_check(*place.sink, place.path, nullptr, &header);
+    if (!status) {
+        status = redo_log(heap, place, known, until, report);
+    } else if (status != TY_E_MEMORY && status != TY_E_PERMISSION) {
+        report->log_damaged = true;
+        snprintf(report->text, sizeof report->text, "%s", ty_error_text());
+        status = TY_OK;
+    }
+    place_destroy(place);
+    return status;
+}
+
+} // namespace taiyen
