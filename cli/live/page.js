@@ -250,16 +250,30 @@ function dirtOf(from, size, waiting) {
     " dirty pages" + part + ", for " + time((now - Math.min(...since)) * 1e6) : "" };
 }
 
+// What the program has begun to use since the look: what for is not known.
+function addNewCells(size) {
+  if (!last.live || looked.trail.length !== 1) return;
+  const wanted = Math.min(1024, Math.ceil(number(last.live.touched_bytes) / size));
+  while (by("map").children.length < wanted) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "new";
+    button.append(document.createElement("i"));
+    by("map").append(button);
+  }
+}
+
 function paintHeat() {
   noteHeat();
   const map = looked.map, size = map ? number(map.cell_bytes) : 0;
+  addNewCells(size);
   [...by("map").children].forEach((button, n) => {
-    const from = number(map.from) + n * size, dirt = dirtOf(from, size, map.cells[n][5]);
+    const from = number(map.from) + n * size, isNew = n >= map.cells.length, dirt = dirtOf(from, size, isNew ? 0 : map.cells[n][5]);
     button.lastElementChild.style.opacity = dirt.share ? 0.25 + 0.75 * dirt.share : 0;
     button.dataset.share = dirt.share;
     button.classList.toggle("dirty", dirt.share > 0);
     button.classList.toggle("grew", Boolean(dirt.grew));
-    button.title = hex(from) + ": " + bytes(size) + dirt.words;
+    button.title = hex(from) + ": " + bytes(size) + (isNew ? ", not used yet at the look" : "") + dirt.words;
   });
   const live = last.live, isCounted = live && live.dirty_cells;
   by("heat-note").textContent = isCounted ? "Dirty pages are those of the program, counted at " + clock(number(live.counted_unix_ns) / 1e6) :

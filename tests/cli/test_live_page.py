@@ -200,6 +200,24 @@ class LivePage(CliTest):
         self.assertIn("dirty pages", self.browser.value("document.querySelector('#map button.dirty').title"))
         self.assertIn("counted at", self.text("heat-note"))
 
+    def test_a_heap_that_grows_after_the_look(self):
+        path = self.path("used")
+        program = Program(path)
+        self.addCleanup(program.kill)
+        self.browser.open(self.live(path).url)
+        cells = "document.querySelectorAll('#map button')"
+        known = self.browser.value(cells + ".length")
+        for _ in range(100):
+            program.commit()
+        self.until(f"{cells}.length > {known}")
+        self.until(f"{cells}.length === Math.ceil(Number(last.live.touched_bytes) / 4096)")
+        self.assertTrue(self.browser.value(f"{cells}[{known}].className.includes('new')"))
+        self.assertIn("not used yet", self.browser.value(f"{cells}[{known}].title"))
+        self.browser.value("document.getElementById('look').click()")
+        self.until("looked.map.cells.length * 4096 >= Number(last.live.touched_bytes)")
+        self.assertEqual(self.browser.value("document.querySelectorAll('#map button.new').length"), 0)
+        self.assertEqual(self.browser.problems(), [])
+
     def test_undo_of_a_program(self):
         path = self.path("used")
         program = Program(path, "steps")
