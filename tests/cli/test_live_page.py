@@ -200,6 +200,27 @@ class LivePage(CliTest):
         self.assertIn("dirty pages", self.browser.value("document.querySelector('#map button.dirty').title"))
         self.assertIn("counted at", self.text("heat-note"))
 
+    def test_the_heat_of_a_heap_that_nobody_has_looked_into(self):
+        path = self.path("wide")
+        program = Program(path, "wide")
+        self.addCleanup(program.kill)
+        live = self.live(path)
+        self.assertNotIn("looked_unix_ms", live.figures()["view"])
+        self.browser.open(live.url)
+        self.until("looked.map && last.live && last.live.dirty_cells")
+        cells = "document.querySelectorAll('#map button')"
+        self.assertEqual(self.browser.value(cells + ".length"), self.browser.value("last.live.dirty_cells.length"))
+        self.assertGreater(self.browser.value("document.querySelectorAll('#map button.dirty').length"), 0)
+        self.assertTrue(self.browser.value("document.getElementById('map').classList.contains('heat')"))
+        self.assertIn("large", self.text("looked"))
+        self.browser.value(f"{cells}[3].click()")  # there is nothing to be opened yet
+        self.browser.value("document.getElementById('look').click()")
+        self.until("looked.map.epoch !== undefined")
+        self.assertIn("as of snapshot 1", self.text("looked"))
+        self.browser.value(f"{cells}[3].click()")
+        self.until("looked.trail.length === 2")
+        self.assertEqual(self.browser.problems(), [])
+
     def test_a_heap_that_grows_after_the_look(self):
         path = self.path("used")
         program = Program(path)
