@@ -15,9 +15,8 @@ public:
         const auto *from = static_cast<const uint64_t *>(words);
         const uint64_t turn = turn_.load(std::memory_order_relaxed);
         turn_.store(turn + 1, std::memory_order_relaxed);
-        std::atomic_thread_fence(std::memory_order_release); // pairs with read: a word that is seen, so is the odd turn
         for (size_t i = 0; i < count; ++i)
-            words_[i].store(from[i], std::memory_order_relaxed);
+            words_[i].store(from[i], std::memory_order_release); // pairs with read: who sees it sees the odd turn
         turn_.store(turn + 2, std::memory_order_release);
     }
     // False: they are being told, and *words is as it was.
@@ -25,8 +24,7 @@ public:
         uint64_t read[count];
         const uint64_t turn = turn_.load(std::memory_order_acquire);
         for (size_t i = 0; i < count; ++i)
-            read[i] = words_[i].load(std::memory_order_relaxed);
-        std::atomic_thread_fence(std::memory_order_acquire);
+            read[i] = words_[i].load(std::memory_order_acquire);
         if (turn % 2 != 0 || turn_.load(std::memory_order_relaxed) != turn)
             return false;
         for (size_t i = 0; i < count; ++i)
