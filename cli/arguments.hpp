@@ -38,6 +38,8 @@ struct request {
     std::string partitions;
     std::string replicas;
     std::string port;
+    std::string address;
+    std::string idle;
     std::vector<std::string> roots;
     std::vector<std::string> hints;
     bool json = false;

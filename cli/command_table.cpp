@@ -91,7 +91,11 @@ const option only_base{
     "base", 0, nullptr, &request::only_base, nullptr, "put a base and end, beside a program that publishes by itself"};
 #endif
 #if TAIYEN_HAS_LIVE
-const option port{"port", 0, "PORT", nullptr, &request::port, "of 127.0.0.1: 1 to 65535; a free one if left out"};
+const option port{"port", 0, "PORT", nullptr, &request::port, "1 to 65535; a free one if left out"};
+const option address{"address", 0, "ADDRESS", nullptr, &request::address, "127.0.0.1 or ::1; 127.0.0.1 if left out"};
+const option idle{"idle",         0,
+                  "TIME",         nullptr,
+                  &request::idle, "end when nobody has looked for so long, such as 30m; never if left out"};
 const option saved_page{
     "output", 'o', "PAGE", nullptr, &request::picture_path, "make this file of it, and end: a page by itself"};
 #endif
@@ -138,11 +142,12 @@ const std::vector<command> all {
          "Serves a page on this machine alone, under an address that nobody can guess, and\n"
          "prints that: commits a second and how long they take, the log and when the next\n"
          "snapshot frees it, snapshots on a time line, blocks by size class, the heap's map\n"
-         "in levels, roots, undo; all that 'taiyen stat' tells. The program that has the\n"
-         "heap open need not be prepared for it, and pays nothing when nobody looks. Shows\n"
-         "the files of a heap that no process has open, too. The page can be saved as one\n"
-         "file, and --output makes one without a browser. Ends with an interrupt.",
-         {&port, &saved_page, &as_json_once, &journal, &log_file},
+         "in levels down to a block's bytes and the pages that the next snapshot writes,\n"
+         "roots, undo; all that 'taiyen stat' tells. The program that has the heap open\n"
+         "need not be prepared for it, and pays nothing when nobody looks. Shows the files\n"
+         "of a heap that no process has open, too. The page can be saved as one file, and\n"
+         "--output makes one without a browser. Ends with an interrupt, or by --idle.",
+         {&port, &address, &idle, &saved_page, &as_json_once, &journal, &log_file},
          cli::live},
 #endif
         {"dump",

@@ -28,7 +28,8 @@ struct lead {
 struct block_view {
     ty_heap *heap = nullptr;
     ty_block block{};
-    ty_area area{}; // `live` is not valid
+    size_t shown_bytes = SIZE_MAX; // of the block at the most, and of what its words lead to
+    ty_area area{};                // `live` is not valid
     bool own = false;
     std::vector<named_root> roots; // that lead into it
     described_shapes shapes;
@@ -39,6 +40,7 @@ struct block_view {
     size_t offset_of(const void *address) const {
         return static_cast<size_t>(static_cast<const char *>(address) - bytes());
     }
+    size_t shown() const { return std::min(block.size_bytes, shown_bytes); }
     bool contains(const void *address) const {
         return address >= block.address && address < bytes() + block.size_bytes;
     }
@@ -111,7 +113,7 @@ ty_status find_roots(block_view &view) {
 
 bool note_code(const ty_code_word *word, void *context) {
     auto &view = *static_cast<block_view *>(context);
-    if (!view.contains(word->address))
+    if (!view.contains(word->address) || view.offset_of(word->address) >= view.shown())
         return word->address < view.block.address; // they come in order
     lead &one = view.leads[view.offset_of(word->address)];
     one.value = word->value;
@@ -127,7 +129,7 @@ bool note_own(const ty_block *block, void *context) {
 }
 
 void find_blocks_it_leads_to(block_view &view) {
-    for (size_t at = 0; at + word_bytes <= view.block.size_bytes; at += word_bytes) {
+    for (size_t at = 0; at + word_bytes <= view.shown(); at += word_bytes) {
         uint64_t value = 0;
         std::memcpy(&value, view.bytes() + at, word_bytes);
         const auto *address = reinterpret_cast<const void *>(value);
@@ -203,7 +205,7 @@ json::document leads_document(const block_view &view) {
     return all;
 }
 
-void print_json(const heap_files &files, const block_view &view) {
+json::document document_of(const heap_files &files, const block_view &view) {
     json::document one{{"path", files.path},
                        {"address", text::hex(view.block.address)},
                        {"size_bytes", json::wide(view.block.size_bytes)},
@@ -213,15 +215,15 @@ void print_json(const heap_files &files, const block_view &view) {
                        {"own", view.own},
                        {"roots", json::document::array()}};
     for (const named_root &root : view.roots)
-        one["roots"].push_back(document_of(root));
+        one["roots"].push_back(cli::document_of(root));
     if (view.shape != nullptr) {
         one["shape"] = view.shape->name;
         one["shape_bytes"] = json::wide(view.shape->size_bytes);
         one["fields"] = fields_document(*view.shape);
     }
     one["words"] = leads_document(view);
-    one["bytes"] = text::hex_bytes(std::string(view.bytes(), view.block.size_bytes));
-    json::print(one);
+    one["bytes"] = text::hex_bytes(std::string(view.bytes(), view.shown()));
+    return one;
 }
 
 // ---- for people
@@ -305,9 +307,22 @@ ty_status dump_block(ty_heap *heap, const heap_files &files, const request &give
     if (ty_status status = look_at(view))
         return status;
     if (given.json)
-        print_json(files, view);
+        json::print(document_of(files, view));
     else
         print_words(files, view);
+    return TY_OK;
+}
+
+ty_status block_document(ty_heap *heap, const heap_files &files, uint64_t address, size_t bytes_max,
+                         json::document *one) {
+    block_view view;
+    view.heap = heap;
+    view.shown_bytes = bytes_max;
+    if (ty_status status = find_block(view, files.path.c_str(), address))
+        return status;
+    if (ty_status status = look_at(view))
+        return status;
+    *one = document_of(files, view);
     return TY_OK;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "commands.hpp"
+#include "json.hpp"
 
 #include <cstdint>
 
@@ -9,5 +10,8 @@ namespace cli {
 
 // Prints the live block that the address lies in. TY_E_NOT_FOUND: none; the text says what is there.
 ty_status dump_block(ty_heap *heap, const heap_files &files, const request &given, uint64_t address);
+// The same as a document, with no more than so many of its bytes, as hex digits, and what these lead to.
+ty_status block_document(ty_heap *heap, const heap_files &files, uint64_t address, size_t bytes_max,
+                         json::document *one);
 
 } // namespace cli

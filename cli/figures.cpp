@@ -78,6 +78,11 @@ bool heap_board::read(uint64_t wait_ms, live_figures *figures) {
     ty_board_get_times(board_.get(), times);
     for (size_t way = 0; way < read.times.size(); ++way)
         std::copy_n(times[way], TY_BOARD_BUCKETS, read.times[way].begin());
+    if (read.now.known & TY_BOARD_DIRTY) {
+        uint32_t dirty[TY_BOARD_CELLS];
+        ty_board_get_dirty(board_.get(), dirty);
+        read.dirty.assign(dirty, dirty + read.now.dirty_cells);
+    }
     *figures = std::move(read);
     return true;
 }
@@ -185,8 +190,22 @@ json::document document_of(const live_figures &live) {
         add_snapshots(live, one);
     if (now.known & TY_BOARD_TRANSACTIONS)
         add_transactions(live, one);
-    if (now.known & TY_BOARD_DIRTY)
+    if (now.known & TY_BOARD_DIRTY) {
         one["dirty_pages"] = json::wide(now.dirty_pages);
+        one["dirty_cell_bytes"] = json::wide(now.dirty_cell_bytes);
+        one["dirty_cells"] = live.dirty;
+    }
+    if (now.known & TY_BOARD_MEMORY) {
+        one["memory_bound_bytes"] = json::wide(now.memory_bound_bytes);
+        one["memory_allowed_bytes"] = json::wide(now.memory_allowed_bytes);
+    }
+    if (now.known & TY_BOARD_COPIES)
+        one["copies_bytes"] = json::wide(now.copies_bytes);
+    if (now.known & TY_BOARD_UNDO)
+        one["undo"] = {
+            {"undoable", json::wide(now.undoable)},          {"redoable", json::wide(now.redoable)},
+            {"held_blocks", json::wide(now.held_blocks)},    {"held_bytes", json::wide(now.held_bytes)},
+            {"used_bytes", json::wide(now.undo_used_bytes)}, {"room_bytes", json::wide(now.undo_room_bytes)}};
     if (now.known & TY_BOARD_BLOCKS)
         one["classes_in_use"] = json::classes(live.classes);
     if (now.known & (TY_BOARD_DIRTY | TY_BOARD_BLOCKS)) {

@@ -16,6 +16,7 @@ struct live_figures {
     std::vector<ty_class_stats> classes;
     std::vector<ty_board_snapshot> snapshots;
     std::array<std::array<uint64_t, TY_BOARD_BUCKETS>, 2> times{};
+    std::vector<uint32_t> dirty; // pages of each cell
 };
 
 class heap_board {

@@ -5,6 +5,7 @@
 #include "live_source.hpp"
 #include "numbers.hpp"
 #include "text.hpp"
+#include "times.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -18,6 +19,8 @@ namespace cli {
 namespace {
 
 constexpr uint64_t event_every_ms = 500;
+constexpr uint64_t beat_every_ms = 5000;
+constexpr uint64_t ms_ns = 1000000;
 
 std::string text_of(const json::document &one) {
     return one.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -30,7 +33,7 @@ public:
 
     void take_all() {
         const std::lock_guard guard(lock_);
-        state_ = {source_.figures_document(), source_.map_document(), source_.areas_document(0)};
+        state_ = {source_.figures_document(), source_.map_document(), source_.look().areas(0)};
     }
     std::string event() {
         const std::lock_guard guard(lock_);
@@ -40,7 +43,7 @@ public:
         const std::lock_guard guard(lock_);
         return live_page(state_, nonce, is_saved);
     }
-    live_answer answer(const std::string &name, uint64_t argument);
+    live_answer answer(const live_request &request);
     // A viewer has asked for a look into the heap.
     bool take_wish() { return wanted_.exchange(false); }
     // The source is the main thread's, but for the lists that viewers ask for.
@@ -54,7 +57,8 @@ private:
     std::atomic<bool> wanted_{false};
 };
 
-live_answer live_view::answer(const std::string &name, uint64_t argument) {
+live_answer live_view::answer(const live_request &request) {
+    const std::string &name = request.name;
     constexpr const char *html = "text/html; charset=utf-8", *json = "application/json";
     if (name.empty()) {
         const std::string nonce = live_server::random_text();
@@ -64,13 +68,19 @@ live_answer live_view::answer(const std::string &name, uint64_t argument) {
         return {html, page("", true), "", "taiyen-live.html"};
     if (name == "figures")
         return {json, event(), "", ""};
-    if (name == "map") {
+    if (name == "map" && request.from == 0 && request.bytes == 0) {
         const std::lock_guard guard(lock_);
         return {json, text_of(state_.map), "", ""};
     }
-    if (name == "areas") {
+    if (name == "map" || name == "areas" || name == "blocks" || name == "block") {
         const std::lock_guard guard(source_lock_);
-        return {json, text_of(source_.areas_document(argument)), "", ""};
+        const heap_look &look = source_.look();
+        return {json,
+                text_of(name == "map"      ? look.map(request.from, request.bytes)
+                        : name == "areas"  ? look.areas(request.from)
+                        : name == "blocks" ? look.blocks(request.from)
+                                           : source_.block_document(request.from)),
+                "", ""};
     }
     if (name == "look") {
         wanted_ = true;
@@ -92,8 +102,10 @@ bool save(const std::string &path, const std::string &page) {
     return is_written;
 }
 
-void serve(live_source &source, live_view &view, live_server &server) {
-    while (!interrupted()) {
+// idle_ms 0: for ever.
+void serve(live_source &source, live_view &view, live_server &server, uint64_t idle_ms) {
+    uint64_t beaten_ms = 0;
+    while (!interrupted() && (idle_ms == 0 || server.idle_ns() / ms_ns < idle_ms)) {
         bool is_new = false;
         {
             const std::lock_guard guard(view.source_lock());
@@ -107,6 +119,11 @@ void serve(live_source &source, live_view &view, live_server &server) {
         }
         if (is_new)
             server.publish(view.event());
+        beaten_ms += event_every_ms;
+        if (beaten_ms >= beat_every_ms) {
+            server.beat();
+            beaten_ms = 0;
+        }
         pause_ms(event_every_ms);
     }
 }
@@ -120,6 +137,16 @@ int live(const request &given) {
         refuse_value("port", given.port, "a whole number, 1 to 65535");
         return exit_cannot;
     }
+    uint64_t idle_ms = 0;
+    if (!given.idle.empty() && !read_duration(given.idle, &idle_ms)) {
+        refuse_value("idle", given.idle, "a time such as 30m or 8h");
+        return exit_cannot;
+    }
+    const std::string address = given.address.empty() ? "127.0.0.1" : given.address;
+    if (!live_server::is_loopback(address)) {
+        refuse_value("address", given.address, "127.0.0.1 or ::1; from another machine, look through ssh -L");
+        return exit_cannot;
+    }
     live_source source(files);
     live_view view(source);
     if (ty_status status = source.begin())
@@ -129,20 +156,20 @@ int live(const request &given) {
         return save(given.picture_path, view.page("", true)) ? exit_fine : exit_cannot;
     live_server server;
     end_with_interrupts();
-    if (!server.start(static_cast<uint16_t>(port),
-                      [&](const std::string &name, uint64_t argument) { return view.answer(name, argument); })) {
-        std::fprintf(stderr, "taiyen: cannot serve a page on 127.0.0.1: %s; try another --port\n",
-                     server.why().c_str());
+    if (!server.start(address, static_cast<uint16_t>(port),
+                      [&](const live_request &request) { return view.answer(request); })) {
+        std::fprintf(stderr, "taiyen: cannot serve a page on %s: %s; try another --port or --address\n",
+                     address.c_str(), server.why().c_str());
         return exit_cannot;
     }
     server.publish(view.event());
     if (given.json)
         json::print({{"path", files.path}, {"url", server.url()}});
     else
-        std::printf("%s\nOpen this in a browser on this machine; it ends with an interrupt (Ctrl-C).\n",
-                    server.url().c_str());
+        std::printf("%s\nOpen this in a browser on this machine; it ends with an interrupt (Ctrl-C)%s.\n",
+                    server.url().c_str(), idle_ms != 0 ? ", or when nobody has looked for a while" : "");
     std::fflush(stdout);
-    serve(source, view, server);
+    serve(source, view, server, idle_ms);
     return exit_fine;
 }
 

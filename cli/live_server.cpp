@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <charconv>
+#include <chrono>
 #include <cstring>
 #include <microhttpd.h>
 #include <mutex>
@@ -19,6 +21,10 @@ constexpr size_t connection_bytes_max = 16384; // of a request's line and header
 constexpr unsigned idle_s_max = 10;
 constexpr size_t event_part_bytes = 16384;
 
+uint64_t steady_ns() {
+    return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
 } // namespace
 
 struct listener;
@@ -26,7 +32,7 @@ struct listener;
 struct live_server::state {
     MHD_Daemon *daemon = nullptr;
     std::string token;
-    std::string host; // "127.0.0.1:PORT"
+    std::string host; // "127.0.0.1:PORT" or "[::1]:PORT"
     std::string why;
     uint16_t port = 0;
     answerer answer;
@@ -34,6 +40,8 @@ struct live_server::state {
     std::mutex lock; // guards all that follows
     std::string event;
     uint64_t event_number = 0;
+    uint64_t beats = 0;
+    uint64_t seen_ns = 0; // somebody who may has asked, or has listened
     bool ends = false;
     std::set<listener *> listeners;
 };
@@ -45,6 +53,7 @@ struct listener {
     std::string text; // that is under way
     size_t taken = 0;
     uint64_t number = 0;
+    uint64_t beats = 0; // that it has got
     bool sleeps = false;
 };
 
@@ -56,13 +65,15 @@ ssize_t next_part(void *context, uint64_t, char *buffer, size_t bytes) {
     if (self.taken == self.text.size()) {
         if (self.server->ends)
             return MHD_CONTENT_READER_END_OF_STREAM;
-        if (self.number == self.server->event_number) {
+        const bool is_new = self.number != self.server->event_number;
+        if (!is_new && self.beats == self.server->beats) {
             self.sleeps = true;
             MHD_suspend_connection(self.connection);
             return 0;
         }
         self.number = self.server->event_number;
-        self.text = "id: " + std::to_string(self.number) + "\ndata: " + self.server->event + "\n\n";
+        self.beats = self.server->beats;
+        self.text = is_new ? "id: " + std::to_string(self.number) + "\ndata: " + self.server->event + "\n\n" : ":\n\n";
         self.taken = 0;
     }
     const size_t part = std::min(bytes, self.text.size() - self.taken);
@@ -76,6 +87,7 @@ void forget_listener(void *context) {
     {
         const std::lock_guard guard(self->server->lock);
         self->server->listeners.erase(self);
+        self->server->seen_ns = steady_ns();
     }
     delete self;
 }
@@ -139,6 +151,7 @@ MHD_Result send_events(MHD_Connection *connection, live_server::state &server) {
     auto *made = new listener{&server, connection, "retry: 2000\n\n"};
     {
         const std::lock_guard guard(server.lock);
+        made->beats = server.beats;
         server.listeners.insert(made);
     }
     MHD_Response *response =
@@ -175,9 +188,14 @@ bool has_token(const char *path, const std::string &token, std::string *name) {
     return differs == 0;
 }
 
-uint64_t argument_of(MHD_Connection *connection) {
-    const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "from");
-    return text != nullptr && *text >= '0' && *text <= '9' ? std::strtoull(text, nullptr, 10) : 0;
+// 0 where it is left out. False: it is no whole number of 64 bits.
+bool read_argument(MHD_Connection *connection, const char *name, uint64_t *number) {
+    const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+    if (text == nullptr)
+        return true;
+    const char *end = text + std::strlen(text);
+    const auto [stop, error] = std::from_chars(text, end, *number);
+    return error == std::errc() && stop == end;
 }
 
 MHD_Result answer_request(void *context, MHD_Connection *connection, const char *path, const char *method, const char *,
@@ -190,12 +208,18 @@ MHD_Result answer_request(void *context, MHD_Connection *connection, const char 
     }
     if (std::strcmp(method, MHD_HTTP_METHOD_GET) != 0 && std::strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         return send_nothing(connection, MHD_HTTP_METHOD_NOT_ALLOWED);
-    std::string name;
-    if (!is_own(connection, server) || !has_token(path, server.token, &name))
+    live_request request;
+    if (!is_own(connection, server) || !has_token(path, server.token, &request.name))
         return send_nothing(connection, MHD_HTTP_NOT_FOUND);
-    if (name == "events" && std::strcmp(method, MHD_HTTP_METHOD_GET) == 0)
+    {
+        const std::lock_guard guard(server.lock);
+        server.seen_ns = steady_ns();
+    }
+    if (!read_argument(connection, "from", &request.from) || !read_argument(connection, "bytes", &request.bytes))
+        return send_nothing(connection, MHD_HTTP_BAD_REQUEST);
+    if (request.name == "events" && std::strcmp(method, MHD_HTTP_METHOD_GET) == 0)
         return send_events(connection, server);
-    const live_answer answer = server.answer(name, argument_of(connection));
+    const live_answer answer = server.answer(request);
     return answer.type.empty() ? send_nothing(connection, MHD_HTTP_NOT_FOUND) : send_answer(connection, answer);
 }
 
@@ -226,7 +250,18 @@ live_server::~live_server() {
     MHD_stop_daemon(state_->daemon);
 }
 
-bool live_server::start(uint16_t port, answerer answer) {
+namespace {
+
+constexpr const char *loopback_v4 = "127.0.0.1";
+constexpr const char *loopback_v6 = "::1";
+
+} // namespace
+
+bool live_server::is_loopback(const std::string &address) {
+    return address == loopback_v4 || address == loopback_v6;
+}
+
+bool live_server::start(const std::string &address, uint16_t port, answerer answer) {
     state &own = *state_;
     own.token = random_text();
     if (own.token.empty()) {
@@ -234,23 +269,30 @@ bool live_server::start(uint16_t port, answerer answer) {
         return false;
     }
     own.answer = std::move(answer);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    own.seen_ns = steady_ns();
+    const bool is_v6 = address == loopback_v6;
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in6 v6{};
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    v6.sin6_addr = in6addr_loopback;
+    const auto *place = is_v6 ? reinterpret_cast<const sockaddr *>(&v6) : reinterpret_cast<const sockaddr *>(&v4);
+    const unsigned flags =
+        MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (is_v6 ? unsigned{MHD_USE_IPv6} : 0);
     errno = 0;
-    own.daemon =
-        MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, port, nullptr, nullptr,
-                         answer_request, &own, MHD_OPTION_SOCK_ADDR, reinterpret_cast<const sockaddr *>(&address),
-                         MHD_OPTION_CONNECTION_LIMIT, connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                         connection_bytes_max, MHD_OPTION_CONNECTION_TIMEOUT, idle_s_max, MHD_OPTION_END);
+    own.daemon = MHD_start_daemon(flags, port, nullptr, nullptr, answer_request, &own, MHD_OPTION_SOCK_ADDR, place,
+                                  MHD_OPTION_CONNECTION_LIMIT, connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                                  connection_bytes_max, MHD_OPTION_CONNECTION_TIMEOUT, idle_s_max, MHD_OPTION_END);
     if (own.daemon == nullptr) {
         own.why = std::generic_category().message(errno);
         return false;
     }
     const MHD_DaemonInfo *bound = MHD_get_daemon_info(own.daemon, MHD_DAEMON_INFO_BIND_PORT);
     own.port = bound != nullptr ? bound->port : port;
-    own.host = "127.0.0.1:" + std::to_string(own.port);
+    own.host = (is_v6 ? "[" + address + "]" : address) + ":" + std::to_string(own.port);
     return true;
 }
 
@@ -273,9 +315,15 @@ void live_server::publish(std::string event) {
     wake_all(*state_);
 }
 
-bool live_server::is_watched() const {
+void live_server::beat() {
     const std::lock_guard guard(state_->lock);
-    return !state_->listeners.empty();
+    state_->beats += 1;
+    wake_all(*state_);
+}
+
+uint64_t live_server::idle_ns() const {
+    const std::lock_guard guard(state_->lock);
+    return state_->listeners.empty() ? steady_ns() - state_->seen_ns : 0;
 }
 
 } // namespace cli

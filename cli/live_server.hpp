@@ -1,4 +1,4 @@
-// The web server of `taiyen live`: on the loopback address alone, for who knows the token. It answers with texts that
+// The web server of `taiyen live`: on a loopback address alone, for who knows the token. It answers with texts that
 // it was given, and knows nothing of heaps.
 //
 // Only a GET or HEAD of a path below the token, under the address that was printed and from no other site's page, is
@@ -12,6 +12,13 @@
 
 namespace cli {
 
+// Numbers come from whoever asks, and may be any.
+struct live_request {
+    std::string name; // the path below the token
+    uint64_t from = 0;
+    uint64_t bytes = 0;
+};
+
 struct live_answer {
     std::string type; // empty: there is no such thing
     std::string body;
@@ -21,21 +28,25 @@ struct live_answer {
 
 class live_server {
 public:
-    // name: the path below the token; argument: the number behind "from", or 0. In a thread of the server's.
-    using answerer = std::function<live_answer(const std::string &name, uint64_t argument)>;
+    // In a thread of the server's.
+    using answerer = std::function<live_answer(const live_request &request)>;
 
     live_server();
     ~live_server(); // all connections end
     live_server(const live_server &) = delete;
 
-    // False: why() says what could not be done. port 0: one that is free.
-    bool start(uint16_t port, answerer answer);
+    // address: one that is_loopback() has; port 0: one that is free. False: why() says what could not be done.
+    bool start(const std::string &address, uint16_t port, answerer answer);
+    static bool is_loopback(const std::string &address); // 127.0.0.1 or ::1
     std::string url() const;
     uint16_t port() const;
     const std::string &why() const;
     // To all who listen to events: the newest one, which is the first that others get.
     void publish(std::string event);
-    bool is_watched() const;
+    // Says to all who listen that it is still there: so those are noticed who have gone.
+    void beat();
+    // Since when nobody has listened to events, or asked for anything; 0 while somebody listens.
+    uint64_t idle_ns() const;
 
     static std::string random_text(); // 128 bits, in hexadecimal digits
 

@@ -1,8 +1,8 @@
 #include "live_source.hpp"
 
-#include <algorithm>
+#include "dump_block.hpp"
+
 #include <chrono>
-#include <cmath>
 
 namespace cli {
 
@@ -20,35 +20,6 @@ uint64_t unix_ms() {
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count());
 }
-
-const char *name_of(ty_area_kind kind) {
-    switch (kind) {
-    case TY_AREA_SPAN:
-        return "span";
-    case TY_AREA_RUN:
-        return "run";
-    case TY_AREA_FREE:
-        return "free";
-    case TY_AREA_CONTROL:
-        return "control";
-    }
-    return "unknown";
-}
-
-struct area_reader {
-    std::vector<shown_area> &areas;
-    const char *base;
-    uint64_t touched_bytes;
-
-    static bool keep(const ty_area *area, void *context) {
-        auto &self = *static_cast<area_reader *>(context);
-        const auto offset = static_cast<uint64_t>(static_cast<const char *>(area->address) - self.base);
-        if (offset < self.touched_bytes) // what was never used is not shown
-            self.areas.push_back(
-                {offset, area->size_bytes, area->block_size_bytes, area->block_count, area->live_count, area->kind});
-        return true;
-    }
-};
 
 } // namespace
 
@@ -88,24 +59,8 @@ ty_status live_source::begin() {
 
 void live_source::look_into_heap() {
     figures found;
-    heap_map::model map;
-    std::vector<shown_area> areas;
-    read_heap heap;
-    const auto look = [&]() -> ty_status {
-        if (ty_status status = found.look_at_files(files_))
-            return status;
-        if (ty_status status = heap.open(files_))
-            return status;
-        if (ty_status status = found.look_into(heap))
-            return status;
-        if (ty_status status = heap_map::look(heap, cells_max, map))
-            return status;
-        area_reader reader{areas, static_cast<const char *>(found.heap.stats.base), found.heap.stats.touched_bytes};
-        if (ty_status status = ty_each_area(heap, area_reader::keep, &reader))
-            return status;
-        return heap.close();
-    };
-    if (look() != TY_OK) {
+    heap_look look;
+    if (look.take(files_, &found) != TY_OK) {
         why_ = as_options(ty_error_text());
         return;
     }
@@ -113,8 +68,8 @@ void live_source::look_into_heap() {
     found.is_live = found_.is_live;
     found.live = std::move(found_.live);
     found_ = std::move(found);
-    map_ = std::move(map);
-    areas_ = std::move(areas);
+    look_ = std::move(look);
+    map_ = look_.map(0, 0);
     looked_unix_ms_ = unix_ms();
 }
 
@@ -140,8 +95,10 @@ json::document live_source::figures_document() const {
     json::document one = document_of(files_, found_);
     json::document &view = one["view"];
     view["unix_ms"] = json::wide(unix_ms());
-    if (looked_unix_ms_ != 0)
+    if (looked_unix_ms_ != 0) {
         view["looked_unix_ms"] = json::wide(looked_unix_ms_);
+        view["looked_epoch"] = json::wide(look_.epoch());
+    }
     if (!why_.empty())
         view["no_look"] = why_;
     if (!found_.is_live && !board_.why().empty())
@@ -149,33 +106,28 @@ json::document live_source::figures_document() const {
     return one;
 }
 
-json::document live_source::map_document() const {
-    json::document one;
-    one["cell_bytes"] = json::wide(map_.pages_per_cell * heap_map::page_bytes);
-    one["cells"] = json::document::array();
-    auto pages = [](double count) { return std::round(count * 100) / 100; };
-    for (const heap_map::cell &cell : map_.cells)
-        one["cells"].push_back({pages(cell.small), pages(cell.small_free), pages(cell.large), pages(cell.free),
-                                pages(cell.control), cell.dirty});
-    return one;
-}
-
-json::document live_source::areas_document(uint64_t from) const {
-    json::document one;
-    one["from"] = json::wide(from);
-    one["areas"] = json::document::array();
-    auto next = std::upper_bound(areas_.begin(), areas_.end(), from,
-                                 [](uint64_t offset, const shown_area &area) { return offset < area.offset; });
-    if (next != areas_.begin() && std::prev(next)->offset + std::prev(next)->size_bytes > from)
-        --next;
-    for (size_t n = 0; n < areas_max && next != areas_.end(); ++n, ++next)
-        one["areas"].push_back({{"offset", json::wide(next->offset)},
-                                {"bytes", json::wide(next->size_bytes)},
-                                {"kind", name_of(next->kind)},
-                                {"block_bytes", json::wide(next->block_bytes)},
-                                {"block_count", json::wide(next->block_count)},
-                                {"live_count", json::wide(next->live_count)}});
-    one["more"] = json::wide(static_cast<uint64_t>(areas_.end() - next));
+json::document live_source::block_document(uint64_t offset) const {
+    constexpr size_t bytes_max = 4096;
+    json::document one{{"offset", json::wide(offset)}};
+    read_heap heap;
+    json::document found;
+    auto read = [&]() -> ty_status {
+        if (ty_status status = heap.open(files_))
+            return status;
+        ty_heap_stats stats{};
+        stats.struct_size = sizeof stats;
+        if (ty_status status = ty_heap_get_stats(heap, &stats))
+            return status;
+        one["epoch"] = json::wide(ty_heap_epoch(heap));
+        const auto base = reinterpret_cast<uintptr_t>(stats.base);
+        if (ty_status status = cli::block_document(heap, files_, base + offset, bytes_max, &found))
+            return status;
+        return heap.close();
+    };
+    if (ty_status status = read())
+        one["error"] = json::error(status);
+    else
+        one["block"] = std::move(found);
     return one;
 }
 

@@ -68,10 +68,30 @@ void print_program(const figures &found) {
     print_line("program", told);
 }
 
+// What the program says of undo and of its private memory. Its undo as of now; that of the heap's files is older.
+void print_program_memory(const figures &found) {
+    const ty_board_figures &now = found.live.now;
+    if (now.known & TY_BOARD_UNDO)
+        print_line("undo now", text::counted(now.undoable, "transaction") + " to undo, " + text::count(now.redoable) +
+                                   " to redo; " + text::size(now.undo_used_bytes) + " of " +
+                                   text::size(now.undo_room_bytes) + " used; " +
+                                   text::counted(now.held_blocks, "block") + " of " + text::size(now.held_bytes) +
+                                   " held");
+    if (now.known & TY_BOARD_COPIES)
+        print_line("memory", text::size(now.copies_bytes) + " of private copies, of " +
+                                 text::size(now.memory_allowed_bytes) + " that it may have" +
+                                 (now.memory_bound_bytes != 0 ? " by its options" : " on this machine"));
+    else if (now.known & TY_BOARD_MEMORY && now.memory_bound_bytes != 0)
+        print_line("memory", "up to " + text::size(now.memory_bound_bytes) +
+                                 " of private copies by its options; it has touched less than that");
+}
+
 void print_words(const heap_files &files, const figures &found) {
     print_info(files, found.info);
-    if (found.is_live)
+    if (found.is_live) {
         print_program(found);
+        print_program_memory(found);
+    }
     if (!found.opened)
         return;
     print_waiting(found);

@@ -58,7 +58,8 @@ function fillFigures() {
 }
 
 function leaves(value, path, found) {
-  if (value !== null && typeof value === "object") {
+  const isList = Array.isArray(value) && value.every((part) => part === null || typeof part !== "object"); // one figure
+  if (value !== null && typeof value === "object" && !isList) {
     for (const [name, part] of Object.entries(value)) leaves(part, path ? path + "." + name : name, found);
   } else {
     found.push([path, value]);
@@ -171,6 +172,12 @@ function fillMemory() {
   const live = last.live, classes = (live && live.classes_in_use) || last.classes_in_use || [];
   const touched = live ? live.touched_bytes : last.touched_bytes;
   by("touched").textContent = touched === undefined ? "?" : bytes(touched);
+  const bound = live && live.memory_bound_bytes !== undefined, counted = bound && live.copies_bytes !== undefined;
+  show("bound", counted);
+  show("unbound", bound && !counted);
+  if (bound) by("bound-by").textContent = number(live.memory_bound_bytes) ? "by its options" : "on this machine";
+  if (bound) by("unbound").textContent = "It has touched no more than the " + bytes(live.memory_allowed_bytes) +
+    (number(live.memory_bound_bytes) ? " that its options let it keep" : " that this machine has room for") + ": nothing is given back.";
   by("classes-bar").replaceChildren(...classes.map((one) => {
     const part = document.createElement("span");
     part.style.flexGrow = number(one.span_bytes);
@@ -183,26 +190,116 @@ function fillMemory() {
 }
 
 function fillUndo() {
-  show("undo", last.undo);
-  if (last.undo) by("undo-bar").firstElementChild.style.width = percent(last.undo.undo_bytes, last.undo.undo_size).replace(" ", "");
+  const now = last.live && last.live.undo, then = last.undo;
+  show("undo", now || then);
+  show("undo-now", now);
+  show("undo-then", !now && then);
+  if (now || then)
+    by("undo-bar").firstElementChild.style.width = (now ? percent(now.used_bytes, now.room_bytes) : percent(then.undo_bytes, then.undo_size)).replace(" ", "");
+  by("undo-when").textContent = now ? "as of the last call of undo" : "as of the look into the heap";
   const roots = last.roots || [];
   show("roots", roots.length);
   fill("root-list", ["root", "address", "block", "type"], roots.slice(0, 200).map((one) =>
     [one.name, one.address, one.block_bytes === undefined ? "none" : bytes(one.block_bytes), one.type || ""]));
 }
 
-// ---- The map: cells of the whole heap; of one of them, its spans and runs.
+// ---- The map: cells of the whole heap; of one of them, cells again, down to pages; blocks of a page; one block.
+
+const hex = (offset) => "0x" + BigInt(offset).toString(16);
+const looked = { map: null, trail: [], cell: null }; // what is shown: cells, of which part of which parts
+const heat = { counted: null, cell: 0, pages: [], since: [], grew: [] }; // of the program's cells: when each became dirty, and dirtier
+let asked = 0; // an older answer that comes late is not shown
+
+async function ask(name) {
+  const mine = ++asked;
+  try {
+    const answer = await (await fetch(name)).json();
+    return mine === asked ? answer : null;
+  } catch {
+    return null; // the server has ended: the events say so
+  }
+}
 
 function fillAreas(list) {
-  fill("areas", ["offset", "bytes", "use", "blocks of", "live", "full"], list.areas.map((one) => ["0x" + BigInt(one.offset).toString(16),
+  fill("areas", ["offset", "bytes", "use", "blocks of", "live", "full"], list.areas.map((one) => [hex(one.offset),
     bytes(one.bytes), one.kind, number(one.block_bytes) ? bytes(one.block_bytes) : "",
     number(one.block_count) ? count(one.live_count) + " of " + count(one.block_count) : "",
     number(one.block_count) ? percent(one.live_count, one.block_count) : ""]));
   by("cell-note").textContent = "from " + bytes(list.from) + " on" + (number(list.more) ? ", and " + count(list.more) + " more behind these" : "");
 }
 
+function noteHeat() {
+  const live = last.live;
+  if (!live || !live.dirty_cells || live.counted_unix_ns === heat.counted) return;
+  const now = number(live.counted_unix_ns) / 1e6, cell = number(live.dirty_cell_bytes), isSame = cell === heat.cell;
+  heat.since = live.dirty_cells.map((pages, n) => (pages ? (isSame && heat.pages[n] ? heat.since[n] : now) : 0));
+  heat.grew = live.dirty_cells.map((pages, n) => (isSame && heat.counted && pages > (heat.pages[n] || 0) ? now : isSame ? heat.grew[n] || 0 : 0));
+  Object.assign(heat, { counted: live.counted_unix_ns, cell, pages: live.dirty_cells });
+}
+
+// Of a part: which share of it is dirty, in words too. Of a program, the last count; else what the journal has and the image not.
+function dirtOf(from, size, waiting) {
+  if (!heat.pages.length || !last.live || !last.live.dirty_cells)
+    return { share: waiting * 4096 / size, grew: 0, words: waiting ? ", " + count(waiting) + " pages not in the image" : "" };
+  const begin = Math.floor(from / heat.cell), end = Math.max(begin + 1, Math.ceil((from + size) / heat.cell));
+  const cells = heat.pages.slice(begin, end), dirty = cells.reduce((sum, one) => sum + one, 0);
+  const now = number(last.live.unix_ns) / 1e6, whole = Math.max(1, cells.length) * heat.cell;
+  const since = heat.since.slice(begin, end).filter((at) => at), grew = Math.max(0, ...heat.grew.slice(begin, end));
+  const part = whole > size ? " of the " + count(whole / 4096) + " around it" : "";
+  return { share: Math.min(1, dirty * 4096 / whole), grew: grew && now - grew < 5000, words: dirty ? ", " + count(dirty) +
+    " dirty pages" + part + ", for " + time((now - Math.min(...since)) * 1e6) : "" };
+}
+
+// What the program has begun to use since the look: what for is not known.
+function addNewCells(size) {
+  if (!last.live || looked.trail.length !== 1) return;
+  const wanted = Math.min(1024, Math.ceil(number(last.live.touched_bytes) / size));
+  while (by("map").children.length < wanted) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "new";
+    button.append(document.createElement("i"));
+    by("map").append(button);
+  }
+}
+
+function paintHeat() {
+  noteHeat();
+  const map = looked.map, size = map ? number(map.cell_bytes) : 0;
+  addNewCells(size);
+  [...by("map").children].forEach((button, n) => {
+    const from = number(map.from) + n * size, isNew = n >= map.cells.length, dirt = dirtOf(from, size, isNew ? 0 : map.cells[n][5]);
+    button.lastElementChild.style.opacity = dirt.share ? 0.25 + 0.75 * dirt.share : 0;
+    button.dataset.share = dirt.share;
+    button.classList.toggle("dirty", dirt.share > 0);
+    button.classList.toggle("grew", Boolean(dirt.grew));
+    button.title = hex(from) + ": " + bytes(size) + (isNew ? ", not used yet at the look" : "") + dirt.words;
+  });
+  const live = last.live, isCounted = live && live.dirty_cells;
+  by("heat-note").textContent = isCounted ? "Dirty pages are those of the program, counted at " + clock(number(live.counted_unix_ns) / 1e6) :
+    live ? "Dirty pages are not counted: the heap is an archive, or more than 4 GiB are touched" :
+    "Dirty pages are those that the journal has and the image not yet";
+}
+
+function showAs(isHeat) {
+  by("map").classList.toggle("heat", isHeat);
+  by("as-heat").setAttribute("aria-pressed", isHeat);
+  by("as-use").setAttribute("aria-pressed", !isHeat);
+}
+
+function fillTrail() {
+  by("trail").replaceChildren(...looked.trail.map((part, n) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = n ? bytes(part.bytes) + " at " + hex(part.from) : "whole heap";
+    button.addEventListener("click", () => openPart(looked.trail.slice(0, n + 1)));
+    return button;
+  }));
+}
+
 function fillMap(map) {
   const size = number(map.cell_bytes), pages = size / 4096;
+  looked.map = map;
   show("heap", map.cells.length);
   by("map").replaceChildren(...map.cells.map((cell, n) => {
     const button = document.createElement("button");
@@ -213,23 +310,119 @@ function fillMap(map) {
       span.style.width = (100 * cell[part] / pages) + "%";
       button.append(span);
     });
-    button.title = bytes(n * size) + " on: " + bytes(size) + (cell[5] ? ", " + cell[5] + " dirty pages" : "");
+    button.append(document.createElement("i"));
     button.type = "button";
-    if (cell[5]) button.className = "dirty";
-    button.addEventListener("click", async () => {
-      if (first.saved) return;
-      fillAreas(await (await fetch("areas?from=" + n * size)).json());
-    });
+    button.addEventListener("click", () => openCell(number(map.from) + n * size, size, button));
     return button;
   }));
-  by("looked").textContent = "as of " + clock(last.view.looked_unix_ms) + ", when this was looked at; a cell is " + bytes(size);
+  by("looked").textContent = map.epoch === undefined ? last.view.no_look || "" : "as of snapshot " + map.epoch + ", looked at " + clock(last.view.looked_unix_ms) + "; a cell is " + bytes(size);
+  fillTrail();
+  paintHeat();
+}
+
+async function openPart(trail) {
+  const part = trail[trail.length - 1];
+  const map = await ask("map?from=" + part.from + "&bytes=" + part.bytes);
+  if (!map) return;
+  looked.trail = trail;
+  show("page", false);
+  show("block", false);
+  fillMap(map);
+  const areas = await ask("areas?from=" + part.from);
+  if (areas) fillAreas(areas);
+}
+
+// A cell of several pages is a map of its own; of one page, its blocks are shown.
+async function openCell(from, size, button) {
+  if (first.saved || looked.map.epoch === undefined) return;
+  if (size > 4096) {
+    await openPart([...looked.trail, { from, bytes: size }]);
+    return;
+  }
+  for (const other of by("map").querySelectorAll(".at")) other.classList.remove("at");
+  button.classList.add("at");
+  const page = await ask("blocks?from=" + from);
+  if (!page) return;
+  fillPage(page);
+  const areas = await ask("areas?from=" + from);
+  if (areas) fillAreas(areas);
+}
+
+const uses = { span: "small blocks", run: "one block of whole pages", free: "free", control: "the heap's own tables" };
+
+function fillPage(page) {
+  show("page", true);
+  show("block", false);
+  by("page-name").textContent = "Page " + hex(page.from) + ": " + (uses[page.kind] || "never used") +
+    (page.kind === "span" ? " of " + count(page.block_bytes) + " bytes" : "") + ", as of snapshot " + page.epoch +
+    (page.dirty ? "; the journal has it, the image not yet" : "");
+  fill("blocks", ["block", "bytes", "is", "root"], page.blocks.map((one) => ["", count(one.bytes),
+    (one.live ? "live" : "free") + (one.own ? ", the library's" : ""), (one.roots || []).join(", ")]));
+  page.blocks.forEach((one, n) => {
+    const field = by("blocks").rows[n + 1].cells[0];
+    field.append(one.live ? opensBlock(one.offset, hex(one.offset)) : hex(one.offset));
+  });
+}
+
+function opensBlock(offset, words) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = words;
+  button.addEventListener("click", async () => {
+    const answer = await ask("block?from=" + offset);
+    if (answer) fillBlock(answer);
+  });
+  return button;
+}
+
+function hexRows(digits) {
+  const row = window.innerWidth < 600 ? 8 : 16, lines = [];
+  for (let at = 0; at < digits.length / 2; at += row) {
+    let numbers = "", letters = "";
+    for (let n = at; n < at + row; n++) {
+      const digit = digits.slice(2 * n, 2 * n + 2), code = parseInt(digit, 16);
+      numbers += " " + (digit || "  ");
+      if (digit) letters += code >= 0x20 && code < 0x7f ? String.fromCharCode(code) : ".";
+    }
+    lines.push("+" + at.toString(16).padEnd(4) + numbers + "  |" + letters + "|");
+  }
+  return lines.join("\n");
+}
+
+// What it is, where a root leads to it and the heap keeps shapes; its first bytes; and where its words lead.
+function fillBlock(answer) {
+  show("block", true);
+  const block = answer.block;
+  by("block-name").textContent = "Block at " + hex(answer.offset) + (block ? ": " + count(block.size_bytes) + " bytes" : "");
+  by("block-note").textContent = (block ? block.address + "; " + (block.own ? "the library's; " : "") +
+    block.roots.map((root) => "root " + root.name + (root.type ? ": " + root.type : "") + "; ").join("") +
+    (number(block.size_bytes) * 2 > block.bytes.length ? "the first " + count(block.bytes.length / 2) + " bytes; " : "") :
+    answer.error.text + "; ") + (answer.epoch === undefined ? "" : "as of snapshot " + answer.epoch);
+  by("bytes").textContent = block ? hexRows(block.bytes) : "";
+  fill("fields", ["field of " + (block && block.shape || ""), "offset", "kind", "leads to"], (block && block.fields || []).map((one) =>
+    [one.name, one.offset, one.kind, one.shape || ""]));
+  const words = block ? block.words : [];
+  fill("words", ["word at", "leads to"], words.map((one) => ["+" + hex(one.offset), one.block ? "" : "code: " + one.object + " +" + hex(one.object_offset)]));
+  words.forEach((one, n) => {
+    if (one.block && last.base) by("words").rows[n + 1].cells[1].append(opensBlock(BigInt(one.block) - BigInt(last.base),
+      "block " + one.block + " of " + count(one.block_bytes) + " bytes"));
+  });
+}
+
+// Of a large heap that nobody has looked into, where it is dirty is known all the same.
+function showHeatAlone() {
+  const live = last.live;
+  if (last.view.looked_unix_ms !== undefined || !live || !live.dirty_cells) return;
+  if (!looked.map || looked.map.cells.length !== live.dirty_cells.length || looked.map.cell_bytes !== live.dirty_cell_bytes) {
+    fillMap({ from: 0, cell_bytes: live.dirty_cell_bytes, cells: live.dirty_cells.map(() => [0, 0, 0, 0, 0, 0]) });
+    showAs(true);
+  }
 }
 
 async function renewMap() {
   if (last.view.looked_unix_ms === shownLook) return;
   shownLook = last.view.looked_unix_ms;
-  fillMap(await (await fetch("map")).json());
-  fillAreas(await (await fetch("areas?from=0")).json());
+  await openPart(looked.trail.length ? looked.trail : [{ from: 0, bytes: 0 }]);
 }
 
 function render(figures) {
@@ -239,6 +432,8 @@ function render(figures) {
   fillSnapshots();
   fillMemory();
   fillUndo();
+  showHeatAlone();
+  if (looked.map) paintHeat();
   fillAll();
   fillFigures();
 }
@@ -246,6 +441,7 @@ function render(figures) {
 render(first.figures);
 shownLook = last.view.looked_unix_ms;
 if (shownLook !== undefined) {
+  looked.trail = [{ from: 0, bytes: 0 }];
   fillMap(first.map);
   fillAreas(first.areas);
 }
@@ -254,6 +450,8 @@ if (last.view.no_look) {
   by("looked").textContent = last.view.no_look;
 }
 show("links", !first.saved);
+by("as-use").addEventListener("click", () => showAs(false));
+by("as-heat").addEventListener("click", () => showAs(true));
 if (!first.saved) {
   by("look").addEventListener("click", () => fetch("look"));
   const events = new EventSource("events");

@@ -39,7 +39,10 @@ enum {
     TY_BOARD_SNAPSHOTS = 1,    /* epoch to pages_given_back */
     TY_BOARD_TRANSACTIONS = 2, /* transactions to reserved_blocks, and the times of commits */
     TY_BOARD_BLOCKS = 4,       /* what ty_board_each_class tells */
-    TY_BOARD_DIRTY = 8         /* dirty_pages */
+    TY_BOARD_DIRTY = 8,        /* dirty_pages, dirty_cell_bytes, dirty_cells, and what ty_board_get_dirty tells */
+    TY_BOARD_UNDO = 16,        /* undoable to undo_room_bytes: undo is attached */
+    TY_BOARD_MEMORY = 32,      /* memory_bound_bytes, memory_allowed_bytes */
+    TY_BOARD_COPIES = 64       /* copies_bytes: the heap is larger than memory_allowed_bytes */
 };
 
 /* As ty_snapshot_stats and ty_txn_stats tell them in the program itself. */
@@ -75,9 +78,20 @@ typedef struct ty_board_figures {
     uint64_t sequence;
     uint64_t stable_sequence;
     uint64_t reserved_blocks;
-    uint64_t dirty_pages;     /* what the next snapshot writes, as of counted_unix_ns */
-    uint64_t counted_unix_ns; /* when blocks and dirty pages were counted */
-    uint64_t count_ns;        /* that this took */
+    uint64_t dirty_pages;          /* what the next snapshot writes, as of counted_unix_ns */
+    uint64_t counted_unix_ns;      /* when blocks and dirty pages were counted */
+    uint64_t count_ns;             /* that this took */
+    uint64_t memory_bound_bytes;   /* memory_bytes of ty_open_options; 0: none, the machine decides */
+    uint64_t memory_allowed_bytes; /* a heap that has touched no more than this is not looked at for its memory */
+    uint64_t copies_bytes;         /* of private copies of pages that a snapshot has written */
+    uint64_t undoable; /* undoable to held_bytes: as ty_undo_stats tells them when a call of undo has ended */
+    uint64_t redoable;
+    uint64_t held_blocks;
+    uint64_t held_bytes;
+    uint64_t undo_used_bytes;  /* of the room for recorded bytes; marks between transactions and gaps count */
+    uint64_t undo_room_bytes;  /* when it is full, the oldest transactions are forgotten */
+    uint64_t dirty_cell_bytes; /* of the touched part, which is cut into equal cells for ty_board_get_dirty */
+    uint64_t dirty_cells;      /* how many these are: TY_BOARD_CELLS at the most */
 } ty_board_figures;
 
 /* Asks for figures, for the next three seconds; waits up to wait_ms for the first ones, or for ones that are not those
@@ -108,6 +122,11 @@ TY_API void ty_board_each_snapshot(const ty_board *board, ty_board_snapshot_call
  * shorter ones. Of the last read. Not thread-safe. */
 #define TY_BOARD_BUCKETS 128
 TY_API void ty_board_get_times(const ty_board *board, uint64_t times[2][TY_BOARD_BUCKETS]);
+
+/* How many pages of each cell the next snapshot writes; of those behind dirty_cells, 0. Of the last read, as of
+ * counted_unix_ns. dirty_pages also counts those behind the touched part: the heap's own tables. Not thread-safe. */
+#define TY_BOARD_CELLS 1024
+TY_API void ty_board_get_dirty(const ty_board *board, uint32_t pages[TY_BOARD_CELLS]);
 
 /* NULL: nothing. The program goes on without it. Not thread-safe. */
 TY_API void ty_board_close(ty_board *board);

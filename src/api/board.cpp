@@ -32,11 +32,11 @@ struct board {
     std::atomic<uint32_t> ended{0};
     uint64_t turns = 0; // of its content: never read back (BD2)
     uint64_t count_after_ns = 0;
-    board_content_1 content{};
+    board_content_2 content{};
 
-    board_request_1 &request() { return *static_cast<board_request_1 *>(shared.memory); }
-    board_1 &shown() {
-        return *reinterpret_cast<board_1 *>(static_cast<char *>(shared.memory) + board_request_bytes_1);
+    board_request_2 &request() { return *static_cast<board_request_2 *>(shared.memory); }
+    board_2 &shown() {
+        return *reinterpret_cast<board_2 *>(static_cast<char *>(shared.memory) + board_request_bytes_2);
     }
 };
 
@@ -45,7 +45,7 @@ namespace {
 void look_at_snapshots(board &b) {
     ty_snapshot_stats stats{};
     stats.struct_size = sizeof stats;
-    board_content_1 &c = b.content;
+    board_content_2 &c = b.content;
     if (image_get_snapshot_stats(b.heap, &stats))
         return;
     c.epoch = image_epoch(b.heap);
@@ -65,7 +65,7 @@ void look_at_snapshots(board &b) {
 
 void look_at_transactions(board &b) {
     ty_txn_stats stats{};
-    board_content_1 &c = b.content;
+    board_content_2 &c = b.content;
     if (txn_get_stats(b.heap, &stats))
         return;
     c.transactions = stats.transactions;
@@ -86,24 +86,61 @@ void look_at_transactions(board &b) {
     c.known |= TY_BOARD_TRANSACTIONS;
 }
 
+void look_at_memory(board &b) {
+    board_content_2 &c = b.content;
+    const told_memory told = image_memory_told(b.heap);
+    c.memory_bound_bytes = told.bound_bytes;
+    c.memory_allowed_bytes = told.allowed_bytes;
+    c.copies_bytes = told.copies_bytes;
+    c.known &= ~uint64_t{TY_BOARD_MEMORY | TY_BOARD_COPIES};
+    if (image_kind(b.heap) != TY_ARCHIVE)
+        c.known |= uint64_t{TY_BOARD_MEMORY} | (told.counted ? TY_BOARD_COPIES : 0);
+}
+
+void look_at_undo(board &b) {
+    board_content_2 &c = b.content;
+    told_undo told;
+    if (!image_undo_told(b.heap, &told))
+        return;
+    c.undoable = told.undoable;
+    c.redoable = told.redoable;
+    c.held_blocks = told.held_blocks;
+    c.held_bytes = told.held_bytes;
+    c.undo_used_bytes = told.used_bytes;
+    c.undo_room_bytes = told.room_bytes;
+    c.known = told.attached ? c.known | TY_BOARD_UNDO : c.known & ~uint64_t{TY_BOARD_UNDO};
+}
+
 bool add_class(const ty_class_stats *stats, void *context) {
-    auto &c = *static_cast<board_content_1 *>(context);
-    if (c.class_count == board_classes_max_1)
+    auto &c = *static_cast<board_content_2 *>(context);
+    if (c.class_count == board_classes_max_2)
         return false;
     c.classes[c.class_count++] = {stats->block_bytes, stats->spans,       stats->span_bytes,
                                   stats->block_count, stats->live_blocks, stats->live_bytes};
     return true;
 }
 
+// Cells of a power of two of pages, as few pages as the touched part lets them have.
+dirty_cells make_cells(board_content_2 &c) {
+    uint64_t cell_bytes = os::page_bytes;
+    while ((c.touched_bytes + cell_bytes - 1) / cell_bytes > board_cells_max_2)
+        cell_bytes *= 2;
+    c.dirty_cell_bytes = cell_bytes;
+    c.dirty_cells = (c.touched_bytes + cell_bytes - 1) / cell_bytes;
+    memset(c.dirty, 0, sizeof c.dirty);
+    return {cell_bytes / os::page_bytes, c.dirty_cells, c.dirty};
+}
+
 void count(board &b, uint64_t now_ns) {
-    board_content_1 &c = b.content;
+    board_content_2 &c = b.content;
     c.known &= ~uint64_t{TY_BOARD_BLOCKS | TY_BOARD_DIRTY};
     if (c.touched_bytes > counted_bytes_max)
         return;
     c.class_count = 0;
     if (heap_each_class(b.heap, add_class, &c) == TY_OK)
         c.known |= TY_BOARD_BLOCKS;
-    if (image_kind(b.heap) != TY_ARCHIVE && image_dirty_count(b.heap, &c.dirty_pages) == TY_OK)
+    const dirty_cells cells = make_cells(c);
+    if (image_kind(b.heap) != TY_ARCHIVE && image_dirty_count(b.heap, &c.dirty_pages, &cells) == TY_OK)
         c.known |= TY_BOARD_DIRTY;
     c.counted_unix_ns = os::unix_time_ns();
     const uint64_t end_ns = os::now_ns();
@@ -114,19 +151,21 @@ void count(board &b, uint64_t now_ns) {
 
 // BD1: a reader that sees the same even turn before and after has one look.
 void show(board &b) {
-    board_1 &shown = b.shown();
+    board_2 &shown = b.shown();
     shown.turn.store(++b.turns, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    board_copy_1(&shown.content, &b.content);
+    board_copy_2(&shown.content, &b.content);
     shown.turn.store(++b.turns, std::memory_order_release);
 }
 
 void look(board &b, uint64_t now_ns) {
-    board_content_1 &c = b.content;
+    board_content_2 &c = b.content;
     c.touched_bytes = heap_used_bytes(b.heap);
     c.limit_bytes = heap_limit(b.heap);
     look_at_snapshots(b);
     look_at_transactions(b);
+    look_at_memory(b);
+    look_at_undo(b);
     if (now_ns >= b.count_after_ns)
         count(b, now_ns);
     c.unix_ns = os::unix_time_ns();
@@ -169,18 +208,18 @@ void give_up(board *b) {
 }
 
 ty_status make(board &b) {
-    char name[board_name_bytes_1];
-    board_name_1(image_identity(b.heap), name);
+    char name[board_name_bytes_2];
+    board_name_2(image_identity(b.heap), name);
     if (ty_status status = b.fork.start())
         return status;
-    if (ty_status status = os::shared_make(name, board_bytes_1, &b.shared))
+    if (ty_status status = os::shared_make(name, board_bytes_2, &b.shared))
         return status;
     memcpy(b.content.identity, image_identity(b.heap), sizeof b.content.identity);
     b.content.process = os::process_id();
     b.content.base = reinterpret_cast<uintptr_t>(heap_base(b.heap));
-    board_1 &shown = b.shown();
-    shown.magic = board_magic_1;
-    shown.version = board_version_1;
+    board_2 &shown = b.shown();
+    shown.magic = board_magic_2;
+    shown.version = board_version_2;
     shown.content_bytes = sizeof b.content;
     return b.thread.start(run, &b);
 }

@@ -8,20 +8,21 @@
 
 namespace taiyen {
 
-inline constexpr uint64_t board_magic_1 = 0x64626e6579696154; // "Taiyenbd"
-inline constexpr uint32_t board_version_1 = 1;
-inline constexpr size_t board_request_bytes_1 = 4096; // at the front, which others may write to
+inline constexpr uint64_t board_magic_2 = 0x64626e6579696154; // "Taiyenbd"
+inline constexpr uint32_t board_version_2 = 2;
+inline constexpr size_t board_request_bytes_2 = 4096; // at the front, which others may write to
 
 // BD2: all that the program reads of a board.
-struct board_request_1 {
+struct board_request_2 {
     std::atomic<uint32_t> asked; // another number: somebody looks. Who changes it wakes who waits for that
 };
 
-inline constexpr uint32_t board_classes_max_1 = 128;
-inline constexpr uint32_t board_snapshots_max_1 = 64;
-inline constexpr uint32_t board_buckets_1 = 128;
+inline constexpr uint32_t board_classes_max_2 = 128;
+inline constexpr uint32_t board_snapshots_max_2 = 64;
+inline constexpr uint32_t board_buckets_2 = 128;
+inline constexpr uint32_t board_cells_max_2 = 1024;
 
-struct board_class_1 {
+struct board_class_2 {
     uint64_t block_bytes;
     uint64_t spans;
     uint64_t span_bytes;
@@ -30,7 +31,7 @@ struct board_class_1 {
     uint64_t live_bytes;
 };
 
-struct board_snapshot_1 {
+struct board_snapshot_2 {
     uint64_t epoch;
     uint64_t unix_ns;
     uint64_t pause_ns;
@@ -39,7 +40,7 @@ struct board_snapshot_1 {
     uint64_t bytes;
 };
 
-struct board_content_1 {
+struct board_content_2 {
     uint8_t identity[16];
     uint64_t process;
     uint64_t known; // TY_BOARD_ bits
@@ -73,32 +74,45 @@ struct board_content_1 {
     uint64_t dirty_pages;
     uint64_t counted_unix_ns;
     uint64_t count_ns;
+    uint64_t memory_bound_bytes;
+    uint64_t memory_allowed_bytes;
+    uint64_t copies_bytes;
+    uint64_t undoable;
+    uint64_t redoable;
+    uint64_t held_blocks;
+    uint64_t held_bytes;
+    uint64_t undo_used_bytes;
+    uint64_t undo_room_bytes;
+    uint64_t dirty_cell_bytes;
+    uint64_t dirty_cells;
     uint64_t class_count;
     uint64_t snapshot_count;
-    board_class_1 classes[board_classes_max_1];
-    board_snapshot_1 newest[board_snapshots_max_1];
-    uint64_t times[2][board_buckets_1];
+    board_class_2 classes[board_classes_max_2];
+    board_snapshot_2 newest[board_snapshots_max_2];
+    uint64_t times[2][board_buckets_2];
+    uint32_t dirty[board_cells_max_2]; // pages of each cell
 };
 
-struct board_1 {
+struct board_2 {
     uint64_t magic;
     uint32_t version;
     uint32_t content_bytes;
     std::atomic<uint64_t> turn; // odd while the content is written; 0: there is none yet
-    board_content_1 content;
+    board_content_2 content;
 };
-static_assert(offsetof(board_1, content) == 24);
-static_assert(offsetof(board_content_1, classes) == 288);
-static_assert(offsetof(board_content_1, newest) == 6432);
-static_assert(offsetof(board_content_1, times) == 9504);
-static_assert(sizeof(board_content_1) == 11552);
+static_assert(offsetof(board_2, content) == 24);
+static_assert(offsetof(board_content_2, classes) == 376);
+static_assert(offsetof(board_content_2, newest) == 6520);
+static_assert(offsetof(board_content_2, times) == 9592);
+static_assert(offsetof(board_content_2, dirty) == 11640);
+static_assert(sizeof(board_content_2) == 15736);
 
-inline constexpr size_t board_bytes_1 = board_request_bytes_1 + 12288;
-static_assert(board_request_bytes_1 + sizeof(board_1) <= board_bytes_1);
+inline constexpr size_t board_bytes_2 = board_request_bytes_2 + 16384;
+static_assert(board_request_bytes_2 + sizeof(board_2) <= board_bytes_2);
 
-inline constexpr size_t board_name_bytes_1 = 48;
+inline constexpr size_t board_name_bytes_2 = 48;
 // What /proc shows the memory as.
-inline void board_name_1(const uint8_t *identity, char (&name)[board_name_bytes_1]) {
+inline void board_name_2(const uint8_t *identity, char (&name)[board_name_bytes_2]) {
     static constexpr char front[] = "taiyen-", digits[] = "0123456789abcdef";
     size_t at = 0;
     while (front[at] != 0) {
@@ -113,10 +127,11 @@ inline void board_name_1(const uint8_t *identity, char (&name)[board_name_bytes_
 }
 
 // Others read, or write, meanwhile: word by word.
-inline void board_copy_1(void *to, const void *from) {
-    auto *words = static_cast<uint64_t *>(to);
-    const auto *source = static_cast<const uint64_t *>(from);
-    for (size_t i = 0; i < sizeof(board_content_1) / sizeof *words; ++i)
+inline void board_copy_2(void *to, const void *from) {
+    using word [[gnu::may_alias]] = uint64_t;
+    auto *words = static_cast<word *>(to);
+    const auto *source = static_cast<const word *>(from);
+    for (size_t i = 0; i < sizeof(board_content_2) / sizeof *words; ++i)
         __atomic_store_n(words + i, __atomic_load_n(source + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 

@@ -14,11 +14,11 @@ struct ty_board {
     uint8_t identity[16];
     uint64_t process;
     uint64_t turn = 0; // of what was read last
-    board_content_1 content{};
+    board_content_2 content{};
 
-    board_request_1 &request() const { return *static_cast<board_request_1 *>(shared.memory); }
-    const board_1 &shown() const {
-        return *reinterpret_cast<const board_1 *>(static_cast<const char *>(shared.memory) + board_request_bytes_1);
+    board_request_2 &request() const { return *static_cast<board_request_2 *>(shared.memory); }
+    const board_2 &shown() const {
+        return *reinterpret_cast<const board_2 *>(static_cast<const char *>(shared.memory) + board_request_bytes_2);
     }
 };
 
@@ -33,32 +33,36 @@ ty_status find(const char *path, const ty_storage &storage, ty_board &board) {
         return status;
     if (board.process == 0)
         return failure(TY_E_NOT_FOUND, "find the board of a heap: no process has it open for writing").at(path);
-    char name[board_name_bytes_1];
-    board_name_1(board.identity, name);
-    if (ty_status status = os::shared_find(board.process, name, board_bytes_1, board_request_bytes_1, &board.shared))
+    char name[board_name_bytes_2];
+    board_name_2(board.identity, name);
+    if (ty_status status = os::shared_find(board.process, name, board_bytes_2, board_request_bytes_2, &board.shared))
         return status;
-    const board_1 &shown = board.shown();
-    if (shown.magic == board_magic_1 && shown.version == board_version_1 &&
-        shown.content_bytes == sizeof(board_content_1))
+    const board_2 &shown = board.shown();
+    if (shown.magic == board_magic_2 && shown.version == board_version_2 &&
+        shown.content_bytes == sizeof(board_content_2))
         return TY_OK;
     return failure(TY_E_FORMAT, "read the board of a heap: it has another form")
         .at(path)
         .remedy("use the tool of the version of the library that the program is linked with");
 }
 
-// BD2: what counts how much of the content is there.
-bool makes_sense(const ty_board &board, const board_content_1 &content) {
-    return content.class_count <= board_classes_max_1 && content.snapshot_count <= board_snapshots_max_1 &&
+// BD2: what counts how much of the content is there, and what others divide by.
+bool makes_sense(const ty_board &board, const board_content_2 &content) {
+    const uint64_t cell = content.dirty_cell_bytes;
+    if (content.dirty_cells > board_cells_max_2 || cell % os::page_bytes != 0 || (cell & (cell - 1)) != 0 ||
+        (cell == 0 && content.dirty_cells != 0) || (cell != 0 && content.dirty_cells > UINT64_MAX / cell))
+        return false;
+    return content.class_count <= board_classes_max_2 && content.snapshot_count <= board_snapshots_max_2 &&
            memcmp(content.identity, board.identity, sizeof board.identity) == 0;
 }
 
 // Whether there is another look, whole.
-bool take(const ty_board &board, board_content_1 *content, uint64_t *turn) {
-    const board_1 &shown = board.shown();
+bool take(const ty_board &board, board_content_2 *content, uint64_t *turn) {
+    const board_2 &shown = board.shown();
     const uint64_t before = shown.turn.load(std::memory_order_acquire);
     if (before == 0 || before % 2 != 0 || before == board.turn)
         return false;
-    board_copy_1(content, &shown.content);
+    board_copy_2(content, &shown.content);
     std::atomic_thread_fence(std::memory_order_acquire);
     *turn = before;
     return shown.turn.load(std::memory_order_relaxed) == before; // BD1
@@ -75,7 +79,7 @@ ty_status await(ty_board &board, uint64_t wait_ms) {
             os::wake_all_shared(board.request().asked);
             asked_ns = now_ns;
         }
-        board_content_1 content;
+        board_content_2 content;
         uint64_t turn = 0;
         if (take(board, &content, &turn)) {
             if (!makes_sense(board, content))
@@ -99,9 +103,9 @@ ty_status await(ty_board &board, uint64_t wait_ms) {
     }
 }
 
-void fill(const board_content_1 &content, ty_board_figures *figures) {
+void fill(const board_content_2 &content, ty_board_figures *figures) {
     constexpr size_t front = offsetof(ty_board_figures, identity);
-    static_assert(sizeof *figures - front == offsetof(board_content_1, class_count));
+    static_assert(sizeof *figures - front == offsetof(board_content_2, class_count));
     memcpy(reinterpret_cast<char *>(figures) + front, &content, sizeof *figures - front);
 }
 
@@ -143,7 +147,7 @@ ty_status ty_board_read(ty_board *board, uint64_t wait_ms, ty_board_figures *fig
 
 void ty_board_each_class(const ty_board *board, ty_class_callback *callback, void *context) {
     for (uint64_t i = 0; i < board->content.class_count; ++i) {
-        const board_class_1 &one = board->content.classes[i];
+        const board_class_2 &one = board->content.classes[i];
         const ty_class_stats stats{sizeof stats,    one.block_bytes, one.spans,     one.span_bytes,
                                    one.block_count, one.live_blocks, one.live_bytes};
         if (!callback(&stats, context))
@@ -153,7 +157,7 @@ void ty_board_each_class(const ty_board *board, ty_class_callback *callback, voi
 
 void ty_board_each_snapshot(const ty_board *board, ty_board_snapshot_callback *callback, void *context) {
     for (uint64_t i = 0; i < board->content.snapshot_count; ++i) {
-        const board_snapshot_1 &one = board->content.newest[i];
+        const board_snapshot_2 &one = board->content.newest[i];
         const ty_board_snapshot snapshot{sizeof snapshot, one.epoch, one.unix_ns, one.pause_ns,
                                          one.durable_ns,  one.pages, one.bytes};
         if (!callback(&snapshot, context))
@@ -162,8 +166,15 @@ void ty_board_each_snapshot(const ty_board *board, ty_board_snapshot_callback *c
 }
 
 void ty_board_get_times(const ty_board *board, uint64_t times[2][TY_BOARD_BUCKETS]) {
-    static_assert(TY_BOARD_BUCKETS == board_buckets_1 && TY_BOARD_BUCKETS == commit_buckets);
+    static_assert(TY_BOARD_BUCKETS == board_buckets_2 && TY_BOARD_BUCKETS == commit_buckets);
     memcpy(times, board->content.times, sizeof board->content.times);
+}
+
+void ty_board_get_dirty(const ty_board *board, uint32_t pages[TY_BOARD_CELLS]) {
+    static_assert(TY_BOARD_CELLS == board_cells_max_2);
+    const board_content_2 &content = board->content;
+    memset(pages, 0, TY_BOARD_CELLS * sizeof pages[0]);
+    memcpy(pages, content.dirty, content.dirty_cells * sizeof pages[0]);
 }
 
 void ty_board_close(ty_board *board) {

@@ -139,7 +139,14 @@ ty_status image_work_status(ty_heap *heap);
 ty_status image_purge(ty_heap *heap, size_t *released_bytes);
 // The same for whole pages that nobody writes to meanwhile: what the image holds for certain now. Any kind of heap.
 ty_status image_give_back(ty_heap *heap, const void *address, size_t bytes, size_t *released_bytes);
-ty_status image_dirty_count(ty_heap *heap, uint64_t *pages);
+// Where dirty pages lie: pages[n] of them from page n * cell_pages on. Those behind the last cell are counted in none.
+struct dirty_cells {
+    uint64_t cell_pages;
+    uint64_t count;
+    uint32_t *pages;
+};
+// cells may be NULL.
+ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *cells = nullptr);
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
 // The newest snapshots of this open, each as ty_snapshot_stats tells of the last one; the oldest first.
@@ -210,6 +217,14 @@ ty_status image_ease(ty_heap *heap);
 uint64_t image_copies_allowed(ty_heap *heap);
 // The same for one that is open for reading, whose private memory stays.
 uint64_t image_reader_allowed();
+// The bound of private memory, and what of it is known to be used. For who looks from another thread; takes no lock.
+struct told_memory {
+    uint64_t bound_bytes;   // that the options name; 0: none
+    uint64_t allowed_bytes; // image_copies_allowed
+    uint64_t copies_bytes;  // that the image holds already
+    bool counted;           // copies_bytes is known: the heap may not fit
+};
+told_memory image_memory_told(ty_heap *heap);
 // Adds the pages to which others may write even while a snapshot collects: blocks that a layer above has handed out
 // before they are anybody's. Called within a pause, under what the layer holds when it starts a snapshot.
 void image_set_restless(ty_heap *heap, void (*restless)(void *context, os::page_set &pages), void *context);
@@ -226,6 +241,20 @@ void *image_upper(ty_heap *heap);
 // What the calls keep with it; NULL at first, and for a heap without an image.
 void image_set_board(ty_heap *heap, struct board *board);
 struct board *image_board(ty_heap *heap);
+// What undo tells of itself to who looks from another thread: ty_undo_stats, as of the last call that ended.
+struct told_undo {
+    uint64_t attached; // 0: and the rest means nothing
+    uint64_t undoable;
+    uint64_t redoable;
+    uint64_t held_blocks;
+    uint64_t held_bytes;
+    uint64_t used_bytes; // of the undo buffer, with the marks between transactions
+    uint64_t room_bytes; // that it has
+};
+// One thread at a time. Of a heap without an image, nothing.
+void image_tell_undo(ty_heap *heap, const told_undo &told);
+// False: it is being told just now, and what was read before holds.
+bool image_undo_told(ty_heap *heap, told_undo *told);
 // Of who notes code in the heap, from before its transaction. Not for a volatile heap.
 os::mutex &image_notes_lock(ty_heap *heap);
 const char *image_path(ty_heap *heap);

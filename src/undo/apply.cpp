@@ -241,6 +241,7 @@ ty_status undo_back(ty_heap *heap) {
         return status;
     u->set(undo_cycle, true);
     c.cursor = first;
+    u->undoable--; // U7
     if (u->redo_lost) {
         u->set(undo_redo_lost, u->fixed());
         drop_redo(*u);
@@ -252,6 +253,7 @@ ty_status undo_back(ty_heap *heap) {
     mark.peer = end;
     memcpy(mark.label, done.label, sizeof mark.label);
     u->forth().close(u->partial, u->partial_payload, mark);
+    u->redoable++;
     return TY_OK;
 }
 
@@ -278,9 +280,12 @@ ty_status undo_forth(ty_heap *heap) {
     if (half_done)
         return give_up(*u, call);
     u->set(undo_applying, false);
-    if (!status)
-        u->control->cursor = mark.peer;
-    return status;
+    if (status)
+        return status;
+    u->control->cursor = mark.peer;
+    u->undoable++; // U7
+    u->redoable--;
+    return TY_OK;
 }
 
 ty_status undo_cancel(ty_heap *heap) {

@@ -104,6 +104,8 @@ ty_status check_back(undo &u, uint64_t *undone) {
     if (!ends || walk.payload() != places.payload_end)
         return damaged(u, "the end of undo makes no sense");
     *undone = walk.marks() - done;
+    u.undoable = done; // U7
+    u.redoable = *undone;
     return TY_OK;
 }
 

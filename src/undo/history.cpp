@@ -134,4 +134,20 @@ ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats) {
     return TY_OK;
 }
 
+void undo_tell(ty_heap *heap) {
+    undo *u = undo_of(heap);
+    told_undo told{};
+    if (u != nullptr && u->running != undo_run::none) // a procedure has called: the undo that runs it tells
+        return;
+    if (u != nullptr)
+        told = {1,
+                u->undoable,
+                u->redoable,
+                u->held.count(),
+                u->held.bytes(),
+                u->back().used_bytes(),
+                u->control->payload_bytes[0]};
+    image_tell_undo(heap, told);
+}
+
 } // namespace taiyen

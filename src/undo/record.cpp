@@ -162,6 +162,7 @@ ty_status undo_end(ty_heap *heap) {
         memcpy(mark.label, c.label, sizeof mark.label);
         u->back().close(c.open_begin, c.open_payload, mark);
         c.cursor = u->back().places->entries_end;
+        u->undoable++; // U7
     }
     u->set(undo_open, false);
     u->target = nullptr;

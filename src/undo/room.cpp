@@ -9,6 +9,7 @@ namespace {
 
 // Forgets the oldest closed transaction of a ring up to a place. False: there is none.
 bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payload, bool *held = nullptr) {
+    uint64_t &transactions = &ring == &u.back() ? u.undoable : u.redoable; // U7
     const uint64_t first = ring.places->entries_begin;
     if (first == closed_end)
         return false;
@@ -22,9 +23,11 @@ bool evict(undo &u, undo_ring &ring, uint64_t closed_end, uint64_t closed_payloa
     u.forgotten++;
     if (place == closed_end || !entry_is_sound(u, ring, ring.at(place))) { // something wrote over it
         ring.drop(closed_end, closed_payload);
+        transactions = 0;
         return true;
     }
     uint64_t payload = ring.mark_at(place).payload_end;
+    transactions--;
     ring.drop(place + 1, std::clamp(payload, ring.places->payload_begin, closed_payload));
     return true;
 }
@@ -105,6 +108,7 @@ void drop_redo(undo &u) {
     undo_ring &forth = u.forth();
     release_entries(u, forth, forth.places->entries_begin, forth.places->entries_end);
     forth.restart();
+    u.redoable = 0;
     u.partial = u.partial_payload = 0;
     if (!u.is(undo_open))
         u.back().cut(u.control->cursor, u.payload_at_cursor());
@@ -123,6 +127,7 @@ void forget_all(undo &u) {
     u.held.cover(u.offset_of(u.control), u.buffer_bytes);
     u.back().restart();
     u.forth().restart();
+    u.undoable = u.redoable = 0;
     u.control->cursor = u.control->open_begin = u.control->open_payload = 0;
     for (undo_state state : {undo_open, undo_full, undo_cycle, undo_redo_lost, undo_applying})
         u.set(state, false);

@@ -23,6 +23,9 @@ ty_status undo_exit(ty_heap *heap);
 ty_status undo_clear(ty_heap *heap);
 ty_status undo_history(ty_heap *heap, ty_undo_step_callback *callback, void *context);
 ty_status undo_get_stats(ty_heap *heap, ty_undo_stats *stats);
+// Tells the image's layer what there is to be undone and redone, for who looks from another thread. After each call
+// that changes that; O(1).
+void undo_tell(ty_heap *heap);
 
 // Calls for each word of the heap that recorded bytes may put back, in no order, until the callback returns false: its
 // value, and a mask of the bytes of it that are put back; the others are as they are now. Arguments of procedures

@@ -10,6 +10,7 @@
 //     reversed, as far as redo holds it.
 // U6: no byte read from the buffers is used as a size or place before it is checked: at the attach for the chain of all
 //     entries, by the checksum for what was closed.
+// U7: `undoable` and `redoable` are how many transactions stand before the cursor in undo, and in redo.
 #pragma once
 
 #include "held.hpp"
@@ -31,6 +32,8 @@ struct undo : heap_service {
     undo_control *control;
     uint64_t buffer_bytes; // of the block that starts with control
     uint64_t forgotten;
+    uint64_t undoable; // U7
+    uint64_t redoable;
     bool reattached;
     bool lost_volatile;
     char *outside; // volatile buffers

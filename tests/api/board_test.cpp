@@ -2,6 +2,7 @@
 // nobody runs and nothing is counted while nobody looks (BD3); a heap does without (BD4). Method: heaps of this process
 // and of a child are looked at through their boards; a hostile viewer writes to all that it can write to.
 #include "../../src/api/board_layout.hpp"
+#include "../../src/image/snapshots/told_words.hpp"
 #include "../../src/os/calls/syscalls.hpp"
 #include "../../src/txn/transactions/txn_runtime.hpp"
 #include "fixture.hpp"
@@ -94,27 +95,30 @@ public:
         ty_info info{};
         info.struct_size = sizeof info;
         EXPECT_EQ(ty_read_info(path.c_str(), nullptr, &info), TY_OK);
-        char name[taiyen::board_name_bytes_1];
-        taiyen::board_name_1(info.identity, name);
-        EXPECT_EQ(taiyen::os::shared_make(name, taiyen::board_bytes_1, &shared_), TY_OK);
-        shown().magic = taiyen::board_magic_1;
-        shown().version = taiyen::board_version_1;
+        char name[taiyen::board_name_bytes_2];
+        taiyen::board_name_2(info.identity, name);
+        EXPECT_EQ(taiyen::os::shared_make(name, taiyen::board_bytes_2, &shared_), TY_OK);
+        shown().magic = taiyen::board_magic_2;
+        shown().version = taiyen::board_version_2;
         shown().content_bytes = sizeof shown().content;
         memcpy(content_.identity, info.identity, sizeof content_.identity);
     }
     ~written_board() { taiyen::os::shared_end(shared_); }
     written_board(const written_board &) = delete;
     written_board &operator=(const written_board &) = delete;
-    taiyen::board_1 &shown() {
-        return *reinterpret_cast<taiyen::board_1 *>(static_cast<char *>(shared_.memory) +
-                                                    taiyen::board_request_bytes_1);
+    taiyen::board_2 &shown() {
+        return *reinterpret_cast<taiyen::board_2 *>(static_cast<char *>(shared_.memory) +
+                                                    taiyen::board_request_bytes_2);
     }
     void write(uint64_t n) {
         content_.looks = content_.touched_bytes = content_.sequence = content_.dirty_pages = n;
         content_.times[1][TY_BOARD_BUCKETS - 1] = n;
+        content_.dirty_cell_bytes = 4096;
+        content_.dirty_cells = TY_BOARD_CELLS;
+        content_.dirty[TY_BOARD_CELLS - 1] = static_cast<uint32_t>(n);
         shown().turn.fetch_add(1);
         std::atomic_thread_fence(std::memory_order_seq_cst);
-        taiyen::board_copy_1(&shown().content, &content_);
+        taiyen::board_copy_2(&shown().content, &content_);
         shown().turn.fetch_add(1);
     }
 
@@ -126,7 +130,7 @@ private:
     }
     opened heap_;
     taiyen::os::shared_memory shared_;
-    taiyen::board_content_1 content_{};
+    taiyen::board_content_2 content_{};
 };
 
 } // namespace
@@ -149,7 +153,8 @@ TEST(board, says_what_the_calls_say) {
     ASSERT_EQ(ty_get_snapshot_stats(one.heap, &snapshots), TY_OK);
     uint64_t dirty = 0;
     ASSERT_EQ(ty_dirty_count(one.heap, &dirty), TY_OK);
-    EXPECT_EQ(figures.known, TY_BOARD_SNAPSHOTS | TY_BOARD_TRANSACTIONS | TY_BOARD_BLOCKS | TY_BOARD_DIRTY);
+    EXPECT_EQ(figures.known,
+              TY_BOARD_SNAPSHOTS | TY_BOARD_TRANSACTIONS | TY_BOARD_BLOCKS | TY_BOARD_DIRTY | TY_BOARD_MEMORY);
     EXPECT_EQ(figures.process, static_cast<uint64_t>(getpid()));
     EXPECT_EQ(figures.base, reinterpret_cast<uintptr_t>(ty_heap_base(one.heap)));
     EXPECT_EQ(figures.limit_bytes, size_t{64} << 20);
@@ -208,6 +213,172 @@ TEST(board, tells_classes_and_snapshots) {
     EXPECT_EQ(snapshots.back().bytes, last.last_bytes);
 }
 
+namespace {
+
+// The dirty pages of the touched part as ty_dirty_bitmap has them, but of free pages, which no snapshot writes.
+std::vector<uint32_t> dirty_by_cell(ty_heap *heap, uint64_t cell_bytes, uint64_t cells) {
+    std::vector<uint32_t> counts(TY_BOARD_CELLS);
+    const uint64_t pages = cells * cell_bytes / 4096;
+    std::vector<uint64_t> bits(pages / 64 + 1);
+    EXPECT_EQ(ty_dirty_bitmap(heap, 0, pages, bits.data()), TY_OK);
+    auto forget_free = [](const ty_area *area, void *context) {
+        auto &all = *static_cast<std::pair<ty_heap *, std::vector<uint64_t> *> *>(context);
+        const auto first =
+            static_cast<uint64_t>(static_cast<char *>(area->address) - static_cast<char *>(ty_heap_base(all.first))) /
+            4096;
+        for (uint64_t page = first; area->kind == TY_AREA_FREE && page < first + area->size_bytes / 4096; ++page)
+            if (page / 64 < all.second->size())
+                (*all.second)[page / 64] &= ~(uint64_t{1} << page % 64);
+        return true;
+    };
+    std::pair context{heap, &bits};
+    EXPECT_EQ(ty_each_area(heap, forget_free, &context), TY_OK);
+    for (uint64_t page = 0; page < pages; ++page)
+        counts[page * 4096 / cell_bytes] += static_cast<uint32_t>(bits[page / 64] >> page % 64 & 1);
+    return counts;
+}
+
+} // namespace
+
+// BD1: the cells of the dirty pages, of a heap with a page a cell and of one with several.
+TEST(board, tells_where_dirty_pages_lie) {
+    for (const size_t touched : {size_t{1} << 20, size_t{20} << 20}) {
+        folder files;
+        opened one(files.path("heap"), watched_options(TY_SNAPSHOT));
+        std::vector<char *> blocks;
+        for (size_t at = 0; at < touched; at += 64 << 10)
+            blocks.push_back(static_cast<char *>(ty_alloc_zeroed(one.heap, 64 << 10)));
+        for (size_t i = 0; i < blocks.size(); i += 5)
+            ASSERT_EQ(ty_free(blocks[i]), TY_OK);
+        ASSERT_EQ(ty_snapshot(one.heap), TY_OK);
+        ASSERT_EQ(ty_work(one.heap), TY_OK);
+        for (size_t i = 0; i < blocks.size(); ++i)
+            for (size_t page = 0; i % 5 != 0 && page < i % 16; ++page)
+                blocks[i][page * 4096] = 1;
+        viewer look(files.path("heap"));
+        ASSERT_EQ(look.status, TY_OK) << ty_error_text();
+        const ty_board_figures figures = look.read();
+        ASSERT_TRUE(figures.known & TY_BOARD_DIRTY);
+        EXPECT_EQ(figures.dirty_cell_bytes, touched < size_t{4} << 20 ? 4096u : 32768u);
+        EXPECT_GE(figures.dirty_cells * figures.dirty_cell_bytes, figures.touched_bytes);
+        EXPECT_LT((figures.dirty_cells - 1) * figures.dirty_cell_bytes, figures.touched_bytes);
+        uint32_t dirty[TY_BOARD_CELLS];
+        ty_board_get_dirty(look.board, dirty);
+        const std::vector<uint32_t> known = dirty_by_cell(one.heap, figures.dirty_cell_bytes, figures.dirty_cells);
+        EXPECT_EQ(std::vector<uint32_t>(dirty, dirty + TY_BOARD_CELLS), known);
+        const uint64_t sum = std::accumulate(known.begin(), known.end(), uint64_t{0});
+        EXPECT_GT(sum, blocks.size());
+        EXPECT_LE(sum, figures.dirty_pages);
+    }
+}
+
+// BD1.
+TEST(board, tells_of_undo) {
+    folder files;
+    opened one(files.path("heap"), watched_options(TY_SNAPSHOT));
+    viewer look(files.path("heap"));
+    ASSERT_EQ(look.status, TY_OK) << ty_error_text();
+    EXPECT_FALSE(look.read().known & TY_BOARD_UNDO);
+    ty_undo_options small = TY_UNDO_OPTIONS_INIT;
+    small.undo_bytes = 4096;
+    ASSERT_EQ(ty_undo_attach(one.heap, &small), TY_OK);
+    auto *block = static_cast<char *>(ty_alloc_zeroed(one.heap, 1000));
+    const auto agrees = [&](const char *after) {
+        ty_undo_stats known{};
+        known.struct_size = sizeof known;
+        ASSERT_EQ(ty_get_undo_stats(one.heap, &known), TY_OK);
+        (void)look.read();
+        const ty_board_figures figures = look.read(); // one that began after that
+        ASSERT_TRUE(figures.known & TY_BOARD_UNDO) << after;
+        EXPECT_EQ(figures.undoable, known.undoable) << after;
+        EXPECT_EQ(figures.redoable, known.redoable) << after;
+        EXPECT_EQ(figures.held_blocks, known.held_blocks) << after;
+        EXPECT_EQ(figures.held_bytes, known.held_bytes) << after;
+        EXPECT_GE(figures.undo_used_bytes, known.undo_bytes) << after;
+        EXPECT_GE(figures.undo_room_bytes, figures.undo_used_bytes) << after;
+        EXPECT_GE(figures.undo_room_bytes, known.undo_size) << after;
+    };
+    agrees("the attach");
+    for (int i = 0; i < 30; ++i) { // more than fit
+        ASSERT_EQ(ty_undo_begin(one.heap, "write"), TY_OK);
+        ASSERT_EQ(ty_undo_record(one.heap, block, 200), TY_OK);
+        void *other = ty_undo_alloc(one.heap, 5000);
+        ASSERT_NE(other, nullptr);
+        ASSERT_EQ(ty_undo_free(one.heap, other), TY_OK);
+        ASSERT_EQ(ty_undo_end(one.heap), TY_OK);
+    }
+    agrees("the end");
+    ASSERT_EQ(ty_undo(one.heap), TY_OK);
+    ASSERT_EQ(ty_undo(one.heap), TY_OK);
+    agrees("two undos");
+    ASSERT_EQ(ty_redo(one.heap), TY_OK);
+    agrees("a redo");
+    ASSERT_EQ(ty_undo_exit(one.heap), TY_OK);
+    agrees("the exit");
+    ASSERT_EQ(ty_undo_begin(one.heap, nullptr), TY_OK);
+    ASSERT_EQ(ty_undo_record(one.heap, block, 200), TY_OK);
+    ASSERT_EQ(ty_undo_cancel(one.heap), TY_OK);
+    agrees("a cancel");
+    ASSERT_EQ(ty_undo_detach(one.heap, true), TY_OK);
+    (void)look.read();
+    EXPECT_FALSE(look.read().known & TY_BOARD_UNDO);
+    ASSERT_EQ(ty_undo_attach(one.heap, nullptr), TY_OK);
+    agrees("another attach");
+    ASSERT_EQ(ty_undo_clear(one.heap), TY_OK);
+    agrees("a clear");
+}
+
+// BD1: what undo tells while somebody looks is whole.
+TEST(board, told_words_are_whole) {
+    taiyen::told_words<7> words;
+    std::atomic<bool> done{false};
+    std::thread teller([&] {
+        for (uint64_t n = 1; !done.load(); ++n) {
+            const uint64_t told[7] = {n, n, n, n, n, n, n};
+            words.tell(told);
+        }
+    });
+    uint64_t reads = 0;
+    for (int i = 0; i < 2000000 && !HasFailure(); ++i) {
+        uint64_t read[7] = {};
+        if (!words.read(read))
+            continue;
+        ++reads;
+        for (const uint64_t word : read)
+            EXPECT_EQ(word, read[0]);
+    }
+    done = true;
+    teller.join();
+    EXPECT_GT(reads, 0u);
+}
+
+// BD1: the bound of the options, and what is used of it once the heap is larger than that.
+TEST(board, tells_of_private_memory) {
+    folder files;
+    ty_open_options options = watched_options(TY_SNAPSHOT);
+    options.memory_bytes = size_t{2} << 20;
+    opened one(files.path("heap"), options);
+    viewer look(files.path("heap"));
+    ASSERT_EQ(look.status, TY_OK) << ty_error_text();
+    ty_board_figures figures = look.read();
+    EXPECT_EQ(figures.memory_bound_bytes, size_t{2} << 20);
+    EXPECT_EQ(figures.memory_allowed_bytes, size_t{2} << 20);
+    EXPECT_FALSE(figures.known & TY_BOARD_COPIES);
+    for (int i = 0; i < 64; ++i) {
+        void *block = ty_alloc(one.heap, 256 << 10);
+        ASSERT_NE(block, nullptr);
+        memset(block, i + 1, 256 << 10);
+        ASSERT_EQ(ty_snapshot(one.heap), TY_OK);
+        ASSERT_EQ(ty_work(one.heap), TY_OK);
+    }
+    (void)look.read();
+    figures = look.read();
+    EXPECT_TRUE(figures.known & TY_BOARD_COPIES);
+    EXPECT_GT(figures.copies_bytes, 0u);
+    EXPECT_LT(figures.copies_bytes, figures.touched_bytes / 2);
+    EXPECT_GT(figures.pages_given_back, 0u);
+}
+
 // BD1: who reads sees one look, whatever is written meanwhile. All figures of a look are the same number here.
 TEST(board, looks_are_whole) {
     folder files;
@@ -234,6 +405,9 @@ TEST(board, looks_are_whole) {
         uint64_t times[2][TY_BOARD_BUCKETS];
         ty_board_get_times(look.board, times);
         EXPECT_EQ(times[1][TY_BOARD_BUCKETS - 1], figures.looks);
+        uint32_t dirty[TY_BOARD_CELLS];
+        ty_board_get_dirty(look.board, dirty);
+        EXPECT_EQ(dirty[TY_BOARD_CELLS - 1], figures.looks);
     }
     done = true;
     writer.join();
@@ -251,9 +425,9 @@ TEST(board, counts_only_while_somebody_looks) {
     commit_some(one.heap, 100);
     const int fd = descriptor_of_board();
     ASSERT_GE(fd, 0);
-    void *memory = mmap(nullptr, board_bytes_1, PROT_READ, MAP_SHARED, fd, 0);
+    void *memory = mmap(nullptr, board_bytes_2, PROT_READ, MAP_SHARED, fd, 0);
     ASSERT_NE(memory, MAP_FAILED);
-    const auto &shown = *reinterpret_cast<board_1 *>(static_cast<char *>(memory) + board_request_bytes_1);
+    const auto &shown = *reinterpret_cast<board_2 *>(static_cast<char *>(memory) + board_request_bytes_2);
     EXPECT_EQ(shown.turn.load(), 0u); // nobody ran
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);
@@ -271,7 +445,7 @@ TEST(board, counts_only_while_somebody_looks) {
     EXPECT_EQ(shown.turn.load(), turn);
     (void)look.read();
     EXPECT_EQ(look.timed(), 100u);
-    munmap(memory, board_bytes_1);
+    munmap(memory, board_bytes_2);
 }
 
 // BD2.
@@ -283,13 +457,13 @@ TEST(board, nothing_that_others_write_harms) {
     ASSERT_GE(fd, 0);
     EXPECT_NE(ftruncate(fd, 0), 0); // the program would have no memory there
     EXPECT_NE(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
-    void *memory = mmap(nullptr, board_bytes_1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *memory = mmap(nullptr, board_bytes_2, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ASSERT_NE(memory, MAP_FAILED);
     std::atomic<bool> done{false};
     std::thread hostile([&] {
         uint32_t random = 1;
         while (!done.load())
-            for (size_t i = 0; i < board_bytes_1 / 4; ++i) {
+            for (size_t i = 0; i < board_bytes_2 / 4; ++i) {
                 random = random * 1664525 + 1013904223;
                 __atomic_store_n(static_cast<uint32_t *>(memory) + i, random >> (random % 31), __ATOMIC_RELAXED);
             }
@@ -301,7 +475,7 @@ TEST(board, nothing_that_others_write_harms) {
     one.heap = nullptr;
     done = true;
     hostile.join();
-    munmap(memory, board_bytes_1);
+    munmap(memory, board_bytes_2);
     opened again(files.path("heap"));
     EXPECT_EQ(ty_heap_verify(again.heap, nullptr, nullptr), TY_OK);
 }
@@ -325,6 +499,23 @@ TEST(board, hostile_boards_are_refused) {
         content.identity[0] ^= 1;
         expect_refusal(ty_board_read(look.board, patience_ms, &figures), TY_E_DAMAGED);
         content.identity[0] ^= 1;
+    }
+    for (const auto &[cell_bytes, cells] : {std::pair<uint64_t, uint64_t>{4096, TY_BOARD_CELLS + 1},
+                                            {4096, UINT64_MAX},
+                                            {0, 1},
+                                            {4095, 1},
+                                            {3 * 4096, 1},
+                                            {uint64_t{1} << 63, 2}}) {
+        fake.write(1);
+        viewer look(files.path("heap"));
+        ASSERT_EQ(look.status, TY_OK);
+        EXPECT_EQ(look.read().dirty_cells, TY_BOARD_CELLS);
+        fake.write(2);
+        content.dirty_cell_bytes = cell_bytes;
+        content.dirty_cells = cells;
+        ty_board_figures figures{};
+        figures.struct_size = sizeof figures;
+        expect_refusal(ty_board_read(look.board, patience_ms, &figures), TY_E_DAMAGED);
     }
     fake.shown().version += 1;
     expect_refusal(viewer(files.path("heap")).status, TY_E_FORMAT, "heap");
@@ -436,7 +627,7 @@ TEST(board, looking_changes_no_file) {
     viewer look(files.path("heap"));
     ASSERT_EQ(look.status, TY_OK);
     const ty_board_figures figures = look.read();
-    EXPECT_EQ(figures.known, TY_BOARD_SNAPSHOTS | TY_BOARD_BLOCKS | TY_BOARD_DIRTY);
+    EXPECT_EQ(figures.known, TY_BOARD_SNAPSHOTS | TY_BOARD_BLOCKS | TY_BOARD_DIRTY | TY_BOARD_MEMORY);
     (void)look.read();
     EXPECT_EQ(look_at_disk(files.root()), before);
 }

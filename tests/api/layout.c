@@ -14,7 +14,7 @@
     _Static_assert(offsetof(type, member) == (place), #type "." #member " has moved: see docs/versions.md")
 #define IS(constant, value) _Static_assert((constant) == (value), #constant " has another value: see docs/versions.md")
 
-SIZE(ty_board_figures, 280);
+SIZE(ty_board_figures, 368);
 AT(ty_board_figures, struct_size, 0);
 AT(ty_board_figures, identity, 8);
 AT(ty_board_figures, process, 24);
@@ -49,6 +49,17 @@ AT(ty_board_figures, reserved_blocks, 248);
 AT(ty_board_figures, dirty_pages, 256);
 AT(ty_board_figures, counted_unix_ns, 264);
 AT(ty_board_figures, count_ns, 272);
+AT(ty_board_figures, memory_bound_bytes, 280);
+AT(ty_board_figures, memory_allowed_bytes, 288);
+AT(ty_board_figures, copies_bytes, 296);
+AT(ty_board_figures, undoable, 304);
+AT(ty_board_figures, redoable, 312);
+AT(ty_board_figures, held_blocks, 320);
+AT(ty_board_figures, held_bytes, 328);
+AT(ty_board_figures, undo_used_bytes, 336);
+AT(ty_board_figures, undo_room_bytes, 344);
+AT(ty_board_figures, dirty_cell_bytes, 352);
+AT(ty_board_figures, dirty_cells, 360);
 
 SIZE(ty_board_snapshot, 56);
 AT(ty_board_snapshot, struct_size, 0);
@@ -641,4 +652,8 @@ IS(TY_BOARD_SNAPSHOTS, 1);
 IS(TY_BOARD_TRANSACTIONS, 2);
 IS(TY_BOARD_BLOCKS, 4);
 IS(TY_BOARD_DIRTY, 8);
+IS(TY_BOARD_UNDO, 16);
+IS(TY_BOARD_MEMORY, 32);
+IS(TY_BOARD_COPIES, 64);
 IS(TY_BOARD_BUCKETS, 128);
+IS(TY_BOARD_CELLS, 1024);

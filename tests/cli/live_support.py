@@ -10,10 +10,11 @@ import support
 
 
 class Program:
-    """A heap that is open, with a commit for each call. It is killed at the end, unless it was closed."""
+    """A heap that is open, with a commit, or a transaction of undo, for each call. It is killed at the end, unless it was
+    closed."""
 
-    def __init__(self, path):
-        self.process = subprocess.Popen([support.MAKE_HEAP, path, "serve"], stdin=subprocess.PIPE,
+    def __init__(self, path, how="serve"):
+        self.process = subprocess.Popen([support.MAKE_HEAP, path, how], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "committed\n"
 
@@ -44,7 +45,7 @@ class Live:
                                         stderr=subprocess.PIPE, text=True)
         self.url = json.loads(self.process.stdout.readline())["url"]
         self.host = self.url.split("/")[2]
-        self.port = int(self.host.split(":")[1])
+        self.port = int(self.host.rpartition(":")[2])
         self.token = self.url.split("/")[3]
 
     def get(self, name="", timeout=30):

@@ -15,6 +15,9 @@
  *   make_heap PATH one       the same with one transaction
  *   make_heap PATH long      the same with one transaction that writes 104 bytes
  *   make_heap PATH hold      prints "open", and holds it open for writing until standard input ends
+ *   make_heap PATH serve     a transactional heap, and a commit for each line of standard input, until that ends
+ *   make_heap PATH steps     a snapshot heap of 8 MiB with undo, and a transaction of undo for each line
+ *   make_heap PATH wide      the same of 300 MiB, most of which was never written
  * and with JOURNAL LOG behind these, with its journal and log there. */
 #include <stdio.h>
 #include <string.h>
@@ -234,6 +237,38 @@ static bool run_atomic(ty_heap *heap) {
     return true;
 }
 
+static bool make_step(ty_heap *heap, char *block) {
+    if (ty_undo_begin(heap, "write") || ty_undo_record(heap, block, 100))
+        return false;
+    memset(block, 'x', 100);
+    void *other = ty_undo_alloc(heap, 5000);
+    return other && !ty_undo_free(heap, other) && !ty_undo_end(heap);
+}
+
+// A program that goes on: what is to be undone, for each line that it gets. The first one is its own.
+static int serve_steps(const char *path, size_t bytes) {
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.limit_bytes = bytes + ((size_t)56 << 20);
+    ty_heap *heap;
+    if (ty_open(path, &options, &heap, NULL))
+        return fail("open");
+    char *block = ty_alloc_zeroed(heap, bytes);
+    ty_undo_options small = TY_UNDO_OPTIONS_INIT;
+    small.undo_bytes = 1 << 16;
+    if (!block || ty_root_set(heap, "text", block) || ty_undo_attach(heap, &small) || ty_snapshot(heap) ||
+        ty_work(heap))
+        return fail("begin");
+    for (int c = '\n'; c != EOF; c = getchar()) {
+        if (c != '\n')
+            continue;
+        if (!make_step(heap, block))
+            return fail("make a step");
+        puts("committed");
+        fflush(stdout);
+    }
+    return ty_close(heap) ? fail("close") : 0;
+}
+
 // A program that goes on: a commit for each line that it gets.
 static int serve(const char *path) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
@@ -262,6 +297,8 @@ int main(int argc, char **argv) {
     const char *how = argv[2];
     if (strcmp(how, "serve") == 0)
         return serve(argv[1]);
+    if (strcmp(how, "steps") == 0 || strcmp(how, "wide") == 0)
+        return serve_steps(argv[1], (size_t)(how[0] == 's' ? 8 : 300) << 20);
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.limit_bytes = (size_t)64 << 20;
     options.background = TY_BACKGROUND_CALLS;

@@ -12,6 +12,8 @@ import random
 import signal
 import socket
 import subprocess
+import time
+import urllib.error
 import urllib.request
 
 import support
@@ -32,8 +34,13 @@ class LiveTest(CliTest):
         self.addCleanup(lambda: live.process.poll() is None and live.end())
         return live
 
-    def program(self, path):
-        program = Program(path)
+    def ends(self, live):
+        """By itself; and it says nothing."""
+        self.assertEqual(live.process.communicate(timeout=60), ("", ""))
+        self.assertEqual(live.process.returncode, 0)
+
+    def program(self, path, how="serve"):
+        program = Program(path, how)
         self.addCleanup(program.kill)
         return program
 
@@ -143,6 +150,130 @@ class Figures(LiveTest):
         self.assertEqual(figures["live_blocks"], self.stat(path)["live_blocks"])
 
 
+class Levels(LiveTest):
+    PAGE = 4096
+
+    def ask(self, live, name):
+        said = live.get(name)
+        self.assertLess(len(said), 200000)
+        return json.loads(said)
+
+    def pages(self, live, part=""):
+        """Where each page of the map's cells begins, through the levels."""
+        shown = self.ask(live, "map" + part)
+        size = int(shown["cell_bytes"])
+        self.assertLessEqual(len(shown["cells"]), 1024)
+        for number in range(len(shown["cells"])):
+            at = int(shown["from"]) + number * size
+            if size == self.PAGE:
+                yield at, shown["cells"][number]
+            else:
+                yield from self.pages(live, f"?from={at}&bytes={size}")
+
+    def dumped(self, path):
+        entries = [json.loads(line) for line in self.succeeds("dump", "--json", path).splitlines()]
+        base = int(next(one["base"] for one in entries if one["kind"] == "heap"), 16)
+        return base, {int(one["address"], 16) - base: int(one["size_bytes"]) for one in entries if one["kind"] == "block"}
+
+    def test_blocks_of_all_pages_are_those_of_a_dump(self):
+        for how in ("archive", "undo", "described", "die", "commit"):
+            path = self.heap(how, how)
+            live = self.live(path)
+            base, dumped = self.dumped(path)
+            found, roots = {}, set()
+            for at, cell in self.pages(live):
+                page = self.ask(live, f"blocks?from={at + 17}")
+                self.assertEqual(int(page["from"]), at)
+                self.assertLessEqual(len(page["blocks"]), 513)
+                self.assertEqual(bool(cell[5]), page["dirty"])
+                used = 0
+                for block in page["blocks"]:
+                    first, size = int(block["offset"]), int(block["bytes"])
+                    if block["live"]:
+                        found[first] = size
+                        roots.update(block.get("roots", ()))
+                        used += min(first + size, at + self.PAGE) - max(first, at)
+                kinds = {"span": cell[0] + cell[1], "run": cell[2], "free": cell[3], "control": cell[4]}
+                self.assertAlmostEqual(kinds[page["kind"]], 1, delta=0.02)  # of two that are rounded
+                if page["kind"] == "span":
+                    self.assertAlmostEqual(cell[0] * self.PAGE, used, delta=0.01 * self.PAGE)
+            self.assertEqual(found, dumped, how)
+            self.assertEqual(roots, {root["name"] for root in live.figures()["roots"]})
+            for offset in list(dumped)[:: max(1, len(dumped) // 20)]:
+                shown = self.ask(live, f"block?from={offset}")
+                whole = json.loads(self.succeeds("dump", "--json", "--block", hex(base + offset), path))
+                self.assertEqual(shown["block"]["bytes"], whole["bytes"][:8192])
+                self.assertEqual(shown["block"]["words"], [one for one in whole["words"] if int(one["offset"]) < 4096])
+                for name in set(whole) - {"bytes", "words"}:
+                    self.assertEqual(shown["block"][name], whole[name], name)
+
+    def test_levels_of_a_larger_heap(self):
+        path = self.path("used")
+        program = self.program(path, "steps")
+        program.close()
+        live = self.live(path)
+        whole = self.ask(live, "map")
+        self.assertEqual(whole["cell_bytes"], "16384")
+        total = [sum(column) for column in zip(*whole["cells"])]
+        pages = [cell for _, cell in self.pages(live)]
+        for n in range(5):  # each cell is rounded to a hundredth of a page
+            self.assertAlmostEqual(total[n], sum(cell[n] for cell in pages), delta=0.01 * (len(pages) + len(whole["cells"])))
+        self.assertEqual(sum(total[:5]), len(pages))
+
+    def test_hostile_numbers(self):
+        live = self.live(self.heap("described"))
+        largest = 2**64 - 1
+        for name in ("map", "areas", "blocks", "block"):
+            for at in (0, 1, 4095, 4096, 2**31, 2**32, 2**46, 2**63, largest - 4095, largest):
+                for size in (0, 1, 4096, 2**40, largest):
+                    self.ask(live, f"{name}?from={at}&bytes={size}")
+            for wrong in ("-1", "x", "", "1x", "0x10", "1.5", "+1", "%201", str(largest + 1), "9" * 100):
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    live.get(f"{name}?from={wrong}")
+                self.assertEqual(refused.exception.code, 400, wrong)
+                refused.exception.close()
+        self.assertIn("error", self.ask(live, "block?from=0"))
+        self.assertEqual(self.ask(live, f"map?from={largest}")["cells"], [])
+        self.assertEqual(live.end(), (0, ""))
+
+    def test_where_a_program_has_dirty_pages(self):
+        path = self.path("used")
+        program = self.program(path, "steps")
+        live = self.live(path)
+        figures = self.until(live, lambda figures: "dirty_cells" in figures.get("live", {}))["live"]
+        self.assertEqual(int(figures["dirty_cell_bytes"]), 16384)
+        self.assertLessEqual(sum(figures["dirty_cells"]), int(figures["dirty_pages"]))
+        self.assertGreater(sum(figures["dirty_cells"]), 0)
+        self.assertLessEqual(max(figures["dirty_cells"]), 4)
+        self.assertEqual(self.stat(path)["live"]["dirty_cells"], figures["dirty_cells"])
+        program.close()
+
+    def test_undo_and_memory_of_a_program(self):
+        path = self.path("used")
+        program = self.program(path, "steps")
+        live = self.live(path)
+        for _ in range(4):
+            program.commit()
+        undo = self.until(live, lambda figures: figures.get("live", {}).get("undo", {}).get("undoable") == "5")["live"]["undo"]
+        self.assertEqual((undo["redoable"], undo["held_blocks"]), ("0", "5"))
+        self.assertEqual(self.stat(path)["live"]["undo"], undo)
+        self.assertIn("5 transactions to undo", self.succeeds("stat", path))
+        self.assertEqual(self.stat(path)["live"]["memory_bound_bytes"], "0")
+        program.close()
+
+    def test_what_a_browser_gets_a_second(self):
+        path = self.path("used")
+        self.program(path, "steps")
+        live = self.live(path)
+        self.until(live, lambda figures: "dirty_cells" in figures.get("live", {}))
+        with socket.create_connection(("127.0.0.1", live.port), timeout=60) as connection:
+            connection.sendall(f"GET /{live.token}/events HTTP/1.1\r\nHost: {live.host}\r\n\r\n".encode())
+            got, end = 0, time.monotonic() + 3
+            while time.monotonic() < end:
+                got += len(connection.recv(65536))
+        self.assertLess(got / 3, 200000)
+
+
 class Page(LiveTest):
     def state(self, page):
         return json.loads(page.partition('id="first">')[2].partition("</script>")[0])
@@ -230,9 +361,10 @@ class Hostile(LiveTest):
         live = self.live(self.heap("undo"))
         seed = random.randrange(1 << 32)
         chance = random.Random(seed)
-        good = f"GET /{live.token}/areas?from=1 HTTP/1.1\r\nHost: {live.host}\r\nConnection: close\r\n\r\n".encode()
         for _ in range(300):
-            asked = bytearray(good)
+            name = chance.choice(("areas?from=1", "map?from=4096&bytes=8192", "blocks?from=4096", "block?from=8192"))
+            asked = bytearray(f"GET /{live.token}/{name} HTTP/1.1\r\nHost: {live.host}\r\n"
+                              "Connection: close\r\n\r\n".encode())
             for _ in range(chance.randrange(1, 6)):
                 at = chance.randrange(len(asked))
                 kind = chance.randrange(3)
@@ -263,12 +395,60 @@ class Hostile(LiveTest):
         self.assertEqual(own, [f"0100007F:{live.port:04X}"])
 
 
+    def test_the_other_loopback_address(self):
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("this machine has no IPv6")
+        live = self.live(self.heap("undo"), "--address", "::1")
+        self.assertEqual(live.host, f"[::1]:{live.port}")
+        self.assertEqual(live.figures()["found"], "closed")
+        with open("/proc/net/tcp6", encoding="ascii") as table:
+            listening = [line.split()[1] for line in table if line.split()[3] == "0A"]
+        own = [one for one in listening if one.endswith(f":{live.port:04X}")]
+        self.assertEqual(own, [f"00000000000000000000000001000000:{live.port:04X}"])
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            self.assertNotIn(f":{live.port:04X} 00000000:0000 0A", table.read())
+        with self.assertRaises(urllib.error.HTTPError):  # another name of it
+            urllib.request.urlopen(urllib.request.Request(live.url, headers={"Host": f"localhost:{live.port}"}))
+
+
+class Idle(LiveTest):
+    def test_it_ends_when_nobody_looks(self):
+        live = self.live(self.heap("undo"), "--idle", "1s")
+        self.ends(live)
+
+    def test_it_stays_while_somebody_looks(self):
+        live = self.live(self.heap("undo"), "--idle", "2s")
+        with socket.create_connection(("127.0.0.1", live.port), timeout=60) as connection:
+            connection.sendall(f"GET /{live.token}/events HTTP/1.1\r\nHost: {live.host}\r\n\r\n".encode())
+            with self.assertRaises(subprocess.TimeoutExpired):
+                live.process.wait(8)
+            self.assertIn(b"text/event-stream", connection.recv(65536))
+        self.ends(live)  # who has gone is noticed, although there was nothing to tell
+
+    def test_who_may_not_look_does_not_count(self):
+        live = self.live(self.heap("undo"), "--idle", "2s")
+        while live.process.poll() is None:
+            try:
+                urllib.request.urlopen(f"http://{live.host}/{'0' * 32}/figures", timeout=10).close()
+            except OSError as refused:
+                if isinstance(refused, urllib.error.HTTPError):
+                    refused.close()
+            time.sleep(0.1)
+        self.ends(live)
+
+
 class Refusals(LiveTest):
     def test_what_cannot_be_shown(self):
         self.fails(2, "live", self.path("nothing"), says=("nothing",))
         path = self.heap("undo")
         for port in ("0", "65536", "x", "-1"):
             self.fails(2, "live", path, f"--port={port}", says=("port",))
+        for idle in ("0", "x", "-1s", "1y"):
+            self.fails(2, "live", path, f"--idle={idle}", says=("idle",))
+        for address in ("0.0.0.0", "::", "localhost", "192.168.1.1", "127.0.0.2", "::ffff:127.0.0.1"):
+            self.fails(2, "live", path, f"--address={address}", says=("address", "::1"))
         self.fails(2, "live", says=("FILE",))
         with socket.create_server(("127.0.0.1", 0)) as taken:
             self.fails(2, "live", path, "--port", str(taken.getsockname()[1]), says=("--port",))

@@ -41,7 +41,7 @@ def leaves(value, path=""):
     if isinstance(value, dict):
         for name, part in value.items():
             yield from leaves(part, f"{path}.{name}" if path else name)
-    elif isinstance(value, list):
+    elif isinstance(value, list) and any(isinstance(part, (dict, list)) for part in value):
         for number, part in enumerate(value):
             yield from leaves(part, f"{path}.{number}")
     else:
@@ -50,6 +50,8 @@ def leaves(value, path=""):
 
 def as_text(value):
     """As JavaScript writes it."""
+    if isinstance(value, list):
+        return ",".join(map(as_text, value))
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
@@ -121,6 +123,135 @@ class LivePage(CliTest):
         self.browser.value("""new Promise(done => { const look = () =>
             document.getElementById('cell-note').textContent.startsWith('from 0 B') ? setTimeout(look, 50) : done(); look(); })""")
         self.assertGreater(self.browser.value("document.querySelectorAll('#areas tr').length"), 1)
+
+    def until(self, condition):
+        self.browser.value(f"""new Promise(done => {{ const look = () =>
+            {condition} ? done() : setTimeout(look, 50); look(); }})""")
+
+    def text(self, name):
+        return self.browser.value(f"document.getElementById('{name}').textContent")
+
+    def open_levels(self, url, width):
+        """From the whole heap down to a block, by clicks alone."""
+        cells = "document.querySelectorAll('#map button')"
+        self.browser.open(url, width)
+        whole = self.browser.value(cells + ".length")
+        self.browser.value(f"{cells}[6].click()")
+        self.until("looked.trail.length === 2")
+        self.assertLess(self.browser.value(cells + ".length"), whole)
+        self.assertIn("a cell is 4.0 KiB", self.text("looked"))
+        self.browser.value(f"{cells}[1].click()")
+        self.until("!document.getElementById('page').hidden")
+        self.assertIn("Page 0x", self.text("page-name"))
+        self.browser.value("document.querySelector('#blocks button').click()")
+        self.until("!document.getElementById('block').hidden")
+        self.assertLessEqual(self.browser.value(TOO_WIDE), 0, width)
+        self.assertGreaterEqual(self.browser.value(CONTRAST), 4.5)
+
+    def test_levels_down_to_a_block(self):
+        path = self.path("used")
+        program = Program(path, "steps")
+        self.addCleanup(program.kill)
+        url = self.live(path).url
+        root = next(one for one in json.loads(run("stat", "--json", path).stdout)["roots"] if one["name"] == "text")
+        for width, row in ((1440, 16), (360, 8)):
+            self.open_levels(url, width)
+            self.assertIn("root text", self.text("block-note"))
+            self.assertIn("8,388,608 bytes", self.text("block-name"))
+            self.assertIn(root["block"], self.text("block-note"))
+            rows = self.text("bytes").split("\n")
+            self.assertEqual(len(rows), 4096 // row)
+            self.assertEqual(rows[0].split("  |")[0].split()[1:], ["00"] * row)
+            self.browser.value("document.querySelector('#trail button').click()")
+            self.until("looked.trail.length === 1")
+            self.assertTrue(self.browser.value("document.getElementById('block').hidden"))
+            self.assertEqual(self.browser.problems(), [])
+
+    def test_a_word_leads_to_another_block(self):
+        live = self.live(self.heap("described"))
+        self.browser.open(live.url)
+        root = next(one for one in live.figures()["roots"] if one["name"] == "list")
+        at = int(root["block"], 16) - int(live.figures()["base"], 16)
+        self.browser.value(f"document.querySelectorAll('#map button')[{at // 4096}].click()")
+        self.until("!document.getElementById('page').hidden")
+        self.browser.value(f"[...document.querySelectorAll('#blocks button')].find(e => e.textContent === '{at:#x}').click()")
+        self.until("!document.getElementById('block').hidden")
+        self.assertIn("root list: node", self.text("block-note"))
+        self.assertIn("next", self.text("fields"))
+        self.browser.value("document.querySelector('#words button').click()")
+        self.until(f"!document.getElementById('block-name').textContent.includes('{at:#x}:')")
+        self.assertIn(": 64 bytes", self.text("block-name"))
+
+    def test_the_heat_of_a_program(self):
+        path = self.path("used")
+        program = Program(path, "steps")
+        self.addCleanup(program.kill)
+        live = self.live(path)
+        self.browser.open(live.url)
+        self.until("last.live && last.live.dirty_cells")
+        dirty = self.browser.value("[...document.querySelectorAll('#map button.dirty')].length")
+        self.assertEqual(dirty, self.browser.value("last.live.dirty_cells.slice(0, looked.map.cells.length).filter(n => n).length"))
+        self.assertGreater(dirty, 0)
+        shares = "Object.fromEntries([...document.querySelectorAll('#map button')].map((e, n) => [n, Number(e.dataset.share)]))"
+        for cell, share in self.browser.value(shares).items():
+            self.assertAlmostEqual(share, self.browser.value(f"last.live.dirty_cells[{cell}]") * 4096 / 16384)
+        self.browser.value("document.getElementById('as-heat').click()")
+        self.assertTrue(self.browser.value("document.getElementById('map').classList.contains('heat')"))
+        self.assertIn("dirty pages", self.browser.value("document.querySelector('#map button.dirty').title"))
+        self.assertIn("counted at", self.text("heat-note"))
+
+    def test_the_heat_of_a_heap_that_nobody_has_looked_into(self):
+        path = self.path("wide")
+        program = Program(path, "wide")
+        self.addCleanup(program.kill)
+        live = self.live(path)
+        self.assertNotIn("looked_unix_ms", live.figures()["view"])
+        self.browser.open(live.url)
+        self.until("looked.map && last.live && last.live.dirty_cells")
+        cells = "document.querySelectorAll('#map button')"
+        self.assertEqual(self.browser.value(cells + ".length"), self.browser.value("last.live.dirty_cells.length"))
+        self.assertGreater(self.browser.value("document.querySelectorAll('#map button.dirty').length"), 0)
+        self.assertTrue(self.browser.value("document.getElementById('map').classList.contains('heat')"))
+        self.assertIn("large", self.text("looked"))
+        self.browser.value(f"{cells}[3].click()")  # there is nothing to be opened yet
+        self.browser.value("document.getElementById('look').click()")
+        self.until("looked.map.epoch !== undefined")
+        self.assertIn("as of snapshot 1", self.text("looked"))
+        self.browser.value(f"{cells}[3].click()")
+        self.until("looked.trail.length === 2")
+        self.assertEqual(self.browser.problems(), [])
+
+    def test_a_heap_that_grows_after_the_look(self):
+        path = self.path("used")
+        program = Program(path)
+        self.addCleanup(program.kill)
+        self.browser.open(self.live(path).url)
+        cells = "document.querySelectorAll('#map button')"
+        known = self.browser.value(cells + ".length")
+        for _ in range(100):
+            program.commit()
+        self.until(f"{cells}.length > {known}")
+        self.until(f"{cells}.length === Math.ceil(Number(last.live.touched_bytes) / 4096)")
+        self.assertTrue(self.browser.value(f"{cells}[{known}].className.includes('new')"))
+        self.assertIn("not used yet", self.browser.value(f"{cells}[{known}].title"))
+        self.browser.value("document.getElementById('look').click()")
+        self.until("looked.map.cells.length * 4096 >= Number(last.live.touched_bytes)")
+        self.assertEqual(self.browser.value("document.querySelectorAll('#map button.new').length"), 0)
+        self.assertEqual(self.browser.problems(), [])
+
+    def test_undo_of_a_program(self):
+        path = self.path("used")
+        program = Program(path, "steps")
+        self.addCleanup(program.kill)
+        self.browser.open(self.live(path).url)
+        for _ in range(3):
+            program.commit()
+        self.until("last.live && last.live.undo && last.live.undo.undoable === '4'")
+        self.assertEqual(self.browser.value("document.querySelector('[data-figure=\"live.undo.undoable\"]').textContent"), "4")
+        self.assertFalse(self.browser.value("document.getElementById('undo-now').hidden"))
+        self.assertTrue(self.browser.value("document.getElementById('undo-then').hidden"))
+        self.assertFalse(self.browser.value("document.getElementById('unbound').hidden"))
+        self.assertTrue(self.browser.value(AGREE))
 
     def test_a_terabyte_reserved(self):
         path = self.path("large")

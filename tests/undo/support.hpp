@@ -1,6 +1,7 @@
 // What the tests of undo share: a snapshot heap on a simulated disk, and figures.
 #pragma once
 
+#include "src/image/image.hpp"
 #include "tests/image/support.hpp"
 
 namespace taiyen::test {
@@ -9,6 +10,16 @@ inline ty_undo_stats stats_of(ty_heap *heap) {
     ty_undo_stats stats{};
     stats.struct_size = sizeof stats;
     EXPECT_OK(ty_get_undo_stats(heap, &stats));
+    if (image_kind(heap) == TY_VOLATILE)
+        return stats;
+    told_undo told{};
+    EXPECT_TRUE(image_undo_told(heap, &told));
+    if (told.attached && !stats.open) { // U7: what others are told is what is there
+        EXPECT_EQ(told.undoable, stats.undoable);
+        EXPECT_EQ(told.redoable, stats.redoable);
+        EXPECT_EQ(told.held_blocks, stats.held_blocks);
+        EXPECT_EQ(told.held_bytes, stats.held_bytes);
+    }
     return stats;
 }
 

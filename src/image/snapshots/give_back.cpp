@@ -232,6 +232,7 @@ void copies_start(image &im, const batch_list &restored) {
         for (const batch *b = restored.first; b; b = b->next)
             for (size_t i = 0; i < b->copies.count; ++i)
                 im.copies.pages.insert(b->copies.items[i].page);
+    im.copies.tell();
 }
 
 void copies_stop(image &im) {
@@ -257,6 +258,7 @@ bool copies_pressed(image &im) {
         start_noting(im);
         if (copies.noted)
             copies.pages.insert_range(0, std::min(heap_used_bytes(im.heap), im.mapped_bytes) / page_bytes);
+        copies.tell();
     }
     if (!copies.noted || !excess_pages(im, copies.last_pages))
         return false;
@@ -290,6 +292,7 @@ void copies_give_back(image &im, uint64_t written) {
     }
     if (moved)
         (void)collect_dirty(im); // what was moved is dirty already
+    copies.tell();
     os::lock_guard guard(im.work);
     im.stats.pages_given_back += gone;
 }
@@ -299,6 +302,7 @@ void copies_note(image &im, const uint64_t *list, uint64_t count) {
     if (im.copies.noted)
         for (uint64_t i = 0; i < count; ++i)
             im.copies.pages.insert(list[i]);
+    im.copies.tell();
 }
 
 } // namespace taiyen

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../../os/os.hpp"
+#include <atomic>
 
 namespace taiyen {
 
@@ -20,6 +21,10 @@ struct private_copies {
     os::page_set filed;  // of memory that was anonymous at the open: shows the file now
     uint64_t hand;       // where the next round goes on
     uint64_t last_pages; // that the last snapshot wrote
+
+    // For who looks without the lock: 1 more than the pages that are noted; 0: none are.
+    std::atomic<uint64_t> told;
+    void tell() { told.store(noted ? pages.count() + 1 : 0, std::memory_order_relaxed); }
 
     // Adds the pages that others may write to although the heap is paused. NULL: nobody does.
     void (*restless)(void *context, os::page_set &pages);

@@ -93,6 +93,21 @@ uint64_t image_copies_allowed(ty_heap *heap) {
     return copies_allowed(image_of(heap)->copies.bound_bytes);
 }
 
+told_memory image_memory_told(ty_heap *heap) {
+    const private_copies &copies = image_of(heap)->copies;
+    const uint64_t told = copies.told.load(std::memory_order_relaxed);
+    return {copies.bound_bytes, copies_allowed(copies.bound_bytes), told ? (told - 1) * page_bytes : 0, told != 0};
+}
+
+void image_tell_undo(ty_heap *heap, const told_undo &told) {
+    if (image *im = image_of(heap))
+        im->undo.tell(&told);
+}
+
+bool image_undo_told(ty_heap *heap, told_undo *told) {
+    return image_of(heap)->undo.read(told);
+}
+
 void image_set_restless(ty_heap *heap, void (*restless)(void *context, os::page_set &pages), void *context) {
     image &im = *image_of(heap);
     os::lock_guard guard(im.control);

@@ -21,6 +21,7 @@
 #include "../image.hpp"
 #include "batch_writer.hpp"
 #include "give_back.hpp"
+#include "told_words.hpp"
 
 namespace taiyen {
 
@@ -56,6 +57,7 @@ struct image : heap_image {
     void *upper;  // the layer above's
     board *shown; // the calls'
     os::mutex notes{os::lock_rank::notes};
+    told_words<sizeof(told_undo) / sizeof(uint64_t)> undo; // the upper layer's word, of one thread at a time
 
     header_state header;      // written at open, by the applier, when the open is named, and at close
     code_zones_2 code_before; // that the header had when it was read: of the open before

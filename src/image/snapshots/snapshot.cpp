@@ -271,7 +271,17 @@ ty_status pages_now(image &im, const char *operation, os::page_set &pages) {
 
 } // namespace
 
-ty_status image_dirty_count(ty_heap *heap, uint64_t *pages) {
+namespace {
+
+void add_to_cells(const page_list &list, const dirty_cells &cells) {
+    for (uint64_t i = 0; i < list.count; ++i)
+        if (const uint64_t cell = list.pages[i] / cells.cell_pages; cell < cells.count)
+            cells.pages[cell] += 1;
+}
+
+} // namespace
+
+ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *cells) {
     image &im = *image_of(heap);
     os::page_set now;
     ty_status status = pages_now(im, "count the dirty pages", now);
@@ -284,6 +294,8 @@ ty_status image_dirty_count(ty_heap *heap, uint64_t *pages) {
         settle_areas(heap);
         status = select_pages(heap, now, choice, &list);
         *pages = list.count;
+        if (!status && cells != nullptr)
+            add_to_cells(list, *cells);
     }
     now.destroy();
     return status;

@@ -1,0 +1,215 @@
+#include "live_look.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace cli {
+
+namespace {
+
+constexpr uint64_t page_bytes = 4096;
+
+uint64_t pages_of(uint64_t bytes) {
+    return (bytes + page_bytes - 1) / page_bytes;
+}
+
+} // namespace
+
+const char *name_of(ty_area_kind kind) {
+    switch (kind) {
+    case TY_AREA_SPAN:
+        return "span";
+    case TY_AREA_RUN:
+        return "run";
+    case TY_AREA_FREE:
+        return "free";
+    case TY_AREA_CONTROL:
+        return "control";
+    }
+    return "unknown";
+}
+
+// ---- Reading
+
+bool heap_look::keep_area(const ty_area *area, void *self) {
+    auto &look = *static_cast<heap_look *>(self);
+    const uint64_t offset = reinterpret_cast<uintptr_t>(area->address) - look.base_;
+    if (offset >= look.touched_bytes_) // what was never used is not shown
+        return true;
+    look.areas_.push_back({offset, area->size_bytes, area->block_size_bytes, area->block_count, area->live_count,
+                           area->kind, look.live_.size()});
+    if (area->live != nullptr)
+        look.live_.insert(look.live_.end(), area->live, area->live + (area->block_count + 63) / 64);
+    return true;
+}
+
+ty_status heap_look::read_dirty(ty_heap *heap) {
+    const ty_kind kind = ty_heap_kind(heap);
+    if (kind != TY_SNAPSHOT && kind != TY_TRANSACTIONAL)
+        return TY_OK;
+    const uint64_t pages = touched_bytes_ / page_bytes;
+    dirty_.resize((pages + 63) / 64);
+    return ty_dirty_bitmap(heap, 0, pages, dirty_.data());
+}
+
+ty_status heap_look::read_own(ty_heap *heap, const char *base) {
+    struct reader {
+        std::unordered_set<uint64_t> &own;
+        const char *base;
+    } into{own_, base};
+    auto add = [](const ty_block *block, void *context) {
+        auto &all = *static_cast<reader *>(context);
+        all.own.insert(static_cast<uint64_t>(static_cast<const char *>(block->address) - all.base));
+        return true;
+    };
+    return ty_each_own_block(heap, add, &into);
+}
+
+ty_status heap_look::take(const heap_files &files, figures *found) {
+    read_heap heap;
+    if (ty_status status = found->look_at_files(files))
+        return status;
+    if (ty_status status = heap.open(files))
+        return status;
+    if (ty_status status = found->look_into(heap))
+        return status;
+    base_ = reinterpret_cast<uintptr_t>(found->heap.stats.base);
+    touched_bytes_ = found->heap.stats.touched_bytes;
+    epoch_ = ty_heap_epoch(heap);
+    if (ty_status status = ty_each_area(heap, keep_area, this))
+        return status;
+    if (ty_status status = read_dirty(heap))
+        return status;
+    if (found->damage.empty()) // else undo's buffers make no sense, which the figures say
+        if (ty_status status = read_own(heap, static_cast<const char *>(found->heap.stats.base)))
+            return status;
+    for (const named_root &root : found->roots)
+        roots_.emplace(reinterpret_cast<uintptr_t>(root.address) - base_, root.name);
+    return heap.close();
+}
+
+// ---- Telling
+
+heap_look::area_place heap_look::area_at(uint64_t offset) const {
+    return std::partition_point(areas_.begin(), areas_.end(),
+                                [&](const shown_area &area) { return area.end() <= offset; });
+}
+
+bool heap_look::is_live(const shown_area &span, uint64_t block) const {
+    return live_[span.live_word + block / 64] >> block % 64 & 1;
+}
+
+// Of the span's blocks that lie in the range, or reach into it: what lies in it of those that are live.
+uint64_t heap_look::live_bytes_in(const shown_area &span, uint64_t from, uint64_t end) const {
+    uint64_t bytes = 0;
+    for (uint64_t block = (from - span.offset) / span.block_bytes; block < span.block_count; ++block) {
+        const uint64_t first = span.offset + block * span.block_bytes;
+        if (first >= end)
+            break;
+        if (is_live(span, block))
+            bytes += std::min(first + span.block_bytes, end) - std::max(first, from);
+    }
+    return bytes;
+}
+
+// Pages, in fractions: live bytes of small blocks, room in their spans, whole pages, free, control data; then how many
+// are dirty. area: where the cell begins; and then, where the next one does.
+json::document heap_look::cell(area_place &area, uint64_t from, uint64_t end) const {
+    double small = 0, room = 0, large = 0, free = 0, control = 0;
+    for (; area != areas_.end() && area->offset < end; ++area) {
+        const uint64_t first = std::max(area->offset, from), last = std::min(area->end(), end);
+        const double pages = static_cast<double>(last - first) / page_bytes;
+        if (area->kind == TY_AREA_SPAN) {
+            const bool is_whole = first == area->offset && last == area->end();
+            const uint64_t live = is_whole ? area->live_count * area->block_bytes : live_bytes_in(*area, first, last);
+            small += static_cast<double>(live) / page_bytes;
+            room += pages - static_cast<double>(live) / page_bytes;
+        } else {
+            (area->kind == TY_AREA_RUN ? large : area->kind == TY_AREA_FREE ? free : control) += pages;
+        }
+        if (area->end() > end)
+            break;
+    }
+    uint64_t dirty = 0;
+    for (uint64_t page = from / page_bytes; page < end / page_bytes; ++page)
+        if (page % 64 == 0 && page + 64 <= end / page_bytes && page / 64 < dirty_.size()) {
+            dirty += static_cast<uint64_t>(std::popcount(dirty_[page / 64]));
+            page += 63;
+        } else {
+            dirty += is_dirty(page);
+        }
+    auto shown = [](double pages) { return std::round(pages * 100) / 100; };
+    return {shown(small), shown(room), shown(large), shown(free), shown(control), dirty};
+}
+
+json::document heap_look::map(uint64_t from, uint64_t bytes) const {
+    from = std::min(from, touched_bytes_) / page_bytes * page_bytes;
+    const uint64_t end = bytes != 0 && bytes < touched_bytes_ - from ? from + bytes : touched_bytes_;
+    uint64_t cell_bytes = page_bytes;
+    while (pages_of(end - from) > cells_max * (cell_bytes / page_bytes))
+        cell_bytes *= 2;
+    json::document one{{"from", json::wide(from)},
+                       {"bytes", json::wide(end - from)},
+                       {"cell_bytes", json::wide(cell_bytes)},
+                       {"epoch", json::wide(epoch_)},
+                       {"cells", json::document::array()}};
+    area_place area = area_at(from);
+    for (uint64_t at = from; at < end; at += cell_bytes)
+        one["cells"].push_back(cell(area, at, std::min(at + cell_bytes, pages_of(end) * page_bytes)));
+    return one;
+}
+
+json::document heap_look::areas(uint64_t from) const {
+    json::document one;
+    one["from"] = json::wide(from);
+    one["areas"] = json::document::array();
+    area_place next = area_at(from);
+    for (size_t n = 0; n < areas_max && next != areas_.end(); ++n, ++next)
+        one["areas"].push_back({{"offset", json::wide(next->offset)},
+                                {"bytes", json::wide(next->size_bytes)},
+                                {"kind", name_of(next->kind)},
+                                {"block_bytes", json::wide(next->block_bytes)},
+                                {"block_count", json::wide(next->block_count)},
+                                {"live_count", json::wide(next->live_count)}});
+    one["more"] = json::wide(static_cast<uint64_t>(areas_.end() - next));
+    return one;
+}
+
+json::document heap_look::block(uint64_t offset, uint64_t bytes, bool live) const {
+    json::document one{{"offset", json::wide(offset)}, {"bytes", json::wide(bytes)}, {"live", live}};
+    if (own_.contains(offset))
+        one["own"] = true;
+    json::document roots = json::document::array();
+    for (auto root = roots_.lower_bound(offset); root != roots_.end() && root->first < offset + bytes; ++root)
+        roots.push_back(root->second);
+    if (!roots.empty())
+        one["roots"] = std::move(roots);
+    return one;
+}
+
+json::document heap_look::blocks(uint64_t from) const {
+    const uint64_t page = from / page_bytes * page_bytes;
+    json::document one{{"from", json::wide(page)}, {"epoch", json::wide(epoch_)}, {"blocks", json::document::array()}};
+    const area_place area = area_at(page);
+    if (area == areas_.end() || page >= touched_bytes_)
+        return one;
+    one["kind"] = name_of(area->kind);
+    one["area"] = json::wide(area->offset);
+    one["area_bytes"] = json::wide(area->size_bytes);
+    one["block_bytes"] = json::wide(area->block_bytes);
+    one["dirty"] = is_dirty(page / page_bytes);
+    if (area->kind == TY_AREA_RUN)
+        one["blocks"].push_back(block(area->offset, area->size_bytes, true));
+    if (area->kind != TY_AREA_SPAN)
+        return one;
+    for (uint64_t n = (page - area->offset) / area->block_bytes; n < area->block_count; ++n) {
+        const uint64_t offset = area->offset + n * area->block_bytes;
+        if (offset >= page + page_bytes)
+            break;
+        one["blocks"].push_back(block(offset, area->block_bytes, is_live(*area, n)));
+    }
+    return one;
+}
+
+} // namespace cli

@@ -1,0 +1,67 @@
+// A look into a heap, kept when the heap is closed again: what its pages and blocks are used for, in levels from the
+// whole heap down to the blocks of a page. Numbers come from a browser: any is harmless.
+#pragma once
+
+#include "figures.hpp"
+
+#include <map>
+#include <unordered_set>
+#include <vector>
+
+namespace cli {
+
+// A row of pages of one use, by its offset from the heap's base.
+struct shown_area {
+    uint64_t offset;
+    uint64_t size_bytes;
+    uint64_t block_bytes;
+    uint64_t block_count;
+    uint64_t live_count;
+    ty_area_kind kind;
+    size_t live_word; // of a span: where its bits begin
+
+    uint64_t end() const { return offset + size_bytes; }
+};
+
+class heap_look {
+public:
+    // Opens the heap for reading, a copy where it is in use, and closes it. *found: its figures, but for its program's.
+    ty_status take(const heap_files &files, figures *found);
+
+    uint64_t epoch() const { return epoch_; }
+    // Cells of a part of the touched range: as many as cells_max has room for, of a power of two of pages each. bytes
+    // 0: to the end.
+    json::document map(uint64_t from, uint64_t bytes) const;
+    // So many areas from an offset on, and whether there are more.
+    json::document areas(uint64_t from) const;
+    // The blocks of the page that an offset lies in, live or free, and the roots that lead to them.
+    json::document blocks(uint64_t from) const;
+
+    static constexpr uint64_t cells_max = 1024;
+    static constexpr size_t areas_max = 200;
+
+private:
+    using area_place = std::vector<shown_area>::const_iterator;
+    area_place area_at(uint64_t offset) const; // the first that ends behind it
+    bool is_live(const shown_area &span, uint64_t block) const;
+    bool is_dirty(uint64_t page) const { return page / 64 < dirty_.size() && dirty_[page / 64] >> page % 64 & 1; }
+    uint64_t live_bytes_in(const shown_area &span, uint64_t from, uint64_t end) const;
+    json::document cell(area_place &area, uint64_t from, uint64_t end) const;
+    json::document block(uint64_t offset, uint64_t bytes, bool live) const;
+    ty_status read_dirty(ty_heap *heap);
+    ty_status read_own(ty_heap *heap, const char *base);
+    static bool keep_area(const ty_area *area, void *self);
+
+    uint64_t base_ = 0;
+    uint64_t epoch_ = 0;
+    uint64_t touched_bytes_ = 0;
+    std::vector<shown_area> areas_;
+    std::vector<uint64_t> live_;                 // bits of spans' blocks
+    std::vector<uint64_t> dirty_;                // bits of pages that the journal has and the image not yet
+    std::unordered_set<uint64_t> own_;           // blocks that the library has
+    std::multimap<uint64_t, std::string> roots_; // by where they lead to
+};
+
+const char *name_of(ty_area_kind kind);
+
+} // namespace cli
