@@ -87,7 +87,18 @@ void print_option(const option &one) {
     name += one.name;
     if (one.value != nullptr)
         name += std::string(" ") + one.value;
-    std::printf("  %-24s %s\n", name.c_str(), one.help);
+    std::printf("  %-24s", name.c_str());
+    constexpr size_t indent = 27, width = 80;
+    size_t column = std::max(name.size() + 2, indent - 1);
+    for (std::string_view left = one.help; !left.empty();) {
+        const size_t bytes = std::min(left.find(' '), left.size());
+        const bool fits = column + 1 + bytes <= width;
+        const std::string gap = fits ? " " : "\n" + std::string(indent, ' ');
+        std::printf("%s%.*s", gap.c_str(), static_cast<int>(bytes), left.data());
+        column = fits ? column + 1 + bytes : indent + bytes;
+        left.remove_prefix(std::min(bytes + 1, left.size()));
+    }
+    std::printf("\n");
 }
 
 void print_help(const command &one) {

@@ -141,8 +141,8 @@ const std::vector<command> all {
          "a page in the browser that shows a heap while it is used",
          "Serves a page on this machine alone, under an address that nobody can guess, and\n"
          "prints that: commits a second and how long they take, the log and when the next\n"
-         "snapshot frees it, snapshots on a time line, blocks by size class, the heap's map\n"
-         "in levels down to a block's bytes and the pages that the next snapshot writes,\n"
+         "snapshot frees it, snapshots on a time line, blocks by size class, a map in\n"
+         "levels down to a block's bytes and the pages that the next snapshot writes,\n"
          "roots, undo; all that 'taiyen stat' tells. The program that has the heap open\n"
          "need not be prepared for it, and pays nothing when nobody looks. Shows the files\n"
          "of a heap that no process has open, too. The page can be saved as one file, and\n"
@@ -168,11 +168,11 @@ const std::vector<command> all {
          1,
          2,
          "what differs in two heaps, or since the last snapshot",
-         "Compares two heaps, such as a heap and a copy of it: roots, blocks by size class,\n"
-         "the content of each block, and pages. Of one heap, tells what an open would do\n"
-         "to it: what the log holds since the last snapshot, and which pages the journal\n"
-         "holds and the image does not. Blocks are '+' new, '-' gone, '~' changed. Kind,\n"
-         "base and limit are told, and do not count.\n"
+         "Compares two heaps, such as a heap and a copy of it: roots, blocks by size\n"
+         "class, the content of each block, and pages. Of one heap, tells what an open\n"
+         "would do to it: what the log holds since the last snapshot, and which pages the\n"
+         "journal holds and the image does not. Blocks are '+' new, '-' gone, '~' changed.\n"
+         "Kind, base and limit are told, and do not count.\n"
          "Exit code 1: they differ, or something has changed; 2: they cannot be compared.",
          {&shown, &as_json_once, &journal, &log_file},
          diff},
@@ -238,8 +238,8 @@ const std::vector<command> all {
          1,
          1,
          "give a heap a larger limit",
-         "Raises the limit of a heap, up to which it can grow, in place: durably, or not at\n"
-         "all. A smaller limit takes a copy: taiyen copy FILE COPY --limit SIZE.",
+         "Raises the limit of a heap, up to which it can grow, in place: durably, or not\n"
+         "at all. A smaller limit takes a copy: taiyen copy FILE COPY --limit SIZE.",
          {&larger_limit, &as_json_once, &journal, &log_file},
          resize},
         {"convert",
@@ -260,11 +260,12 @@ const std::vector<command> all {
          2,
          2,
          "make a heap of what can be had of a damaged one",
-         "Makes another heap, OUT, of what can be had of a damaged one, whose files are only\n"
-         "read: the last snapshot up to which all is whole, and the transactions that the\n"
-         "log still has. Tells what is missing: pages and the blocks in them, roots,\n"
-         "snapshots, transactions. Damaged pages are taken as they are. A file that is\n"
-         "there is not replaced. Try 'taiyen verify' before, and look at OUT after.\n"
+         "Makes another heap, OUT, of what can be had of a damaged one, whose files are\n"
+         "only read: the last snapshot up to which all is whole, and the transactions that\n"
+         "the log still has, as a recovery would do them. Tells what is missing: pages and\n"
+         "the blocks in them, roots, snapshots, transactions. Damaged pages are taken as\n"
+         "they are. A file that is there is not replaced. One that is ended leaves files\n"
+         "named OUT-unfinished. Try 'taiyen verify' before, and look at OUT after.\n"
          "Exit code 1: something is missing; 2: nothing could be had.",
          {&as_json_once, &journal, &log_file},
          repair},
@@ -308,7 +309,8 @@ const std::vector<command> all {
          "lay a heap's blocks out anew, without gaps",
          "Lays the blocks of a heap out anew, without gaps, and gives disk space back. It\n"
          "needs to know the heap's pointers (see --shapes), and opens it for writing.\n"
-         "A crash leaves the heap as it was, or compacted.",
+         "A crash leaves the heap as it was, or compacted; one that is transactional may\n"
+         "be a snapshot heap then: the next compact goes on, or 'convert --in-place'.",
          {&shapes, &force, &as_json_once, &journal, &log_file},
          compact},
         {"check",

@@ -29,8 +29,11 @@ int each_heap(const request &given, int (*look)(const heap_files &files, const r
 }
 
 std::string as_options(std::string text) {
-    for (const auto &[name, option] :
-         {std::pair{" journal_path", " --journal"}, {" log_path", " --log"}, {"TY_PLACE_EITHER", "--elsewhere"}})
+    for (const auto &[name, option] : {std::pair{" journal_path", " --journal"},
+                                       {" log_path", " --log"},
+                                       {"TY_PLACE_EITHER", "--elsewhere"},
+                                       {"register it with ty_register_procedure before the heap is opened",
+                                        "open it with its program, which has the procedure, and take a snapshot"}})
         for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += std::strlen(option))
             text.replace(at, std::strlen(name), option);
     return text;

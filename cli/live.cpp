@@ -4,6 +4,7 @@
 #include "live_server.hpp"
 #include "live_source.hpp"
 #include "numbers.hpp"
+#include "picture_file.hpp"
 #include "text.hpp"
 #include "times.hpp"
 
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <mutex>
+#include <sys/stat.h>
 #include <system_error>
 #include <utility>
 
@@ -89,17 +91,16 @@ live_answer live_view::answer(const live_request &request) {
     return {};
 }
 
-bool save(const std::string &path, const std::string &page) {
-    std::FILE *file = std::fopen(path.c_str(), "wxe");
-    bool is_written = file != nullptr;
-    if (file != nullptr) {
-        is_written = std::fwrite(page.data(), 1, page.size(), file) == page.size();
-        is_written = std::fclose(file) == 0 && is_written;
-    }
-    if (!is_written)
-        std::fprintf(stderr, "taiyen: cannot write %s: %s; give a path where a new file can be made\n",
-                     text::printable(path).c_str(), std::generic_category().message(errno).c_str());
-    return is_written;
+// CL2.
+int save(const request &given, const std::string &page) {
+    const std::string &path = given.picture_path;
+    ty_status status = TY_OK;
+    if (struct stat there; lstat(path.c_str(), &there) == 0)
+        status = ty_error_set(TY_E_EXISTS, 0, "save the page", path.c_str(), UINT64_MAX,
+                              "give a path where a new file can be made");
+    if (status == TY_OK)
+        status = heap_map::write_picture(path, page);
+    return status == TY_OK ? int(exit_fine) : refuse(given, status);
 }
 
 // idle_ms 0: for ever.
@@ -153,7 +154,7 @@ int live(const request &given) {
         return refuse(files, given, status);
     view.take_all();
     if (!given.picture_path.empty())
-        return save(given.picture_path, view.page("", true)) ? exit_fine : exit_cannot;
+        return save(given, view.page("", true));
     live_server server;
     end_with_interrupts();
     if (!server.start(address, static_cast<uint16_t>(port),

@@ -108,8 +108,8 @@ void print_log(const repair_report &report) {
 void print_report(const heap_files &files, const std::string &out, bool as_json, const repair_report &report) {
     if (as_json)
         return print_json(files, out, report);
-    std::printf("%s: a %s heap with what could be had of %s: %s\n", in(ink::strong, text::printable(out)).c_str(),
-                report.made_kind.c_str(), text::printable(files.path).c_str(),
+    std::printf("%s: %s heap with what could be had of %s: %s\n", in(ink::strong, text::printable(out)).c_str(),
+                text::with_article(report.made_kind).c_str(), text::printable(files.path).c_str(),
                 report.is_whole() ? in(ink::good, "all, as far as its files tell").c_str()
                                   : in(ink::bad, "not all").c_str());
     std::string epoch = "number " + text::count(report.epoch);

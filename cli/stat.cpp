@@ -116,6 +116,8 @@ int stat_of(const heap_files &files, const request &given) {
         return refuse(files, given, status);
     found.look_at_program(files);
     const ty_status status = look_into_heap(files, found);
+    ty_error why;
+    ty_error_detail(&why);
     if (given.json) {
         json::document one = document_of(files, found);
         if (given.watch)
@@ -124,8 +126,10 @@ int stat_of(const heap_files &files, const request &given) {
             one["error"] = json::error(status);
         json::print(one);
     } else {
-        print_words(files, found);
+        print_words(files, found); // which asks the library more
     }
+    if (status)
+        static_cast<void>(ty_error_set(why.status, why.system_error, why.operation, why.path, why.offset, why.remedy));
     return status ? complain(status) : int(exit_fine);
 }
 

@@ -34,6 +34,10 @@ std::string percent(double share) {
     return text;
 }
 
+std::string with_article(const std::string &noun) {
+    return (noun.find_first_of("aeiou") == 0 ? "an " : "a ") + noun;
+}
+
 std::string hex(uint64_t address) {
     char text[32];
     snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
@@ -44,17 +48,37 @@ std::string hex(const void *address) {
     return hex(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(address)));
 }
 
+namespace {
+
+// The bytes of a character there that a terminal obeys, or that turns a line's direction: U+0080 to U+009F, U+200E,
+// U+200F, U+202A to U+202E, U+2066 to U+2069. 0: it is none.
+size_t controls_at(const std::string &text, size_t at) {
+    const auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
+    if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f)
+        return 2;
+    const unsigned third = byte(2);
+    const bool turns = (byte(1) == 0x80 && (third == 0x8e || third == 0x8f || (third >= 0xaa && third <= 0xae))) ||
+                       (byte(1) == 0x81 && third >= 0xa6 && third <= 0xa9);
+    return byte(0) == 0xe2 && turns ? 3 : 0;
+}
+
+} // namespace
+
 // CL5.
 std::string printable(const std::string &name) {
     std::string line;
-    for (const char one : name) {
-        const auto code = static_cast<unsigned char>(one);
+    size_t hidden = 0; // bytes to come of a character that is escaped
+    for (size_t i = 0; i < name.size(); ++i) {
+        const auto code = static_cast<unsigned char>(name[i]);
         char escaped[5];
         snprintf(escaped, sizeof escaped, "\\x%02x", code);
-        if (code < 0x20 || code == 0x7f)
+        if (hidden == 0)
+            hidden = controls_at(name, i);
+        if (hidden > 0 || code < 0x20 || code == 0x7f)
             line += escaped;
         else
-            line += code == '\\' ? "\\\\" : std::string(1, one);
+            line += code == '\\' ? "\\\\" : std::string(1, name[i]);
+        hidden -= hidden > 0;
     }
     return line;
 }

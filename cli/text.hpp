@@ -15,6 +15,7 @@ std::string printable(const std::string &name);
 std::string utf8(const std::string &name);
 std::string hex(uint64_t address); // "0x420000000000"
 std::string hex(const void *address);
+std::string with_article(const std::string &noun);       // "an archive", "a snapshot"
 std::string hex_bytes(const std::string &bytes);         // two digits each
 std::string counted(uint64_t number, const char *thing); // "1 block", "2 blocks", "3 batches"
 

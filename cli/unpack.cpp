@@ -103,7 +103,7 @@ struct copy_result {
 void keep_rights_of(const std::string &path) {
     struct stat heap;
     if (stat(path.c_str(), &heap) == 0)
-        umask(static_cast<mode_t>(~heap.st_mode & 0777));
+        umask(static_cast<mode_t>(~(heap.st_mode | 0600) & 0777)); // who makes it opens it for writing
 }
 
 [[noreturn]] void make_copy(int stream, int results, const request &given, const ty_unpack_options &options) {

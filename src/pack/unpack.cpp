@@ -314,8 +314,8 @@ void unpacking::tell(ty_unpack_report *report) const {
 }
 
 void say(ty_unpack_report *r) {
-    static const char *const kinds[] = {"", "volatile", "archive", "snapshot", "transactional"};
-    int length = snprintf(r->text, sizeof r->text, "%llu blocks of %llu bytes unpacked into a %s heap at %p",
+    static const char *const kinds[] = {"", "a volatile", "an archive", "a snapshot", "a transactional"};
+    int length = snprintf(r->text, sizeof r->text, "%llu blocks of %llu bytes unpacked into %s heap at %p",
                           static_cast<unsigned long long>(r->live_blocks),
                           static_cast<unsigned long long>(r->live_bytes), kinds[r->kind], r->base);
     if (r->moved && length > 0 && static_cast<size_t>(length) < sizeof r->text)

@@ -171,6 +171,22 @@ class Usage(CliTest):
 
     COMMANDS = ("info", "stat", "verify", "scrub", "map", "log stat", "log dump", "version", "help")
 
+    def test_characters_that_a_terminal_obeys_are_escaped(self):
+        for name, shown in (("c\x9b2J.ty", "c\\xc2\\x9b2J.ty"), ("r\u202ecba.ty", "r\\xe2\\x80\\xaecba.ty"),
+                            ("ä€\u2065.ty", "ä€\u2065.ty")):
+            path = self.heap("close", name)
+            for command in ("info", "verify"):
+                self.assertIn(os.path.join(self.folder, shown), self.succeeds(command, path))
+
+    def test_help_fits_a_terminal(self):
+        for line in self.succeeds("help").splitlines():
+            self.assertLessEqual(len(line), 80, line)
+        names = [line.split()[0] for line in self.succeeds("help").splitlines() if line.startswith("  ")]
+        self.assertGreater(len(names), 15)
+        for name in names:
+            for line in self.succeeds("help", name).splitlines():
+                self.assertLessEqual(len(line), 80, (name, line))
+
     def test_version(self):
         for words in (["--version"], ["version"]):
             self.assertRegex(self.succeeds(*words), r"^taiyen \d+\.\d+\.\d+\n$")

@@ -17,6 +17,32 @@ ty_status bad_header(const void *base, const char *what) {
     return failure(TY_E_DAMAGED, "use the heap at %p: %s", base, what).remedy("restore it from a backup");
 }
 
+// Inlined, for volatile heaps have no header_status().
+[[gnu::always_inline]] inline ty_status check_header(const heap_header &header, const void *base, size_t mapped_bytes) {
+    if (header.magic != heap_magic)
+        return failure(TY_E_DAMAGED, "use the heap at %p: its header is not one", base)
+            .remedy("restore the file from a copy");
+    if (header.layout_version != heap_layout_version)
+        return failure(TY_E_FORMAT, "use the heap at %p: its layout is version %u, this library knows %u", base,
+                       header.layout_version, heap_layout_version)
+            .remedy("use the version of the library that made it");
+    if (header.page_bytes != page_bytes || header.limit_bytes > mapped_bytes ||
+        check_place(base, header.limit_bytes) != TY_OK)
+        return bad_header(base, "its page size or limit is not what it should be");
+    table_places places(header.limit_bytes);
+    if (header.descriptors_offset != places.descriptors_offset || header.bitmaps_offset != places.bitmaps_offset ||
+        header.heads_offset != places.heads_offset)
+        return bad_header(base, "its tables are not where they should be");
+    if (header.top_page < first_user_page || header.top_page > places.first_table_page())
+        return bad_header(base, "the end of its used pages is out of bounds");
+    if (header.class_table > TY_CLASSES_PACKED)
+        return bad_header(base, "its table of size classes is of an unknown kind");
+    const char *text;
+    if (!class_table_sound(header.classes, header.class_count, &text))
+        return bad_header(base, text);
+    return TY_OK;
+}
+
 // A request takes the smallest class that holds it.
 [[gnu::cold]] void set_classes(ty_heap *heap) {
     const heap_header &header = *heap->header;
@@ -74,39 +100,8 @@ ty_status enter_tables(ty_heap *heap) {
     return TY_OK;
 }
 
-[[gnu::cold]] ty_status check_header(const heap_header &header, const void *base, size_t mapped_bytes) {
-    if (header.magic != heap_magic)
-        return failure(TY_E_DAMAGED, "use the heap at %p: its header is not one", base)
-            .remedy("restore the file from a copy");
-    if (header.layout_version != heap_layout_version)
-        return failure(TY_E_FORMAT, "use the heap at %p: its layout is version %u, this library knows %u", base,
-                       header.layout_version, heap_layout_version)
-            .remedy("use the version of the library that made it");
-    if (header.page_bytes != page_bytes || header.limit_bytes > mapped_bytes ||
-        check_place(base, header.limit_bytes) != TY_OK)
-        return bad_header(base, "its page size or limit is not what it should be");
-    table_places places(header.limit_bytes);
-    if (header.descriptors_offset != places.descriptors_offset || header.bitmaps_offset != places.bitmaps_offset ||
-        header.heads_offset != places.heads_offset)
-        return bad_header(base, "its tables are not where they should be");
-    if (header.top_page < first_user_page || header.top_page > places.first_table_page())
-        return bad_header(base, "the end of its used pages is out of bounds");
-    if (header.class_table > TY_CLASSES_PACKED)
-        return bad_header(base, "its table of size classes is of an unknown kind");
-    const char *text;
-    if (!class_table_sound(header.classes, header.class_count, &text))
-        return bad_header(base, text);
-    return TY_OK;
-}
-
-[[gnu::cold]] void fill_in_constants(heap_header &header) {
-    const table_places places(header.limit_bytes);
-    header.magic = heap_magic;
-    header.layout_version = heap_layout_version;
-    header.page_bytes = page_bytes;
-    header.descriptors_offset = places.descriptors_offset;
-    header.bitmaps_offset = places.bitmaps_offset;
-    header.heads_offset = places.heads_offset;
+[[gnu::cold]] ty_status header_status(const heap_header &header, const void *base, size_t mapped_bytes) {
+    return check_header(header, base, mapped_bytes);
 }
 
 [[gnu::cold]] void set_tables(ty_heap *heap, size_t limit_bytes) {

@@ -6,8 +6,18 @@
 namespace taiyen {
 
 ty_status check_place(const void *base, size_t limit_bytes);
-ty_status check_header(const heap_header &header, const void *base, size_t mapped_bytes);
-void fill_in_constants(heap_header &header);        // and what follows from its limit
+// What an attach says of a header.
+ty_status header_status(const heap_header &header, const void *base, size_t mapped_bytes);
+// And what follows from its limit.
+inline void fill_in_constants(heap_header &header) {
+    const table_places places(header.limit_bytes);
+    header.magic = heap_magic;
+    header.layout_version = heap_layout_version;
+    header.page_bytes = page_bytes;
+    header.descriptors_offset = places.descriptors_offset;
+    header.bitmaps_offset = places.bitmaps_offset;
+    header.heads_offset = places.heads_offset;
+}
 void set_tables(ty_heap *heap, size_t limit_bytes); // where they stand for this limit
 // The volatile tables, for a limit of so many pages, of a heap that has none. On failure it has none.
 ty_status make_volatile_tables(ty_heap *heap, uint64_t pages);

@@ -42,7 +42,7 @@ uint64_t heap_described_end(const void *descriptors, size_t bytes, uint64_t firs
 bool heap_mend_header(void *header_page, const void *base, size_t mapped_bytes, ty_class_table classes, bool damaged,
                       uint64_t described_end) {
     auto &header = *static_cast<heap_header *>(header_page);
-    const ty_status sound = damaged ? TY_E_DAMAGED : check_header(header, base, mapped_bytes);
+    const ty_status sound = damaged ? TY_E_DAMAGED : header_status(header, base, mapped_bytes);
     if (sound == TY_OK || sound == TY_E_FORMAT) // of another version, perhaps
         return false;
     heap_header mended = header;

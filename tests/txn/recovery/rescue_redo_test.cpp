@@ -1,0 +1,182 @@
+// Goal: what ty_rescue_redo does of a damaged heap's log are whole transactions, in order, as a recovery does them;
+// where it stops is told. Method: a heap that dies with transactions in its log, of which a reference knows the content
+// after each; the log is damaged in each of its blocks.
+#include "../files.hpp"
+
+#include <taiyen/rescue.h>
+
+using namespace taiyen;
+using namespace taiyen::test;
+
+namespace {
+
+constexpr const char *out_path = "out.ty";
+constexpr int before = 20, after = 30;
+
+ty_status add_one(ty_heap *, const void *place, size_t, void *) {
+    ++**static_cast<uint64_t *const *>(place);
+    return TY_OK;
+}
+
+class rescue_redo_test : public testing::Test {
+protected:
+    void SetUp() override {
+        const ty_open_options options = with_log(files);
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        run(before);
+        ASSERT_OK(ty_snapshot(heap));
+    }
+    void run(int transactions) {
+        for (int i = 0; i < transactions; ++i)
+            ASSERT_OK(book.run(heap));
+    }
+    void die() {
+        ASSERT_OK(ty_discard(heap));
+        heap = nullptr;
+    }
+    void TearDown() override {
+        if (heap) {
+            EXPECT_OK(ty_discard(heap));
+        }
+    }
+
+    // What was made of the damaged heap, with its log's transactions up to `until`; `found` looks at it.
+    template <class Look>
+    void redo(uint64_t until, ty_status expected, ty_rescue_redone *report, Look look) {
+        const ty_open_options plain = files.options();
+        ASSERT_OK(ty_rescue(heap_path, &plain, out_path, nullptr, nullptr, nullptr, nullptr));
+        ty_heap *made = nullptr;
+        for (const ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL}) {
+            const ty_open_options options = with_log(files, kind);
+            ASSERT_OK(ty_open(out_path, &options, &made, nullptr));
+            if (kind == TY_SNAPSHOT) {
+                ASSERT_OK(ty_close(made));
+            }
+        }
+        *report = {};
+        report->struct_size = sizeof *report;
+        EXPECT_EQ(expected, ty_rescue_redo(made, heap_path, &plain, until, report)) << ty_error_text();
+        ASSERT_OK(ty_discard(made)); // what it did is durable
+        const ty_open_options options = with_log(files);
+        ASSERT_OK(ty_open(out_path, &options, &made, nullptr));
+        look(made);
+        EXPECT_OK(ty_heap_verify(made, nullptr, nullptr));
+        ty_txn *txn = nullptr;
+        EXPECT_OK(ty_begin(made, nullptr, &txn)) << "it is a heap of its own";
+        EXPECT_OK(ty_rollback(txn));
+        ASSERT_OK(ty_close(made));
+        const ty_storage *s = files.storage();
+        for (const char *path : {out_path, "out.ty-journal", "out.ty-log"})
+            ASSERT_OK(s->remove(s->context, path));
+    }
+    // It holds the first so many transactions.
+    auto holds(uint64_t transactions) {
+        return [this, transactions](ty_heap *made) {
+            EXPECT_EQ(transactions, ledger::count(made));
+            ASSERT_LT(transactions, book.history.size());
+            EXPECT_TRUE(book.history[transactions] == ledger::blocks_of(made)) << transactions;
+        };
+    }
+
+    disk files;
+    ledger book{39};
+    ty_heap *heap = nullptr;
+};
+
+} // namespace
+
+// X30.
+TEST_F(rescue_redo_test, does_what_a_recovery_does) {
+    run(after);
+    die();
+    ty_rescue_redone report;
+    redo(UINT64_MAX, TY_OK, &report, holds(before + after));
+    EXPECT_EQ(uint64_t{after}, report.transactions);
+    EXPECT_EQ(0u, report.stopped_at);
+    EXPECT_EQ(0u, report.in_doubt);
+    EXPECT_FALSE(report.log_damaged);
+    EXPECT_STREQ("", report.text);
+}
+
+// X30.
+TEST_F(rescue_redo_test, ends_where_it_is_told_to) {
+    run(after);
+    die();
+    for (const uint64_t until : {before + 0, before + 1, before + 17}) {
+        ty_rescue_redone report;
+        redo(until, TY_OK, &report, holds(until));
+        EXPECT_EQ(until - before, report.transactions);
+        EXPECT_EQ(until + 1, report.stopped_at);
+    }
+}
+
+TEST_F(rescue_redo_test, ends_at_a_damaged_frame) {
+    run(after);
+    die();
+    uint64_t least = after;
+    for (uint64_t at = 2 * 4096; at < 256 * 1024; at += 4096) {
+        char page[4096];
+        ASSERT_TRUE(files.read(log_path, at, page));
+        if (std::all_of(page, page + sizeof page, [](char byte) { return byte == 0; }))
+            continue;
+        files.flip(log_path, at + 100);
+        ty_rescue_redone report;
+        redo(UINT64_MAX, TY_OK, &report, [&](ty_heap *made) { holds(ledger::count(made))(made); });
+        least = std::min(least, report.transactions);
+        files.flip(log_path, at + 100);
+    }
+    EXPECT_LT(least, uint64_t{after});
+}
+
+TEST_F(rescue_redo_test, without_a_log) {
+    run(after);
+    die();
+    const ty_storage *s = files.storage();
+    ASSERT_OK(s->remove(s->context, log_path));
+    ty_rescue_redone report;
+    redo(UINT64_MAX, TY_OK, &report, holds(before));
+    EXPECT_EQ(0u, report.transactions);
+    EXPECT_TRUE(report.log_damaged);
+    EXPECT_NE(nullptr, strstr(report.text, log_path)) << report.text;
+}
+
+TEST_F(rescue_redo_test, ends_before_a_procedure_that_is_not_there) {
+    constexpr uint64_t number = 77;
+    run(3);
+    ASSERT_OK(ty_register_procedure(number, "add", add_one, nullptr));
+    uint64_t *head = static_cast<uint64_t *>(ty_root(heap, "head"));
+    ty_txn *txn = nullptr;
+    ASSERT_OK(ty_begin(heap, nullptr, &txn));
+    ASSERT_OK(ty_log_procedure(txn, number, &head, sizeof head));
+    ASSERT_OK(add_one(heap, &head, sizeof head, nullptr));
+    ASSERT_OK(ty_commit(txn));
+    die();
+    ASSERT_OK(ty_register_procedure(number, "add", nullptr, nullptr));
+    ty_rescue_redone report;
+    redo(UINT64_MAX, TY_OK, &report, holds(before + 3));
+    EXPECT_EQ(3u, report.transactions);
+    EXPECT_EQ(uint64_t{before + 4}, report.stopped_at);
+    EXPECT_NE(nullptr, strstr(report.text, "procedure 77")) << report.text;
+}
+
+TEST_F(rescue_redo_test, what_is_in_doubt_is_not_done) {
+    run(2);
+    ty_txn *txn = nullptr;
+    ASSERT_OK(ty_begin(heap, nullptr, &txn));
+    void *block = ty_txn_alloc(txn, 100);
+    ASSERT_OK(ty_txn_root_set(txn, "in doubt", block));
+    ASSERT_OK(ty_prepare(txn, "", 0));
+    die();
+    ty_rescue_redone report;
+    redo(UINT64_MAX, TY_OK, &report, holds(before + 2));
+    EXPECT_EQ(1u, report.in_doubt);
+}
+
+TEST_F(rescue_redo_test, refusals) {
+    run(1);
+    ty_rescue_redone report{};
+    report.struct_size = sizeof report;
+    const ty_open_options plain = files.options();
+    EXPECT_NE(TY_OK, ty_rescue_redo(heap, heap_path, &plain, UINT64_MAX, &report)) << "the heap itself";
+    EXPECT_EQ(TY_E_ARGUMENT, ty_rescue_redo(nullptr, heap_path, &plain, UINT64_MAX, &report));
+}
