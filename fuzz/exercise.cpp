@@ -109,8 +109,17 @@ void rescue(const ty_open_options &options) {
     if (ty_rescue(image_path, &options, out_path, nullptr, nullptr, nullptr, nullptr) != TY_OK)
         return;
     ty_heap *heap = nullptr;
-    if (ty_open(out_path, &options, &heap, nullptr) == TY_OK) {
+    for (const ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL}) {
+        ty_open_options made = TY_OPEN_OPTIONS_INIT;
+        made.storage = options.storage;
+        made.background = TY_BACKGROUND_CALLS;
+        made.kind = kind;
+        made.log_bytes = TY_LOG_BYTES_MIN;
+        if (ty_open(out_path, &made, &heap, nullptr) != TY_OK)
+            return;
         look(heap);
+        if (kind == TY_TRANSACTIONAL)
+            (void)ty_rescue_redo(heap, image_path, &options, UINT64_MAX, nullptr);
         close_or_discard(heap);
     }
 }

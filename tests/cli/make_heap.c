@@ -1,6 +1,7 @@
 /* Makes a heap for the tests of the command-line tool:
  *   make_heap PATH close     a snapshot heap, closed in order
  *   make_heap PATH archive   an archive heap, closed in order
+ *   make_heap PATH abandoned an archive heap whose process dies
  *   make_heap PATH linked    a snapshot heap with a list of nodes behind the root "list", closed in order
  *   make_heap PATH described the same, and it keeps the shapes of its nodes
  *   make_heap PATH code      a snapshot heap with ten addresses of a function behind the root "calls", closed in order
@@ -302,7 +303,8 @@ int main(int argc, char **argv) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.limit_bytes = (size_t)64 << 20;
     options.background = TY_BACKGROUND_CALLS;
-    if (strcmp(how, "archive") == 0)
+    const bool abandoned = strcmp(how, "abandoned") == 0;
+    if (abandoned || strcmp(how, "archive") == 0)
         options.kind = TY_ARCHIVE;
     const bool parts = strcmp(how, "parts") == 0, commits = parts || strcmp(how, "commit") == 0;
     const bool one = strcmp(how, "one") == 0, is_long = strcmp(how, "long") == 0;
@@ -346,6 +348,8 @@ int main(int argc, char **argv) {
     }
     if (!fill_and_snapshot(heap, 2))
         return fail("fill");
+    if (abandoned)
+        _exit(fill(heap, 7) ? 0 : 1);
     if (strcmp(how, "die") == 0) {
         if (ty_work(heap) || !fill_and_snapshot(heap, 2))
             return fail("fill");

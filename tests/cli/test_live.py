@@ -334,13 +334,14 @@ class Hostile(LiveTest):
         live = self.live(self.heap("undo"))
         path = f"/{live.token}/figures"
         wrong = "0" * 32 if live.token[0] != "0" else "1" * 32
+        nearly = live.token[:31] + ("1" if live.token[31] == "0" else "0")
 
         def request(what=path, method="GET", host=live.host, more=""):
             return f"{method} {what} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n".encode()
 
         self.assertEqual(self.ask(live, request())[0], "200")
         self.assertEqual(self.ask(live, request(more=f"Origin: http://{live.host}\r\n"))[0], "200")
-        for asked in (request("/"), request(f"/{wrong}/figures"), request(f"/{live.token[:31]}/figures"),
+        for asked in (request("/"), request(f"/{wrong}/figures"), request(f"/{nearly}/figures"), request(f"/{live.token[:31]}/figures"),
                       request(f"/{live.token}"), request(f"/{live.token}x/figures"), request(f"/{live.token}/../figures"),
                       request(f"/{live.token}/nothing"), request(f"//{live.token}/figures"), request("/figures"),
                       request(host="evil.example"), request(host=f"localhost:{live.port}"), request(host="127.0.0.1"),

@@ -108,6 +108,12 @@ class Sound(Repair):
         self.assertIn("not all", text)
         self.assertIn("1 in doubt", text)
 
+    def test_an_archive_whose_program_died(self):
+        report = self.repair(self.heap("abandoned"))
+        self.assertEqual((report["whole"], report["closed"]), (False, False))
+        self.remove("out.ty")
+        self.assertIn("several moments", run("repair", self.path("atlas.ty"), self.path("out.ty")).stdout)
+
     def test_text(self):
         path = self.heap("commit")
         words = self.succeeds("repair", path, self.path("out.ty"))
