@@ -73,6 +73,15 @@ class Pack(CliTest):
             self.assertNotEqual(json.loads(self.succeeds("info", "--json", heap))["identity"],
                                 json.loads(self.succeeds("info", "--json", copy))["identity"])
 
+    def test_copy_of_what_may_only_be_read(self):
+        heap = self.heap("close")
+        for suffix in ("", "-journal"):
+            os.chmod(heap + suffix, 0o444)
+        result = subprocess.run([*self.as_nobody(), support.TAIYEN, "copy", heap, self.path("copy.ty")],
+                                capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.content(heap), self.content(self.path("copy.ty")))
+
     def test_what_is_there_stays(self):
         heap = self.heap("close")
         self.succeeds("pack", heap, self.path("packed"))
