@@ -141,6 +141,7 @@ private:
     bool refuse() const;
     bool check_release_of(value v) const;
     bool make_root();
+    bool cancel_step_of_before();
 };
 
 // One change of a heap: where no transaction (no step of undo) is open, the change is one of its own.

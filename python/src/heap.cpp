@@ -86,9 +86,19 @@ bool heap::start(ty_heap *opened) {
             if (ty_undo_attach(opened, nullptr))
                 return raise_last() == 0;
             undo_attached = true;
+            if (!cancel_step_of_before())
+                return false;
         }
     }
     return make_root();
+}
+
+// PY13. A snapshot may hold the half of a step. Whoever was in it is gone, so it is taken back.
+bool heap::cancel_step_of_before() {
+    ty_undo_stats told{};
+    told.struct_size = sizeof told;
+    const bool good = ty_get_undo_stats(handle, &told) == TY_OK && (!told.open || ty_undo_cancel(handle) == TY_OK);
+    return good || raise_last() == 0;
 }
 
 bool heap::make_root() {
