@@ -35,14 +35,14 @@ struct repair_report {
     uint64_t transactions = 0;
     uint64_t failed_entries = 0;
     uint64_t first_unapplied = 0; // a transaction that was read and not done, as all behind it; 0: none
-    uint64_t in_doubt = 0; // transactions that were prepared and have no outcome: not done
+    uint64_t in_doubt = 0;        // transactions that were prepared and have no outcome: not done
     uint64_t left_out = 0;
     bool log_is_damaged = false;
 
     // Whether all is there, as far as the files tell.
     bool is_whole() const {
-        return problems.empty() && pages.empty() && failed_entries == 0 && first_unapplied == 0 &&
-               in_doubt == 0 && epoch >= durable_epoch;
+        return problems.empty() && pages.empty() && failed_entries == 0 && first_unapplied == 0 && in_doubt == 0 &&
+               epoch >= durable_epoch;
     }
 };
 

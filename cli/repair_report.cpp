@@ -95,7 +95,8 @@ void print_log(const repair_report &report) {
     if (report.failed_entries != 0)
         line += "; " + text::counted(report.failed_entries, "change") + " of them could not be";
     if (report.in_doubt != 0)
-        line += "; " + in(ink::bad, text::count(report.in_doubt) + " in doubt, not done: taiyen doubt tells and settles");
+        line +=
+            "; " + in(ink::bad, text::count(report.in_doubt) + " in doubt, not done: taiyen doubt tells and settles");
     if (report.left_out != 0)
         line += "; " + text::count(report.left_out) + " left out, behind one that is missing";
     print_line("log", line);

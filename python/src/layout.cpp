@@ -247,20 +247,29 @@ const layout *layout_numbered(Py_ssize_t number) {
     return nullptr;
 }
 
+// A layout for records that are so large as it says.
+static const layout *checked_size(heap &of, value records, const layout *layout) {
+    if (taiyen::records(*of.values, records).item_size() == layout->size)
+        return layout;
+    raise_own(TY_E_DAMAGED, "records in the heap have another size than their layout says",
+              "restore the heap from a copy");
+    return nullptr;
+}
+
 // PY11. A number may be another one's after a rollback.
 const layout *layout_in(heap &of, value records) {
     const std::size_t number = taiyen::records(*of.values, records).layout();
     const std::string_view text = of.values->layout(number);
     if (number < of.layouts.size() && of.layouts[number] && of.layouts[number]->text == text)
-        return of.layouts[number];
+        return checked_size(of, records, of.layouts[number]);
     const ref found(
-        PyObject_CallFunction(helpers.find_layout, "s#", text.data(), static_cast<Py_ssize_t>(text.size())));
+        PyObject_CallFunction(helpers.find_layout, "y#", text.data(), static_cast<Py_ssize_t>(text.size())));
     const layout *made = found ? layout_numbered(PyLong_AsSsize_t(found.get())) : nullptr;
     if (!made)
         return nullptr;
     if (of.layouts.size() <= number)
         of.layouts.resize(number + 1);
-    return of.layouts[number] = made;
+    return checked_size(of, records, of.layouts[number] = made);
 }
 
 PyObject *add_layout(PyObject *, PyObject *arguments) {

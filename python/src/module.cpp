@@ -378,12 +378,12 @@ nb::list verify(heap &of) {
     return told;
 }
 
-// The texts of all layouts of records that the heap has.
+// The texts of all layouts of records that the heap has, as bytes: of a damaged heap they may be any.
 nb::list layouts(heap &of) {
     must(of.check());
     nb::list told;
     for (std::size_t i = 0; !of.values->layout(i).empty(); ++i)
-        told.append(nb::str(of.values->layout(i).data(), of.values->layout(i).size()));
+        told.append(nb::bytes(of.values->layout(i).data(), of.values->layout(i).size()));
     return told;
 }
 

@@ -8,7 +8,7 @@ import datetime
 import typing
 
 from . import _core
-from ._errors import MismatchError
+from ._errors import DamagedError, MismatchError
 
 # Bytes of each letter, and its alignment. s: a text, y: bytes; M, D: datetime and date.
 _SIZES = {"?": 1, "b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "Q": 8, "f": 4, "d": 8, "Zf": 8, "Zd": 16,
@@ -111,7 +111,22 @@ class _Layout:
                 raise MismatchError(f"the record {head} has a field of a type {letter!r}, which this version of the "
                                     "package does not know; use a newer one", "MISMATCH")  # fmt: skip
             fields.append((field, letter, int(offset), int(size)))
-        return cls(head.rpartition(" ")[0], tuple(fields))
+        made = cls(head.rpartition(" ")[0], tuple(fields))
+        if made.text != text:
+            raise ValueError("another size")
+        return made
+
+    @classmethod
+    def of_heap(cls, text):
+        """Of a heap's own bytes, which may be damaged."""
+        try:
+            return cls.parse(text.decode())
+        except MismatchError:
+            raise
+        except ValueError:
+            remedy = "restore the heap from a copy"
+            raise DamagedError(f"what the heap keeps of a class of records makes no sense: {text[:40]!r}; {remedy}",
+                               "TY_E_DAMAGED", None, remedy) from None  # fmt: skip
 
     @property
     def format(self):
@@ -257,7 +272,8 @@ def _class_for(kept):
 
 def find_layout(text):
     """The number of the class for records of a heap. MismatchError: the program's class differs."""
-    kept = _Layout.parse(text)
+    kept = _Layout.of_heap(text)
+    text = kept.text
     number = _class_for(kept)
     if number is not None:
         return number
@@ -277,7 +293,7 @@ _TYPES_OF = {"?": bool, "f": float, "d": float, "Zf": complex, "Zd": complex, "s
 def check(heap):
     """Compares what a heap that was opened has kept with the program's classes."""
     for text in heap._layouts():
-        _class_for(_Layout.parse(text))
+        _class_for(_Layout.of_heap(text))
 
 
 def to_time(letter, time):
