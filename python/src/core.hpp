@@ -279,7 +279,8 @@ PyObject *plain_copy(heap &of, value v);
 // What Python does for types that are rare: taiyen/_scalars.py. encode(object) gives None, or type number, bytes, and
 // whether it is a key; decode(type, bytes, takes pickles) the object; copy_array(array) a plain one.
 // taiyen/_records.py: find_layout(text) gives the number of a record class; from_time(letter, number) and
-// to_time(letter, time) the moment of a number, and back; plain_records(class) an empty list of records.
+// to_time(letter, time) the moment of a number, and back; plain_records(class) an empty list of records;
+// refuse_layout(number, text) raises what says how a heap's class differs.
 struct python_helpers {
     PyObject *encode = nullptr;
     PyObject *decode = nullptr;
@@ -288,6 +289,7 @@ struct python_helpers {
     PyObject *from_time = nullptr;
     PyObject *to_time = nullptr;
     PyObject *plain_records = nullptr;
+    PyObject *refuse_layout = nullptr;
 };
 extern python_helpers helpers;
 

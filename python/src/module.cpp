@@ -436,9 +436,9 @@ std::string unpack(const std::string &from, const std::string &to, int kind) {
 
 // In the order of python_helpers.
 void set_helpers(const nb::args &all) {
-    PyObject **const places[] = {&typy::helpers.encode,       &typy::helpers.decode,    &typy::helpers.copy_array,
-                                 &typy::helpers.find_layout,  &typy::helpers.from_time, &typy::helpers.to_time,
-                                 &typy::helpers.plain_records};
+    PyObject **const places[] = {&typy::helpers.encode,        &typy::helpers.decode,       &typy::helpers.copy_array,
+                                 &typy::helpers.find_layout,   &typy::helpers.from_time,    &typy::helpers.to_time,
+                                 &typy::helpers.plain_records, &typy::helpers.refuse_layout};
     for (std::size_t i = 0; i < all.size() && i < std::size(places); ++i)
         *places[i] = nb::object(all[i]).release().ptr();
 }

@@ -213,7 +213,7 @@ class Heap(_core.HeapBase):
         return _view(found)
 
     def records(self, name, of):
-        """The list of records `root[name]`, of that class; made without any if it is not there.
+        """The list of records `root[name]`, of that class; made without any if it is not there. Its rows are of that class.
 
         Errors: TypeError: it is something else.
         """
@@ -223,7 +223,7 @@ class Heap(_core.HeapBase):
         if name not in self.root:
             self.root[name] = records(of)
         found = self.root[name]
-        if not isinstance(found, Records) or found.of is not of:
+        if not isinstance(found, Records) or not found._use(of):
             raise TypeError(f"root[{name!r}] has no records of {of.__name__}, but is a {type(found).__name__}")
         return found
 
