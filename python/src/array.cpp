@@ -133,9 +133,8 @@ bool make_automatic(heap &of) {
     if (ty_set_stores(of.handle, TY_STORES_AUTOMATIC))
         return raise_last() == 0;
     of.automatic = true;
-    if (of.transaction_open)
-        keep_fault_handler();
-    return true;
+    const ref faults(PyImport_ImportModule("taiyen._faults"));
+    return faults && ref(PyObject_CallMethod(faults.get(), "watch", nullptr));
 }
 
 // PY2.

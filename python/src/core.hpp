@@ -164,6 +164,8 @@ private:
 // Behind the begin of a transaction that finds stores by faults: sees to it that the library is told of these first,
 // whoever has set a handler since (faulthandler.enable); signals.cpp.
 void keep_fault_handler();
+// Before another handler is set or taken away: the one in front goes, until the next keep_fault_handler().
+void withdraw_fault_handler();
 
 // ---- Proxies (proxy.cpp).
 

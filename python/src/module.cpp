@@ -491,6 +491,8 @@ NB_MODULE(_core, module) {
     module.def("unpack", unpack);
 #endif
     module.def("set_helpers", set_helpers);
+    module.def("keep_fault_handler", typy::keep_fault_handler);
+    module.def("withdraw_fault_handler", typy::withdraw_fault_handler);
     module.def("set_error_classes", [](nb::dict all) { return nb::steal(typy::set_error_classes(all.ptr())); });
     module.def("set_proxy_classes",
                [](const nb::tuple &classes) { return nb::steal(typy::set_proxy_classes(classes.ptr())); });

@@ -2,12 +2,13 @@
 
 import atexit
 import os
+import sys
 import time
 import warnings
 import weakref
 
 from . import _core
-from ._errors import Error
+from ._errors import Error, ForkedError
 
 _KINDS = {"volatile": 1, "archive": 2, "snapshot": 3, "transactional": 4}
 _NAMES = {number: name for name, number in _KINDS.items()}
@@ -99,6 +100,7 @@ class Heap(_core.HeapBase):
         self.path = None
         self.report = {}
         self._undo_bytes = 0
+        self._told = False  # that it could not be closed
 
     # ---- Opening and closing.
 
@@ -112,9 +114,9 @@ class Heap(_core.HeapBase):
         try:
             if not self.closed and self.path is not None:
                 warnings.warn(f"the heap {self.path} was not closed", ResourceWarning, stacklevel=2, source=self)
-                self.close()
+                _end(self)
         except Error:
-            pass  # what was not made durable goes, as with a crash; there is nobody to tell
+            pass
 
     def close(self):
         """Takes a last snapshot and closes the heap. Does nothing if it is closed.
@@ -330,11 +332,32 @@ def unpack(packed, path, *, kind=None):
     return _core.unpack(os.fspath(packed), os.fspath(path), _KINDS.get(kind, 0))
 
 
+def _end(heap):
+    """Closes a heap that nobody will use any more, or makes durable what can be: nobody is there to tell but stderr."""
+    try:
+        heap.close()
+        return
+    except ForkedError:  # the parent's
+        return
+    except Error:
+        pass
+    try:
+        if heap.readonly:
+            return
+        if heap.kind == "transactional":
+            heap.stable(wait=True)  # of a transaction under way, nothing
+        else:
+            heap.snapshot()  # a thread that still runs has views
+    except Error as error:
+        if not heap._told:
+            heap._told = True
+            lost = "the last snapshot" if heap.kind != "transactional" else "the last durable transaction"
+            print(f"taiyen: the heap {heap.path} could not be closed, and what was changed since {lost} is lost: {error}",
+                  file=sys.stderr)  # fmt: skip
+
+
 @atexit.register
 def _close_all():
     for heap in list(_open_heaps):
-        try:
-            if not heap.closed:
-                heap.close()
-        except Error as error:
-            warnings.warn(f"the heap {heap.path} could not be closed: {error}", ResourceWarning, stacklevel=1)
+        if not heap.closed:
+            _end(heap)

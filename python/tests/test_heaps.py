@@ -375,6 +375,112 @@ if "fault" in sys.argv:
         assert ended.returncode == -11 and "Segmentation fault" in ended.stderr, order
 
 
+FAULTS = {
+    "enabled, then a store outside": "change(1); faulthandler.enable(); view[5] = 3",
+    "disabled, then a store outside": "faulthandler.enable(); change(1); faulthandler.disable(); view[5] = 3",
+    "enabled within": "change(1); heap.transaction().__enter__(); faulthandler.enable(); view[5] = 3",
+    "disabled within": "faulthandler.enable(); change(1); heap.transaction().__enter__(); faulthandler.disable(); view[5] = 3",
+    "both, again and again": "for i in range(4): change(i); faulthandler.enable(); view[5] = 3; faulthandler.disable(); view[9] = 3",
+    "enabled twice": "change(1); faulthandler.enable(); change(2); faulthandler.enable(); view[5] = 3",
+}
+
+
+@pytest.mark.parametrize("what", FAULTS)
+@pytest.mark.parametrize("last", ["enabled", "disabled"])
+def test_faulthandler_at_any_time(path, what, last):
+    """PY16. Goal: faulthandler can be enabled and disabled wherever one likes. It took the library's faults once, whenever
+    that was between the library's begins. Then, a fault of the program's own still ends it."""
+    program = f"""
+import faulthandler, sys, taiyen
+heap = taiyen.open(sys.argv[1], kind="transactional", log_bytes=1 << 20)
+view = memoryview(heap.root.setdefault("a", bytearray(100_000)))
+def change(value):
+    with heap.transaction():
+        view[5] = view[90_000] = value
+{FAULTS[what]}
+assert view[5] == 3
+print("alive", flush=True)
+faulthandler.{"enable" if last == "enabled" else "disable"}()
+import ctypes
+ctypes.string_at(16)
+"""
+    ended = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "alive\n", ended
+    assert ended.returncode == -11 and ended.stderr.count("Fatal Python error") == (last == "enabled"), ended
+
+
+ENDS = {
+    "a view": "view = memoryview(heap.root['a']); view[0] = 7",
+    "a thread with a view": '''
+def hold():
+    view = memoryview(heap.root['a'])
+    with heap.transaction() if sys.argv[2] == "transactional" else memoryview(b""):
+        view[0] = 7
+    ready.set()
+    time.sleep(100)
+import threading, time
+ready = threading.Event()
+threading.Thread(target=hold, daemon=True).start()
+ready.wait()''',
+    "a thread in a step": '''
+def hold():
+    with heap.step("half") if sys.argv[2] != "transactional" else heap.transaction():
+        heap.root["half"] = 1
+        ready.set()
+        time.sleep(100)
+import threading, time
+ready = threading.Event()
+threading.Thread(target=hold, daemon=True).start()
+ready.wait()''',
+}
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "archive", "transactional"])
+@pytest.mark.parametrize("what", ENDS)
+def test_the_interpreters_end(path, kind, what):
+    """PY17. What was changed is there after an end in order, also where a thread hindered the close: it was lost without a
+    word."""
+    code = ENDS[what] if kind != "transactional" else ENDS[what].replace("; view[0] = 7", "")
+    program = f"import sys, taiyen; heap = taiyen.open(sys.argv[1], kind=sys.argv[2], log_bytes=1 << 20)\n" \
+              f"heap.root.update(a=bytearray(10), x=1)\n{code}"  # fmt: skip
+    ended = subprocess.run([sys.executable, "-c", program, path, kind], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    with taiyen.open(path) as heap:
+        assert heap.root["x"] == 1 and "half" not in heap.root and heap.verify() == []
+        assert heap.root["a"].tolist()[0] == (0 if "step" in what or "; view" in ENDS[what] and kind == "transactional" else 7)
+
+
+def test_an_end_that_fails_is_told(path):
+    program = """
+import resource, signal, sys, taiyen
+heap = taiyen.open(sys.argv[1])
+heap.root["kept"] = 1
+heap.snapshot()
+heap.root["a"] = bytearray(1 << 20)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+if sys.argv[2] == "view":
+    view = memoryview(heap.root["a"])
+if sys.argv[2] == "forgotten":
+    del heap
+"""
+    for what in ("view", "nothing", "forgotten"):
+        told = subprocess.run([sys.executable, "-c", program, path, what], capture_output=True, text=True, timeout=60)
+        assert "heap.ty could not be closed" in told.stderr and "is lost" in told.stderr, told
+        assert told.stderr.count("could not be closed") == 1, told
+    assert taiyen.open(path).root["kept"] == 1
+
+
+def test_a_child_that_ends_says_nothing(path):
+    with taiyen.open(path) as heap:
+        heap.root["x"] = 1
+        program = "import os, sys, taiyen; heap = taiyen.open(sys.argv[1]); heap.root['y'] = 1; os.fork() or sys.exit(); os.wait()"
+    told = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60)
+    assert (told.returncode, told.stderr) == (0, "")
+    with taiyen.open(path) as heap:
+        assert heap.root == {"x": 1, "y": 1}
+
+
 def test_forgotten_heap_is_closed(path):
     program = "import sys, taiyen; heap = taiyen.open(sys.argv[1]); heap.root['x'] = 1"
     subprocess.run([sys.executable, "-c", program, path], check=True)
