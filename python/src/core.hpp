@@ -297,8 +297,8 @@ extern python_helpers helpers;
 
 // ---- Arrays (array.cpp).
 
-// A copy of what has a buffer, as an array in the heap.
-bool store_buffer(heap &of, PyObject *object, value *v);
+// A copy of what has a buffer, as an array in the heap. *is_other: it is not of what arrays of a heap are made of.
+bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other);
 // Before there is a view: stores by whoever has it become known to transactions by themselves.
 bool make_automatic(heap &of);
 // Whether an array or records can have a view, of the kind asked for; else there is an exception.

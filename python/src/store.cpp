@@ -150,11 +150,17 @@ private:
         encoded code;
         if (!encode(object, false, &code))
             return false;
-        if (code.kept.get() == Py_None && PyObject_CheckBuffer(object))
-            return store_buffer(heap_, object, v);
-        if (code.kept.get() == Py_None && heap_.takes_pickles && !encode(object, true, &code))
+        if (code.kept.get() == Py_None && PyObject_CheckBuffer(object)) {
+            bool is_other = false;
+            if (store_buffer(heap_, object, v, &is_other))
+                return true;
+            if (!is_other || !heap_.takes_pickles)
+                return false;
+            PyErr_Clear();
+        }
+        if (code.bytes.data() == nullptr && heap_.takes_pickles && !encode(object, true, &code))
             return false;
-        if (code.kept.get() == Py_None)
+        if (code.bytes.data() == nullptr)
             return refuse(object);
         return take(values_.make_opaque(static_cast<std::uint16_t>(code.type), code.bytes, code.is_key), v);
     }
@@ -247,7 +253,7 @@ private:
         if (!part(key, 0, item, &made_item))
             return false;
         value_key looked_for;
-        if (PyTuple_CheckExact(key) || !find(found, key, &looked_for)) {
+        if (PyTuple_CheckExact(key) || PyComplex_CheckExact(key) || !find(found, key, &looked_for)) {
             if (PyErr_Occurred() || !store(key, &made_key) || !key_part(values_.key(made_key), made_key, &looked_for)) {
                 drop(made_item);
                 return false;

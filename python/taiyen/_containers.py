@@ -323,6 +323,9 @@ class Set(_Proxy, _core.SetBase, MutableSet):
         self.update(other)
         return self
 
+    def __ror__(self, other):  # of two items that are equal, the left one's stays
+        return set(other) | set(self) if isinstance(other, (set, frozenset)) else NotImplemented
+
     def __repr__(self):
         return repr(set(self))
 

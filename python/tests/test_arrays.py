@@ -50,6 +50,23 @@ def test_is_there_again(path):
         del grid
 
 
+def test_what_has_more_than_numbers(heap, tmp_path):
+    """A masked array lost its mask, without a word."""
+    masked = numpy.ma.array([1, 2], mask=[0, 1])
+    others = [numpy.array(["2020-01-01"], "M8[D]"), numpy.array(["a"]), numpy.array([None]), numpy.array([(1,)], [("a", "i4")])]
+    for one in (masked, numpy.matrix([[1]]), *others):
+        with pytest.raises(TypeError):
+            heap.root["a"] = [one]
+    with taiyen.open(tmp_path / "pickles.ty", pickle=True) as pickles:
+        pickles.root["a"] = [masked, *others, numpy.float64(2)]
+        assert pickles.root["a"][0].tolist() == [1, None]
+        assert all(numpy.array_equal(one, other) for one, other in zip(others, list(pickles.root["a"])[1:]))
+    heap.root["a"] = numpy.float64(2), numpy.bool_(True)
+    assert [type(one) for one in heap.root["a"]] == [numpy.float64, numpy.bool_] and heap.root["a"] == (2, True)
+    with pytest.raises(TypeError):
+        heap.root[numpy.int64(5)] = 1
+
+
 def test_copied_in(heap):
     for source in (numpy.arange(24, dtype="i4").reshape(2, 3, 4), numpy.arange(20.0)[::3], array.array("d", [1, 2]),
                    bytearray(b"abc"), memoryview(b"xyz"), numpy.array(5.5), numpy.zeros((0, 3))):  # fmt: skip
