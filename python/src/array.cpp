@@ -184,7 +184,8 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     Py_buffer view;
     *is_other = true;
     if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) < 0) {
-        if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_BufferError)) { // numpy's, of times
+        if (PyErr_ExceptionMatches(PyExc_ValueError) ||
+            PyErr_ExceptionMatches(PyExc_BufferError)) { // numpy's, of times
             PyErr_Clear();
             PyErr_Format(PyExc_TypeError, "a heap has no arrays of what this %R has: it has numbers and booleans",
                          Py_TYPE(object));

@@ -64,7 +64,7 @@ private:
 // ---- Errors (errors.cpp). Each sets Python's exception, and returns what a slot returns then.
 
 // Exceptions that are of no status of the library.
-enum : int { status_deleted = -1, status_closed = -2, status_live_views = -3 };
+enum : int { status_deleted = -1, status_closed = -2, status_live_views = -3, status_history_full = -4 };
 
 // The calling thread's last failure of the library.
 int raise_last();
@@ -129,8 +129,9 @@ public:
     bool is_usable() const { return handle && fork_number == forks; }
     // Whether it can be used; else there is an exception.
     bool check() const { return is_usable() || refuse(); }
-    // Takes over a heap that was opened, and finds or makes its root dict.
-    bool start(ty_heap *opened);
+    // Takes over a heap that was opened, and finds or makes its root dict. undo_bytes: what a history without a step is
+    // to hold; 0: as it is.
+    bool start(ty_heap *opened, std::size_t undo_bytes);
     // What is told of proxies after containers may have come or gone: a rollback, an undo, a redo.
     void look_at_proxies(bool forget_undone = false);
     // Whether `v` can be released without freeing an array that Python has a view of; else there is an exception.

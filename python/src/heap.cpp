@@ -76,14 +76,19 @@ bool heap::refuse() const {
     return false;
 }
 
-bool heap::start(ty_heap *opened) {
+bool heap::start(ty_heap *opened, std::size_t undo_bytes) {
     handle = opened;
     kind = ty_heap_kind(opened);
     fork_number = forks;
     if (kind != TY_TRANSACTIONAL && kind != TY_VOLATILE && !read_only) {
         // A history that the heap holds is to know of all changes.
         if (ty_undo_detach(opened, true) == TY_OK) {
-            if (ty_undo_attach(opened, nullptr))
+            ty_undo_options options = TY_UNDO_OPTIONS_INIT;
+            options.undo_bytes = undo_bytes;
+            ty_status status = ty_undo_attach(opened, undo_bytes ? &options : nullptr);
+            if (status == TY_E_EXISTS) // it has steps
+                status = ty_undo_attach(opened, nullptr);
+            if (status)
                 return raise_last() == 0;
             undo_attached = true;
             if (!cancel_step_of_before())

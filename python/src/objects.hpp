@@ -52,7 +52,8 @@ struct encoded {
     std::string_view bytes;
     bool is_key = false;
 };
-// False with an exception; encoded.kept is None where no heap takes such objects, but for arrays; False: nor as an array.
+// False with an exception; encoded.kept is None where no heap takes such objects, but for arrays; False: nor as an
+// array.
 inline bool encode(PyObject *object, bool pickles, encoded *result) {
     result->kept = ref(PyObject_CallFunctionObjArgs(helpers.encode, object, pickles ? Py_True : Py_False, nullptr));
     if (!result->kept)

@@ -412,7 +412,10 @@ PyObject *replace(PyObject *self, PyObject *arguments) {
             rows_kept rows = keep_rows(as_records(self), first, first + count);
             if (!done(in.replace(first, count, bytes.data(), others)))
                 return false;
-            replace_rows(as_records(self), std::move(rows));
+            if (others == 0) // nothing takes their place
+                end_rows(as_records(self), first, first + count);
+            else
+                replace_rows(as_records(self), std::move(rows));
             if (others != count)
                 move_rows(as_records(self), first, static_cast<std::ptrdiff_t>(others - count));
             return true;

@@ -13,8 +13,8 @@ namespace typy {
 
 namespace {
 
-struct sigaction library; // the library's
-struct sigaction other;   // whose faults are those outside of heaps
+struct sigaction library;             // the library's
+struct sigaction other;               // whose faults are those outside of heaps
 volatile std::sig_atomic_t handed_on; // to it
 
 void on_fault(int signal, siginfo_t *info, void *context) {

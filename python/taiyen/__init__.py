@@ -26,6 +26,7 @@ from ._errors import (
     ForkedError,
     FormatError,
     HeapFullError,
+    HistoryFullError,
     InDoubtError,
     InputOutputError,
     LiveViewsError,

@@ -4,6 +4,8 @@ exception with a remedy. Method: each way to open, end and misuse a heap."""
 import asyncio
 import gc
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -62,6 +64,128 @@ def test_open_refusals(path, tmp_path):
             taiyen.open(path, **wrong)
     with pytest.raises(TypeError):
         taiyen.open(path, colour="red")
+
+
+WRONG = [
+    ({"limit": -1}, ValueError, "limit"), ({"limit": 1.5}, TypeError, "limit"), ({"memory": "x"}, TypeError, "memory"),
+    ({"undo_bytes": 2**64}, ValueError, "undo_bytes"), ({"log_bytes": -5}, ValueError, "log_bytes"),
+    ({"snapshot_interval_ms": -1}, ValueError, "snapshot_interval_ms"),
+    ({"snapshot_interval_ms": 2**32}, ValueError, "snapshot_interval_ms"),
+    ({"snapshot_dirty_bytes": None, "tracking": "x"}, ValueError, "tracking"), ({"tracking": 7}, ValueError, "tracking"),
+    ({"create": "x"}, ValueError, "create"), ({"kind": 5}, ValueError, "kind"), ({"journal": 5}, TypeError, "journal: "),
+    ({"log": "nul\0"}, ValueError, "log: embedded null byte"), ({"readonly": "x"}, ValueError, "readonly"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options, error, told", WRONG, ids=lambda one: str(one)[:30])
+def test_options_are_checked(path, options, error, told):
+    with pytest.raises(error, match=told):
+        taiyen.open(path, **options)
+    assert not path.exists()
+
+
+def test_other_refusals(path, tmp_path):
+    with pytest.raises(ValueError, match="limit"):
+        taiyen.volatile(limit=-1)
+    for use in (taiyen.open, taiyen.info):
+        with pytest.raises(ValueError, match="null byte"):
+            use(str(path) + "\0evil")
+        with pytest.raises(TypeError):
+            use(5)
+    assert os.listdir(tmp_path) == []
+    with taiyen.open(path, journal=tmp_path / "j", tracking="content") as heap:
+        with pytest.raises(TypeError, match="label"):
+            heap.step(5)
+        with heap.step("\ud800"):
+            heap.root["x"] = 1
+        assert heap.history()[0].label == "?"
+        if hasattr(taiyen._core, "unpack"):
+            with pytest.raises(ValueError, match="codec is one of 'lz4', 'zstd', 'none', not 'gzip'"):
+                heap.pack(tmp_path / "packed", codec="gzip")
+            heap.pack(tmp_path / "packed")
+            with pytest.raises(ValueError, match="kind"):
+                taiyen.unpack(tmp_path / "packed", tmp_path / "again", kind="nonsense")
+        assert (tmp_path / "j").exists()
+        with pytest.raises(ValueError, match="snapshot_interval_ms is for transactional heaps"):
+            taiyen.open(tmp_path / "other", snapshot_interval_ms=50)
+    for kind in ("snapshot", "archive"):
+        with pytest.raises(ValueError, match="snapshot_dirty_bytes is for transactional heaps.* call snapshot()"):
+            taiyen.open(tmp_path / "other", kind=kind, snapshot_dirty_bytes=1 << 20)
+    with taiyen.open(tmp_path / "third", kind="transactional", log_bytes=1 << 20, snapshot_interval_ms=50) as heap:
+        heap.root["x"] = 1
+
+
+def test_names_that_are_no_text(tmp_path):
+    name = os.path.join(os.fsencode(tmp_path), b"n\xff\xe9.ty")
+    for given in (name, os.fsdecode(name)):
+        with taiyen.open(given) as heap:
+            heap.root["x"] = 1
+            assert heap.path == os.fsdecode(name) and repr(heap) and heap.report["text"]
+        assert os.path.exists(name) and taiyen.info(given)["closed"]
+    with pytest.raises(taiyen.ExistsError) as told:
+        taiyen.open(name, create=True)
+    assert os.fsencode(told.value.path) == name and str(told.value)
+    deep = os.path.join(os.fsencode(tmp_path), *["é".encode() * 100] * 4, b"x.ty")  # longer than an error holds
+    with pytest.raises(taiyen.NotFoundError) as told:
+        taiyen.open(deep, create=False)
+    assert told.value.path.endswith("éx.ty".replace("éx", "é/x")) and str(told.value)
+
+
+def test_a_refused_undo_changes_nothing():
+    with taiyen.volatile() as heap:
+        for refused in (heap.undo, heap.redo):
+            with pytest.raises(taiyen.NotFoundError, match="heap.step"):
+                refused()
+        heap.root["a"] = 1
+        assert heap.history() == []
+
+
+def test_a_history_that_is_full(path):
+    """No disk is full, and the remedy is Python's."""
+    big = [str(i) * 20 for i in range(3000)]
+    with taiyen.open(path, undo_bytes=1 << 15) as heap:
+        with heap.step("first"):
+            heap.root["a"] = 1
+        for change in (lambda: heap.root.update(big=big), lambda: heap.root.update(big=["x" * 100] * 3, a={}, **{str(i): [i] for i in range(3000)})):
+            with pytest.raises(taiyen.HistoryFullError, match=r"Heap.clear_history\(\)") as told:
+                change()
+            assert isinstance(told.value, MemoryError) and "disk" not in str(told.value) and "ty_" not in str(told.value)
+            assert heap.root == {"a": 1}
+        with pytest.raises(taiyen.BusyError), heap.step("x"):
+            heap.clear_history()
+        with heap.step("kept"):  # those of before gave it room
+            heap.root["a"] = 1
+    with taiyen.open(path, undo_bytes=1 << 24) as heap:  # it has a step, so the history is as it was
+        with pytest.raises(taiyen.HistoryFullError):
+            heap.root["big"] = big
+        heap.clear_history()
+        heap.root["big"] = big
+        assert heap.history() == []
+        with heap.step("again"):
+            heap.root["big"] = big[::-1]
+        heap.undo()
+        assert heap.root["big"] == big and heap.verify() == []
+        heap.clear_history()
+    with taiyen.open(path, undo_bytes=1 << 15) as heap:
+        with heap.step("small"):
+            pass
+        with pytest.raises(taiyen.HistoryFullError):
+            heap.root["more"] = big
+
+
+def test_texts_name_what_python_has():
+    """Each name of C that a text of the library has is Python's, or said to be C's."""
+    from taiyen._errors import _IN_PYTHON, _in_python
+
+    for phrase, instead in _IN_PYTHON.items():
+        assert _in_python(f"it is so; {phrase}").endswith(f"; {instead}") and "ty_" not in instead and "TY_" not in instead
+    assert _in_python("cannot open: /tmp/ty_open/x ty_open.ty; ty_promote(), ty_open") == \
+        "cannot open: /tmp/ty_open/x ty_open.ty; C's ty_promote(), taiyen.open"
+    assert _in_python(_in_python("call ty_promote")) == "call C's ty_promote"
+    source = pathlib.Path(__file__).parents[2] / "src"
+    texts = "\n".join(re.sub(r'"\s*"', "", file.read_text()) for file in source.glob("**/*.[ch]pp"))
+    for phrase in _IN_PYTHON:
+        assert phrase in texts, phrase
 
 
 def test_reading_only(path):

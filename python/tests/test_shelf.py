@@ -159,7 +159,7 @@ def test_numpys(module, tmp_path):
     arrays = [numpy.array(["a", "bc"]), numpy.array([1, "x", None], object), numpy.arange(6.0).reshape(2, 3),
               numpy.array([(1, 2.5)], [("a", "i4"), ("b", "f8")]), numpy.array(["2020-01-01"], "M8[D]"),
               numpy.arange(3, dtype=">i4"), numpy.zeros((0, 2)), numpy.array(5), numpy.arange(4, dtype="c16"),
-              numpy.matrix([[1, 2]])]  # fmt: skip
+              numpy.rec.array([(1, 2.5)], names="a,b")]  # fmt: skip
     masked = numpy.ma.array([1, 2], mask=[0, 1])
     with module.open(str(tmp_path / "it")) as it:
         it["scalars"], it["arrays"], it["masked"] = scalars, arrays, masked
