@@ -57,7 +57,7 @@ void end_rows(records_proxy *list, std::size_t from, std::size_t to = SIZE_MAX) 
         end_row(one);
     }
 }
-// PY10. Records [from, to) are replaced by others: their rows are of what they were, to be read and stored again, as
+// PY15. Records [from, to) are replaced by others: their rows are of what they were, to be read and stored again, as
 // items of a list that others took the place of. Before the change: the rows with their bytes.
 using rows_kept = std::vector<std::pair<ref, std::string>>;
 rows_kept keep_rows(records_proxy *list, std::size_t from, std::size_t to) {
@@ -77,7 +77,7 @@ void replace_rows(records_proxy *list, rows_kept kept) {
         end_row(one);
     }
 }
-// Those behind a change have other numbers.
+// PY10. Those behind a change have other numbers.
 void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
     std::map<std::size_t, row *> moved;
     for (auto at = list->rows->lower_bound(from); at != list->rows->end(); at = list->rows->erase(at)) {
