@@ -167,6 +167,7 @@ def _check_same(layout, kept):
 
 _layouts = {}  # number to layout
 _by_name = {}  # of the program's classes: name to numbers, by module; a class that is defined again replaces the first
+_defined = {}  # module and text to the number of the last class
 _by_text = {}  # of classes that were made from a heap's text
 
 
@@ -218,10 +219,12 @@ def _make(plain, name):
         raise ValueError(f"{name!r}: the name of a record has no spaces")
     layout = _Layout.of(name, fields)
     number = _add(layout, plain)
-    classes = _by_name.setdefault(name, {})
-    for before in (classes.pop(plain.__module__, None), _by_text.get(layout.text)):
-        if before is not None and _layouts[before].text == layout.text:
+    for before in (_defined.get((plain.__module__, layout.text)), _by_text.get(layout.text)):
+        if before is not None:
             _core.replace_layout(before, number)
+    _defined[plain.__module__, layout.text] = number
+    classes = _by_name.setdefault(name, {})
+    classes.pop(plain.__module__, None)  # the last one is the last
     classes[plain.__module__] = number
     return plain
 

@@ -369,6 +369,8 @@ def test_a_class_that_is_defined_again(heap, path):
         with pytest.raises(taiyen.MismatchError, match="Again.y is f8 at byte 8 in the heap, and is i8 at byte 8 in the class"):
             store()
     assert "other" not in heap.root and heap.root["points"] == points == [Second(1, 2), Second(5, 6)]
+    Again = make(cell)
+    assert points.of is Again and isinstance(heap.root["one"], Again)
     if path.exists():
         heap.close()
         Third = make(cell)
