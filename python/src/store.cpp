@@ -193,10 +193,12 @@ private:
         return path;
     }
     bool refuse(PyObject *object) {
+        const ref zone(PyObject_GetAttrString(object, "tzinfo"));
+        PyErr_Clear();
         PyErr_Format(PyExc_TypeError,
-                     "value%s: a heap cannot hold %R objects; store what they are made of, or open the heap with "
+                     "value%s: a heap cannot hold %R objects%s; store what they are made of, or open the heap with "
                      "pickle=True",
-                     path().c_str(), Py_TYPE(object));
+                     path().c_str(), Py_TYPE(object), zone && zone.get() != Py_None ? " whose zone has no name" : "");
         return false;
     }
     bool begin(value_kind kind, PyObject *object, value *v) {

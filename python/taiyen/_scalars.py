@@ -22,7 +22,7 @@ def _name_of(zone):
 def _encode_moment(number):
     def encode(moment):
         name = _name_of(moment.tzinfo)
-        if name is None:
+        if name is None:  # no text says what the zone is; a pickle may
             return None
         text = f"{moment.isoformat()}|{moment.fold}|{name}"
         # Equal moments of two zones would be two keys, and so would those that differ in fold, which are equal.
