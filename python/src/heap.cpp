@@ -98,7 +98,7 @@ bool heap::start(ty_heap *opened, std::size_t undo_bytes) {
     return make_root();
 }
 
-// PY13. A snapshot may hold the half of a step. Whoever was in it is gone, so it is taken back.
+// PY17. A snapshot may hold the half of a step. Whoever was in it is gone, so it is taken back.
 bool heap::cancel_step_of_before() {
     ty_undo_stats told{};
     told.struct_size = sizeof told;

@@ -287,7 +287,7 @@ const layout *layout_in(heap &of, value records) {
     return checked_size(of, records, of.layouts[number] = made);
 }
 
-// PY14. Before anything is stored.
+// PY18. Before anything is stored.
 Py_ssize_t keep_layout(heap &of, const layout &layout) {
     std::string_view other;
     std::size_t number = 0;

@@ -155,7 +155,7 @@ void discard_heap(heap &of) {
         end_heap(of, true); // in a forked child, too
 }
 
-// The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without. PY17: also of a heap
+// The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without. PY21: also of a heap
 // that cannot be closed, since there are views.
 std::uint64_t snapshot(heap &of) {
     must(of.check());

@@ -57,7 +57,7 @@ void end_rows(records_proxy *list, std::size_t from, std::size_t to = SIZE_MAX) 
         end_row(one);
     }
 }
-// PY15. Records [from, to) are replaced by others: their rows are of what they were, to be read and stored again, as
+// PY19. Records [from, to) are replaced by others: their rows are of what they were, to be read and stored again, as
 // items of a list that others took the place of. Before the change: the rows with their bytes.
 using rows_kept = std::vector<std::pair<ref, std::string>>;
 rows_kept keep_rows(records_proxy *list, std::size_t from, std::size_t to) {

@@ -2,7 +2,7 @@
 // it. One that is set later, as that of faulthandler, takes every fault for the program's end: a handler here, in
 // front of it, gives faults within heaps to the library first.
 //
-// PY16. Whoever sets one remembers the handler of before and puts it back some day. So the one in front is taken away
+// PY20. Whoever sets one remembers the handler of before and puts it back some day. So the one in front is taken away
 // before faulthandler is enabled or disabled (taiyen/_faults.py), and put there again behind that: it is in nobody's
 // memory.
 #include "core.hpp"

@@ -512,7 +512,7 @@ FAULTS = {
 @pytest.mark.parametrize("what", FAULTS)
 @pytest.mark.parametrize("last", ["enabled", "disabled"])
 def test_faulthandler_at_any_time(path, what, last):
-    """PY16. Goal: faulthandler can be enabled and disabled wherever one likes. It took the library's faults once, whenever
+    """PY20. Goal: faulthandler can be enabled and disabled wherever one likes. It took the library's faults once, whenever
     that was between the library's begins. Then, a fault of the program's own still ends it."""
     program = f"""
 import faulthandler, sys, taiyen
@@ -562,7 +562,7 @@ ready.wait()''',
 @pytest.mark.parametrize("kind", ["snapshot", "archive", "transactional"])
 @pytest.mark.parametrize("what", ENDS)
 def test_the_interpreters_end(path, kind, what):
-    """PY17. What was changed is there after an end in order, also where a thread hindered the close: it was lost without a
+    """PY21. What was changed is there after an end in order, also where a thread hindered the close: it was lost without a
     word."""
     code = ENDS[what] if kind != "transactional" else ENDS[what].replace("; view[0] = 7", "")
     program = f"import sys, taiyen; heap = taiyen.open(sys.argv[1], kind=sys.argv[2], log_bytes=1 << 20)\n" \

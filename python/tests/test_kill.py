@@ -76,7 +76,7 @@ def test_kill(path, kind):
 @pytest.mark.parametrize("kind", ["snapshot", "archive"])
 @pytest.mark.parametrize("saver", ["itself", "a thread"])
 def test_kill_in_a_step(path, kind, saver):
-    """PY13. A snapshot that was taken in a step has its half. The heap that was left so could not be changed any more:
+    """PY17. A snapshot that was taken in a step has its half. The heap that was left so could not be changed any more:
     a step was open, that no call of Python ends."""
     program = """
 import os, sys, threading, numpy, taiyen

@@ -346,7 +346,7 @@ def test_layouts_are_compared(path):
 
 
 def test_a_class_that_is_defined_again(heap, path):
-    """PY14. A notebook's cell that is run again: with the same fields it is the same class, with others nothing is stored of
+    """PY18. A notebook's cell that is run again: with the same fields it is the same class, with others nothing is stored of
     it. It was taken once, and then the heap opened with neither."""
     cell = "@taiyen.record(name='test.Again')\nclass Point:\n x: float\n y: float"
     First = make(cell)
@@ -424,7 +424,7 @@ class Number:
 
 
 def test_slices_are_as_a_lists(heap):
-    """PY15. What is stored may be rows of the same list: all is copied before anything goes. Records were lost once."""
+    """PY19. What is stored may be rows of the same list: all is copied before anything goes. Records were lost once."""
 
     def same(change, size=6):
         plain, heap.root["r"] = [Number(i) for i in range(size)], [Number(i) for i in range(size)]
