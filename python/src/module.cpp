@@ -254,8 +254,7 @@ void attach_undo(heap &of, std::size_t bytes) {
     of.undo_attached = true;
 }
 
-void step_begin(heap &of, const nb::bytes &given_label, std::size_t bytes) {
-    const std::string label = bytes_of(given_label);
+void step_begin(heap &of, const std::string &label, std::size_t bytes) {
     must(of.check());
     if (of.step_open) {
         typy::raise_own(TY_E_BUSY, "a step is open already: they do not nest", "end it first, or do all in it");

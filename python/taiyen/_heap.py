@@ -116,7 +116,7 @@ class _StepContext:
         self._label = label
 
     def __enter__(self):
-        self._heap._step_begin(self._label.encode("utf-8", "replace"), self._heap._undo_bytes)
+        self._heap._step_begin(self._label, self._heap._undo_bytes)
         return self._heap
 
     def __exit__(self, kind, error, trace):
@@ -209,6 +209,7 @@ class Heap(_core.HeapBase):
         """
         if not isinstance(label, str):
             raise TypeError(f"a step's label is a text, not {label!r}")
+        label = label.encode("utf-8", "replace").decode()  # half of a pair of surrogates is no UTF-8
         return _StepContext(self, label)
 
     def undo(self):
