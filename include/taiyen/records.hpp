@@ -94,6 +94,29 @@ public:
         container_->stamp = heap_->short_stamp();
         return {};
     }
+    // Puts `others` records in the place of `count` ones, in one change. They must not lie in these.
+    result<void> replace(std::size_t number, std::size_t count, const void *bytes, std::size_t others) {
+        if (number > size() || count > size() - number)
+            return out_of_range();
+        if (count == 0)
+            return insert(number, bytes, others);
+        if (others == 0)
+            return erase(number, count);
+        const std::size_t more = others > count ? others - count : 0;
+        if (others == count)
+            return store_all(number, bytes, count);
+        if (heap_->begin_write() || (more && make_room(more)) || declare_from(number, more))
+            return error::last();
+        heap_->touch();
+        const std::size_t width = item_size();
+        char *place = static_cast<char *>(at(number));
+        std::memmove(place + others * width, place + count * width, (size() - number - count) * width);
+        std::memcpy(place, bytes, others * width);
+        container_->count = static_cast<std::uint32_t>(size() - count + others);
+        container_->stamp = heap_->short_stamp();
+        heap_->drain();
+        return {};
+    }
     // Puts the records in another order: `order` has the number of each place's record, every number once; `room` has
     // room for all.
     result<void> rearrange(const std::uint32_t *order, void *room) {
@@ -121,6 +144,13 @@ private:
     detail::value_records *body() const { return reinterpret_cast<detail::value_records *>(container_->body); }
     static error out_of_range() {
         return value_heap::refuse("use a place of records that they do not have", "ask for their size");
+    }
+    result<void> store_all(std::size_t number, const void *bytes, std::size_t count) {
+        if (heap_->begin_write() || heap_->declare(at(number), count * item_size()))
+            return error::last();
+        heap_->touch();
+        std::memcpy(at(number), bytes, count * item_size());
+        return {};
     }
     // What lies from a place on, and so many more.
     ty_status declare_from(std::size_t number, std::size_t more) {

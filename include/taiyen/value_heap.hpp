@@ -37,7 +37,7 @@ public:
 
     // Finds the heap's values, or makes a place for them (in a transactional heap: in the calling thread's
     // transaction). Errors: TY_E_NOT_FOUND (none there, and it cannot be made: read-only, or no transaction),
-    // TY_E_FORMAT (of another version), TY_E_MISMATCH, TY_E_MEMORY.
+    // TY_E_FORMAT (of another version), TY_E_MISMATCH, TY_E_MEMORY, TY_E_DAMAGED. O(layouts and shapes).
     static result<value_heap> open(heap_view heap) {
         value_heap opened(heap.get());
         if (opened.find_or_make())
@@ -287,6 +287,14 @@ public:
     detail::value_hasher hasher() const { return detail::value_hasher(space_->seed); }
     // What stands at the root of values.
     detail::value_space *space() const { return space_; }
+    // Whether a live block of the heap begins there, with room for so many bytes.
+    bool is_live(const void *address, std::size_t bytes) const {
+        ty_block block;
+        return ty_heap_of(address) == heap_ && ty_block_of(address, &block) == TY_OK && block.address == address &&
+               block.size_bytes >= bytes;
+    }
+    // Whether the heap's shapes or layouts are a set of such values, each with room for what it says of itself.
+    bool are_names(value names, value_kind kind) const;
     // Sets the error detail of a call that was refused.
     static error refuse(const char *what, const char *remedy, ty_status status = TY_E_ARGUMENT) {
         ty_error_set(status, 0, what, nullptr, UINT64_MAX, remedy);

@@ -48,7 +48,40 @@ inline ty_status value_heap::find_or_make() {
                             UINT64_MAX, "use a program with the headers of that version");
     space_ = space;
     last_stamp_ = space->stamp;
+    const value root = space->root;
+    if ((root.is_block() && !is_live(root.address(), sizeof(detail::value_head))) ||
+        !are_names(space->shapes, value_kind::tuple) || !are_names(space->layouts, value_kind::text))
+        return ty_error_set(TY_E_DAMAGED, 0, "use the values of a heap: they make no sense", nullptr, UINT64_MAX,
+                            "restore the heap from a copy");
     return TY_OK;
+}
+
+// VA14. None is ever taken out of these sets.
+inline bool value_heap::are_names(value names, value_kind kind) const {
+    const auto *set = detail::block_as<const detail::value_container>(names);
+    if (names.is_nothing())
+        return true;
+    if (!names.is_block() || !is_live(set, sizeof *set) || set->head.kind != static_cast<std::uint8_t>(value_kind::set))
+        return false;
+    if (!set->body)
+        return set->count == 0;
+    const auto *table = reinterpret_cast<const detail::value_table *>(set->body);
+    if (!is_live(table, sizeof *table) || table->head.kind != detail::body_table || table->head.type != 1 ||
+        table->head.flags > 31 || table->used != set->count || table->used > table->head.refs ||
+        !is_live(table, sizeof *table + detail::index_bytes(table->head.flags) +
+                            std::size_t{table->head.refs} * sizeof(value)))
+        return false;
+    const std::size_t width = kind == value_kind::tuple ? sizeof(value) : 1;
+    for (std::uint32_t i = 0; i < table->used; ++i) {
+        const value one = detail::entries_of(table)[i];
+        if (kind == value_kind::text && one.is_short_text())
+            continue;
+        const auto *block = detail::block_as<const detail::value_data>(one); // a tuple's count lies at the same place
+        if (!one.is_block() || !is_live(block, sizeof *block) || block->head.kind != static_cast<std::uint8_t>(kind) ||
+            !is_live(block, sizeof *block + std::size_t{block->size} * width))
+            return false;
+    }
+    return true;
 }
 
 inline ty_status value_heap::make_space() {

@@ -25,6 +25,7 @@ namespace taiyen {
 inline namespace v0 {
 namespace detail {
 
+inline constexpr std::uint32_t packed_values_max = 64; // of one container
 inline constexpr double powers_of_ten[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
 
 // The signed number of some bytes.

@@ -13,8 +13,7 @@ namespace taiyen {
 inline namespace v0 {
 namespace detail {
 
-inline constexpr std::uint32_t packed_values_max = 64; // of one container
-inline constexpr std::size_t packed_bytes_max = 248;   // so that a length is one byte
+inline constexpr std::size_t packed_bytes_max = 248; // so that a length is one byte
 
 // Items as they are written. What is too long for a packed block ends it.
 class item_writer {

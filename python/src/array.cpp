@@ -133,9 +133,8 @@ bool make_automatic(heap &of) {
     if (ty_set_stores(of.handle, TY_STORES_AUTOMATIC))
         return raise_last() == 0;
     of.automatic = true;
-    if (of.transaction_open)
-        keep_fault_handler();
-    return true;
+    const ref faults(PyImport_ImportModule("taiyen._faults"));
+    return faults && ref(PyObject_CallMethod(faults.get(), "watch", nullptr));
 }
 
 // PY2.
@@ -181,12 +180,21 @@ void release_view(PyObject *self, Py_buffer *view) {
     delete static_cast<view_form *>(view->internal);
 }
 
-bool store_buffer(heap &of, PyObject *object, value *v) {
+bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     Py_buffer view;
-    if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) < 0)
+    *is_other = true;
+    if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) < 0) {
+        if (PyErr_ExceptionMatches(PyExc_ValueError) ||
+            PyErr_ExceptionMatches(PyExc_BufferError)) { // numpy's, of times
+            PyErr_Clear();
+            PyErr_Format(PyExc_TypeError, "a heap has no arrays of what this %R has: it has numbers and booleans",
+                         Py_TYPE(object));
+        }
         return false;
+    }
     const char *type = type_of(view.format, view.itemsize);
     bool good = type && view.ndim <= 8;
+    *is_other = !good;
     if (!good)
         PyErr_Format(PyExc_TypeError,
                      "a heap has no arrays of type %s with %d dimensions: it has numbers and booleans "

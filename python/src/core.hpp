@@ -64,7 +64,7 @@ private:
 // ---- Errors (errors.cpp). Each sets Python's exception, and returns what a slot returns then.
 
 // Exceptions that are of no status of the library.
-enum : int { status_deleted = -1, status_closed = -2, status_live_views = -3 };
+enum : int { status_deleted = -1, status_closed = -2, status_live_views = -3, status_history_full = -4 };
 
 // The calling thread's last failure of the library.
 int raise_last();
@@ -129,8 +129,9 @@ public:
     bool is_usable() const { return handle && fork_number == forks; }
     // Whether it can be used; else there is an exception.
     bool check() const { return is_usable() || refuse(); }
-    // Takes over a heap that was opened, and finds or makes its root dict.
-    bool start(ty_heap *opened);
+    // Takes over a heap that was opened, and finds or makes its root dict. undo_bytes: what a history without a step is
+    // to hold; 0: as it is.
+    bool start(ty_heap *opened, std::size_t undo_bytes);
     // What is told of proxies after containers may have come or gone: a rollback, an undo, a redo.
     void look_at_proxies(bool forget_undone = false);
     // Whether `v` can be released without freeing an array that Python has a view of; else there is an exception.
@@ -141,6 +142,7 @@ private:
     bool refuse() const;
     bool check_release_of(value v) const;
     bool make_root();
+    bool cancel_step_of_before();
 };
 
 // One change of a heap: where no transaction (no step of undo) is open, the change is one of its own.
@@ -163,6 +165,8 @@ private:
 // Behind the begin of a transaction that finds stores by faults: sees to it that the library is told of these first,
 // whoever has set a handler since (faulthandler.enable); signals.cpp.
 void keep_fault_handler();
+// Before another handler is set or taken away: the one in front goes, until the next keep_fault_handler().
+void withdraw_fault_handler();
 
 // ---- Proxies (proxy.cpp).
 
@@ -278,7 +282,8 @@ PyObject *plain_copy(heap &of, value v);
 // What Python does for types that are rare: taiyen/_scalars.py. encode(object) gives None, or type number, bytes, and
 // whether it is a key; decode(type, bytes, takes pickles) the object; copy_array(array) a plain one.
 // taiyen/_records.py: find_layout(text) gives the number of a record class; from_time(letter, number) and
-// to_time(letter, time) the moment of a number, and back; plain_records(class) an empty list of records.
+// to_time(letter, time) the moment of a number, and back; plain_records(class) an empty list of records;
+// refuse_layout(number, text) raises what says how a heap's class differs.
 struct python_helpers {
     PyObject *encode = nullptr;
     PyObject *decode = nullptr;
@@ -287,13 +292,14 @@ struct python_helpers {
     PyObject *from_time = nullptr;
     PyObject *to_time = nullptr;
     PyObject *plain_records = nullptr;
+    PyObject *refuse_layout = nullptr;
 };
 extern python_helpers helpers;
 
 // ---- Arrays (array.cpp).
 
-// A copy of what has a buffer, as an array in the heap.
-bool store_buffer(heap &of, PyObject *object, value *v);
+// A copy of what has a buffer, as an array in the heap. *is_other: it is not of what arrays of a heap are made of.
+bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other);
 // Before there is a view: stores by whoever has it become known to transactions by themselves.
 bool make_automatic(heap &of);
 // Whether an array or records can have a view, of the kind asked for; else there is an exception.

@@ -1,11 +1,18 @@
 // Exceptions: one class a status, made by taiyen/_errors.py, with the text of the library.
 #include "core.hpp"
 
+#include <cstring>
+
 namespace typy {
 
 namespace {
 
 PyObject *error_classes = nullptr; // a dict: status to class
+
+// A text of the library, whose names of files may be any bytes, or be cut off.
+ref text_of(const char *bytes, const char *errors) {
+    return ref(PyUnicode_DecodeUTF8(bytes, static_cast<Py_ssize_t>(std::strlen(bytes)), errors));
+}
 
 // Makes the exception: class(text, status name, path, remedy, errno).
 void raise(int status, const char *text, const char *name, const char *path, const char *remedy, int system_error) {
@@ -16,10 +23,19 @@ void raise(int status, const char *text, const char *name, const char *path, con
             PyErr_SetString(PyExc_RuntimeError, text);
         return;
     }
-    const ref made(PyObject_CallFunction(type, "sszzi", text, name, *path ? path : nullptr, *remedy ? remedy : nullptr,
-                                         system_error));
+    const ref told(text_of(text, "replace")), where(text_of(path, "surrogateescape")), help(text_of(remedy, "replace"));
+    if (!told || !where || !help)
+        return;
+    const ref made(PyObject_CallFunction(type, "OsOOi", told.get(), name, *path ? where.get() : Py_None,
+                                         *remedy ? help.get() : Py_None, system_error));
     if (made)
         PyErr_SetObject(type, made.get());
+}
+
+// No disk is full: what is to be undone is more than the history holds.
+bool is_of_history(const ty_error &error) {
+    return error.status == TY_E_SPACE && !error.system_error && !*error.path &&
+           std::strstr(error.operation, "the buffer");
 }
 
 } // namespace
@@ -29,6 +45,8 @@ int raise_last() {
         return -1;
     ty_error error;
     ty_error_detail(&error);
+    if (is_of_history(error))
+        return raise_own(status_history_full, (std::string("cannot ") + error.operation).c_str(), error.remedy);
     raise(error.status, ty_error_text(), ty_status_name(error.status), error.path, error.remedy, error.system_error);
     return -1;
 }

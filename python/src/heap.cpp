@@ -76,19 +76,34 @@ bool heap::refuse() const {
     return false;
 }
 
-bool heap::start(ty_heap *opened) {
+bool heap::start(ty_heap *opened, std::size_t undo_bytes) {
     handle = opened;
     kind = ty_heap_kind(opened);
     fork_number = forks;
     if (kind != TY_TRANSACTIONAL && kind != TY_VOLATILE && !read_only) {
         // A history that the heap holds is to know of all changes.
         if (ty_undo_detach(opened, true) == TY_OK) {
-            if (ty_undo_attach(opened, nullptr))
+            ty_undo_options options = TY_UNDO_OPTIONS_INIT;
+            options.undo_bytes = undo_bytes;
+            ty_status status = ty_undo_attach(opened, undo_bytes ? &options : nullptr);
+            if (status == TY_E_EXISTS) // it has steps
+                status = ty_undo_attach(opened, nullptr);
+            if (status)
                 return raise_last() == 0;
             undo_attached = true;
+            if (!cancel_step_of_before())
+                return false;
         }
     }
     return make_root();
+}
+
+// PY17. A snapshot may hold the half of a step. Whoever was in it is gone, so it is taken back.
+bool heap::cancel_step_of_before() {
+    ty_undo_stats told{};
+    told.struct_size = sizeof told;
+    const bool good = ty_get_undo_stats(handle, &told) == TY_OK && (!told.open || ty_undo_cancel(handle) == TY_OK);
+    return good || raise_last() == 0;
 }
 
 bool heap::make_root() {

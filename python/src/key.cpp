@@ -55,6 +55,7 @@ bool key_of::of_bytes_like(heap &of, PyObject *object) {
         const double parts[2] = {PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)};
         if (parts[1] == 0) {
             key_ = of.values->key(value::real(parts[0])).value();
+            is_imitation_ = true; // it is found as the number that it equals, and stored as what it is
             return true;
         }
         kept_.back() = ref(PyBytes_FromStringAndSize(reinterpret_cast<const char *>(parts), sizeof parts));

@@ -158,6 +158,12 @@ const kind_of_field kinds[] = {{"?", pack_boolean, [](const char *b) { return Py
                                {"M", pack_time, nullptr},
                                {"D", pack_time, nullptr}};
 
+// An exception that says how a class differs from the one of a heap.
+PyObject *refuse(const layout &given, std::string_view kept) {
+    return PyObject_CallFunction(helpers.refuse_layout, "ny#", given.number, kept.data(),
+                                 static_cast<Py_ssize_t>(kept.size()));
+}
+
 const kind_of_field *kind_of(const field &one) {
     for (const kind_of_field &kind : kinds)
         if (one.letter == kind.letter)
@@ -184,11 +190,14 @@ PyObject *load_field(const field &one, const char *bytes) {
 }
 
 bool pack_record(const layout &of, PyObject *object, char *bytes, const place_text &where) {
-    if (is_row(object) && layout_of(Py_TYPE(object)) == &of) {
+    if (is_row(object) && are_same(layout_of(Py_TYPE(object)), &of)) {
         const char *from = bytes_of_row(object);
         return from && std::memcpy(bytes, from, of.size);
     }
-    if (layout_of(Py_TYPE(object)) != &of) {
+    const layout *given = layout_of(Py_TYPE(object));
+    if (!are_same(given, &of)) {
+        if (given && given->name == of.name)
+            return static_cast<void>(ref(refuse(*given, of.text))), false;
         PyErr_Format(PyExc_TypeError,
                      "%s: a %s is needed, not %R; records of several classes go into a list with others",
                      where().c_str(), of.name.c_str(), object);
@@ -218,6 +227,12 @@ bool pack_records(const layout &of, PyObject *list, std::string *bytes, const pl
     return true;
 }
 
+const layout *newest(const layout *of) {
+    while (of->newer)
+        of = of->newer;
+    return of;
+}
+
 const layout *layout_of(PyTypeObject *type) {
     const auto place = by_type.find(type);
     return place == by_type.end() ? nullptr : place->second;
@@ -227,7 +242,7 @@ const layout *layout_of_all(PyObject *list) {
     const Py_ssize_t size = PyList_Size(list);
     const layout *first = size && !by_type.empty() ? layout_of(Py_TYPE(PyList_GetItem(list, 0))) : nullptr;
     for (Py_ssize_t i = 1; first && i < size; ++i)
-        if (layout_of(Py_TYPE(PyList_GetItem(list, i))) != first)
+        if (!are_same(layout_of(Py_TYPE(PyList_GetItem(list, i))), first))
             return nullptr;
     return first;
 }
@@ -247,20 +262,50 @@ const layout *layout_numbered(Py_ssize_t number) {
     return nullptr;
 }
 
+// A layout for records that are so large as it says.
+static const layout *checked_size(heap &of, value records, const layout *layout) {
+    if (taiyen::records(*of.values, records).item_size() == layout->size)
+        return layout;
+    raise_own(TY_E_DAMAGED, "records in the heap have another size than their layout says",
+              "restore the heap from a copy");
+    return nullptr;
+}
+
 // PY11. A number may be another one's after a rollback.
 const layout *layout_in(heap &of, value records) {
     const std::size_t number = taiyen::records(*of.values, records).layout();
     const std::string_view text = of.values->layout(number);
     if (number < of.layouts.size() && of.layouts[number] && of.layouts[number]->text == text)
-        return of.layouts[number];
+        return checked_size(of, records, of.layouts[number] = newest(of.layouts[number]));
     const ref found(
-        PyObject_CallFunction(helpers.find_layout, "s#", text.data(), static_cast<Py_ssize_t>(text.size())));
+        PyObject_CallFunction(helpers.find_layout, "y#", text.data(), static_cast<Py_ssize_t>(text.size())));
     const layout *made = found ? layout_numbered(PyLong_AsSsize_t(found.get())) : nullptr;
     if (!made)
         return nullptr;
     if (of.layouts.size() <= number)
         of.layouts.resize(number + 1);
-    return of.layouts[number] = made;
+    return checked_size(of, records, of.layouts[number] = made);
+}
+
+// PY18. Before anything is stored.
+Py_ssize_t keep_layout(heap &of, const layout &layout) {
+    std::string_view other;
+    std::size_t number = 0;
+    for (std::string_view text; !(text = of.values->layout(number)).empty() && text != layout.text; ++number)
+        if (text.substr(0, text.rfind(' ', text.find('\n'))) == layout.name)
+            other = text;
+    if (of.values->layout(number).empty()) {
+        if (!other.empty())
+            return static_cast<void>(ref(refuse(layout, other))), -1;
+        const taiyen::result<std::uint16_t> kept = of.values->keep_layout(layout.text);
+        if (!kept)
+            return raise_last();
+        number = taiyen::result<std::uint16_t>(kept).value();
+    }
+    if (of.layouts.size() <= number)
+        of.layouts.resize(number + 1);
+    of.layouts[number] = &layout;
+    return static_cast<Py_ssize_t>(number);
 }
 
 PyObject *add_layout(PyObject *, PyObject *arguments) {
@@ -271,6 +316,7 @@ PyObject *add_layout(PyObject *, PyObject *arguments) {
                           &type))
         return nullptr;
     auto made = std::make_unique<layout>();
+    made->number = static_cast<Py_ssize_t>(all_layouts.size());
     made->name = name;
     made->text = text;
     made->format = format;
@@ -293,6 +339,15 @@ PyObject *add_layout(PyObject *, PyObject *arguments) {
     by_type[made->plain] = made.get();
     all_layouts.push_back(std::move(made));
     return PyLong_FromSize_t(all_layouts.size() - 1);
+}
+
+PyObject *replace_layout(PyObject *, PyObject *arguments) {
+    Py_ssize_t before, now;
+    if (!PyArg_ParseTuple(arguments, "nn", &before, &now) || !layout_numbered(before) || !layout_numbered(now))
+        return nullptr;
+    if (before < now)
+        all_layouts[static_cast<std::size_t>(before)]->newer = all_layouts[static_cast<std::size_t>(now)].get();
+    Py_RETURN_NONE;
 }
 
 PyObject *set_row_class(PyObject *, PyObject *arguments) {

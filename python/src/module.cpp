@@ -44,11 +44,22 @@ void must_be_ok(ty_status status) {
 
 // ---- Opening and closing.
 
+// A text of the library: names of files in it may be any bytes.
+nb::str text_of(const char *text) {
+    PyObject *made = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "replace");
+    must(made);
+    return nb::steal<nb::str>(made);
+}
+
+std::string bytes_of(const nb::bytes &bytes) {
+    return {static_cast<const char *>(bytes.data()), bytes.size()};
+}
+
 nb::dict report_of(const ty_report &report) {
     static const char *const found[] = {
         "nothing", "closed", "closed, with snapshots to apply", "died", "died writing", "died applying", "in use"};
     nb::dict told;
-    told["text"] = report.text;
+    told["text"] = text_of(report.text);
     told["found"] = found[report.found <= TY_FOUND_IN_USE ? report.found : 0];
     told["created"] = report.created;
     told["epoch"] = report.epoch;
@@ -64,8 +75,10 @@ T option(const nb::dict &options, const char *name, T otherwise) {
     return options.contains(name) && !options[name].is_none() ? nb::cast<T>(options[name]) : otherwise;
 }
 
-nb::dict open_heap(nb::handle self, const std::string &path, int kind, int mode, const nb::dict &given) {
+// What is given was checked by taiyen/_heap.py; paths are bytes, as the system has them.
+nb::dict open_heap(nb::handle self, const nb::bytes &where, int kind, int mode, const nb::dict &given) {
     heap &of = nb::cast<heap &>(self);
+    const std::string path = bytes_of(where);
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.kind = static_cast<ty_kind>(kind);
     options.mode = static_cast<ty_open_mode>(mode);
@@ -76,7 +89,8 @@ nb::dict open_heap(nb::handle self, const std::string &path, int kind, int mode,
     options.snapshot_dirty_bytes = option<std::size_t>(given, "snapshot_dirty_bytes", 0);
     options.snapshot_interval_ms = option<std::uint32_t>(given, "snapshot_interval_ms", 0);
     options.tracking = static_cast<ty_tracking>(option<int>(given, "tracking", TY_TRACK_AUTOMATIC));
-    const auto journal = option<std::string>(given, "journal", ""), log = option<std::string>(given, "log", "");
+    const std::string journal = bytes_of(option<nb::bytes>(given, "journal", nb::bytes("", 0)));
+    const std::string log = bytes_of(option<nb::bytes>(given, "log", nb::bytes("", 0)));
     options.journal_path = journal.empty() ? nullptr : journal.c_str();
     options.log_path = log.empty() ? nullptr : log.c_str();
     ty_heap *opened = nullptr;
@@ -86,7 +100,7 @@ nb::dict open_heap(nb::handle self, const std::string &path, int kind, int mode,
     of.self = self.ptr();
     of.read_only = mode == TY_OPEN_READ_ONLY || mode == TY_OPEN_COPY;
     of.takes_pickles = option<bool>(given, "pickle", false);
-    if (!of.start(opened)) {
+    if (!of.start(opened, option<std::size_t>(given, "undo_bytes", 0))) {
         of.values.reset();
         of.handle = nullptr;
         ty_discard(opened);
@@ -104,7 +118,7 @@ void make_volatile(nb::handle self, std::size_t limit, bool takes_pickles) {
     must_be_ok(ty_heap_create(&options, &made));
     of.self = self.ptr();
     of.takes_pickles = takes_pickles;
-    must(of.start(made));
+    must(of.start(made, 0));
 }
 
 // PY12.
@@ -141,7 +155,8 @@ void discard_heap(heap &of) {
         end_heap(of, true); // in a forked child, too
 }
 
-// The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without.
+// The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without. PY21: also of a heap
+// that cannot be closed, since there are views.
 std::uint64_t snapshot(heap &of) {
     must(of.check());
     if (of.kind != TY_SNAPSHOT && of.kind != TY_TRANSACTIONAL) {
@@ -266,10 +281,28 @@ void step_end(heap &of, bool keeps) {
 
 void undo_or_redo(heap &of, bool undoes) {
     must(of.check() && of.check_no_views("with views of arrays, nothing can be undone or redone"));
+    if (!of.undo_attached && of.kind != TY_TRANSACTIONAL) { // an attach would make each change a step from now on
+        typy::raise_own(TY_E_NOT_FOUND, undoes ? "there is nothing to undo" : "there is nothing to redo",
+                        "make changes in steps: with heap.step()");
+        throw nb::python_error();
+    }
     attach_undo(of, 0);
     const ty_status status = undoes ? ty_undo(of.handle) : ty_redo(of.handle);
     of.look_at_proxies();
     must_be_ok(status);
+}
+
+void clear_history(heap &of) {
+    must(of.check());
+    if (of.step_open) {
+        typy::raise_own(TY_E_BUSY, "a step is under way", "end it first");
+        throw nb::python_error();
+    }
+    if (!of.undo_attached)
+        return;
+    must_be_ok(ty_undo_detach(of.handle, false));
+    of.look_at_proxies(true);
+    of.undo_attached = false;
 }
 
 nb::list history(heap &of) {
@@ -374,23 +407,23 @@ nb::list verify(heap &of) {
     must(status == TY_OK || status == TY_E_DAMAGED || typy::raise_last() == 0);
     nb::list told;
     for (const std::string &problem : problems)
-        told.append(nb::str(problem.c_str()));
+        told.append(text_of(problem.c_str()));
     return told;
 }
 
-// The texts of all layouts of records that the heap has.
+// The texts of all layouts of records that the heap has, as bytes: of a damaged heap they may be any.
 nb::list layouts(heap &of) {
     must(of.check());
     nb::list told;
     for (std::size_t i = 0; !of.values->layout(i).empty(); ++i)
-        told.append(nb::str(of.values->layout(i).data(), of.values->layout(i).size()));
+        told.append(nb::bytes(of.values->layout(i).data(), of.values->layout(i).size()));
     return told;
 }
 
-nb::dict info(const std::string &path) {
+nb::dict info(const nb::bytes &path) {
     ty_info told{};
     told.struct_size = sizeof told;
-    must_be_ok(ty_read_info(path.c_str(), nullptr, &told));
+    must_be_ok(ty_read_info(bytes_of(path).c_str(), nullptr, &told));
     static const char *const kinds[] = {"", "volatile", "archive", "snapshot", "transactional"};
     nb::dict made;
     made["kind"] = kinds[told.kind <= TY_TRANSACTIONAL ? told.kind : 0];
@@ -401,14 +434,15 @@ nb::dict info(const std::string &path) {
     made["image_bytes"] = told.image_bytes;
     made["journal_bytes"] = told.journal_bytes;
     made["created_unix_s"] = told.created_unix_s;
-    made["text"] = told.open_text;
+    made["text"] = text_of(told.open_text);
     return made;
 }
 
 // ---- Friends.
 
 #ifdef TAIYEN_PYTHON_PACK
-std::uint64_t pack(heap &of, const std::string &path, int codec) {
+std::uint64_t pack(heap &of, const nb::bytes &where, int codec) {
+    const std::string path = bytes_of(where);
     must(of.check());
     ty_pack_options options = TY_PACK_OPTIONS_INIT;
     options.codec = static_cast<ty_codec>(codec);
@@ -418,7 +452,8 @@ std::uint64_t pack(heap &of, const std::string &path, int codec) {
     return report.packed_bytes;
 }
 
-std::string unpack(const std::string &from, const std::string &to, int kind) {
+nb::str unpack(const nb::bytes &packed, const nb::bytes &where, int kind) {
+    const std::string from = bytes_of(packed), to = bytes_of(where);
     ty_unpack_options options = TY_UNPACK_OPTIONS_INIT;
     options.path = to.c_str();
     options.kind = static_cast<ty_kind>(kind);
@@ -430,15 +465,15 @@ std::string unpack(const std::string &from, const std::string &to, int kind) {
         status = ty_unpack_file(from.c_str(), &options, nullptr, nullptr, &report);
     }
     must_be_ok(status);
-    return report.text;
+    return text_of(report.text);
 }
 #endif
 
 // In the order of python_helpers.
 void set_helpers(const nb::args &all) {
-    PyObject **const places[] = {&typy::helpers.encode,       &typy::helpers.decode,    &typy::helpers.copy_array,
-                                 &typy::helpers.find_layout,  &typy::helpers.from_time, &typy::helpers.to_time,
-                                 &typy::helpers.plain_records};
+    PyObject **const places[] = {&typy::helpers.encode,        &typy::helpers.decode,       &typy::helpers.copy_array,
+                                 &typy::helpers.find_layout,   &typy::helpers.from_time,    &typy::helpers.to_time,
+                                 &typy::helpers.plain_records, &typy::helpers.refuse_layout};
     for (std::size_t i = 0; i < all.size() && i < std::size(places); ++i)
         *places[i] = nb::object(all[i]).release().ptr();
 }
@@ -465,6 +500,7 @@ NB_MODULE(_core, module) {
         .def("_step_end", step_end)
         .def("_undo", undo_or_redo)
         .def("_history", history)
+        .def("_clear_history", clear_history)
         .def("_stats", heap_stats)
         .def("_areas", areas)
         .def("_collect", collect)
@@ -491,6 +527,8 @@ NB_MODULE(_core, module) {
     module.def("unpack", unpack);
 #endif
     module.def("set_helpers", set_helpers);
+    module.def("keep_fault_handler", typy::keep_fault_handler);
+    module.def("withdraw_fault_handler", typy::withdraw_fault_handler);
     module.def("set_error_classes", [](nb::dict all) { return nb::steal(typy::set_error_classes(all.ptr())); });
     module.def("set_proxy_classes",
                [](const nb::tuple &classes) { return nb::steal(typy::set_proxy_classes(classes.ptr())); });

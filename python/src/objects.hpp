@@ -52,12 +52,13 @@ struct encoded {
     std::string_view bytes;
     bool is_key = false;
 };
-// False with an exception; encoded.kept is None where no heap takes such objects.
+// False with an exception; encoded.kept is None where no heap takes such objects, but for arrays; False: nor as an
+// array.
 inline bool encode(PyObject *object, bool pickles, encoded *result) {
     result->kept = ref(PyObject_CallFunctionObjArgs(helpers.encode, object, pickles ? Py_True : Py_False, nullptr));
     if (!result->kept)
         return false;
-    if (result->kept.get() == Py_None)
+    if (result->kept.get() == Py_None || result->kept.get() == Py_False)
         return true;
     const char *data = nullptr;
     Py_ssize_t size = 0;

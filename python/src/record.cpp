@@ -13,8 +13,9 @@ namespace {
 using taiyen::records;
 
 struct row {
-    PyObject_HEAD struct records_proxy *list; // NULL: its record was deleted
+    PyObject_HEAD struct records_proxy *list; // NULL: its record was deleted, or replaced
     std::size_t number;
+    std::string *replaced; // the record's bytes when another one took its place; or NULL
 };
 
 // Rows are told when records come or go before theirs; what else may have changed the order, the stamp tells.
@@ -56,6 +57,26 @@ void end_rows(records_proxy *list, std::size_t from, std::size_t to = SIZE_MAX) 
         end_row(one);
     }
 }
+// PY19. Records [from, to) are replaced by others: their rows are of what they were, to be read and stored again, as
+// items of a list that others took the place of. Before the change: the rows with their bytes.
+using rows_kept = std::vector<std::pair<ref, std::string>>;
+rows_kept keep_rows(records_proxy *list, std::size_t from, std::size_t to) {
+    rows_kept kept;
+    const records in = container_of_rows(list);
+    for (auto at = list->rows->lower_bound(from); at != list->rows->end() && at->first < to; ++at)
+        kept.emplace_back(ref::borrowed(reinterpret_cast<PyObject *>(at->second)),
+                          std::string(static_cast<const char *>(in.at(at->first)), in.item_size()));
+    return kept;
+}
+// Behind it. The caller keeps the list.
+void replace_rows(records_proxy *list, rows_kept kept) {
+    for (auto &[object, bytes] : kept) {
+        row *one = as_row(object.get());
+        one->replaced = new std::string(std::move(bytes));
+        list->rows->erase(one->number);
+        end_row(one);
+    }
+}
 // PY10. Those behind a change have other numbers.
 void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
     std::map<std::size_t, row *> moved;
@@ -74,7 +95,7 @@ PyObject *row_of(records_proxy *list, std::size_t number) {
     const auto place = list->rows->find(number);
     if (place != list->rows->end())
         return Py_NewRef(reinterpret_cast<PyObject *>(place->second));
-    PyObject *made = PyType_GenericAlloc(list->of->row, 0);
+    PyObject *made = PyType_GenericAlloc(newest(list->of)->row, 0);
     if (!made)
         return nullptr;
     as_row(made)->list = as_records(Py_NewRef(reinterpret_cast<PyObject *>(list)));
@@ -101,6 +122,7 @@ void row_dealloc(PyObject *self) {
     if (one->list)
         one->list->rows->erase(one->number);
     end_row(one);
+    delete std::exchange(one->replaced, nullptr);
     reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -114,6 +136,10 @@ PyObject *row_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
 }
 
 int row_set_attribute(PyObject *self, PyObject *name, PyObject *item) {
+    if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "__class__") == 0) {
+        PyErr_SetString(PyExc_TypeError, "a record in a heap keeps its class");
+        return -1;
+    }
     const ref there(PyObject_GetAttr(reinterpret_cast<PyObject *>(Py_TYPE(self)), name));
     if (there)
         return PyObject_GenericSetAttr(self, name, item);
@@ -123,8 +149,7 @@ int row_set_attribute(PyObject *self, PyObject *name, PyObject *item) {
 }
 
 PyObject *row_plain(PyObject *self, PyObject *) {
-    records_proxy *list = use_row(as_row(self));
-    const layout *of = list ? list->of : nullptr;
+    const layout *of = bytes_of_row(self) ? layout_of(Py_TYPE(self)) : nullptr;
     const ref made(of ? PyObject_CallMethod(reinterpret_cast<PyObject *>(of->plain), "__new__", "O", of->plain)
                       : nullptr);
     if (!made)
@@ -209,10 +234,20 @@ void records_dealloc(PyObject *self) {
     proxy_dealloc(self);
 }
 
+// Whether there are as many as when a change was made up, for its begin may wait for others; -1: any.
+bool is_so_many(PyObject *self, Py_ssize_t size) {
+    if (size < 0 || static_cast<std::size_t>(size) == container_of_rows(as_records(self)).size())
+        return true;
+    PyErr_SetString(PyExc_RuntimeError, "records changed size while others were stored in their place");
+    return false;
+}
+
 // PY2. A change of how many there are, or where they lie. No view may see that.
 template <class Function>
-PyObject *reshape(PyObject *self, Function &&function) {
+PyObject *reshape(PyObject *self, Function &&function, Py_ssize_t size = -1) {
     return none_after(as_proxy(self), [&](heap &of) {
+        if (!is_so_many(self, size))
+            return false;
         if (of.viewed.count(as_proxy(self)->block)) {
             raise_own(status_live_views, "records with views cannot become more or fewer",
                       "delete the arrays and memoryviews that lead into them first");
@@ -329,6 +364,11 @@ PyObject *item(PyObject *self, Py_ssize_t number) {
     return place == SIZE_MAX ? nullptr : row_of(as_records(self), place);
 }
 
+// Whether it is the row of that record.
+bool is_row_at(PyObject *object, records_proxy *list, std::size_t number) {
+    return is_row(object) && as_row(object)->list == list && as_row(object)->number == number;
+}
+
 // _set(number, record): stores a whole one.
 PyObject *set(PyObject *self, PyObject *arguments) {
     Py_ssize_t number;
@@ -340,9 +380,89 @@ PyObject *set(PyObject *self, PyObject *arguments) {
         return nullptr;
     return none_after(as_proxy(self), [&](heap &) {
         const std::size_t place = number_in(self, number);
-        return place != SIZE_MAX &&
-               done(container_of_rows(as_records(self)).store(place, 0, bytes.data(), bytes.size()));
+        if (place == SIZE_MAX || is_row_at(object, as_records(self), place))
+            return place != SIZE_MAX;
+        look_at_rows(as_proxy(self));
+        rows_kept rows = keep_rows(as_records(self), place, place + 1);
+        if (!done(container_of_rows(as_records(self)).store(place, 0, bytes.data(), bytes.size())))
+            return false;
+        replace_rows(as_records(self), std::move(rows));
+        return true;
     });
+}
+
+// _replace(slice, list): records in the place of those of a slice, in one change. What is stored may be rows of these.
+PyObject *replace(PyObject *self, PyObject *arguments) {
+    PyObject *slice, *list;
+    std::string bytes;
+    Py_ssize_t start, stop, step;
+    if (!PyArg_ParseTuple(arguments, "OO!", &slice, &PyList_Type, &list) ||
+        PySlice_Unpack(slice, &start, &stop, &step) < 0 || !use(as_proxy(self)) ||
+        !pack_records(*as_records(self)->of, list, &bytes, [] { return std::string("value"); }) || !use(as_proxy(self)))
+        return nullptr;
+    const std::size_t width = as_records(self)->of->size, others = bytes.size() / width;
+    const auto size = static_cast<Py_ssize_t>(container_of_rows(as_records(self)).size());
+    const auto count = static_cast<std::size_t>(PySlice_AdjustIndices(size, &start, &stop, step));
+    if (step != 1 && count != others)
+        return PyErr_Format(PyExc_ValueError, "attempt to assign sequence of size %zu to extended slice of size %zu",
+                            others, count);
+    if (step == 1) {
+        const auto first = static_cast<std::size_t>(start);
+        const auto function = [&](records in) {
+            rows_kept rows = keep_rows(as_records(self), first, first + count);
+            if (!done(in.replace(first, count, bytes.data(), others)))
+                return false;
+            if (others == 0) // nothing takes their place
+                end_rows(as_records(self), first, first + count);
+            else
+                replace_rows(as_records(self), std::move(rows));
+            if (others != count)
+                move_rows(as_records(self), first, static_cast<std::ptrdiff_t>(others - count));
+            return true;
+        };
+        if (others != count)
+            return reshape(self, function, size);
+        return none_after(as_proxy(self), [&](heap &) {
+            look_at_rows(as_proxy(self));
+            return is_so_many(self, size) && function(container_of_rows(as_records(self)));
+        });
+    }
+    return none_after(as_proxy(self), [&](heap &) {
+        look_at_rows(as_proxy(self));
+        records in = container_of_rows(as_records(self));
+        if (!is_so_many(self, size))
+            return false;
+        if (count == 0)
+            return true;
+        const Py_ssize_t last = start + static_cast<Py_ssize_t>(count - 1) * step;
+        const auto from = static_cast<std::size_t>(std::min(start, last));
+        const auto to = static_cast<std::size_t>(std::max(start, last)) + 1;
+        std::string all(static_cast<const char *>(in.at(from)), (to - from) * width);
+        rows_kept rows;
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto place = static_cast<std::size_t>(start + static_cast<Py_ssize_t>(i) * step);
+            std::memcpy(all.data() + (place - from) * width, bytes.data() + i * width, width);
+            for (auto &one : keep_rows(as_records(self), place, place + 1))
+                rows.push_back(std::move(one));
+        }
+        if (!done(in.replace(from, to - from, all.data(), to - from)))
+            return false;
+        replace_rows(as_records(self), std::move(rows));
+        return true;
+    });
+}
+
+// _use(class): rows are of that class from now on, which has the same fields. False: it has not.
+PyObject *use_class(PyObject *self, PyObject *type) {
+    heap *of = use(as_proxy(self));
+    const layout *wanted = PyType_Check(type) ? layout_of(reinterpret_cast<PyTypeObject *>(type)) : nullptr;
+    if (!of || !are_same(wanted, as_records(self)->of))
+        return of ? Py_NewRef(Py_False) : nullptr;
+    as_records(self)->of = wanted;
+    const std::size_t number = container_of_rows(as_records(self)).layout();
+    if (number < of->layouts.size() && are_same(of->layouts[number], wanted))
+        of->layouts[number] = wanted;
+    Py_RETURN_TRUE;
 }
 
 PyObject *keep_for_undo(PyObject *self, PyObject *) {
@@ -357,7 +477,7 @@ PyObject *keep_for_undo(PyObject *self, PyObject *) {
 
 PyObject *record_class(PyObject *self, void *) {
     const layout *of = as_records(self)->of;
-    return of ? Py_NewRef(reinterpret_cast<PyObject *>(of->plain)) : Py_NewRef(Py_None);
+    return of ? Py_NewRef(reinterpret_cast<PyObject *>(newest(of)->plain)) : Py_NewRef(Py_None);
 }
 
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
@@ -379,6 +499,8 @@ PyMethodDef records_methods[] = {
     {"_erase", erase, METH_VARARGS, nullptr},
     {"_rearrange", rearrange, METH_O, nullptr},
     {"_set", set, METH_VARARGS, nullptr},
+    {"_replace", replace, METH_VARARGS, nullptr},
+    {"_use", use_class, METH_O, nullptr},
     {"record", keep_for_undo, METH_NOARGS,
      "record(): in a step, keeps all records as they are now, for an undo of what is stored by way of arrays."},
     TYPY_COMMON_METHODS,
@@ -410,8 +532,10 @@ PyType_Slot field_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(field_deal
                              {Py_tp_descr_set, reinterpret_cast<void *>(field_set)},
                              {}};
 PyType_Spec field_spec = {"taiyen._core.Field", sizeof(field_object), 0, Py_TPFLAGS_DEFAULT, field_slots};
-PyMethodDef record_functions[] = {
-    {"add_layout", add_layout, METH_VARARGS, nullptr}, {"set_row_class", set_row_class, METH_VARARGS, nullptr}, {}};
+PyMethodDef record_functions[] = {{"add_layout", add_layout, METH_VARARGS, nullptr},
+                                  {"set_row_class", set_row_class, METH_VARARGS, nullptr},
+                                  {"replace_layout", replace_layout, METH_VARARGS, nullptr},
+                                  {}};
 
 } // namespace
 
@@ -419,12 +543,12 @@ PyType_Spec records_spec = {"taiyen._core.RecordsBase", sizeof(records_proxy), 0
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, records_slots};
 
 bool make_records(heap &of, const layout &layout, bool single, value *v) {
-    const taiyen::result<std::uint16_t> number = of.values->keep_layout(layout.text);
-    taiyen::result<value> made = value();
-    if (number)
-        made = of.values->make_records(taiyen::result<std::uint16_t>(number).value(),
-                                       static_cast<std::uint16_t>(layout.size), single);
-    if (!number || !made)
+    const Py_ssize_t number = keep_layout(of, layout);
+    if (number < 0)
+        return false;
+    taiyen::result<value> made =
+        of.values->make_records(static_cast<std::uint16_t>(number), static_cast<std::uint16_t>(layout.size), single);
+    if (!made)
         return raise_last() == 0;
     *v = made.value();
     if (of.transaction_open || of.step_open) // a rollback would free it
@@ -475,6 +599,8 @@ void look_at_rows(proxy *p) {
 }
 
 const char *bytes_of_row(PyObject *object) {
+    if (const std::string *replaced = as_row(object)->replaced)
+        return replaced->data();
     const records_proxy *list = use_row(as_row(object));
     return list ? static_cast<const char *>(container_of_rows(list).at(as_row(object)->number)) : nullptr;
 }

@@ -150,11 +150,17 @@ private:
         encoded code;
         if (!encode(object, false, &code))
             return false;
-        if (code.kept.get() == Py_None && PyObject_CheckBuffer(object))
-            return store_buffer(heap_, object, v);
-        if (code.kept.get() == Py_None && heap_.takes_pickles && !encode(object, true, &code))
+        if (code.kept.get() == Py_None && PyObject_CheckBuffer(object)) {
+            bool is_other = false;
+            if (store_buffer(heap_, object, v, &is_other))
+                return true;
+            if (!is_other || !heap_.takes_pickles)
+                return false;
+            PyErr_Clear();
+        }
+        if (code.bytes.data() == nullptr && heap_.takes_pickles && !encode(object, true, &code))
             return false;
-        if (code.kept.get() == Py_None)
+        if (code.bytes.data() == nullptr)
             return refuse(object);
         return take(values_.make_opaque(static_cast<std::uint16_t>(code.type), code.bytes, code.is_key), v);
     }
@@ -187,10 +193,12 @@ private:
         return path;
     }
     bool refuse(PyObject *object) {
+        const ref zone(PyObject_GetAttrString(object, "tzinfo"));
+        PyErr_Clear();
         PyErr_Format(PyExc_TypeError,
-                     "value%s: a heap cannot hold %R objects; store what they are made of, or open the heap with "
+                     "value%s: a heap cannot hold %R objects%s; store what they are made of, or open the heap with "
                      "pickle=True",
-                     path().c_str(), Py_TYPE(object));
+                     path().c_str(), Py_TYPE(object), zone && zone.get() != Py_None ? " whose zone has no name" : "");
         return false;
     }
     bool begin(value_kind kind, PyObject *object, value *v) {
@@ -247,7 +255,7 @@ private:
         if (!part(key, 0, item, &made_item))
             return false;
         value_key looked_for;
-        if (PyTuple_CheckExact(key) || !find(found, key, &looked_for)) {
+        if (PyTuple_CheckExact(key) || PyComplex_CheckExact(key) || !find(found, key, &looked_for)) {
             if (PyErr_Occurred() || !store(key, &made_key) || !key_part(values_.key(made_key), made_key, &looked_for)) {
                 drop(made_item);
                 return false;

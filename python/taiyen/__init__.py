@@ -26,6 +26,7 @@ from ._errors import (
     ForkedError,
     FormatError,
     HeapFullError,
+    HistoryFullError,
     InDoubtError,
     InputOutputError,
     LiveViewsError,
@@ -43,6 +44,6 @@ library_version = _core.library_version
 _core.set_error_classes(_by_status)
 _core.set_proxy_classes(_classes)
 _core.set_helpers(_scalars.encode, _scalars.decode, _scalars.copy_array, _records.find_layout, _records.from_time,
-                  _records.to_time, _records.records)  # fmt: skip
+                  _records.to_time, _records.records, _records.refuse_layout)  # fmt: skip
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -21,6 +21,7 @@ from ._errors import (
     ForkedError as ForkedError,
     FormatError as FormatError,
     HeapFullError as HeapFullError,
+    HistoryFullError as HistoryFullError,
     InDoubtError as InDoubtError,
     InputOutputError as InputOutputError,
     LiveViewsError as LiveViewsError,

@@ -4,6 +4,7 @@ What is stored is copied in, with all that it holds; what comes back is the heap
 no write-back. What is taken out for good (`pop`) comes back as a plain Python object.
 """
 
+import struct
 from collections.abc import MutableMapping, MutableSequence, MutableSet
 from reprlib import recursive_repr
 
@@ -323,6 +324,9 @@ class Set(_Proxy, _core.SetBase, MutableSet):
         self.update(other)
         return self
 
+    def __ror__(self, other):  # of two items that are equal, the left one's stays
+        return set(other) | set(self) if isinstance(other, (set, frozenset)) else NotImplemented
+
     def __repr__(self):
         return repr(set(self))
 
@@ -418,7 +422,13 @@ class Array(_Proxy, _core.ArrayBase):
 
     def tolist(self):
         """Nested lists of the numbers."""
-        return memoryview(self).tolist()
+        view = memoryview(self)
+        if self.format not in _UNKNOWN_TO_VIEWS:
+            return view.tolist()
+        numbers = struct.unpack(f"={self.nbytes // struct.calcsize(self.format[-1])}{self.format[-1]}", view.tobytes())
+        if self.format[0] == "Z":
+            numbers = map(complex, numbers[::2], numbers[1::2])
+        return _nested(iter(numbers), self.shape)
 
     def __dlpack__(self, **options):
         return _core.dlpack(memoryview(self), self.format).__dlpack__(**options)
@@ -427,10 +437,21 @@ class Array(_Proxy, _core.ArrayBase):
         return 1, 0  # the processor's memory
 
     def __eq__(self, other):
-        return memoryview(self) == memoryview(other) if isinstance(other, Array) else NotImplemented
+        if not isinstance(other, Array):
+            return NotImplemented
+        if not _UNKNOWN_TO_VIEWS.isdisjoint((self.format, other.format)):
+            return self.shape == other.shape and self.tolist() == other.tolist()
+        return memoryview(self) == memoryview(other)
 
     def __repr__(self):
         return f"<taiyen.Array {self.format} {'x'.join(map(str, self.shape))}>"
+
+
+_UNKNOWN_TO_VIEWS = frozenset(("e", "Zf", "Zd"))  # a memoryview neither lists nor compares them
+
+
+def _nested(numbers, shape):
+    return [_nested(numbers, shape[1:]) for _ in range(shape[0])] if shape else next(numbers)
 
 
 def _view(array):

@@ -1,13 +1,15 @@
 """Heaps: opening, transactions, snapshots, undo."""
 
 import atexit
+import operator
 import os
+import sys
 import time
 import warnings
 import weakref
 
 from . import _core
-from ._errors import Error
+from ._errors import Error, ForkedError
 
 _KINDS = {"volatile": 1, "archive": 2, "snapshot": 3, "transactional": 4}
 _NAMES = {number: name for name, number in _KINDS.items()}
@@ -19,7 +21,38 @@ _TYPES = {
     "f8": ("d", 8), "float": ("d", 8), "complex64": ("Zf", 8), "c8": ("Zf", 8), "complex128": ("Zd", 16),
     "c16": ("Zd", 16), "complex": ("Zd", 16),
 }  # fmt: skip
+_TRACKING = {"automatic": 0, "kernel": 1, "signal": 2, "content": 3}
+_CODECS = {"lz4": 0, "zstd": 1, "none": 2}
 _open_heaps = weakref.WeakSet()
+
+
+def _whole(name, number, most=2**64 - 1):
+    """An option that is a number."""
+    try:
+        number = operator.index(number)
+    except TypeError:
+        raise TypeError(f"{name} is a whole number, not {number!r}") from None
+    if not 0 <= number <= most:
+        raise ValueError(f"{name} is from 0 to {most:,}, not {number:,}")
+    return number
+
+
+def _one_of(name, given, table):
+    """An option that is one of a few names."""
+    if not isinstance(given, str) or given not in table:
+        raise ValueError(f"{name} is one of {', '.join(map(repr, table))}, not {given!r}")
+    return table[given]
+
+
+def _bytes_of(path, name="path"):
+    """A path as the system has it."""
+    try:
+        path = os.fsencode(path)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+    if b"\0" in path:
+        raise ValueError(f"{name}: embedded null byte in {path!r}")
+    return path
 
 
 def _type_of(dtype):
@@ -99,6 +132,7 @@ class Heap(_core.HeapBase):
         self.path = None
         self.report = {}
         self._undo_bytes = 0
+        self._told = False  # that it could not be closed
 
     # ---- Opening and closing.
 
@@ -112,9 +146,9 @@ class Heap(_core.HeapBase):
         try:
             if not self.closed and self.path is not None:
                 warnings.warn(f"the heap {self.path} was not closed", ResourceWarning, stacklevel=2, source=self)
-                self.close()
+                _end(self)
         except Error:
-            pass  # what was not made durable goes, as with a crash; there is nobody to tell
+            pass
 
     def close(self):
         """Takes a last snapshot and closes the heap. Does nothing if it is closed.
@@ -173,6 +207,9 @@ class Heap(_core.HeapBase):
         From a heap's first step on, each change outside of one is a step of its own. Numbers of arrays are undone where
         `Array.record` was called before they were changed. Not for transactional heaps.
         """
+        if not isinstance(label, str):
+            raise TypeError(f"a step's label is a text, not {label!r}")
+        label = label.encode("utf-8", "replace").decode()  # half of a pair of surrogates is no UTF-8
         return _StepContext(self, label)
 
     def undo(self):
@@ -187,6 +224,13 @@ class Heap(_core.HeapBase):
         """Steps, as in a menu from bottom to top: what would be redone last first."""
         return [Step(*step) for step in self._history()]
 
+    def clear_history(self):
+        """Forgets all steps: what is undone stays undone. Changes are no steps any more, until the next one is begun.
+
+        The next step makes a history of `undo_bytes`, as given to `open`. Errors: BusyError, in a step.
+        """
+        self._clear_history()
+
     # ---- Arrays.
 
     def array(self, name, shape=None, dtype="f8"):
@@ -197,8 +241,9 @@ class Heap(_core.HeapBase):
         """
         from ._containers import Array, _view
 
-        found = self.root.get(name)
-        if found is None:
+        missing = object()
+        found = self.root.get(name, missing)
+        if found is missing:
             if shape is None:
                 raise KeyError(name)
             lengths = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -213,7 +258,7 @@ class Heap(_core.HeapBase):
         return _view(found)
 
     def records(self, name, of):
-        """The list of records `root[name]`, of that class; made without any if it is not there.
+        """The list of records `root[name]`, of that class; made without any if it is not there. Its rows are of that class.
 
         Errors: TypeError: it is something else.
         """
@@ -223,7 +268,7 @@ class Heap(_core.HeapBase):
         if name not in self.root:
             self.root[name] = records(of)
         found = self.root[name]
-        if not isinstance(found, Records) or found.of is not of:
+        if not isinstance(found, Records) or not found._use(of):
             raise TypeError(f"root[{name!r}] has no records of {of.__name__}, but is a {type(found).__name__}")
         return found
 
@@ -262,7 +307,7 @@ class Heap(_core.HeapBase):
         if not hasattr(_core, "unpack"):
             raise NotImplementedError("this package was built without pack: install liblz4-dev and libzstd-dev, then "
                                       "install the package again")  # fmt: skip
-        return self._pack(os.fspath(path), {"lz4": 0, "zstd": 1, "none": 2}[codec])
+        return self._pack(_bytes_of(path), _one_of("codec", codec, _CODECS))
 
 
 def _mode(create, readonly):
@@ -270,7 +315,15 @@ def _mode(create, readonly):
         raise ValueError('readonly is False, True or "copy"')
     if readonly:
         return 4 if readonly == "copy" else 3
-    return {None: 0, False: 1, True: 2}[create]
+    if create not in (None, False, True):
+        raise ValueError(f"create is None, False or True, not {create!r}")
+    return 0 if create is None else 2 if create else 1
+
+
+def _kind_of(kind):
+    if kind is not None and (kind not in _KINDS or kind == "volatile"):
+        raise ValueError(f'kind is "snapshot", "transactional" or "archive", not {kind!r}')
+    return _KINDS.get(kind, 0)
 
 
 def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0, memory=0, undo_bytes=0, **options):
@@ -282,8 +335,10 @@ def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0,
     pickle    objects of other types are pickled, and unpickled: for files that you trust.
     limit     bytes that a new heap can grow to at most; 0: 64 GiB. It costs address space, not memory.
     memory    bytes of private copies of pages that the heap keeps; 0: as many as fit.
-    undo_bytes  what the history of undo holds; 0: 16 MiB.
-    options   journal, log (paths), log_bytes, snapshot_dirty_bytes, snapshot_interval_ms: as in the C API.
+    undo_bytes  what the history of undo holds; 0: 16 MiB. Of a heap that has steps, from `Heap.clear_history` on.
+    options   journal, log (paths), log_bytes; tracking ("automatic", "kernel", "signal", "content"): as in the C API.
+              snapshot_dirty_bytes, snapshot_interval_ms: of transactional heaps, whose log is cut by snapshots, looked
+              at after commits. A snapshot heap takes none by itself: call `Heap.snapshot`, from a thread if you like.
 
     Returns a Heap; `report` says what the open found. Errors: NotFoundError, ExistsError, BusyError (open elsewhere),
     FormatError, DamagedError, MismatchError, DeniedError, AddressError, DiskFullError.
@@ -291,15 +346,29 @@ def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0,
     unknown = options.keys() - {"journal", "log", "log_bytes", "snapshot_dirty_bytes", "snapshot_interval_ms", "tracking"}
     if unknown:
         raise TypeError(f"open() got an unexpected keyword argument {min(unknown)!r}")
-    if kind is not None and kind not in _KINDS or kind == "volatile":
-        raise ValueError(f'kind is "snapshot", "transactional" or "archive", not {kind!r}')
+    path = os.path.abspath(os.fsdecode(path))
+    numbers = dict(limit=limit, memory=memory, undo_bytes=undo_bytes)
+    for name, given in options.items():
+        if given is None:
+            continue
+        if name in ("journal", "log"):
+            options[name] = _bytes_of(given, name)
+        elif name == "tracking":
+            options[name] = _one_of(name, given, _TRACKING)
+        else:
+            numbers[name] = given
+    for name, given in numbers.items():
+        options[name] = _whole(name, given, 2**32 - 1 if name == "snapshot_interval_ms" else 2**64 - 1)
+    options["pickle"] = bool(pickle)
     heap = Heap()
-    path = os.path.abspath(os.fspath(path))
-    options.update(limit=limit, memory=memory, pickle=bool(pickle))
-    heap.report = heap._open(path, _KINDS.get(kind, 0), _mode(create, readonly), options)
+    heap.report = heap._open(_bytes_of(path), _kind_of(kind), _mode(create, readonly), options)
     heap.path = path
-    heap._undo_bytes = undo_bytes
+    heap._undo_bytes = options["undo_bytes"]
     try:
+        for name in ("snapshot_interval_ms", "snapshot_dirty_bytes"):
+            if options.get(name) and heap.kind != "transactional":
+                raise ValueError(f"{name} is for transactional heaps, and {path} is of kind {heap.kind}: call snapshot() "
+                                 "as often as you need it")  # fmt: skip
         from ._records import check
 
         check(heap)
@@ -313,13 +382,13 @@ def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0,
 def volatile(*, limit=0, pickle=False):
     """A heap without files: ordinary memory, with the same values, arrays and undo. Gone when it is closed."""
     heap = Heap()
-    heap._volatile(limit, bool(pickle))
+    heap._volatile(_whole("limit", limit), bool(pickle))
     return heap
 
 
 def info(path):
     """What the files of a heap say, without opening it: kind, sizes, whether it was closed, what an open would do."""
-    return _core.info(os.fspath(path))
+    return _core.info(_bytes_of(path))
 
 
 def unpack(packed, path, *, kind=None):
@@ -327,14 +396,35 @@ def unpack(packed, path, *, kind=None):
     if not hasattr(_core, "unpack"):
         raise NotImplementedError("this package was built without pack: install liblz4-dev and libzstd-dev, then "
                                   "install the package again")  # fmt: skip
-    return _core.unpack(os.fspath(packed), os.fspath(path), _KINDS.get(kind, 0))
+    return _core.unpack(_bytes_of(packed, "packed"), _bytes_of(path), _kind_of(kind))
+
+
+def _end(heap):
+    """Closes a heap that nobody will use any more, or makes durable what can be: nobody is there to tell but stderr."""
+    try:
+        heap.close()
+        return
+    except ForkedError:  # the parent's
+        return
+    except Error:
+        pass
+    try:
+        if heap.readonly:
+            return
+        if heap.kind == "transactional":
+            heap.stable(wait=True)  # of a transaction under way, nothing
+        else:
+            heap.snapshot()  # a thread that still runs has views
+    except Error as error:
+        if not heap._told:
+            heap._told = True
+            lost = "the last snapshot" if heap.kind != "transactional" else "the last durable transaction"
+            print(f"taiyen: the heap {heap.path} could not be closed, and what was changed since {lost} is lost: {error}",
+                  file=sys.stderr)  # fmt: skip
 
 
 @atexit.register
 def _close_all():
     for heap in list(_open_heaps):
-        try:
-            if not heap.closed:
-                heap.close()
-        except Error as error:
-            warnings.warn(f"the heap {heap.path} could not be closed: {error}", ResourceWarning, stacklevel=1)
+        if not heap.closed:
+            _end(heap)

@@ -11,7 +11,9 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
     """A list of records of one class that lives in a heap: C structs side by side, which numpy uses where they lie.
 
     Items are rows: `records[5].lat = 1.0` stores to the heap. A row stays with its record when others come or go before
-    it, and raises DeletedError when its own is deleted. While there are views (arrays, memoryviews), records cannot become
+    it, and raises DeletedError when its own is deleted. One that another record takes the place of (`records[5] = other`)
+    keeps what it was, to be read and stored again, as an item of a list does: so swaps, sorted() and random.shuffle do what
+    they do with a list. While there are views (arrays, memoryviews), records cannot become
     more or fewer: LiveViewsError, a BufferError.
     """
 
@@ -34,17 +36,7 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
             index = operator.index(index)
             self._set(index + len(self) if index < 0 else index, value)
             return
-        numbers, items = range(*index.indices(len(self))), list(value)
-        with _whole_change(self):
-            if numbers.step == 1:
-                self._erase(numbers.start, len(numbers))
-                self._insert(numbers.start, items)
-            elif len(numbers) != len(items):
-                raise ValueError(f"attempt to assign sequence of size {len(items)} to extended slice of size "
-                                 f"{len(numbers)}")  # fmt: skip
-            else:
-                for number, item in zip(numbers, items):
-                    self._set(number, item)
+        self._replace(index, list(value))
 
     def __delitem__(self, index):
         if not isinstance(index, slice):

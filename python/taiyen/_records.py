@@ -8,7 +8,7 @@ import datetime
 import typing
 
 from . import _core
-from ._errors import MismatchError
+from ._errors import DamagedError, MismatchError
 
 # Bytes of each letter, and its alignment. s: a text, y: bytes; M, D: datetime and date.
 _SIZES = {"?": 1, "b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "Q": 8, "f": 4, "d": 8, "Zf": 8, "Zd": 16,
@@ -109,9 +109,24 @@ class _Layout:
             field, letter, offset, size = line.split(" ")
             if letter not in _ALIGNMENTS:
                 raise MismatchError(f"the record {head} has a field of a type {letter!r}, which this version of the "
-                                    "package does not know; use a newer one", "MISMATCH")  # fmt: skip
+                                    "package does not know; use a newer one", "TY_E_MISMATCH")  # fmt: skip
             fields.append((field, letter, int(offset), int(size)))
-        return cls(head.rpartition(" ")[0], tuple(fields))
+        made = cls(head.rpartition(" ")[0], tuple(fields))
+        if made.text != text:
+            raise ValueError("another size")
+        return made
+
+    @classmethod
+    def of_heap(cls, text):
+        """Of a heap's own bytes, which may be damaged."""
+        try:
+            return cls.parse(text.decode())
+        except MismatchError:
+            raise
+        except ValueError:
+            remedy = "restore the heap from a copy"
+            raise DamagedError(f"what the heap keeps of a class of records makes no sense: {text[:40]!r}; {remedy}",
+                               "TY_E_DAMAGED", None, remedy) from None  # fmt: skip
 
     @property
     def format(self):
@@ -147,11 +162,12 @@ def _check_same(layout, kept):
             continue
         in_heap = f"is {_tell(there[name])} in the heap" if name in there else "is not in the heap's record"
         in_class = f"is {_tell(here[name])} in the class" if name in here else "is not in the class"
-        raise MismatchError(f"{layout.name}.{name} {in_heap}, and {in_class}; {remedy}", "MISMATCH", None, remedy)
+        raise MismatchError(f"{layout.name}.{name} {in_heap}, and {in_class}; {remedy}", "TY_E_MISMATCH", None, remedy)
 
 
 _layouts = {}  # number to layout
 _by_name = {}  # of the program's classes: name to numbers, by module; a class that is defined again replaces the first
+_defined = {}  # module and text to the number of the last class
 _by_text = {}  # of classes that were made from a heap's text
 
 
@@ -181,10 +197,11 @@ def _same(record):
 
 
 def _equal(self, other):
-    number = type(self).__taiyen_layout__
-    if getattr(type(other), "__taiyen_layout__", None) != number:
+    mine = _layouts[type(self).__taiyen_layout__]
+    its = _layouts.get(getattr(type(other), "__taiyen_layout__", None))
+    if mine is not its and (its is None or mine.text != its.text):
         return NotImplemented
-    return all(getattr(self, field[0]) == getattr(other, field[0]) for field in _layouts[number].fields)
+    return all(getattr(self, field[0]) == getattr(other, field[0]) for field in mine.fields)
 
 
 def _make(plain, name):
@@ -200,8 +217,15 @@ def _make(plain, name):
         raise TypeError(f"{name}: a record has fields: write `x: float` in the class")
     if any(mark in name for mark in " \n"):
         raise ValueError(f"{name!r}: the name of a record has no spaces")
-    number = _add(_Layout.of(name, fields), plain)
-    _by_name.setdefault(name, {})[plain.__module__] = number
+    layout = _Layout.of(name, fields)
+    number = _add(layout, plain)
+    for before in (_defined.get((plain.__module__, layout.text)), _by_text.get(layout.text)):
+        if before is not None:
+            _core.replace_layout(before, number)
+    _defined[plain.__module__, layout.text] = number
+    classes = _by_name.setdefault(name, {})
+    classes.pop(plain.__module__, None)  # the last one is the last
+    classes[plain.__module__] = number
     return plain
 
 
@@ -219,7 +243,10 @@ def record(plain=None, /, *, name=None):
     are taken, too. Types and sizes are checked when a record is stored.
 
     A record that is stored is copied. What comes back is a row: an instance of the class whose fields are the heap's. A list
-    of records of one class becomes `Records`. The heap keeps what the fields are, by the class's name (or `name`).
+    of records of one class becomes `Records`. The heap keeps what the fields are, by the class's name (or `name`): a class of
+    that name with other fields is refused (MismatchError) before anything is stored. Classes with the same fields, as one that
+    is defined again or one of another module, are one to a heap: records of each go into each other's lists and compare equal.
+    They come back as the one that was last stored there, or named to `Heap.records`, else as the last one defined.
     """
     if plain is None:
         return lambda one: _make(one, name)
@@ -247,7 +274,7 @@ class records(list):
 def _class_for(kept):
     """The number of the program's class for a heap's layout; None: it has none of that name."""
     numbers = [*_by_name.get(kept.name, {}).values()]
-    for number in numbers:
+    for number in reversed(numbers):
         if _layouts[number].text == kept.text:
             return number
     if numbers:
@@ -257,7 +284,8 @@ def _class_for(kept):
 
 def find_layout(text):
     """The number of the class for records of a heap. MismatchError: the program's class differs."""
-    kept = _Layout.parse(text)
+    kept = _Layout.of_heap(text)
+    text = kept.text
     number = _class_for(kept)
     if number is not None:
         return number
@@ -270,6 +298,12 @@ def find_layout(text):
     return _by_text[text]
 
 
+def refuse_layout(number, text):
+    """Of a class whose records are to be stored, and of a heap that has one of its name."""
+    _check_same(_layouts[number], _Layout.of_heap(text))
+    raise MismatchError(f"the heap keeps a class {_layouts[number].name} of other bytes", "TY_E_MISMATCH")
+
+
 _TYPES_OF = {"?": bool, "f": float, "d": float, "Zf": complex, "Zd": complex, "s": str, "y": bytes,
              "M": datetime.datetime, "D": datetime.date}  # fmt: skip
 
@@ -277,7 +311,7 @@ _TYPES_OF = {"?": bool, "f": float, "d": float, "Zf": complex, "Zd": complex, "s
 def check(heap):
     """Compares what a heap that was opened has kept with the program's classes."""
     for text in heap._layouts():
-        _class_for(_Layout.parse(text))
+        _class_for(_Layout.of_heap(text))
 
 
 def to_time(letter, time):

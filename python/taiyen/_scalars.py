@@ -3,19 +3,30 @@
 Their modules are imported when the first one is met, for `import taiyen` is to be quick.
 """
 
-_DATETIME, _DATE, _TIME, _TIMEDELTA, _DECIMAL, _UUID, _PICKLE = range(1, 8)
+_DATETIME, _DATE, _TIME, _TIMEDELTA, _DECIMAL, _UUID, _PICKLE, _NUMPY = range(1, 9)
+
+
+def _name_of(zone):
+    """A zone as text: "" (none, or an offset alone), the key of a ZoneInfo, or "=" and the name of an offset. None: it is
+    another one, of which there is no text."""
+    if zone is None:
+        return ""
+    if type(zone).__module__ == "zoneinfo":
+        return zone.key
+    if type(zone).__module__ != "datetime":
+        return None
+    _, *name = zone.__getinitargs__()
+    return f"={name[0]}" if name else ""
 
 
 def _encode_moment(number):
     def encode(moment):
-        zone = moment.tzinfo
-        name = ""
-        if zone is not None and type(zone).__module__ == "zoneinfo" or type(zone).__name__ == "ZoneInfo":
-            name = zone.key or ""
-        elif zone is not None and type(zone).__module__ != "datetime":
+        name = _name_of(moment.tzinfo)
+        if name is None:  # no text says what the zone is; a pickle may
             return None
         text = f"{moment.isoformat()}|{moment.fold}|{name}"
-        return number, text.encode(), zone is None  # equal moments of two zones would be two keys
+        # Equal moments of two zones would be two keys, and so would those that differ in fold, which are equal.
+        return number, text.encode("utf-8", "surrogatepass"), moment.tzinfo is None and not moment.fold
 
     return encode
 
@@ -36,22 +47,48 @@ _ENCODERS = {
 
 
 def encode(thing, pickles):
-    """(type number, bytes, whether it can be a key) of an object, or None."""
+    """(type number, bytes, whether it can be a key) of an object, or None; False: nor is it an array, though it has a buffer."""
     kind = type(thing)
     encoder = _ENCODERS.get((kind.__module__, kind.__qualname__))
-    if encoder is not None:
-        return encoder(thing)
-    if not pickles:
-        return None
+    code = encoder(thing) if encoder is not None else _encode_numpys(thing) if hasattr(thing, "dtype") else None
+    if code or not pickles:
+        return code
     import pickle
 
     return _PICKLE, pickle.dumps(thing, pickle.HIGHEST_PROTOCOL), False
 
 
+def _encode_numpys(thing):
+    """numpy's numbers, times and texts that stand alone. What is derived from its arrays has more than numbers (a mask, a
+    unit), which an array of a heap would lose."""
+    import sys
+
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    if isinstance(thing, numpy.generic):
+        if thing.dtype.kind not in "biufcmMSU":
+            return None
+        return _NUMPY, f"{thing.dtype.str};".encode() + thing.tobytes(), False
+    return False if isinstance(thing, numpy.ndarray) and type(thing) not in (numpy.ndarray, numpy.memmap) else None
+
+
+def _decode_numpys(data):
+    import numpy
+
+    kind, _, data = data.partition(b";")
+    kind = numpy.dtype(kind.decode())
+    return numpy.frombuffer(data, kind)[0] if kind.itemsize else kind.type()
+
+
 def _decode_moment(text, kind):
-    iso, fold, name = text.split("|")
+    iso, fold, name = text.split("|", 2)
     moment = kind.fromisoformat(iso)
-    if name:
+    if name.startswith("="):
+        from datetime import timezone
+
+        moment = moment.replace(tzinfo=timezone(moment.utcoffset(), name[1:]))
+    elif name:
         from zoneinfo import ZoneInfo
 
         moment = moment.replace(tzinfo=ZoneInfo(name))
@@ -71,7 +108,9 @@ def decode(number, data, pickles):
         import pickle
 
         return pickle.loads(data)
-    text = data.decode()
+    if number == _NUMPY:
+        return _decode_numpys(data)
+    text = data.decode("utf-8", "surrogatepass")
     if number == _DECIMAL:
         from decimal import Decimal
 

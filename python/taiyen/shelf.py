@@ -7,19 +7,26 @@
 ...     things["tags"]
 ['port', 'capital']
 
-A program that uses shelve runs with it as it is. Values are the heap's: what `shelve` loses of nested changes is kept here.
-What is no value of a heap is pickled, alone; so open files that you trust, or give pickle=False. A file of shelve itself
-is none of a heap: copy it once, `new.update(old)`.
+A program that uses shelve runs with it. Values are the heap's: what `shelve` loses of nested changes is kept here. With
+writeback=True they are plain objects, which are stored again by sync and close, as with shelve; that costs what it costs there.
+An array comes out as numpy's, a copy; `shelf.heap.root` has the heap's own. What is no value of a heap is pickled, alone;
+so open files that you trust, or give pickle=False. A file of shelve itself is none of a heap: copy it once, `new.update(old)`.
 """
+
+import atexit
+import sys
+import weakref
 
 from collections.abc import MutableMapping
 
 from . import _heap
-from ._containers import _MISSING, _PROXIES, plain_of
+from ._containers import _MISSING, Array, plain_of
+from ._errors import Error
 
 __all__ = ["Shelf", "open"]
 
-_IMMUTABLE = (str, bytes, int, float, complex, type(None))
+_IMMUTABLE = (str, bytes, int, float, complex, bool, type(None))
+_open_shelves = weakref.WeakSet()
 
 
 class Shelf(MutableMapping):
@@ -28,7 +35,11 @@ class Shelf(MutableMapping):
     def __init__(self, heap, writeback=False):
         self.heap = heap
         self.writeback = writeback
-        self._cache = {}  # of values that were pickled, with writeback: what they are may have changed
+        self._cache = {}  # with writeback: plain objects that are to be stored again
+        _open_shelves.add(self)
+
+    def __hash__(self):  # a mapping has none, and a weak set asks for one
+        return id(self)
 
     def __iter__(self):
         return iter(self.heap.root)
@@ -47,15 +58,20 @@ class Shelf(MutableMapping):
         if key in self._cache:
             return self._cache[key]
         value = self.heap.root[_text(key)]
-        if self.writeback and not isinstance(value, (*_PROXIES, *_IMMUTABLE)):
-            self._cache[key] = value
-        return value
+        if self.writeback:
+            value = plain_of(value)
+            self._keep(key, value)
+        return plain_of(value) if isinstance(value, Array) else value
 
     def __setitem__(self, key, value):
         self.heap.root[_text(key)] = value
-        self._cache.pop(key, None)
-        if self.writeback and not isinstance(self.heap.root[key], (*_PROXIES, *_IMMUTABLE)):
+        self._keep(key, value)
+
+    def _keep(self, key, value):
+        if self.writeback and type(value) not in _IMMUTABLE:
             self._cache[key] = value
+        else:
+            self._cache.pop(key, None)
 
     def __delitem__(self, key):
         del self.heap.root[_text(key)]
@@ -81,9 +97,10 @@ class Shelf(MutableMapping):
         self._cache.clear()
 
     def sync(self):
-        """Makes all durable. With writeback, pickled values that were used are stored first."""
-        for key, value in self._cache.items():
-            self.heap.root[key] = value
+        """Makes all durable. With writeback, values that were used are stored first."""
+        if self._cache:
+            self.heap.root.update(self._cache)  # in one change
+            self._cache = {}
         if self.heap.kind == "transactional":
             self.heap.stable(wait=True)
         elif not self.heap.readonly:
@@ -98,6 +115,10 @@ class Shelf(MutableMapping):
         self._cache.clear()
         self.heap.close()
 
+    def __del__(self):
+        if hasattr(self, "_cache"):
+            _end(self)
+
     def __enter__(self):
         return self
 
@@ -106,6 +127,21 @@ class Shelf(MutableMapping):
 
     def __repr__(self):
         return f"<taiyen.shelf.Shelf {self.heap.path}{', closed' if self.heap.closed else ''}>"
+
+
+def _end(shelf):
+    """Of a shelf that nobody will close: what was kept to be stored is."""
+    try:
+        shelf.close()
+    except Error as error:
+        if shelf._cache:
+            print(f"taiyen: values of the shelf {shelf.heap.path} could not be stored: {error}", file=sys.stderr)
+
+
+@atexit.register
+def _close_all():
+    for shelf in list(_open_shelves):
+        _end(shelf)
 
 
 def _text(key):
@@ -119,7 +155,7 @@ def open(filename, flag="c", protocol=None, writeback=False, *, pickle=True, **o
 
     flag      "c": opens, or creates; "r": for reading only; "w": it must be there; "n": creates, or takes all out.
     protocol  is accepted, and not used.
-    writeback  pickled values that were used are stored again by sync and close; others need none of it.
+    writeback  values are plain objects, and those that were used are stored again by sync and close.
     pickle    False: no pickles are written or loaded; other objects are a TypeError.
     options   of taiyen.open. kind="transactional": each change is durable at once.
 

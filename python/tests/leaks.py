@@ -177,10 +177,17 @@ def records(d):
     x.insert(0, d["y"])
     x.extend([Point(4.0)] * 5)
     x.sort(key=lambda point: point.x)
+    first, second = x[0], x[3]
+    x[0], x[3] = x[3], x[0]
+    x[::-1] = x[:]
+    x[1:2] = [first, second, Point(5.0)]
+    refused(lambda: x.__setitem__(slice(0, 2), [first, 1]), TypeError)
+    assert not first.is_alive and repr(first) and repr(second)
     x[1:3] = []
     x.pop(), x[:], repr(x), x == [], taiyen.plain(x)
     refused(lambda: setattr(x[0], "name", "a name that is too long"), OverflowError)
     refused(lambda: x.append(1), TypeError)
+    row = x[0]
     del d["x"], d["y"]
     refused(lambda: row.x, taiyen.DeletedError)
 

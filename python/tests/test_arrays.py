@@ -50,6 +50,46 @@ def test_is_there_again(path):
         del grid
 
 
+def test_what_has_more_than_numbers(heap, tmp_path):
+    """A masked array lost its mask, without a word."""
+    masked = numpy.ma.array([1, 2], mask=[0, 1])
+    others = [numpy.array(["2020-01-01"], "M8[D]"), numpy.array(["a"]), numpy.array([None]), numpy.array([(1,)], [("a", "i4")])]
+    for one in (masked, numpy.arange(2).view(type("Unit", (numpy.ndarray,), {})), *others):
+        with pytest.raises(TypeError):
+            heap.root["a"] = [one]
+    with taiyen.open(tmp_path / "pickles.ty", pickle=True) as pickles:
+        pickles.root["a"] = [masked, *others, numpy.float64(2)]
+        assert pickles.root["a"][0].tolist() == [1, None]
+        assert all(numpy.array_equal(one, other) for one, other in zip(others, list(pickles.root["a"])[1:]))
+    heap.root["a"] = numpy.float64(2), numpy.bool_(True)
+    assert [type(one) for one in heap.root["a"]] == [numpy.float64, numpy.bool_] and heap.root["a"] == (2, True)
+    with pytest.raises(TypeError):
+        heap.root[numpy.int64(5)] = 1
+
+
+@pytest.mark.parametrize("dtype", ["f2", "c8", "c16", "f4"])
+def test_lists_and_equality(heap, dtype):
+    """What a memoryview does not know was unequal to itself, and no list."""
+    for shape in ((), (3,), (2, 3), (2, 0, 2)):
+        made = numpy.arange(numpy.prod(shape, dtype=int), dtype=dtype).reshape(shape) * (1 + 2j if "c" in dtype else 0.5)
+        heap.root["a"], heap.root["b"] = made.astype(dtype), made.astype(dtype)
+        a, b = heap.root["a"], heap.root["b"]
+        assert a == a and a == b and not a != b and a.tolist() == made.astype(dtype).tolist()
+        heap.root["c"] = made.astype(dtype) + 1
+        assert (a == heap.root["c"]) == (0 in shape) and a != heap.root["c"] or 0 in shape
+    heap.root["n"], heap.root["i"] = numpy.array([numpy.nan], dtype), numpy.array([1])
+    assert heap.root["n"] != heap.root["n"] and heap.root["n"] != heap.root["i"] and heap.root["n"] != [1]
+    heap.root["one"] = numpy.array([1], dtype)
+    assert heap.root["one"] == heap.root["i"]
+
+
+def test_nothing_is_replaced(heap):
+    heap.root["n"] = None
+    with pytest.raises(TypeError, match="NoneType"):
+        heap.array("n", 3)
+    assert heap.root == {"n": None}
+
+
 def test_copied_in(heap):
     for source in (numpy.arange(24, dtype="i4").reshape(2, 3, 4), numpy.arange(20.0)[::3], array.array("d", [1, 2]),
                    bytearray(b"abc"), memoryview(b"xyz"), numpy.array(5.5), numpy.zeros((0, 3))):  # fmt: skip

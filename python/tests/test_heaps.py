@@ -4,6 +4,8 @@ exception with a remedy. Method: each way to open, end and misuse a heap."""
 import asyncio
 import gc
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -62,6 +64,128 @@ def test_open_refusals(path, tmp_path):
             taiyen.open(path, **wrong)
     with pytest.raises(TypeError):
         taiyen.open(path, colour="red")
+
+
+WRONG = [
+    ({"limit": -1}, ValueError, "limit"), ({"limit": 1.5}, TypeError, "limit"), ({"memory": "x"}, TypeError, "memory"),
+    ({"undo_bytes": 2**64}, ValueError, "undo_bytes"), ({"log_bytes": -5}, ValueError, "log_bytes"),
+    ({"snapshot_interval_ms": -1}, ValueError, "snapshot_interval_ms"),
+    ({"snapshot_interval_ms": 2**32}, ValueError, "snapshot_interval_ms"),
+    ({"snapshot_dirty_bytes": None, "tracking": "x"}, ValueError, "tracking"), ({"tracking": 7}, ValueError, "tracking"),
+    ({"create": "x"}, ValueError, "create"), ({"kind": 5}, ValueError, "kind"), ({"journal": 5}, TypeError, "journal: "),
+    ({"log": "nul\0"}, ValueError, "log: embedded null byte"), ({"readonly": "x"}, ValueError, "readonly"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options, error, told", WRONG, ids=lambda one: str(one)[:30])
+def test_options_are_checked(path, options, error, told):
+    with pytest.raises(error, match=told):
+        taiyen.open(path, **options)
+    assert not path.exists()
+
+
+def test_other_refusals(path, tmp_path):
+    with pytest.raises(ValueError, match="limit"):
+        taiyen.volatile(limit=-1)
+    for use in (taiyen.open, taiyen.info):
+        with pytest.raises(ValueError, match="null byte"):
+            use(str(path) + "\0evil")
+        with pytest.raises(TypeError):
+            use(5)
+    assert os.listdir(tmp_path) == []
+    with taiyen.open(path, journal=tmp_path / "j", tracking="content") as heap:
+        with pytest.raises(TypeError, match="label"):
+            heap.step(5)
+        with heap.step("\ud800"):
+            heap.root["x"] = 1
+        assert heap.history()[0].label == "?"
+        if hasattr(taiyen._core, "unpack"):
+            with pytest.raises(ValueError, match="codec is one of 'lz4', 'zstd', 'none', not 'gzip'"):
+                heap.pack(tmp_path / "packed", codec="gzip")
+            heap.pack(tmp_path / "packed")
+            with pytest.raises(ValueError, match="kind"):
+                taiyen.unpack(tmp_path / "packed", tmp_path / "again", kind="nonsense")
+        assert (tmp_path / "j").exists()
+        with pytest.raises(ValueError, match="snapshot_interval_ms is for transactional heaps"):
+            taiyen.open(tmp_path / "other", snapshot_interval_ms=50)
+    for kind in ("snapshot", "archive"):
+        with pytest.raises(ValueError, match="snapshot_dirty_bytes is for transactional heaps.* call snapshot()"):
+            taiyen.open(tmp_path / "other", kind=kind, snapshot_dirty_bytes=1 << 20)
+    with taiyen.open(tmp_path / "third", kind="transactional", log_bytes=1 << 20, snapshot_interval_ms=50) as heap:
+        heap.root["x"] = 1
+
+
+def test_names_that_are_no_text(tmp_path):
+    name = os.path.join(os.fsencode(tmp_path), b"n\xff\xe9.ty")
+    for given in (name, os.fsdecode(name)):
+        with taiyen.open(given) as heap:
+            heap.root["x"] = 1
+            assert heap.path == os.fsdecode(name) and repr(heap) and heap.report["text"]
+        assert os.path.exists(name) and taiyen.info(given)["closed"]
+    with pytest.raises(taiyen.ExistsError) as told:
+        taiyen.open(name, create=True)
+    assert os.fsencode(told.value.path) == name and str(told.value)
+    deep = os.path.join(os.fsencode(tmp_path), *["é".encode() * 100] * 4, b"x.ty")  # longer than an error holds
+    with pytest.raises(taiyen.NotFoundError) as told:
+        taiyen.open(deep, create=False)
+    assert told.value.path.endswith("éx.ty".replace("éx", "é/x")) and str(told.value)
+
+
+def test_a_refused_undo_changes_nothing():
+    with taiyen.volatile() as heap:
+        for refused in (heap.undo, heap.redo):
+            with pytest.raises(taiyen.NotFoundError, match="heap.step"):
+                refused()
+        heap.root["a"] = 1
+        assert heap.history() == []
+
+
+def test_a_history_that_is_full(path):
+    """No disk is full, and the remedy is Python's."""
+    big = [str(i) * 20 for i in range(3000)]
+    with taiyen.open(path, undo_bytes=1 << 15) as heap:
+        with heap.step("first"):
+            heap.root["a"] = 1
+        for change in (lambda: heap.root.update(big=big), lambda: heap.root.update(big=["x" * 100] * 3, a={}, **{str(i): [i] for i in range(3000)})):
+            with pytest.raises(taiyen.HistoryFullError, match=r"Heap.clear_history\(\)") as told:
+                change()
+            assert isinstance(told.value, MemoryError) and "disk" not in str(told.value) and "ty_" not in str(told.value)
+            assert heap.root == {"a": 1}
+        with pytest.raises(taiyen.BusyError), heap.step("x"):
+            heap.clear_history()
+        with heap.step("kept"):  # those of before gave it room
+            heap.root["a"] = 1
+    with taiyen.open(path, undo_bytes=1 << 24) as heap:  # it has a step, so the history is as it was
+        with pytest.raises(taiyen.HistoryFullError):
+            heap.root["big"] = big
+        heap.clear_history()
+        heap.root["big"] = big
+        assert heap.history() == []
+        with heap.step("again"):
+            heap.root["big"] = big[::-1]
+        heap.undo()
+        assert heap.root["big"] == big and heap.verify() == []
+        heap.clear_history()
+    with taiyen.open(path, undo_bytes=1 << 15) as heap:
+        with heap.step("small"):
+            pass
+        with pytest.raises(taiyen.HistoryFullError):
+            heap.root["more"] = big
+
+
+def test_texts_name_what_python_has():
+    """Each name of C that a text of the library has is Python's, or said to be C's."""
+    from taiyen._errors import _IN_PYTHON, _in_python
+
+    for phrase, instead in _IN_PYTHON.items():
+        assert _in_python(f"it is so; {phrase}").endswith(f"; {instead}") and "ty_" not in instead and "TY_" not in instead
+    assert _in_python("cannot open: /tmp/ty_open/x ty_open.ty; ty_promote(), ty_open") == \
+        "cannot open: /tmp/ty_open/x ty_open.ty; C's ty_promote(), taiyen.open"
+    assert _in_python(_in_python("call ty_promote")) == "call C's ty_promote"
+    source = pathlib.Path(__file__).parents[2] / "src"
+    texts = "\n".join(re.sub(r'"\s*"', "", file.read_text()) for file in source.glob("**/*.[ch]pp"))
+    for phrase in _IN_PYTHON:
+        assert phrase in texts, phrase
 
 
 def test_reading_only(path):
@@ -373,6 +497,112 @@ if "fault" in sys.argv:
         assert (ended.returncode, ended.stderr) == (0, ""), order
         ended = subprocess.run([sys.executable, "-c", program, order, name + "2", "fault"], capture_output=True, text=True)
         assert ended.returncode == -11 and "Segmentation fault" in ended.stderr, order
+
+
+FAULTS = {
+    "enabled, then a store outside": "change(1); faulthandler.enable(); view[5] = 3",
+    "disabled, then a store outside": "faulthandler.enable(); change(1); faulthandler.disable(); view[5] = 3",
+    "enabled within": "change(1); heap.transaction().__enter__(); faulthandler.enable(); view[5] = 3",
+    "disabled within": "faulthandler.enable(); change(1); heap.transaction().__enter__(); faulthandler.disable(); view[5] = 3",
+    "both, again and again": "for i in range(4): change(i); faulthandler.enable(); view[5] = 3; faulthandler.disable(); view[9] = 3",
+    "enabled twice": "change(1); faulthandler.enable(); change(2); faulthandler.enable(); view[5] = 3",
+}
+
+
+@pytest.mark.parametrize("what", FAULTS)
+@pytest.mark.parametrize("last", ["enabled", "disabled"])
+def test_faulthandler_at_any_time(path, what, last):
+    """PY20. Goal: faulthandler can be enabled and disabled wherever one likes. It took the library's faults once, whenever
+    that was between the library's begins. Then, a fault of the program's own still ends it."""
+    program = f"""
+import faulthandler, sys, taiyen
+heap = taiyen.open(sys.argv[1], kind="transactional", log_bytes=1 << 20)
+view = memoryview(heap.root.setdefault("a", bytearray(100_000)))
+def change(value):
+    with heap.transaction():
+        view[5] = view[90_000] = value
+{FAULTS[what]}
+assert view[5] == 3
+print("alive", flush=True)
+faulthandler.{"enable" if last == "enabled" else "disable"}()
+import ctypes
+ctypes.string_at(16)
+"""
+    ended = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "alive\n", ended
+    assert ended.returncode == -11 and ended.stderr.count("Fatal Python error") == (last == "enabled"), ended
+
+
+ENDS = {
+    "a view": "view = memoryview(heap.root['a']); view[0] = 7",
+    "a thread with a view": '''
+def hold():
+    view = memoryview(heap.root['a'])
+    with heap.transaction() if sys.argv[2] == "transactional" else memoryview(b""):
+        view[0] = 7
+    ready.set()
+    time.sleep(100)
+import threading, time
+ready = threading.Event()
+threading.Thread(target=hold, daemon=True).start()
+ready.wait()''',
+    "a thread in a step": '''
+def hold():
+    with heap.step("half") if sys.argv[2] != "transactional" else heap.transaction():
+        heap.root["half"] = 1
+        ready.set()
+        time.sleep(100)
+import threading, time
+ready = threading.Event()
+threading.Thread(target=hold, daemon=True).start()
+ready.wait()''',
+}
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "archive", "transactional"])
+@pytest.mark.parametrize("what", ENDS)
+def test_the_interpreters_end(path, kind, what):
+    """PY21. What was changed is there after an end in order, also where a thread hindered the close: it was lost without a
+    word."""
+    code = ENDS[what] if kind != "transactional" else ENDS[what].replace("; view[0] = 7", "")
+    program = f"import sys, taiyen; heap = taiyen.open(sys.argv[1], kind=sys.argv[2], log_bytes=1 << 20)\n" \
+              f"heap.root.update(a=bytearray(10), x=1)\n{code}"  # fmt: skip
+    ended = subprocess.run([sys.executable, "-c", program, path, kind], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    with taiyen.open(path) as heap:
+        assert heap.root["x"] == 1 and "half" not in heap.root and heap.verify() == []
+        assert heap.root["a"].tolist()[0] == (0 if "step" in what or "; view" in ENDS[what] and kind == "transactional" else 7)
+
+
+def test_an_end_that_fails_is_told(path):
+    program = """
+import resource, signal, sys, taiyen
+heap = taiyen.open(sys.argv[1])
+heap.root["kept"] = 1
+heap.snapshot()
+heap.root["a"] = bytearray(1 << 20)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+if sys.argv[2] == "view":
+    view = memoryview(heap.root["a"])
+if sys.argv[2] == "forgotten":
+    del heap
+"""
+    for what in ("view", "nothing", "forgotten"):
+        told = subprocess.run([sys.executable, "-c", program, path, what], capture_output=True, text=True, timeout=60)
+        assert "heap.ty could not be closed" in told.stderr and "is lost" in told.stderr, told
+        assert told.stderr.count("could not be closed") == 1, told
+    assert taiyen.open(path).root["kept"] == 1
+
+
+def test_a_child_that_ends_says_nothing(path):
+    with taiyen.open(path) as heap:
+        heap.root["x"] = 1
+        program = "import os, sys, taiyen; heap = taiyen.open(sys.argv[1]); heap.root['y'] = 1; os.fork() or sys.exit(); os.wait()"
+    told = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60)
+    assert (told.returncode, told.stderr) == (0, "")
+    with taiyen.open(path) as heap:
+        assert heap.root == {"x": 1, "y": 1}
 
 
 def test_forgotten_heap_is_closed(path):

@@ -1,5 +1,6 @@
 """Goal: whatever moment a program is killed at, the heap holds what was acknowledged, and each change whole. Method: a
-program that tells what it has committed is killed at random moments, again and again; the next one proves the content."""
+program that tells what it has committed is killed at random moments, again and again; the next one proves the content.
+Steps of undo are killed behind a snapshot of their half."""
 
 import os
 import random
@@ -70,3 +71,49 @@ def test_kill(path, kind):
                 assert taiyen.plain(heap.root) == expected(n)
             assert heap.verify() == []
     assert acknowledged > 0
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "archive"])
+@pytest.mark.parametrize("saver", ["itself", "a thread"])
+def test_kill_in_a_step(path, kind, saver):
+    """PY17. A snapshot that was taken in a step has its half. The heap that was left so could not be changed any more:
+    a step was open, that no call of Python ends."""
+    program = """
+import os, sys, threading, numpy, taiyen
+heap = taiyen.open(sys.argv[1], kind=sys.argv[2])
+heap.root["l"], heap.root["d"] = [1], {"gone": [1, 2]}
+heap.array("a", 5)[:] = 1
+with heap.step("whole"):
+    heap.root["l"].append(2)
+with heap.step("half"):
+    heap.root["l"].append(3)
+    heap.root["new"] = {"made": ["in", "vain"]}
+    del heap.root["d"]["gone"]
+    heap.root["a"].record()
+    heap.array("a")[:] = 2
+    if sys.argv[3] == "itself":
+        heap.snapshot()
+    else:
+        thread = threading.Thread(target=heap.snapshot)
+        thread.start()
+        thread.join()
+    heap.root["l"].append(4)
+    os.kill(os.getpid(), 9)
+"""
+    killed = subprocess.run([sys.executable, "-c", program, path, kind, saver])
+    assert killed.returncode == -signal.SIGKILL
+    for _ in range(2):  # the second time, it was closed in order
+        with taiyen.open(path) as heap:
+            assert heap.root["l"] == [1, 2] and heap.verify() == []
+            assert heap.root["d"] == {"gone": [1, 2]} and "new" not in heap.root
+            assert heap.root["a"].tolist() == [1] * 5
+            assert [step.label for step in heap.history()] == ["whole"]
+            heap.undo()
+            assert heap.root["l"] == [1]
+            heap.redo()
+            assert heap.root["l"] == [1, 2]
+    with taiyen.open(path) as heap:
+        heap.root["l"].append(5)
+        with heap.step("more"):
+            heap.root["more"] = 1
+        assert heap.collect() == 0 and heap.root["l"] == [1, 2, 5] and heap.verify() == []

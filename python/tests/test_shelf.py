@@ -3,7 +3,10 @@ then what only a heap does."""
 
 import collections
 import dbm
+import gc
 import shelve
+import subprocess
+import sys
 
 import pytest
 import taiyen
@@ -106,6 +109,68 @@ def test_writeback(module, tmp_path):
         it["list"] = 5
     with module.open(path) as it:
         assert dict(it) == {"list": 5}
+
+
+def test_writeback_of_all(module, tmp_path):
+    path = str(tmp_path / "it")
+    with module.open(path, writeback=True) as it:
+        it["people"] = [Thing([0])]
+        log = []
+        it["log"], it["same"] = log, {"log": log}
+        log.append("one")
+        assert it["log"] is log
+    with module.open(path, writeback=True) as it:
+        it["people"][0].parts[0] = 40
+        it["people"].append(it["people"][0])
+        it["same"]["log"].append("two")
+        deep = it["deep"] = {"a": {"b": Thing()}}
+        deep["a"]["b"].parts.append(it["log"])
+        assert type(it["people"]) is list and it["people"] is it["people"] and dict(it.items())["deep"] is deep
+    with module.open(path) as it:
+        assert it["people"] == [Thing([40]), Thing([40])] and list(it["log"]) == ["one"]
+        assert it["same"] == {"log": ["one", "two"]} and it["deep"]["a"]["b"] == Thing([["one"]])
+
+
+def test_dropped_without_close(module, tmp_path):
+    path = str(tmp_path / "it")
+    it = module.open(path, writeback=True)
+    it["thing"] = Thing([1])
+    it["thing"].parts.append(2)
+    del it
+    gc.collect()
+    with module.open(path) as it:
+        assert it["thing"] == Thing([1, 2])
+
+
+def test_the_interpreters_end(tmp_path):
+    program = "import sys; from taiyen import shelf; it = shelf.open(sys.argv[1], writeback=True); it['a'] = [1]; it['a'].append(2)"
+    for name, more in (("one", ""), ("two", "; keep = [it]; keep.append(keep); import builtins; builtins.keep = keep")):
+        told = subprocess.run([sys.executable, "-c", program + more, tmp_path / name], capture_output=True, text=True)
+        assert (told.returncode, told.stderr) == (0, "")
+        with shelf.open(tmp_path / name) as it:
+            assert it["a"] == [1, 2]
+
+
+def test_numpys(module, tmp_path):
+    numpy = pytest.importorskip("numpy")
+    scalars = [numpy.float64(2), numpy.float32(0.5), numpy.int8(-3), numpy.uint64(2**64 - 1), numpy.bool_(True),
+               numpy.complex64(1 + 2j), numpy.str_("äb"), numpy.bytes_(b"c"), numpy.str_(""), numpy.float16(1.5),
+               numpy.datetime64("2020-02-03"), numpy.timedelta64(5, "s"), numpy.longdouble("1.1")]  # fmt: skip
+    arrays = [numpy.array(["a", "bc"]), numpy.array([1, "x", None], object), numpy.arange(6.0).reshape(2, 3),
+              numpy.array([(1, 2.5)], [("a", "i4"), ("b", "f8")]), numpy.array(["2020-01-01"], "M8[D]"),
+              numpy.arange(3, dtype=">i4"), numpy.zeros((0, 2)), numpy.array(5), numpy.arange(4, dtype="c16"),
+              numpy.rec.array([(1, 2.5)], names="a,b")]  # fmt: skip
+    masked = numpy.ma.array([1, 2], mask=[0, 1])
+    with module.open(str(tmp_path / "it")) as it:
+        it["scalars"], it["arrays"], it["masked"] = scalars, arrays, masked
+        for number, one in enumerate([*scalars, *arrays]):
+            it[str(number)] = one
+    with module.open(str(tmp_path / "it")) as it:
+        assert [(type(one), one) for one in it["scalars"]] == [(type(one), one) for one in scalars]
+        for number, one in enumerate([*scalars, *arrays]):
+            assert type(it[str(number)]) is type(one) and it[str(number)].dtype.kind == one.dtype.kind
+            assert numpy.array_equal(it[str(number)], one) and it[str(number)].shape == one.shape
+        assert it["0"] + 1 == 3 and it["masked"].tolist() == [1, None] and it["15"].sum() == 15
 
 
 def test_values_are_the_heaps(tmp_path):

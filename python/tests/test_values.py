@@ -6,6 +6,7 @@ import datetime
 import decimal
 import json
 import math
+import pathlib
 import pickle
 import uuid
 import zoneinfo
@@ -46,7 +47,7 @@ def test_key(value):
 
 def try_key(heap, value):
     aware = getattr(value, "tzinfo", None) is not None
-    if isinstance(value, decimal.Decimal) or aware:
+    if isinstance(value, decimal.Decimal) or aware or getattr(value, "fold", 0):
         with pytest.raises(TypeError):
             heap.root[value] = 1
         with pytest.raises(TypeError):
@@ -70,6 +71,57 @@ def test_equal_numbers_are_one_key(heap):
     assert heap.root == {1: "last"} and type(next(iter(heap.root))) is int
     heap.root[2**70] = "big"
     assert heap.root[float(2**70)] == "big"
+
+
+def test_keys_that_differ_in_fold_are_no_two(heap):
+    """Moments that differ in fold are equal, and were two keys."""
+    for one in (MOMENT, MOMENT.time()):
+        other = one.replace(fold=1)
+        heap.root["d"], heap.root["s"] = {one: 1}, {one}
+        for use in (lambda: heap.root["d"].__setitem__(other, 2), lambda: other in heap.root["d"],
+                    lambda: heap.root["s"].add(other), lambda: heap.root.update(x={other: 1}),
+                    lambda: heap.root.update(x={other}), lambda: heap.root.update(x={(1, other): 1})):  # fmt: skip
+            with pytest.raises(TypeError):
+                use()
+        heap.root["v"] = [other]
+        assert heap.root["d"] == {one: 1} and heap.root["s"] == {one} and heap.root["v"][0].fold == 1
+
+
+def test_keys_are_stored_as_what_they_are(heap):
+    """0j is found as 0, and came back as 0.0."""
+    for key in (0j, 0.5 + 0j, -0.0, 7.0, True):
+        heap.root["d"], heap.root["s"] = {key: 1, 3: 3}, {key}
+        heap.root["e"] = {}
+        heap.root["e"][key] = 1
+        for stored in (heap.root["d"], heap.root["s"], heap.root["e"]):
+            assert repr(next(iter(stored))) == repr(key) and key in stored and key + 0j in stored and key.real in stored
+        heap.root["e"][key.real] = 2
+        assert repr(heap.root["e"]) == repr({key: 2})
+        heap.root["s"].add(key.real)
+        assert repr({key.real} | heap.root["s"]) == repr({key.real} | {key})
+        assert repr(heap.root["s"] | {key.real}) == repr({key} | {key.real})
+
+
+def test_zones(heap, tmp_path):
+    offset = datetime.timedelta(hours=1, seconds=7)
+    zones = [datetime.timezone(offset), datetime.timezone(offset, "CET"), datetime.timezone.utc, zoneinfo.ZoneInfo("UTC"),
+             datetime.timezone(offset, "a|b|=ä"), datetime.timezone(offset, "=x"), datetime.timezone(-offset, "\ud800"),
+             datetime.timezone(datetime.timedelta(0), ""), zoneinfo.ZoneInfo("Europe/Lisbon")]  # fmt: skip
+    for zone in zones:
+        for moment in (MOMENT.replace(tzinfo=zone), MOMENT.replace(tzinfo=zone, fold=1), MOMENT.timetz().replace(tzinfo=zone)):
+            heap.root["m"] = moment
+            assert repr(heap.root["m"]) == repr(moment) and heap.root["m"].tzname() == moment.tzname()
+    class Own(datetime.tzinfo):
+        def utcoffset(self, moment):
+            return offset
+    folder = next((one for one in zoneinfo.TZPATH if (pathlib.Path(one) / "Europe/Berlin").exists()), None)
+    unnamed = []
+    if folder:
+        with open(pathlib.Path(folder) / "Europe/Berlin", "rb") as file:
+            unnamed = [zoneinfo.ZoneInfo.from_file(file)]
+    for zone in (Own(), *unnamed):  # without a name that others know
+        with pytest.raises(TypeError, match="datetime.* whose zone has no name"):
+            heap.root["m"] = MOMENT.replace(tzinfo=zone)
 
 
 @pytest.mark.parametrize("key", [[], {}, ([],), object(), {1}])
