@@ -5,7 +5,7 @@
 
 namespace cli::dwarf {
 
-// SM1: fields lie in the object, one behind the other, as a reader of the text asks for.
+// Fields lie in the object, one behind the other, as a reader of the text asks for.
 void shape_maker::finish(shape &one) {
     std::vector<field> &fields = one.fields;
     std::stable_sort(fields.begin(), fields.end(), [](const field &a, const field &b) { return a.offset < b.offset; });

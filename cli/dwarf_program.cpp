@@ -204,7 +204,7 @@ bool program::read_unit(Dwarf_Die unit) {
     return read_children(unit, {}, 0);
 }
 
-// DW1: each entry lies behind the one before it. So damaged links lead round in no circle.
+// Each entry lies behind the one before it. So damaged links lead round in no circle.
 bool program::read_children(Dwarf_Die parent, const scope &in, unsigned depth) {
     if (depth > depth_max)
         return damaged("entries are nested deeper than 128");

@@ -70,7 +70,7 @@ bool offset_of(Dwarf_Die die, uint64_t *offset) {
     return true;
 }
 
-// Calls a function for each entry in an entry; entries lie one behind the other (DW1).
+// Calls a function for each entry in an entry; entries lie one behind the other.
 template <class F>
 bool each_child(Dwarf_Die parent, F call) {
     Dwarf_Die die;

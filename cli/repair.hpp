@@ -41,14 +41,9 @@ struct repair_report {
 
     // Whether all is there, as far as the files tell.
     bool is_whole() const {
-<<<<<<< HEAD
         const bool is_of_one_moment = closed || kind != "archive"; // whose pages go to the file at any time
         return is_of_one_moment && problems.empty() && pages.empty() && first_unapplied == 0 && left_out == 0 &&
                in_doubt == 0 && epoch >= durable_epoch;
-=======
-        return problems.empty() && pages.empty() && failed_entries == 0 && first_unapplied == 0 && in_doubt == 0 &&
-               epoch >= durable_epoch;
->>>>>>> py2
     }
 };
 

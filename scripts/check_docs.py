@@ -199,7 +199,7 @@ class Code:
     def __init__(self, folders=CODE_FOLDERS):
         self.files = set()  # paths
         self.words = set()  # of the code, not of its comments
-        self.cited = {}  # in comments of src and include: invariant to the files
+        self.cited = {}  # in comments of what may keep one: invariant to the files
         self.comments = []  # path, line, text
         self.file_words = {}  # path to its words
         self.bare = []  # .cpp files without an opening comment
@@ -210,7 +210,7 @@ class Code:
                     if name == "CMakeLists.txt":  # has the names of programs, but for test_heap and its like
                         with open(os.path.join(directory, name), encoding="utf-8") as file:
                             self.words.update(re.findall(r"\w+", file.read()))
-                    elif name.endswith(".py") and folder == "python":
+                    elif name.endswith(".py") and (folder == "python" or directory.startswith("tests/cli")):
                         with open(os.path.join(directory, name), encoding="utf-8") as file:
                             self.words.update(re.findall(r"\w+", file.read()))
                     elif name.endswith((".cpp", ".hpp", ".h", ".c")):
@@ -236,7 +236,7 @@ class Code:
         comments = [(path, number, found.group(1)) for number, found in enumerate(map(COMMENT.search, text.split("\n")), 1)
                     if found]
         self.comments += comments
-        for number in NUMBER.findall("\n".join(comment for _, _, comment in comments)) if path.startswith(("src/", "include/", "python/src/")) else ():
+        for number in NUMBER.findall("\n".join(comment for _, _, comment in comments)) if path.startswith(("src/", "include/", "python/src/", "cli/")) else ():
             self.cited.setdefault(number, set()).add(path)
 
     def named(self, name):

@@ -21,6 +21,7 @@ public:
     uint64_t in_doubt() const { return waiting_count_; }
 
 private:
+    // X30.
     ty_status take(const log_record &record) {
         const ty_follow_record one = follow_record_of(record);
         if (record.sequence > until_) {
