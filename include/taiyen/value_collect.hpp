@@ -111,6 +111,7 @@ public:
         meet(heap_.root());
         meet(heap_.space()->shapes);
         meet(heap_.space()->layouts);
+        meet(heap_.space()->kept);
         for (const void *block : loose)
             open(static_cast<value_head *>(const_cast<void *>(block)));
         if (heap_.space()->dead)

@@ -121,6 +121,16 @@ PyObject *next_of(iterator *at, heap &of, value key, value item) {
         return load(of, key);
     if (at->what == iterates::values)
         return load(of, item);
+    if (runs_code(key)) { // which may change or free what the item's word leads to
+        const ref both(PyList_New(2));
+        reader one(of, false);
+        {
+            const without_cycles no_code;
+            if (!both || !one.put(both.get(), 0, key) || !one.put(both.get(), 1, item))
+                return nullptr;
+        }
+        return one.finish() ? PyList_AsTuple(both.get()) : nullptr;
+    }
     ref loaded_key(load(of, key));
     ref loaded_item(loaded_key ? load(of, item) : nullptr);
     return loaded_item ? pair_of(at, std::move(loaded_key), std::move(loaded_item)) : nullptr;

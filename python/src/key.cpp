@@ -43,7 +43,7 @@ bool key_of::of_bytes_like(heap &of, PyObject *object) {
     if (PyLong_CheckExact(object)) {
         std::string magnitude;
         bool negative = false;
-        if (!magnitude_of(object, &magnitude, &negative))
+        if (!magnitude_of(object, &magnitude, &negative) || !of.check())
             return false;
         kept_.back() = ref(PyBytes_FromStringAndSize(magnitude.data(), static_cast<Py_ssize_t>(magnitude.size())));
         if (!kept_.back())
@@ -67,7 +67,7 @@ bool key_of::of_bytes_like(heap &of, PyObject *object) {
         return true;
     }
     encoded code;
-    if (!encode(object, false, &code))
+    if (!encode(object, false, &code) || !of.check())
         return false;
     if (code.kept.get() == Py_None || !code.is_key) {
         PyErr_Format(PyExc_TypeError, "unhashable type: %R cannot be a key in a heap", Py_TYPE(object));
@@ -81,7 +81,7 @@ bool key_of::of_bytes_like(heap &of, PyObject *object) {
 // A tuple to look for lies outside of the heap, in blocks like the heap's.
 bool key_of::of_tuple(heap &of, PyObject *tuple) {
     value v;
-    if (!imitate(of, tuple, &v))
+    if (!imitate(of, tuple, &v) || !of.check())
         return false;
     key_ = value_key{};
     key_.word = v;
@@ -120,7 +120,7 @@ bool key_of::imitate(heap &of, PyObject *item, value *v) {
     for (std::size_t i = 0; i < count && good; ++i)
         good = imitate(of, PyTuple_GetItem(item, static_cast<Py_ssize_t>(i)), &items[i]);
     Py_LeaveRecursiveCall();
-    if (!good)
+    if (!good || !of.check())
         return false;
     std::vector<std::uint64_t> room((sizeof(detail::value_tuple) + count * sizeof(value)) / 8);
     auto *block = reinterpret_cast<detail::value_tuple *>(room.data());
@@ -141,7 +141,7 @@ bool key_of::imitate(heap &of, PyObject *item, value *v) {
 bool key_of::make(heap &of, PyObject *object, made_value &made) {
     if (!is_imitation_)
         return true;
-    if (!made.make(object))
+    if (!made.make(object) || !made.check())
         return false;
     taiyen::result<value_key> stored = of.values->key(made.get());
     if (!stored)

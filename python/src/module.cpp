@@ -5,7 +5,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstring>
+#include <unistd.h>
 #ifdef TAIYEN_PYTHON_PACK
 #include <taiyen/pack.h>
 #endif
@@ -107,15 +109,40 @@ void make_volatile(nb::handle self, std::size_t limit, bool takes_pickles) {
     must(of.start(made));
 }
 
+// What was kept for proxies that have gone goes, where no step of undo need be made for it.
+void sweep(heap &of) {
+    if (of.kept.unheld.empty() || !of.is_usable() || of.read_only || of.undo_attached || of.kind == TY_VOLATILE)
+        return;
+    typy::change one(of);
+    if (!one.begin() || !one.end())
+        PyErr_Clear();
+}
+
+// Another thread's transaction: it may be ending with its thread, a moment after that was joined.
+void wait_for_thread_end(heap &of) {
+    constexpr int moments = 200;
+    for (int i = 0; i < moments && of.transaction_open && of.transaction_thread != PyThread_get_thread_ident(); ++i) {
+        const typy::without_gil others;
+        usleep(500);
+    }
+}
+
 // PY12.
 void end_heap(heap &of, bool discards) {
+    if (of.transaction_open && !discards)
+        wait_for_thread_end(of);
+    if (!of.handle)
+        return;
     must(of.check_no_views("a heap with views of arrays cannot be closed"));
+    if (!of.busy && !of.transaction_open && !discards && !of.is_changing())
+        sweep(of);
     if (of.busy || (of.transaction_open && !discards)) {
         typy::raise_own(TY_E_BUSY, "a heap cannot be closed while a transaction or a call is under way",
                         "end it first, in its thread");
         throw nb::python_error();
     }
     ty_heap *handle = std::exchange(of.handle, nullptr); // nobody uses it any more
+    ++of.taken_back;
     ty_status status;
     {
         const typy::without_gil others;
@@ -127,6 +154,7 @@ void end_heap(heap &of, bool discards) {
         throw nb::python_error();
     }
     of.transaction_open = false;
+    of.transaction_thread = 0;
 }
 
 void close_heap(heap &of) {
@@ -171,11 +199,7 @@ void begin(heap &of) {
                         "end it first, or do all in it");
         throw nb::python_error();
     }
-    ty_txn *txn = nullptr;
-    call(of, [&] { return ty_begin(of.handle, nullptr, &txn); });
-    of.transaction_open = true;
-    if (of.automatic)
-        typy::keep_fault_handler();
+    must(typy::begin_transaction(of));
 }
 
 ty_txn *own_transaction(heap &of) {
@@ -188,14 +212,20 @@ ty_txn *own_transaction(heap &of) {
     return txn;
 }
 
-// The transaction's end, whether it was committed or rolled back.
-void ended(heap &of) {
-    of.transaction_open = false;
-    of.fresh_arrays.clear();
+// What ends a transaction or step, or goes from one state of the heap to another, is not to come within a change: of
+// this thread it is refused, those of other threads are waited for.
+void must_not_change(heap &of, bool hears_signals = true) {
+    must(of.wait_for_changes(hears_signals));
+    if (of.is_changing()) {
+        typy::raise_own(TY_E_BUSY, "a change of this heap is under way in this thread",
+                        "do it behind that, and not in what is called while something is stored");
+        throw nb::python_error();
+    }
 }
 
 std::uint64_t commit(heap &of, bool wait) {
     ty_txn *txn = own_transaction(of);
+    must_not_change(of, false);
     std::uint64_t sequence = 0;
     ty_status status;
     ++of.busy;
@@ -207,16 +237,16 @@ std::uint64_t commit(heap &of, bool wait) {
     if (status) {
         typy::raise_last();
         if (!ty_current_txn(of.handle))
-            ended(of);
+            typy::transaction_ended(of);
         throw nb::python_error();
     }
-    ended(of);
+    typy::transaction_ended(of);
     return sequence;
 }
 
 void rollback(heap &of) {
     const ty_status status = ty_rollback(own_transaction(of));
-    ended(of);
+    typy::transaction_ended(of);
     of.look_at_proxies();
     must_be_ok(status);
 }
@@ -241,6 +271,7 @@ void attach_undo(heap &of, std::size_t bytes) {
 
 void step_begin(heap &of, const std::string &label, std::size_t bytes) {
     must(of.check());
+    must_not_change(of);
     if (of.step_open) {
         typy::raise_own(TY_E_BUSY, "a step is open already: they do not nest", "end it first, or do all in it");
         throw nb::python_error();
@@ -254,7 +285,9 @@ void step_begin(heap &of, const std::string &label, std::size_t bytes) {
 }
 
 void step_end(heap &of, bool keeps) {
-    must(of.check());
+    must(of.check() && of.wait_for_changes(false));
+    if (keeps)
+        must_not_change(of, false);
     of.step_open = false;
     of.fresh_arrays.clear();
     of.values->record_undo(false);
@@ -266,6 +299,7 @@ void step_end(heap &of, bool keeps) {
 
 void undo_or_redo(heap &of, bool undoes) {
     must(of.check() && of.check_no_views("with views of arrays, nothing can be undone or redone"));
+    must_not_change(of);
     attach_undo(of, 0);
     const ty_status status = undoes ? ty_undo(of.handle) : ty_redo(of.handle);
     of.look_at_proxies();
@@ -351,6 +385,9 @@ nb::object root(heap &of) {
 }
 
 std::size_t collect(heap &of) {
+    must(of.check());
+    must_not_change(of); // what is being made leads nowhere yet
+    const std::size_t kept = of.kept.unheld.size();
     typy::change one(of);
     must(one.begin());
     std::vector<const void *> roots;
@@ -360,7 +397,7 @@ std::size_t collect(heap &of) {
     const taiyen::result<std::size_t> freed = taiyen::collect(*of.values, roots);
     must(freed || typy::raise_last() == 0);
     must(one.end());
-    return taiyen::result<std::size_t>(freed).value();
+    return taiyen::result<std::size_t>(freed).value() + kept - std::min(kept, of.kept.unheld.size());
 }
 
 nb::list verify(heap &of) {

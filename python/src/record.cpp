@@ -439,14 +439,13 @@ PyObject *load_records(heap &of, value v) {
     return row_of(as_records(list.get()), 0);
 }
 
-PyObject *plain_records(heap &of, value v) {
-    const ref list(load_records(of, v));
-    if (!list || is_row(list.get()))
-        return list ? row_plain(list.get(), nullptr) : nullptr;
-    const ref type(record_class(list.get(), nullptr));
+PyObject *plain_of_records(PyObject *list) {
+    if (is_row(list))
+        return row_plain(list, nullptr);
+    const ref type(record_class(list, nullptr));
     ref made(PyObject_CallFunctionObjArgs(helpers.plain_records, type.get(), nullptr));
-    for (Py_ssize_t i = 0; made && i < PySequence_Size(list.get()); ++i) {
-        const ref one(item(list.get(), i));
+    for (Py_ssize_t i = 0; made && i < PySequence_Size(list); ++i) {
+        const ref one(item(list, i));
         const ref plain(one ? row_plain(one.get(), nullptr) : nullptr);
         if (!plain || PyList_Append(made.get(), plain.get()) < 0)
             return nullptr;

@@ -110,8 +110,7 @@ def test_transactions(path):
             new = root["new"]
             old.append(2)
             del root["old"]
-            with pytest.raises(taiyen.DeletedError):
-                old[0]
+            assert old == [1, 2] and old.is_alive  # nothing stores it, but for its proxy
             1 / 0
         assert root == {"visits": 2, "old": [1]} and old == [1] and root["old"] is old
         with pytest.raises(ReferenceError, match="deleted"):
@@ -225,8 +224,7 @@ def test_undo(path):
         south, north = root["walls"]["south"], root["walls"]["north"]
         with heap.step("Delete"):
             del root["walls"]["north"]
-        with pytest.raises(taiyen.DeletedError):
-            north[0]
+        assert north == [5, 0]  # nothing stores it, but for its proxy
         assert [step.label for step in heap.history()] == ["Delete", "Move wall"]
         heap.undo()
         assert north == [5, 0] and root["walls"]["north"] is north
