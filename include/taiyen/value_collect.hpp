@@ -86,12 +86,17 @@ private:
 
 } // namespace detail
 
+// Called with the containers that collect() is going to empty, before it does so: what they alone lead to goes with
+// them. It may store. False: collect() ends, and has freed nothing.
+using collect_callback = bool(const std::vector<value> &rings, void *context);
+
 // Frees rings of containers that nothing leads to but they themselves: not the heap's root, no other container, and
 // none of `roots`, the addresses of containers and tuples that the program holds. `suspects`: addresses of loose
 // containers that the program has lost. O(what can be reached from containers that were ever stored twice). Throws
 // std::bad_alloc. On an error some of the rings may be freed, others not. How many containers went.
 result<std::size_t> collect(value_heap &heap, const std::vector<const void *> &roots = {},
-                            const std::vector<const void *> &suspects = {});
+                            const std::vector<const void *> &suspects = {}, collect_callback *before = nullptr,
+                            void *context = nullptr);
 
 // Counts all values anew, and looks whether they are what they should be: calls the function with a text
 // (const std::string &) for each thing that is wrong. `loose`: addresses that are stored nowhere, and right all the
@@ -264,7 +269,8 @@ private:
 } // namespace detail
 
 inline result<std::size_t> collect(value_heap &heap, const std::vector<const void *> &roots,
-                                   const std::vector<const void *> &suspects) {
+                                   const std::vector<const void *> &suspects, collect_callback *before,
+                                   void *context) {
     detail::value_graph graph;
     const detail::value_space *space = heap.space();
     for (std::uint32_t i = 0; i < space->suspect_count; ++i)
@@ -275,6 +281,8 @@ inline result<std::size_t> collect(value_heap &heap, const std::vector<const voi
     for (detail::value_head *head : graph.unreached(roots))
         if (detail::is_container(*head))
             rings.push_back(value::block(head));
+    if (before && !before(rings, context))
+        return error::last();
     if (heap.begin_write())
         return error::last();
     for (value v : rings)

@@ -181,9 +181,10 @@ private:
 
 // PY1. What a call is going to release, in thought: a block goes when all that lead to it have gone. What would go and
 // has a proxy is kept: stored in a list for the proxies' sake. What would go and has a view is not released.
+// comes_twice: stores may be named that go with what leads to them, too.
 class going {
 public:
-    explicit going(heap &of, bool refuses_views = true);
+    explicit going(heap &of, bool refuses_views = true, bool comes_twice = false);
     // One store less of the value. False: it may not go; there is an exception.
     bool add(value v);
     // Before the release, which is to follow. False: there is an exception.
@@ -195,6 +196,7 @@ private:
     bool reach(value v);
     heap &heap_;
     bool refuses_views_;
+    bool comes_twice_;
     bool nothing_held_;
     std::unordered_map<taiyen::detail::value_head *, std::uint32_t> released_; // of what is stored more than once
     std::vector<taiyen::detail::value_head *> open_;

@@ -60,7 +60,8 @@ bool heap::is_held(const void *block) const {
 
 // ---- What is going to be released.
 
-going::going(heap &of, bool refuses_views) : heap_(of), refuses_views_(refuses_views) {
+going::going(heap &of, bool refuses_views, bool comes_twice)
+    : heap_(of), refuses_views_(refuses_views), comes_twice_(comes_twice) {
     const auto first = of.proxies.begin();
     const bool root_alone = of.proxies.size() == 1 && first->first == of.values->root().address();
     nothing_held_ = (of.proxies.empty() || root_alone) && of.viewed.empty();
@@ -74,7 +75,7 @@ bool going::reach(value v) {
     const bool is_packed = taiyen::is_packed(v);
     if ((head->kind < static_cast<std::uint8_t>(value_kind::tuple) && !is_packed) || head->refs == UINT32_MAX)
         return true;
-    if (head->refs > 1 && ++released_[head] < head->refs)
+    if ((head->refs > 1 || comes_twice_) && ++released_[head] != (head->refs ? head->refs : 1))
         return true;
     const auto viewed = heap_.viewed.find(head);
     if (refuses_views_ && viewed != heap_.viewed.end()) {

@@ -394,7 +394,16 @@ std::size_t collect(heap &of) {
     for (const auto &[block, p] : of.proxies)
         if (p->state == typy::proxy_state::alive && p->kind != typy::value_kind::array)
             roots.push_back(block);
-    const taiyen::result<std::size_t> freed = taiyen::collect(*of.values, roots);
+    const auto keep_parts = [](const std::vector<typy::value> &rings, void *context) {
+        typy::going parts(*static_cast<heap *>(context), true, true);
+        for (const typy::value ring : rings)
+            if (!taiyen::detail::values_in(taiyen::detail::head_of(ring)).each([&](typy::value v) {
+                    return parts.add(v);
+                }))
+                return false;
+        return parts.keep();
+    };
+    const taiyen::result<std::size_t> freed = taiyen::collect(*of.values, roots, {}, keep_parts, &of);
     must(freed || typy::raise_last() == 0);
     must(one.end());
     return taiyen::result<std::size_t>(freed).value() + kept - std::min(kept, of.kept.unheld.size());

@@ -39,7 +39,7 @@ public:
     void give_up() {
         if (!heap_.is_usable() || heap_.taken_back != taken_back_)
             return; // it is gone, or with the heap
-        going parts(heap_, false); // what was stored elsewhere before, and is no more
+        going parts(heap_, false, true); // what was stored elsewhere before, and is no more
         for (value v : made_)
             taiyen::detail::values_in(taiyen::detail::head_of(v)).each([&](value part) { return parts.add(part); });
         static_cast<void>(parts.keep());
