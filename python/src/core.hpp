@@ -15,6 +15,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -230,6 +231,50 @@ private:
     int was_;
 };
 
+// Room of the interpreter's stack for what goes deeper.
+class deeper {
+public:
+    explicit deeper(const char *where) : entered_(Py_EnterRecursiveCall(where) == 0) {}
+    ~deeper() {
+        if (entered_)
+            Py_LeaveRecursiveCall();
+    }
+    // False: there is an exception.
+    explicit operator bool() const { return entered_; }
+    deeper(const deeper &) = delete;
+    deeper &operator=(const deeper &) = delete;
+
+private:
+    bool entered_;
+};
+
+// PY16. What CPython calls, with C++'s exceptions as Python's: what slot() and method() put into the tables of types.
+int raise_caught(const std::exception &caught);
+template <auto F>
+struct guarded;
+template <class Result, class... Arguments, Result (*F)(Arguments...)>
+struct guarded<F> {
+    static Result call(Arguments... arguments) {
+        try {
+            return F(arguments...);
+        } catch (const std::exception &caught) {
+            raise_caught(caught);
+        }
+        if constexpr (std::is_pointer_v<Result>)
+            return nullptr;
+        else if constexpr (!std::is_void_v<Result>)
+            return Result(-1);
+    }
+};
+template <auto F>
+PyType_Slot slot(int number) {
+    return {number, reinterpret_cast<void *>(&guarded<F>::call)};
+}
+template <auto F>
+PyMethodDef method(const char *name, int flags, const char *text = nullptr) {
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(&guarded<F>::call)), flags, text};
+}
+
 // Whether the interpreter is at its end.
 bool is_finalizing();
 // Around what runs Python code. A thread that is ended there, at the interpreter's end, stays there, for whatever
@@ -352,6 +397,7 @@ public:
     made_value &operator=(const made_value &) = delete;
 
 private:
+    bool make_items_by(class storer &one, PyObject *list);
     heap &heap_;
     std::uint64_t taken_back_;
     value value_;

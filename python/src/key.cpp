@@ -113,13 +113,13 @@ bool key_of::imitate(heap &of, PyObject *item, value *v) {
         return true;
     }
     const auto count = static_cast<std::size_t>(PyTuple_Size(item));
-    if (Py_EnterRecursiveCall(" while a tuple is looked for"))
+    const deeper room_deeper(" while a tuple is looked for");
+    if (!room_deeper)
         return false;
     std::vector<value> items(count);
     bool good = true;
     for (std::size_t i = 0; i < count && good; ++i)
         good = imitate(of, PyTuple_GetItem(item, static_cast<Py_ssize_t>(i)), &items[i]);
-    Py_LeaveRecursiveCall();
     if (!good || !of.check())
         return false;
     std::vector<std::uint64_t> room((sizeof(detail::value_tuple) + count * sizeof(value)) / 8);

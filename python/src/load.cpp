@@ -140,11 +140,8 @@ PyObject *reader::make(value v) {
     const auto place = done_.find(v.address());
     if (place != done_.end())
         return Py_NewRef(place->second.get());
-    if (Py_EnterRecursiveCall(" while a value of a heap is copied"))
-        return nullptr;
-    PyObject *made = make_container(kind, v);
-    Py_LeaveRecursiveCall();
-    return made;
+    const deeper room(" while a value of a heap is copied");
+    return room ? make_container(kind, v) : nullptr;
 }
 
 PyObject *reader::make_container(value_kind kind, value v) {

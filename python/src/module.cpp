@@ -306,6 +306,82 @@ void undo_or_redo(heap &of, bool undoes) {
     must_be_ok(status);
 }
 
+// ---- `with` of a transaction and of a step. PY15: in C++, as no signal is heard between a begin and the body, nor
+// between the body and an end.
+
+struct transaction_scope {
+    nb::object heap_object;
+    bool wait;
+    std::uint64_t sequence;
+    heap &of() const { return nb::cast<heap &>(heap_object); }
+};
+void exit_transaction(transaction_scope &self, bool failed) {
+    heap &of = self.of();
+    const auto is_open = [&of] { return of.is_usable() && ty_current_txn(of.handle) != nullptr; };
+    if (failed) {
+        if (is_open()) // it may have been closed
+            rollback(of);
+        return;
+    }
+    try {
+        self.sequence = commit(of, self.wait);
+    } catch (nb::python_error &error) {
+        if (is_open())
+            rollback(of);
+        throw;
+    }
+}
+
+struct step_scope {
+    nb::object heap_object;
+    std::string label;
+    std::size_t bytes;
+    heap &of() const { return nb::cast<heap &>(heap_object); }
+};
+void exit_step(step_scope &self, bool failed) {
+    heap &of = self.of();
+    if (of.step_open)
+        step_end(of, !failed);
+}
+
+void bind_scopes(nb::module_ &module) {
+    nb::class_<transaction_scope>(module, "TransactionBase")
+        .def(
+            "__init__",
+            [](transaction_scope *self, nb::object of, bool wait) {
+                static_cast<void>(nb::cast<heap &>(of));
+                new (self) transaction_scope{std::move(of), wait, 0};
+            })
+        .def("__enter__",
+             [](nb::object self) {
+                 begin(nb::cast<transaction_scope &>(self).of());
+                 return self;
+             })
+        .def("__exit__",
+             [](transaction_scope &self, const nb::object &kind, const nb::object &, const nb::object &) {
+                 exit_transaction(self, !kind.is_none());
+             },
+             nb::arg().none(), nb::arg().none(), nb::arg().none())
+        .def_ro("_heap", &transaction_scope::heap_object)
+        .def_ro("sequence", &transaction_scope::sequence, "Of an asynchronous commit: what Heap.stable takes.");
+    nb::class_<step_scope>(module, "StepBase")
+        .def("__init__",
+             [](step_scope *self, nb::object of, const std::string &label, std::size_t bytes) {
+                 static_cast<void>(nb::cast<heap &>(of));
+                 new (self) step_scope{std::move(of), label, bytes};
+             })
+        .def("__enter__",
+             [](step_scope &self) {
+                 step_begin(self.of(), self.label, self.bytes);
+                 return self.heap_object;
+             })
+        .def("__exit__",
+             [](step_scope &self, const nb::object &kind, const nb::object &, const nb::object &) {
+                 exit_step(self, !kind.is_none());
+             },
+             nb::arg().none(), nb::arg().none(), nb::arg().none());
+}
+
 nb::list history(heap &of) {
     must(of.check());
     nb::list steps;
@@ -489,7 +565,7 @@ void set_helpers(const nb::args &all) {
         *places[i] = nb::object(all[i]).release().ptr();
 }
 
-PyMethodDef functions[] = {{"new_array", typy::new_array, METH_VARARGS, nullptr}, {}};
+PyMethodDef functions[] = {typy::method<typy::new_array>("new_array", METH_VARARGS, nullptr), {}};
 
 } // namespace
 
@@ -531,6 +607,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_busy", [](const heap &of) { return of.busy; })
         .def_prop_ro("_undo_attached", [](const heap &of) { return of.undo_attached; })
         .def_prop_ro("_in_step", [](const heap &of) { return of.step_open; });
+    bind_scopes(module);
     module.def("info", info);
     module.def("dlpack", typy::dlpack);
 #ifdef TAIYEN_PYTHON_PACK

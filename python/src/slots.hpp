@@ -87,9 +87,8 @@ inline PyObject *is_alive(PyObject *self, PyObject *) {
 }
 
 #define TYPY_COMMON_METHODS                                                                                            \
-    {"_plain", plain, METH_NOARGS, nullptr}, {"_heap", heap_of, METH_NOARGS, nullptr}, {                               \
-        "_is_alive", is_alive, METH_NOARGS, nullptr                                                                    \
-    }
+    method<plain>("_plain", METH_NOARGS), method<heap_of>("_heap", METH_NOARGS),                                       \
+        method<is_alive>("_is_alive", METH_NOARGS)
 
 } // namespace typy
 

@@ -5,8 +5,6 @@
 
 namespace typy {
 
-namespace {
-
 class storer {
 public:
     explicit storer(heap &of) : heap_(of), values_(*of.values), taken_back_(of.taken_back) {}
@@ -128,14 +126,14 @@ private:
             shared_.look(object);
             return store_larger(object, type, v);
         }
-        if (Py_EnterRecursiveCall(" while an object is stored in a heap"))
+        const deeper room(" while an object is stored in a heap");
+        if (!room)
             return false;
         const bool good = type == &PyTuple_Type  ? tuple(object, v)
                           : type == &PyDict_Type ? dict(object, v)
                           : type == &PySet_Type  ? set(object, v)
                           : type == &PyList_Type ? list(object, v)
                                                  : deque(object, v);
-        Py_LeaveRecursiveCall();
         return good;
     }
     // Of this heap: the same container, once more. Of another one: a copy.
@@ -353,13 +351,15 @@ private:
     met_again shared_;
 };
 
-} // namespace
-
 bool made_value::make(PyObject *object) {
     storer one(heap_);
-    if (one.store(object, &value_) && one.still()) {
-        one.pack(&value_);
-        return true;
+    try {
+        if (one.store(object, &value_) && one.still()) {
+            one.pack(&value_);
+            return true;
+        }
+    } catch (const std::exception &caught) {
+        raise_caught(caught);
     }
     value_ = value();
     one.give_up_quietly();
@@ -368,6 +368,20 @@ bool made_value::make(PyObject *object) {
 
 bool made_value::make_items(PyObject *list) {
     storer one(heap_);
+    try {
+        if (make_items_by(one, list))
+            return true;
+    } catch (const std::exception &caught) {
+        raise_caught(caught);
+    }
+    for (value v : items_)
+        one.drop(v);
+    items_.clear();
+    one.give_up_quietly();
+    return false;
+}
+
+bool made_value::make_items_by(storer &one, PyObject *list) {
     one.look(list);
     for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
         const ref item = ref::borrowed(PyList_GetItem(list, i));
@@ -376,10 +390,6 @@ bool made_value::make_items(PyObject *list) {
             items_.push_back(made);
             continue;
         }
-        for (value v : items_)
-            one.drop(v);
-        items_.clear();
-        one.give_up_quietly();
         return false;
     }
     // One that another one has, or that comes twice, is not to go into a packed block.

@@ -1,7 +1,7 @@
 """The extension module. Private: `taiyen` is its face."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 library_version: str
 
@@ -88,6 +88,19 @@ class RowBase:
 
 class Field:
     def __new__(cls, layout: int, place: int, /) -> Field: ...
+
+class TransactionBase:
+    _heap: Any
+    @property
+    def sequence(self) -> int: ...
+    def __init__(self, heap: HeapBase, wait: bool, /) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: object, error: object, trace: object, /) -> None: ...
+
+class StepBase:
+    def __init__(self, heap: HeapBase, label: str, size: int, /) -> None: ...
+    def __enter__(self) -> Any: ...
+    def __exit__(self, kind: object, error: object, trace: object, /) -> None: ...
 
 class HeapBase:
     @property
