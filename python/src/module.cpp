@@ -1,6 +1,6 @@
 // The module: heaps, bound with nanobind, and the rest of the package's C++. taiyen/__init__.py makes Python's face of
 // it.
-#include "core.hpp"
+#include "objects.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -569,7 +569,9 @@ PyMethodDef functions[] = {typy::method<typy::new_array>("new_array", METH_VARAR
 
 } // namespace
 
+#define PyInit__core init_in_main_interpreter
 NB_MODULE(_core, module) {
+    must(typy::deque_type() != nullptr);
     nb::set_leak_warnings(false); // heaps may live until the interpreter ends
     module.attr("library_version") = ty_version();
     nb::class_<heap>(module, "HeapBase", nb::is_weak_referenceable())
@@ -618,4 +620,14 @@ NB_MODULE(_core, module) {
     module.def("set_proxy_classes",
                [](const nb::tuple &classes) { return nb::steal(typy::set_proxy_classes(classes.ptr())); });
     must(typy::add_proxy_types(module.ptr()) && PyModule_AddFunctions(module.ptr(), functions) == 0);
+}
+#undef PyInit__core
+
+// CPython 3.11 would import it into another interpreter of the process, whose heaps would be taken for the first one's.
+extern "C" NB_EXPORT PyObject *PyInit__core() {
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0)
+        return init_in_main_interpreter();
+    PyErr_SetString(PyExc_ImportError, "taiyen works in the main interpreter of a process alone: use it there, or start "
+                                       "a process");
+    return nullptr;
 }
