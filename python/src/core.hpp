@@ -433,16 +433,21 @@ public:
     // For a key that is stored: one with a block of the heap where `find` has none. False: there is an exception.
     bool make(heap &of, PyObject *object, made_value &made);
     bool is_imitation() const { return is_imitation_; }
+    // Whether the object is none that a heap could have as a key, but may equal one; where it is to be stored, and is
+    // not there: false with an exception.
+    bool check_stored(PyObject *object) const;
     const value_key &get() const { return key_; }
 
 private:
     bool of_tuple(heap &of, PyObject *tuple);
     bool of_bytes_like(heap &of, PyObject *object);
+    bool of_another(heap &of, PyObject *object);
     bool imitate(heap &of, PyObject *item, value *v);
     value_key key_;
     std::vector<ref> kept_;
     std::vector<std::vector<std::uint64_t>> blocks_;
     bool is_imitation_ = false;
+    bool stands_in_ = false;
 };
 
 // The Python object that a value is: a new reference.

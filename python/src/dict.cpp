@@ -44,9 +44,13 @@ bool make_key(heap &of, PyObject *key, made_entry *one) {
     if (!one->key.find(of, key))
         return false;
     if (!one->key.is_imitation())
-        return true;
+        return true; // it may stand for an object that is no key: see check_stored()
     one->made_key.emplace(of);
     return one->key.make(of, key, *one->made_key);
+}
+
+bool check_key(const proxy *self, const key_of &found, PyObject *key) {
+    return container_of<dict>(self).contains(found.get()) || found.check_stored(key);
 }
 
 // Runs no Python code.
@@ -64,7 +68,7 @@ bool put(heap &of, proxy *self, PyObject *key, PyObject *item) {
     made_value made(of);
     if (!make_key(of, key, &one) || !made.make(item) || !use(self) || (one.made_key && !one.made_key->check()))
         return false;
-    return put(of, self, one.key.get(), made.get());
+    return check_key(self, one.key, key) && put(of, self, one.key.get(), made.get());
 }
 
 bool erase(heap &of, proxy *self, PyObject *key) {
@@ -103,8 +107,9 @@ PyObject *dict_update(PyObject *self, PyObject *items) {
         if (PyList_Size(values.get()) != PyList_Size(keys.get()) || !made.make_items(values.get()) ||
             !use(as_proxy(self)))
             return false;
-        for (const made_entry &one : all)
-            if (one.made_key && !one.made_key->check())
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if ((all[i].made_key && !all[i].made_key->check()) ||
+                !check_key(as_proxy(self), all[i].key, PyList_GetItem(keys.get(), static_cast<Py_ssize_t>(i))))
                 return false;
         // Nothing fails from here on but for want of memory.
         for (std::size_t i = 0; i < all.size(); ++i)
@@ -117,6 +122,8 @@ PyObject *dict_update(PyObject *self, PyObject *items) {
 template <class T>
 int contains(PyObject *self, PyObject *key) {
     heap *of = use(as_proxy(self));
+    if (of && std::is_same_v<T, set> && PySet_Check(key))
+        return 0; // the built-in looks for a frozenset
     key_of found;
     if (!of || !found.find(*of, key) || !use(as_proxy(self)))
         return -1;
@@ -165,10 +172,12 @@ PyObject *set_change(PyObject *self, PyObject *arguments) {
         }
         if (!use(as_proxy(self)))
             return false;
-        for (const made_entry &one : all)
-            if (one.made_key && !one.made_key->check())
-                return false;
         set in = container_of<set>(as_proxy(self));
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if ((all[i].made_key && !all[i].made_key->check()) ||
+                (adds && !in.contains(all[i].key.get()) &&
+                 !all[i].key.check_stored(PyList_GetItem(keys, static_cast<Py_ssize_t>(i)))))
+                return false;
         for (const made_entry &one : all)
             if (!(adds ? done(in.add(one.key.get())) : done(in.erase(one.key.get()))))
                 return false;
@@ -184,7 +193,7 @@ PyObject *set_add(PyObject *self, PyObject *key) {
         made_value made(of);
         if (container_of<set>(as_proxy(self)).contains(found.get()))
             return true;
-        return found.make(of, key, made) && use(as_proxy(self)) && made.check() &&
+        return found.check_stored(key) && found.make(of, key, made) && use(as_proxy(self)) && made.check() &&
                done(container_of<set>(as_proxy(self)).add(found.get()));
     });
 }
@@ -194,6 +203,8 @@ PyObject *set_take(PyObject *self, PyObject *key) {
     bool was_there = false;
     const bool good = change_of(as_proxy(self), [&](heap &of) {
         key_of found;
+        if (PySet_Check(key))
+            return true; // as contains()
         if (!found.find(of, key) || !use(as_proxy(self)))
             return false;
         const taiyen::result<bool> erased = container_of<set>(as_proxy(self)).erase(found.get());

@@ -64,7 +64,7 @@ template <class T>
 PyObject *next_in_row(iterator *at, heap &of) {
     const T in = container_of<T>(at->over);
     if (at->backwards && at->next > in.size())
-        at->next = in.size();
+        return at_end(at); // it has become shorter
     if (at->backwards ? at->next == 0 : at->next >= in.size())
         return at_end(at);
     return load(of, in.at(at->backwards ? --at->next : at->next++));
@@ -200,7 +200,9 @@ PyObject *new_iterator(proxy *over, iterates what, bool backwards) {
     at->pair = nullptr;
     if (what <= iterates::items)
         find_entries(at);
-    at->next = !backwards ? 0 : UINT32_MAX;
+    at->next = !backwards ? 0 : what == iterates::list ? container_of<taiyen::list>(over).size() : at->size;
+    if (backwards && what <= iterates::items)
+        at->next = UINT32_MAX;
     return reinterpret_cast<PyObject *>(at);
 }
 

@@ -5,6 +5,35 @@
 
 namespace typy {
 
+namespace {
+
+bool refuse(PyObject *object) {
+    PyErr_Format(PyExc_TypeError, "unhashable type: %R cannot be a key in a heap", Py_TYPE(object));
+    return false;
+}
+
+// What a heap may have that equals an object of a derived class, or a number of another library. NULL: nothing, or an
+// exception.
+PyObject *plain_key(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    const auto as = [object](PyTypeObject &plain) {
+        return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject *>(&plain), object, nullptr);
+    };
+    if (PyUnicode_Check(object) && type != &PyUnicode_Type)
+        return PyUnicode_FromObject(object);
+    if (PyFloat_Check(object) && type != &PyFloat_Type)
+        return PyFloat_FromDouble(PyFloat_AsDouble(object));
+    if (PyBytes_Check(object) && type != &PyBytes_Type)
+        return PyBytes_FromStringAndSize(PyBytes_AsString(object), PyBytes_Size(object));
+    if (PyTuple_Check(object) && type != &PyTuple_Type)
+        return PySequence_Tuple(ref(PySequence_List(object)).get());
+    if (type != &PyLong_Type && (PyLong_Check(object) || PyIndex_Check(object)))
+        return as(PyLong_Type);
+    return nullptr;
+}
+
+} // namespace
+
 bool key_of::find(heap &of, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     if (type == &PyUnicode_Type) {
@@ -69,13 +98,45 @@ bool key_of::of_bytes_like(heap &of, PyObject *object) {
     encoded code;
     if (!encode(object, false, &code) || !of.check())
         return false;
-    if (code.kept.get() == Py_None || !code.is_key) {
-        PyErr_Format(PyExc_TypeError, "unhashable type: %R cannot be a key in a heap", Py_TYPE(object));
-        return false;
-    }
+    if (code.kept.get() == Py_None)
+        return of_another(of, object);
+    if (!code.is_key)
+        return refuse(object);
     key_ = of.values->opaque_key(static_cast<std::uint16_t>(code.type), code.bytes);
     kept_.back() = std::move(code.kept);
     return true;
+}
+
+bool key_of::of_another(heap &of, PyObject *object) {
+    if (PyFrozenSet_CheckExact(object) || Py_TYPE(object) == &PyRange_Type) { // no heap has one that is equal
+        constexpr std::uint16_t of_none = UINT16_MAX;
+        key_ = of.values->opaque_key(of_none, {});
+        stands_in_ = true;
+        return true;
+    }
+    const ref plain(plain_key(object));
+    if (!plain && PyErr_Occurred())
+        return false;
+    int is_equal = 0;
+    if (plain) {
+        const Py_hash_t hash = PyObject_Hash(object);
+        if (hash == -1 && PyErr_Occurred())
+            return false;
+        is_equal = hash == PyObject_Hash(plain.get()) ? PyObject_RichCompareBool(object, plain.get(), Py_EQ) : 0;
+    }
+    if (is_equal < 0 || !of.check())
+        return false;
+    if (!is_equal)
+        return refuse(object);
+    kept_.push_back(ref::borrowed(plain.get()));
+    if (!find(of, plain.get()))
+        return false;
+    is_imitation_ = false; // it is not stored
+    return stands_in_ = true;
+}
+
+bool key_of::check_stored(PyObject *object) const {
+    return !stands_in_ || refuse(object);
 }
 
 // A tuple to look for lies outside of the heap, in blocks like the heap's.

@@ -264,6 +264,24 @@ PyObject *deque_take(PyObject *self, PyObject *) {
     return good ? taken.release() : nullptr;
 }
 
+// _extend(items, front): adds all of a list, in one change.
+PyObject *deque_extend(PyObject *self, PyObject *arguments) {
+    PyObject *items = nullptr;
+    int front = 0;
+    if (!PyArg_ParseTuple(arguments, "O!p", &PyList_Type, &items, &front))
+        return nullptr;
+    return none_after(as_proxy(self), [&](heap &of) {
+        made_value all(of);
+        if (!all.make_items(items) || !use(as_proxy(self)))
+            return false;
+        deque into = container_of<deque>(as_proxy(self));
+        for (const value v : all.items())
+            if (!done(front ? into.push_front(v) : into.push_back(v)))
+                return false;
+        return true;
+    });
+}
+
 // Takes all out at the front, and puts them back there, so the order is turned round; or some of the end.
 bool put_in_front(deque in, std::size_t count, bool from_front) {
     std::vector<value> taken;
@@ -328,6 +346,7 @@ PyMethodDef list_methods[] = {
 PyMethodDef deque_methods[] = {
     method<deque_add<false>>("append", METH_O, "append(item): adds an item behind the last."),
     method<deque_add<true>>("appendleft", METH_O, "appendleft(item): adds an item before the first."),
+    method<deque_extend>("_extend", METH_VARARGS),
     method<deque_take<false>>("pop", METH_NOARGS, "pop(): takes the last item out, as a plain object."),
     method<deque_rotate>("rotate", METH_VARARGS, "rotate(steps=1): takes items from the end, and puts them before the first."),
     method<deque_reverse>("reverse", METH_NOARGS, "reverse(): turns the order round."),

@@ -320,6 +320,15 @@ private:
         });
     }
     bool deque(PyObject *object, value *v) {
+        const ref most(PyObject_GetAttrString(object, "maxlen"));
+        if (!most || most.get() != Py_None) {
+            if (most)
+                PyErr_Format(PyExc_TypeError,
+                             "value%s: a deque of a heap has no maxlen; store collections.deque(it), and take items out "
+                             "yourself",
+                             path().c_str());
+            return false;
+        }
         if (!begin(value_kind::deque, object, v))
             return false;
         taiyen::deque to(values_, *v);
