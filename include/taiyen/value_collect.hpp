@@ -119,6 +119,7 @@ public:
         meet(heap_.space()->kept);
         for (const void *block : loose)
             open(static_cast<value_head *>(const_cast<void *>(block)));
+        open_suspects();
         if (heap_.space()->dead)
             problem("dead blocks wait to be freed", heap_.space()->dead);
         while (!open_.empty()) {
@@ -144,6 +145,14 @@ private:
     void open(value_head *head) {
         if (stored_.emplace(head, 0).second)
             open_.push_back(head);
+    }
+    // Rings that were not collected yet, which may lead to what is stored elsewhere, too.
+    void open_suspects() {
+        const value_space *space = heap_.space();
+        if (!space->suspects || space->suspect_count > space->suspects->head.refs)
+            return;
+        for (std::uint32_t i = 0; i < space->suspect_count; ++i)
+            open(&space->suspects->slots()[i]->head);
     }
     void meet(value v) {
         if (!v.is_block())

@@ -2,7 +2,7 @@
 thread, a signal or the want of memory breaks a heap. Method: the usual ways to move a container, each kind of heap; user code
 that changes and closes from within; threads; a model of what is held."""
 
-import collections
+import copy
 import datetime
 import gc
 import os
@@ -272,14 +272,8 @@ class Holding(RuleBasedStateMachine):
     def change(self, number, value):
         for one in self.pick(number):
             if isinstance(one, (list, taiyen.List)):
-                one.append(value)
-                if one is not self.model and type(value) is not int and isinstance(one, list):
-                    import copy
-
-                    one[-1] = copy.deepcopy(value)  # a copy is stored
+                one.append(copy.deepcopy(value))
             else:
-                import copy
-
                 one["v"] = copy.deepcopy(value)
 
     @rule()
