@@ -3,26 +3,18 @@ thread, a signal or the want of memory breaks a heap. Method: the usual ways to 
 that changes and closes from within; threads; a model of what is held."""
 
 import copy
-import datetime
 import gc
-import os
 import random
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
-import time
-import uuid
 from collections import deque
 
 import pytest
 import taiyen
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-
-DAY = datetime.date(2020, 1, 1)
-
 
 def run(program, *arguments):
     return subprocess.run([sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)],
