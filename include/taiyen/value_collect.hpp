@@ -278,8 +278,7 @@ private:
 } // namespace detail
 
 inline result<std::size_t> collect(value_heap &heap, const std::vector<const void *> &roots,
-                                   const std::vector<const void *> &suspects, collect_callback *before,
-                                   void *context) {
+                                   const std::vector<const void *> &suspects, collect_callback *before, void *context) {
     detail::value_graph graph;
     const detail::value_space *space = heap.space();
     for (std::uint32_t i = 0; i < space->suspect_count; ++i)

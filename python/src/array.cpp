@@ -104,14 +104,16 @@ PyObject *record(PyObject *self, PyObject *) {
 }
 
 PyMethodDef array_methods[] = {
-    method<record>("record", METH_NOARGS, "record(): in a step, keeps the array's numbers as they are now, for an undo."),
+    method<record>("record", METH_NOARGS,
+                   "record(): in a step, keeps the array's numbers as they are now, for an undo."),
     TYPY_COMMON_METHODS,
     {}};
-PyGetSetDef array_fields[] = {{"shape", guarded<shape>::call, nullptr, "The lengths of the dimensions.", nullptr},
-                              {"format", guarded<format>::call, nullptr, "The numbers' type, as in module struct.", nullptr},
-                              {"nbytes", guarded<nbytes>::call, nullptr, "Bytes of all numbers.", nullptr},
-                              {"itemsize", guarded<itemsize>::call, nullptr, "Bytes of one number.", nullptr},
-                              {}};
+PyGetSetDef array_fields[] = {
+    {"shape", guarded<shape>::call, nullptr, "The lengths of the dimensions.", nullptr},
+    {"format", guarded<format>::call, nullptr, "The numbers' type, as in module struct.", nullptr},
+    {"nbytes", guarded<nbytes>::call, nullptr, "Bytes of all numbers.", nullptr},
+    {"itemsize", guarded<itemsize>::call, nullptr, "Bytes of one number.", nullptr},
+    {}};
 PyType_Slot array_slots[] = {slot<proxy_dealloc>(Py_tp_dealloc),
                              slot<proxy_new>(Py_tp_new),
                              {Py_tp_methods, array_methods},

@@ -139,11 +139,11 @@ public:
     unsigned long transaction_thread = 0; // whose transaction it is
     std::vector<unsigned long> changing;  // threads that are within a change, each as often as it is
     std::uint64_t taken_back = 0;         // how often blocks may have gone that nobody released: by rollbacks, closes
-    bool automatic = false;   // stores are found by themselves, since arrays are written to
-    unsigned fork_number = 0; // of the process that opened it
-    unsigned busy = 0;        // threads that are in the library without the GIL
-    unsigned main_waits = 0;  // the main thread waits for a transaction
-    std::size_t views = 0;    // of arrays, that Python has
+    bool automatic = false;               // stores are found by themselves, since arrays are written to
+    unsigned fork_number = 0;             // of the process that opened it
+    unsigned busy = 0;                    // threads that are in the library without the GIL
+    unsigned main_waits = 0;              // the main thread waits for a transaction
+    std::size_t views = 0;                // of arrays, that Python has
     std::optional<value_heap> values;
     std::unordered_map<const void *, proxy *> proxies;    // by address
     std::unordered_set<proxy *> displaced;                // that may come back, where others stand now
@@ -171,7 +171,8 @@ public:
     void sweep();
     // After containers may have come or gone: what is kept, and for whom.
     void look_at_kept();
-    // Waits until no other thread is within a change. False: there is an exception; that of a signal, if these are heard.
+    // Waits until no other thread is within a change. False: there is an exception; that of a signal, if these are
+    // heard.
     bool wait_for_changes(bool hears_signals = true);
     bool is_changing() const { return !changing.empty(); }
 

@@ -214,13 +214,14 @@ PyObject *set_take(PyObject *self, PyObject *key) {
     return good ? PyBool_FromLong(was_there) : nullptr;
 }
 
-PyMethodDef dict_methods[] = {method<dict_get>("get", METH_FASTCALL, "get(key, default=None): what stands for the key, or the default."),
-                              method<clear_all<dict>>("clear", METH_NOARGS, "clear(): takes everything out."),
-                              method<dict_update>("_update", METH_O, nullptr),
-                              method<dict_iterate>("_iterate", METH_VARARGS, nullptr),
-                              method<last_key<dict>>("_last_key", METH_NOARGS, nullptr),
-                              TYPY_COMMON_METHODS,
-                              {}};
+PyMethodDef dict_methods[] = {
+    method<dict_get>("get", METH_FASTCALL, "get(key, default=None): what stands for the key, or the default."),
+    method<clear_all<dict>>("clear", METH_NOARGS, "clear(): takes everything out."),
+    method<dict_update>("_update", METH_O, nullptr),
+    method<dict_iterate>("_iterate", METH_VARARGS, nullptr),
+    method<last_key<dict>>("_last_key", METH_NOARGS, nullptr),
+    TYPY_COMMON_METHODS,
+    {}};
 PyMethodDef set_methods[] = {method<set_add>("add", METH_O, "add(key): puts a key in."),
                              method<clear_all<set>>("clear", METH_NOARGS, "clear(): takes everything out."),
                              method<set_take>("_take", METH_O, nullptr),

@@ -107,9 +107,9 @@ bool is_main_thread() {
 bool is_finalizing() {
     // Of no stable ABI before 3.13, but there.
     using question = int();
-    static auto *const ask = reinterpret_cast<question *>(
-        dlsym(RTLD_DEFAULT, "Py_IsFinalizing") ? dlsym(RTLD_DEFAULT, "Py_IsFinalizing")
-                                               : dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
+    static auto *const ask =
+        reinterpret_cast<question *>(dlsym(RTLD_DEFAULT, "Py_IsFinalizing") ? dlsym(RTLD_DEFAULT, "Py_IsFinalizing")
+                                                                            : dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
     return ask && ask();
 }
 
@@ -398,7 +398,8 @@ bool change::end() {
     ty_txn *txn = ty_current_txn(heap_.handle);
     if (!txn) {
         own_transaction_ = false;
-        raise_own(TY_E_ARGUMENT, "the change's transaction was ended within it", "end none there that it has not begun");
+        raise_own(TY_E_ARGUMENT, "the change's transaction was ended within it",
+                  "end none there that it has not begun");
         return false;
     }
     ++heap_.busy;

@@ -172,10 +172,8 @@ PyObject *next(PyObject *self) {
     return at->what == iterates::deque ? next_in_row<taiyen::deque>(at, *of) : next_in_table(at, *of);
 }
 
-PyType_Slot iterator_slots[] = {slot<iterator_dealloc>(Py_tp_dealloc),
-                                slot<PyObject_SelfIter>(Py_tp_iter),
-                                slot<next>(Py_tp_iternext),
-                                {}};
+PyType_Slot iterator_slots[] = {
+    slot<iterator_dealloc>(Py_tp_dealloc), slot<PyObject_SelfIter>(Py_tp_iter), slot<next>(Py_tp_iternext), {}};
 PyType_Spec iterator_spec = {"taiyen._core.Iterator", sizeof(iterator), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, iterator_slots};
 

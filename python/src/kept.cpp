@@ -149,7 +149,8 @@ void heap::unhold(const void *block) {
     if (ty_block_of(block, &whole) || !kept.places.count(whole.address) || is_held(whole.address))
         return;
     kept.unheld.push_back(whole.address);
-    // A step of its own would end what can be redone, and a transaction waits for the disk: there the next change does it.
+    // A step of its own would end what can be redone, and a transaction waits for the disk: there the next change does
+    // it.
     if (kind == TY_TRANSACTIONAL || undo_attached || read_only || is_changing())
         return;
     const kept_error before;

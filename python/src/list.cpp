@@ -66,7 +66,7 @@ int set_item(PyObject *self, PyObject *index, PyObject *item) {
     if (given == -1 && PyErr_Occurred())
         return -1;
     return change_of(as_proxy(self), [&](heap &of) { return set_or_erase<T>(of, as_proxy(self), given, item); }) ? 0
-                                                                                                                : -1;
+                                                                                                                 : -1;
 }
 
 // ---- Lists.
@@ -348,7 +348,8 @@ PyMethodDef deque_methods[] = {
     method<deque_add<true>>("appendleft", METH_O, "appendleft(item): adds an item before the first."),
     method<deque_extend>("_extend", METH_VARARGS),
     method<deque_take<false>>("pop", METH_NOARGS, "pop(): takes the last item out, as a plain object."),
-    method<deque_rotate>("rotate", METH_VARARGS, "rotate(steps=1): takes items from the end, and puts them before the first."),
+    method<deque_rotate>("rotate", METH_VARARGS,
+                         "rotate(steps=1): takes items from the end, and puts them before the first."),
     method<deque_reverse>("reverse", METH_NOARGS, "reverse(): turns the order round."),
     method<deque_take<true>>("popleft", METH_NOARGS, "popleft(): takes the first item out, as a plain object."),
     method<deque_insert>("insert", METH_VARARGS, "insert(index, item): puts an item before that one."),

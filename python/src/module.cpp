@@ -346,22 +346,22 @@ void exit_step(step_scope &self, bool failed) {
 
 void bind_scopes(nb::module_ &module) {
     nb::class_<transaction_scope>(module, "TransactionBase")
-        .def(
-            "__init__",
-            [](transaction_scope *self, nb::object of, bool wait) {
-                static_cast<void>(nb::cast<heap &>(of));
-                new (self) transaction_scope{std::move(of), wait, 0};
-            })
+        .def("__init__",
+             [](transaction_scope *self, nb::object of, bool wait) {
+                 static_cast<void>(nb::cast<heap &>(of));
+                 new (self) transaction_scope{std::move(of), wait, 0};
+             })
         .def("__enter__",
              [](nb::object self) {
                  begin(nb::cast<transaction_scope &>(self).of());
                  return self;
              })
-        .def("__exit__",
-             [](transaction_scope &self, const nb::object &kind, const nb::object &, const nb::object &) {
-                 exit_transaction(self, !kind.is_none());
-             },
-             nb::arg().none(), nb::arg().none(), nb::arg().none())
+        .def(
+            "__exit__",
+            [](transaction_scope &self, const nb::object &kind, const nb::object &, const nb::object &) {
+                exit_transaction(self, !kind.is_none());
+            },
+            nb::arg().none(), nb::arg().none(), nb::arg().none())
         .def_ro("_heap", &transaction_scope::heap_object)
         .def_ro("sequence", &transaction_scope::sequence, "Of an asynchronous commit: what Heap.stable takes.");
     nb::class_<step_scope>(module, "StepBase")
@@ -375,11 +375,12 @@ void bind_scopes(nb::module_ &module) {
                  step_begin(self.of(), self.label, self.bytes);
                  return self.heap_object;
              })
-        .def("__exit__",
-             [](step_scope &self, const nb::object &kind, const nb::object &, const nb::object &) {
-                 exit_step(self, !kind.is_none());
-             },
-             nb::arg().none(), nb::arg().none(), nb::arg().none());
+        .def(
+            "__exit__",
+            [](step_scope &self, const nb::object &kind, const nb::object &, const nb::object &) {
+                exit_step(self, !kind.is_none());
+            },
+            nb::arg().none(), nb::arg().none(), nb::arg().none());
 }
 
 nb::list history(heap &of) {
@@ -627,7 +628,8 @@ NB_MODULE(_core, module) {
 extern "C" NB_EXPORT PyObject *PyInit__core() {
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0)
         return init_in_main_interpreter();
-    PyErr_SetString(PyExc_ImportError, "taiyen works in the main interpreter of a process alone: use it there, or start "
-                                       "a process");
+    PyErr_SetString(PyExc_ImportError,
+                    "taiyen works in the main interpreter of a process alone: use it there, or start "
+                    "a process");
     return nullptr;
 }

@@ -54,9 +54,8 @@ struct encoded {
 };
 // False with an exception; encoded.kept is None where no heap takes such objects.
 inline bool encode(PyObject *object, bool pickles, encoded *result) {
-    result->kept = ref(in_python([&] {
-        return PyObject_CallFunctionObjArgs(helpers.encode, object, pickles ? Py_True : Py_False, nullptr);
-    }));
+    result->kept = ref(in_python(
+        [&] { return PyObject_CallFunctionObjArgs(helpers.encode, object, pickles ? Py_True : Py_False, nullptr); }));
     if (!result->kept)
         return false;
     if (result->kept.get() == Py_None)

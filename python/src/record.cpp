@@ -379,7 +379,9 @@ PyMethodDef records_methods[] = {
     method<erase>("_erase", METH_VARARGS, nullptr),
     method<rearrange>("_rearrange", METH_O, nullptr),
     method<set>("_set", METH_VARARGS, nullptr),
-    method<keep_for_undo>("record", METH_NOARGS, "record(): in a step, keeps all records as they are now, for an undo of what is stored by way of arrays."),
+    method<keep_for_undo>(
+        "record", METH_NOARGS,
+        "record(): in a step, keeps all records as they are now, for an undo of what is stored by way of arrays."),
     TYPY_COMMON_METHODS,
     {}};
 PyGetSetDef records_fields[] = {{"of", guarded<record_class>::call, nullptr, "The class of the records.", nullptr}, {}};
@@ -409,8 +411,9 @@ PyType_Slot field_slots[] = {slot<field_dealloc>(Py_tp_dealloc),
                              slot<field_set>(Py_tp_descr_set),
                              {}};
 PyType_Spec field_spec = {"taiyen._core.Field", sizeof(field_object), 0, Py_TPFLAGS_DEFAULT, field_slots};
-PyMethodDef record_functions[] = {
-    method<add_layout>("add_layout", METH_VARARGS, nullptr), method<set_row_class>("set_row_class", METH_VARARGS, nullptr), {}};
+PyMethodDef record_functions[] = {method<add_layout>("add_layout", METH_VARARGS, nullptr),
+                                  method<set_row_class>("set_row_class", METH_VARARGS, nullptr),
+                                  {}};
 
 } // namespace
 

@@ -36,7 +36,7 @@ public:
     // PY4. After a failure: frees what was made, also what leads to itself.
     void give_up() {
         if (!heap_.is_usable() || heap_.taken_back != taken_back_)
-            return; // it is gone, or with the heap
+            return;                      // it is gone, or with the heap
         going parts(heap_, false, true); // what was stored elsewhere before, and is no more
         for (value v : made_)
             taiyen::detail::values_in(taiyen::detail::head_of(v)).each([&](value part) { return parts.add(part); });
@@ -285,8 +285,7 @@ private:
         for (Py_ssize_t i = 0; i < PyList_Size(object); ++i) {
             const ref item = ref::borrowed(PyList_GetItem(object, i));
             value made;
-            if (!part(nullptr, i, item.get(), &made) || !still() ||
-                !ended(static_cast<bool>(to.append(made)), made))
+            if (!part(nullptr, i, item.get(), &made) || !still() || !ended(static_cast<bool>(to.append(made)), made))
                 return false;
         }
         return true;
@@ -323,10 +322,11 @@ private:
         const ref most(PyObject_GetAttrString(object, "maxlen"));
         if (!most || most.get() != Py_None) {
             if (most)
-                PyErr_Format(PyExc_TypeError,
-                             "value%s: a deque of a heap has no maxlen; store collections.deque(it), and take items out "
-                             "yourself",
-                             path().c_str());
+                PyErr_Format(
+                    PyExc_TypeError,
+                    "value%s: a deque of a heap has no maxlen; store collections.deque(it), and take items out "
+                    "yourself",
+                    path().c_str());
             return false;
         }
         if (!begin(value_kind::deque, object, v))

@@ -382,7 +382,7 @@ def test_another_interpreter(path):
         heap.root["a"] = [1]
         other = interpreters.create()
         try:
-            interpreters.run_string(other, "import taiyen")
+            interpreters.run_string(other, f"import sys; sys.path[:] = {sys.path!r} + ['.']; import taiyen")
         except Exception as error:
             assert "ImportError" in str(error) and "main interpreter" in str(error), error
         else:

@@ -16,6 +16,7 @@ import taiyen
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+
 def run(program, *arguments):
     return subprocess.run([sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)],
                           capture_output=True, text=True, timeout=120)  # fmt: skip

@@ -7,13 +7,11 @@
  *   make_heap PATH undo      a snapshot heap with two transactions to undo and one to redo, closed in order
  *   make_heap PATH die       its process dies with snapshots that the image does not hold
  *   make_heap PATH commit    a transactional heap whose process dies with three transactions in the log
- *   make_heap PATH churn     the same with 300 that allocate, free, resize, write to, and name blocks, some of them again
- *   make_heap PATH prepared  the same with one transaction, and one that is in doubt
- *   make_heap PATH parts     the first of these with a log of two partitions
- *   make_heap PATH one       the same with one transaction
- *   make_heap PATH long      the same with one transaction that writes 104 bytes
- *   make_heap PATH hold      prints "open", and holds it open for writing until standard input ends
- * and with JOURNAL LOG behind these, with its journal and log there. */
+ *   make_heap PATH churn     the same with 300 that allocate, free, resize, write to, and name blocks, some of them
+ * again make_heap PATH prepared  the same with one transaction, and one that is in doubt make_heap PATH parts     the
+ * first of these with a log of two partitions make_heap PATH one       the same with one transaction make_heap PATH
+ * long      the same with one transaction that writes 104 bytes make_heap PATH hold      prints "open", and holds it
+ * open for writing until standard input ends and with JOURNAL LOG behind these, with its journal and log there. */
 #include <stdio.h>
 #include <string.h>
 #include <taiyen/shapes.h>
