@@ -33,7 +33,8 @@ heap *refuse_use(const proxy *p) {
     if (!p->owner)
         raise_own(status_deleted, "the object was not made by a heap", "take it from a heap");
     else if (p->owner->check())
-        raise_own(status_deleted, "what this stands for was deleted from the heap", "look it up again");
+        raise_own(status_deleted, "what this stands for was deleted from the heap, by a rollback or an undo",
+                  "look it up again");
     return nullptr;
 }
 

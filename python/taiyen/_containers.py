@@ -1,7 +1,8 @@
 """Proxies of what lives in a heap: they behave as the built-in containers do.
 
 What is stored is copied in, with all that it holds; what comes back is the heap's own, so a change of a nested value needs
-no write-back. What is taken out for good (`pop`) comes back as a plain Python object.
+no write-back. What is taken out for good (`pop`) comes back as a plain Python object. What was deleted and is still held can
+be stored again.
 """
 
 import operator
@@ -50,7 +51,10 @@ class _Proxy:
 
 
 class Dict(_Proxy, _core.DictBase, MutableMapping):
-    """A dict that lives in a heap. Keys: text, bytes, numbers, None, dates, UUIDs, and tuples of these."""
+    """A dict that lives in a heap. Keys: text, bytes, numbers, None, dates, UUIDs, and tuples of these.
+
+    A key of a derived type (an IntEnum, numpy.int64) finds the one that it equals, and cannot be stored as a new one.
+    """
 
     __slots__ = ()
     __class_getitem__ = classmethod(type(list[int]))
@@ -384,7 +388,7 @@ class Set(_Proxy, _core.SetBase, MutableSet):
 
 
 class Deque(_Proxy, _core.DequeBase, MutableSequence):
-    """A deque that lives in a heap: quick at both ends."""
+    """A deque that lives in a heap: quick at both ends. It has no maxlen: one with that is refused with a TypeError."""
 
     __slots__ = ()
     append = _core.DequeBase.append

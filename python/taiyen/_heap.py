@@ -199,7 +199,10 @@ class Heap(_core.HeapBase):
         return self._stats()
 
     def collect(self):
-        """Frees containers that lead to each other in a ring, and that nothing else leads to; how many."""
+        """Frees containers that lead to each other in a ring, and that nothing else leads to; how many.
+
+        Also what was deleted and held by a process that was killed.
+        """
         return self._collect()
 
     def verify(self):
