@@ -141,6 +141,21 @@ def test_failed_change_is_whole(path):
         assert heap.root == {"x": 1}
 
 
+def test_a_change_for_which_room_ends_is_taken_back(path):
+    with taiyen.open(path, kind="transactional", limit=64 << 20) as heap:
+        heap.root["d"] = {}
+        size = 8 << 20
+        while size >= 64:
+            try:
+                heap.root[f"room of {size} {len(heap.root)}"] = "x" * size
+            except taiyen.HeapFullError:
+                size //= 2
+        with pytest.raises(taiyen.HeapFullError):
+            heap.root["d"].update({number: number for number in range(50_000)})
+        assert heap.root["d"] == {} and heap.verify() == []
+        heap.discard()
+
+
 def test_no_transactions(path):
     with taiyen.open(path) as heap, pytest.raises(taiyen.ArgumentError, match="transactional"):
         heap.transaction().__enter__()
