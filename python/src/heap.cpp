@@ -266,6 +266,7 @@ void wait_a_moment(useconds_t *pause) {
 
 } // namespace
 
+// PY13.
 bool heap::wait_for_changes(bool hears_signals) {
     const unsigned long me = PyThread_get_thread_ident();
     const auto is_others = [me](unsigned long thread) { return thread != me; };
@@ -278,7 +279,7 @@ bool heap::wait_for_changes(bool hears_signals) {
     return true;
 }
 
-// Signals are heard by the main thread alone, which therefore asks again and again; the others wait in the library,
+// PY15. Signals are heard by the main thread alone, which therefore asks again and again; the others wait in the library,
 // and let it go first.
 bool begin_transaction(heap &of) {
     ty_txn_options options = TY_TXN_OPTIONS_INIT;

@@ -67,7 +67,7 @@ going::going(heap &of, bool refuses_views, bool comes_twice)
     nothing_held_ = (of.proxies.empty() || root_alone) && of.viewed.empty();
 }
 
-// What is left to look at is in open_.
+// PY2. What is left to look at is in open_.
 bool going::reach(value v) {
     if (!v.is_block())
         return true;
@@ -104,6 +104,7 @@ bool going::add(value v) {
     return true;
 }
 
+// PY1.
 bool going::keep() {
     for (const value v : held_)
         if (!keep_one(heap_, v))

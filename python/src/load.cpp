@@ -106,7 +106,7 @@ PyObject *reader::keep(value v, PyObject *made) {
     return made;
 }
 
-// What needs Python code; false without an exception: it needs none.
+// PY14. What needs Python code; false without an exception: it needs none.
 bool reader::open_hole(value v, hole *made) {
     const value_kind kind = taiyen::kind_of(v);
     made->type = -1;

@@ -9,7 +9,7 @@ class storer {
 public:
     explicit storer(heap &of) : heap_(of), values_(*of.values), taken_back_(of.taken_back) {}
 
-    // Whether what was made is still there: to be asked behind whatever may have run Python code.
+    // PY13. Whether what was made is still there: to be asked behind whatever may have run Python code.
     bool still() const { return check_not_taken_back(heap_, taken_back_); }
 
     bool store(PyObject *object, value *v) {

@@ -28,7 +28,7 @@ def run(program, *arguments, **options):
 WITHIN = '''
 import datetime, os, sys, taiyen
 DAY = datetime.date(2020, 1, 1)
-heap = taiyen.open(sys.argv[1], pickle=True)
+heap = taiyen.open(sys.argv[1], pickle=True, kind="transactional" if sys.argv[2] == "roll back" else "snapshot")
 root = heap.root
 root["l"] = [[1], [2], DAY, "a text of some length", [3]]
 root["t"] = (DAY, "a text of some length", (DAY, [4]))
@@ -46,7 +46,13 @@ def discard(): heap.discard()
 def change():
     for it in (l, root["d"], root["q"]): it.clear()
     l.extend(["z" * 50] * 5); root.pop("t"); root["d"] = {"other": ["y" * 50] * 9}
-action = {"close": close, "discard": discard, "change": change, "none": lambda: None}[sys.argv[2]]
+def roll_back(): transaction.__exit__(ValueError, None, None)
+action = {"close": close, "discard": discard, "change": change, "roll back": roll_back, "none": lambda: None}[sys.argv[2]]
+if action is roll_back:
+    transaction = heap.transaction()
+    transaction.__enter__()
+    root["made"] = [[number] * 9 for number in range(9)]
+    a = root["made"][3]
 calls = []
 def on_call(frame, event, argument): # of what the package has in Python
     if frame.f_code.co_name in ("encode", "decode"): sys.setprofile(None); action()
@@ -69,6 +75,8 @@ try:
 except (taiyen.Error, RuntimeError, TypeError, IndexError, KeyError, ValueError) as error:
     print(type(error).__name__)
 if not heap.closed:
+    if heap._in_transaction: roll_back()
+    root["after"] = [["z" * 30] * 30]
     assert heap.verify() == [], heap.verify()
     repr(heap.root)
 print("held")
@@ -77,7 +85,7 @@ print("held")
 
 @pytest.mark.parametrize("use", range(20))
 def test_code_within_a_call(path, use):
-    for action in ("close", "discard", "change", "none"):
+    for action in ("close", "discard", "change", "roll back", "none"):
         told = run(WITHIN, f"{path}-{action}", action, use)
         assert told.returncode == 0 and told.stdout.endswith("held\n"), (action, told)
 
