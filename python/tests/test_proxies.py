@@ -84,6 +84,14 @@ def test_a_part_of_what_was_deleted_stays(heap):
     assert parts[3][0]["n"] is parts[0] and heap.verify() == []
     heap.root["again"] = list(parts)
     assert heap.root["again"] == [[1, 2, 3], {1}, [7], [{"n": [1, 2, 3]}]] and heap.root["again"][0] is parts[0]
+    for _ in range(2):  # the second one is packed
+        heap.root["p"] = [{"n": [1, 2, {"deep": "a text of some length"}]}]
+    deep = heap.root["p"][0]["n"][2]
+    del heap.root["p"]
+    heap.root["room"] = [{"n": [9, 9, {"deep": "another of some length"}]} for _ in range(50)]
+    assert deep == {"deep": "a text of some length"}
+    heap.root["deep"] = deep
+    assert heap.root["deep"] is deep and heap.verify() == []
 
 
 def test_what_nothing_stores_goes_with_its_proxy(heap):
