@@ -145,7 +145,7 @@ def test_a_change_for_which_room_ends_is_taken_back(path):
     with taiyen.open(path, kind="transactional", limit=64 << 20) as heap:
         heap.root["d"] = {}
         size = 8 << 20
-        while size >= 64:
+        while size >= 16_384:
             try:
                 heap.root[f"room of {size} {len(heap.root)}"] = "x" * size
             except taiyen.HeapFullError:
