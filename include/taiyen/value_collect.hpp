@@ -290,7 +290,7 @@ inline result<std::size_t> collect(value_heap &heap, const std::vector<const voi
         if (detail::is_container(*head))
             rings.push_back(value::block(head));
     if (before && !before(rings, context))
-        return error::last();
+        return value_heap::refuse("collect rings: who was told of them has ended it", "see why it did");
     if (heap.begin_write())
         return error::last();
     for (value v : rings)

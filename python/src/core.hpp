@@ -388,8 +388,8 @@ public:
     ~made_value();
     // Of an object of any type that a heap takes, with all that it holds. False: there is an exception.
     bool make(PyObject *object);
-    // Of each item of a Python list; what they have in common is made once.
-    bool make_items(PyObject *list);
+    // Of each item of a Python list; what they have in common is made once. keys: what errors call them.
+    bool make_items(PyObject *list, PyObject *keys = nullptr);
     // Whether what was made is still there, after something may have run Python code; else there is an exception.
     bool check() const;
     value get() const { return value_; }
@@ -398,7 +398,7 @@ public:
     made_value &operator=(const made_value &) = delete;
 
 private:
-    bool make_items_by(class storer &one, PyObject *list);
+    bool make_items_by(class storer &one, PyObject *list, PyObject *keys);
     heap &heap_;
     std::uint64_t taken_back_;
     value value_;

@@ -104,7 +104,7 @@ PyObject *dict_update(PyObject *self, PyObject *items) {
         for (std::size_t i = 0; i < all.size(); ++i)
             if (!make_key(of, PyList_GetItem(keys.get(), static_cast<Py_ssize_t>(i)), &all[i]))
                 return false;
-        if (PyList_Size(values.get()) != PyList_Size(keys.get()) || !made.make_items(values.get()) ||
+        if (PyList_Size(values.get()) != PyList_Size(keys.get()) || !made.make_items(values.get(), keys.get()) ||
             !use(as_proxy(self)))
             return false;
         for (std::size_t i = 0; i < all.size(); ++i)

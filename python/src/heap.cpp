@@ -279,8 +279,8 @@ bool heap::wait_for_changes(bool hears_signals) {
     return true;
 }
 
-// PY15. Signals are heard by the main thread alone, which therefore asks again and again; the others wait in the library,
-// and let it go first.
+// PY15. Signals are heard by the main thread alone, which therefore asks again and again; the others wait in the
+// library, and let it go first.
 bool begin_transaction(heap &of) {
     ty_txn_options options = TY_TXN_OPTIONS_INIT;
     options.no_wait = true;

@@ -375,10 +375,10 @@ bool made_value::make(PyObject *object) {
     return false;
 }
 
-bool made_value::make_items(PyObject *list) {
+bool made_value::make_items(PyObject *list, PyObject *keys) {
     storer one(heap_);
     try {
-        if (make_items_by(one, list))
+        if (make_items_by(one, list, keys))
             return true;
     } catch (const std::exception &caught) {
         raise_caught(caught);
@@ -390,12 +390,12 @@ bool made_value::make_items(PyObject *list) {
     return false;
 }
 
-bool made_value::make_items_by(storer &one, PyObject *list) {
+bool made_value::make_items_by(storer &one, PyObject *list, PyObject *keys) {
     one.look(list);
     for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
         const ref item = ref::borrowed(PyList_GetItem(list, i));
         value made;
-        if (one.part(nullptr, i, item.get(), &made) && one.still()) {
+        if (one.part(keys ? PyList_GetItem(keys, i) : nullptr, i, item.get(), &made) && one.still()) {
             items_.push_back(made);
             continue;
         }
