@@ -86,12 +86,17 @@ private:
 
 } // namespace detail
 
+// Called with the containers that collect() is going to empty, before it does so: what they alone lead to goes with
+// them. It may store. False: collect() ends, and has freed nothing.
+using collect_callback = bool(const std::vector<value> &rings, void *context);
+
 // Frees rings of containers that nothing leads to but they themselves: not the heap's root, no other container, and
 // none of `roots`, the addresses of containers and tuples that the program holds. `suspects`: addresses of loose
 // containers that the program has lost. O(what can be reached from containers that were ever stored twice). Throws
 // std::bad_alloc. On an error some of the rings may be freed, others not. How many containers went.
 result<std::size_t> collect(value_heap &heap, const std::vector<const void *> &roots = {},
-                            const std::vector<const void *> &suspects = {});
+                            const std::vector<const void *> &suspects = {}, collect_callback *before = nullptr,
+                            void *context = nullptr);
 
 // Counts all values anew, and looks whether they are what they should be: calls the function with a text
 // (const std::string &) for each thing that is wrong. `loose`: addresses that are stored nowhere, and right all the
@@ -149,9 +154,11 @@ public:
         meet(heap_.root(), heap_.space());
         meet(heap_.space()->shapes, heap_.space());
         meet(heap_.space()->layouts, heap_.space());
+        meet(heap_.space()->kept, heap_.space());
         for (const void *block : loose)
             if (is_live(block, sizeof(value_head)))
                 open(static_cast<value_head *>(const_cast<void *>(block)));
+        open_suspects();
         if (heap_.space()->dead)
             problem("dead blocks wait to be freed", heap_.space()->dead);
         while (!open_.empty()) {
@@ -188,6 +195,23 @@ private:
     void open(value_head *head) {
         if (stored_.emplace(head, 0).second)
             open_.push_back(head);
+    }
+    // Whether the list of suspects can be read as far as it is used.
+    bool has_suspects() const {
+        const value_space *space = heap_.space();
+        const value_suspects *all = space->suspects;
+        return all && is_live(all, sizeof *all) && all->head.kind == body_suspects &&
+               ty_usable_size(all) >= sizeof *all + std::size_t{all->head.refs} * sizeof(value_container *) &&
+               space->suspect_count <= all->head.refs;
+    }
+    // Rings that were not collected yet, which may lead to what is stored elsewhere, too.
+    void open_suspects() {
+        const value_space *space = heap_.space();
+        for (std::uint32_t i = 0; has_suspects() && i < space->suspect_count; ++i) {
+            value_container *suspect = space->suspects->slots()[i];
+            if (is_live(suspect, sizeof *suspect) && is_container(suspect->head))
+                open(&suspect->head);
+        }
     }
     void meet(value v, const void *in) {
         if (!v.is_block()) {
@@ -399,7 +423,7 @@ private:
 } // namespace detail
 
 inline result<std::size_t> collect(value_heap &heap, const std::vector<const void *> &roots,
-                                   const std::vector<const void *> &suspects) {
+                                   const std::vector<const void *> &suspects, collect_callback *before, void *context) {
     detail::value_graph graph;
     const detail::value_space *space = heap.space();
     for (std::uint32_t i = 0; i < space->suspect_count; ++i)
@@ -410,6 +434,8 @@ inline result<std::size_t> collect(value_heap &heap, const std::vector<const voi
     for (detail::value_head *head : graph.unreached(roots))
         if (detail::is_container(*head))
             rings.push_back(value::block(head));
+    if (before && !before(rings, context))
+        return value_heap::refuse("collect rings: who was told of them has ended it", "see why it did");
     if (heap.begin_write())
         return error::last();
     for (value v : rings)

@@ -74,6 +74,16 @@ public:
         return {};
     }
 
+    // What a binding of another language stores for the sake of its handles alone: a list, which nothing else leads to.
+    // Nothing at first. What a program that has died left there, the next one takes out.
+    value kept() const noexcept { return space_->kept; }
+    // Stores it; the one before is released.
+    result<void> set_kept(value v) {
+        if (begin_write() || put(&space_->kept, v))
+            return error::last();
+        return {};
+    }
+
     // ---- Values, made. Those with a block are loose.
 
     // Of a UTF-8 text.

@@ -149,7 +149,8 @@ struct value_space {
     std::uint32_t last_id;
     value shapes;  // a set of tuples: the keys of packed dicts. None is ever taken out
     value layouts; // a set of texts: what records are made of. None is ever taken out
-    std::uint64_t reserved[4];
+    value kept;    // a list: what a program has handles of, and stores nowhere else
+    std::uint64_t reserved[3];
 };
 
 inline constexpr std::uint32_t values_magic = 0x76795454; // "TTyv"

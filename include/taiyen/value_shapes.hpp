@@ -60,7 +60,7 @@ public:
         auto *space = reinterpret_cast<value_space *>(head);
         for (void *word : {static_cast<void *>(&space->root), static_cast<void *>(&space->dead),
                            static_cast<void *>(&space->suspects), static_cast<void *>(&space->shapes),
-                           static_cast<void *>(&space->layouts)})
+                           static_cast<void *>(&space->layouts), static_cast<void *>(&space->kept)})
             slot(static_cast<char *>(word));
         plain(0, offsetof(value_space, root));
         plain(offsetof(value_space, stamp), offsetof(value_space, suspects));

@@ -104,20 +104,22 @@ PyObject *record(PyObject *self, PyObject *) {
 }
 
 PyMethodDef array_methods[] = {
-    {"record", record, METH_NOARGS, "record(): in a step, keeps the array's numbers as they are now, for an undo."},
+    method<record>("record", METH_NOARGS,
+                   "record(): in a step, keeps the array's numbers as they are now, for an undo."),
     TYPY_COMMON_METHODS,
     {}};
-PyGetSetDef array_fields[] = {{"shape", shape, nullptr, "The lengths of the dimensions.", nullptr},
-                              {"format", format, nullptr, "The numbers' type, as in module struct.", nullptr},
-                              {"nbytes", nbytes, nullptr, "Bytes of all numbers.", nullptr},
-                              {"itemsize", itemsize, nullptr, "Bytes of one number.", nullptr},
-                              {}};
-PyType_Slot array_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(proxy_dealloc)},
-                             {Py_tp_new, reinterpret_cast<void *>(proxy_new)},
+PyGetSetDef array_fields[] = {
+    {"shape", guarded<shape>::call, nullptr, "The lengths of the dimensions.", nullptr},
+    {"format", guarded<format>::call, nullptr, "The numbers' type, as in module struct.", nullptr},
+    {"nbytes", guarded<nbytes>::call, nullptr, "Bytes of all numbers.", nullptr},
+    {"itemsize", guarded<itemsize>::call, nullptr, "Bytes of one number.", nullptr},
+    {}};
+PyType_Slot array_slots[] = {slot<proxy_dealloc>(Py_tp_dealloc),
+                             slot<proxy_new>(Py_tp_new),
                              {Py_tp_methods, array_methods},
                              {Py_tp_getset, array_fields},
-                             {Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)},
-                             {Py_bf_releasebuffer, reinterpret_cast<void *>(release_view)},
+                             slot<get_buffer>(Py_bf_getbuffer),
+                             slot<release_view>(Py_bf_releasebuffer),
                              {}};
 
 } // namespace

@@ -12,8 +12,10 @@
 #include <taiyen/values.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -49,11 +51,23 @@ private:
     PyObject *object_ = nullptr;
 };
 
+// Behind it the exception is the one that there was before, or none.
+class kept_error {
+public:
+    kept_error() { PyErr_Fetch(&type_, &error_, &trace_); }
+    ~kept_error() { PyErr_Restore(type_, error_, trace_); }
+    kept_error(const kept_error &) = delete;
+    kept_error &operator=(const kept_error &) = delete;
+
+private:
+    PyObject *type_, *error_, *trace_;
+};
+
 // While it lives, other Python threads may run.
 class without_gil {
 public:
     without_gil() : state_(PyEval_SaveThread()) {}
-    ~without_gil() { PyEval_RestoreThread(state_); }
+    ~without_gil() noexcept(false);
     without_gil(const without_gil &) = delete;
     without_gil &operator=(const without_gil &) = delete;
 
@@ -99,9 +113,17 @@ private:
 // How often this process is a fork's child.
 extern unsigned forks;
 
+// What has a proxy, and is stored nowhere else: a list of the heap has it (value_heap::kept), which belongs to
+// transactions and steps as all values do.
+struct kept_values {
+    std::unordered_map<const void *, std::uint32_t> places; // in the list, of each block
+    std::vector<std::uint32_t> free_places;
+    std::vector<const void *> unheld; // whose last proxy has gone
+};
+
 class heap {
 public:
-    heap() = default;
+    heap();
     heap(const heap &) = delete;
     heap &operator=(const heap &) = delete;
     ~heap();
@@ -114,10 +136,14 @@ public:
     bool undo_attached = false;
     bool step_open = false;
     bool transaction_open = false;
-    bool automatic = false;   // stores are found by themselves, since arrays are written to
-    unsigned fork_number = 0; // of the process that opened it
-    unsigned busy = 0;        // threads that are in the library without the GIL
-    std::size_t views = 0;    // of arrays, that Python has
+    unsigned long transaction_thread = 0; // whose transaction it is
+    std::vector<unsigned long> changing;  // threads that are within a change, each as often as it is
+    std::uint64_t taken_back = 0;         // how often blocks may have gone that nobody released: by rollbacks, closes
+    bool automatic = false;               // stores are found by themselves, since arrays are written to
+    unsigned fork_number = 0;             // of the process that opened it
+    unsigned busy = 0;                    // threads that are in the library without the GIL
+    unsigned main_waits = 0;              // the main thread waits for a transaction
+    std::size_t views = 0;                // of arrays, that Python has
     std::optional<value_heap> values;
     std::unordered_map<const void *, proxy *> proxies;    // by address
     std::unordered_set<proxy *> displaced;                // that may come back, where others stand now
@@ -125,6 +151,7 @@ public:
     std::unordered_set<const void *> fresh_arrays;        // made, or grown, by the transaction or step under way
     shape_memory shapes;
     std::vector<const layout *> layouts; // of records, by the heap's numbers, as far as they are known
+    kept_values kept;
 
     bool is_usable() const { return handle && fork_number == forks; }
     // Whether it can be used; else there is an exception.
@@ -134,16 +161,146 @@ public:
     bool start(ty_heap *opened, std::size_t undo_bytes);
     // What is told of proxies after containers may have come or gone: a rollback, an undo, a redo.
     void look_at_proxies(bool forget_undone = false);
-    // Whether `v` can be released without freeing an array that Python has a view of; else there is an exception.
-    bool check_release(value v) const { return viewed.empty() || !v.is_block() || check_release_of(v); }
+    // Before a call of the heap releases a value: see `going`. False: there is an exception.
+    bool let_go(value v);
     bool check_no_views(const char *what) const;
+    // Whether a block has a proxy that stands for it, or for something within it.
+    bool is_held(const void *block) const;
+    // A proxy that stood for this goes: what was kept for it alone is released, now or with the next change.
+    void unhold(const void *block);
+    // Within a change: releases what was kept for proxies that have gone since. Does nothing where that fails.
+    void sweep();
+    // After containers may have come or gone: what is kept, and for whom.
+    void look_at_kept();
+    // Waits until no other thread is within a change. False: there is an exception; that of a signal, if these are
+    // heard.
+    bool wait_for_changes(bool hears_signals = true);
+    bool is_changing() const { return !changing.empty(); }
 
 private:
     bool refuse() const;
-    bool check_release_of(value v) const;
     bool make_root();
     bool cancel_step_of_before();
 };
+
+// PY1. What a call is going to release, in thought: a block goes when all that lead to it have gone. What would go and
+// has a proxy is kept: stored in a list for the proxies' sake. What would go and has a view is not released.
+// comes_twice: stores may be named that go with what leads to them, too.
+class going {
+public:
+    explicit going(heap &of, bool refuses_views = true, bool comes_twice = false);
+    // One store less of the value. False: it may not go; there is an exception.
+    bool add(value v);
+    // Before the release, which is to follow. False: there is an exception.
+    bool keep();
+    going(const going &) = delete;
+    going &operator=(const going &) = delete;
+
+private:
+    bool reach(value v);
+    heap &heap_;
+    bool refuses_views_;
+    bool comes_twice_;
+    bool nothing_held_;
+    std::unordered_map<taiyen::detail::value_head *, std::uint32_t> released_; // of what is stored more than once
+    std::vector<taiyen::detail::value_head *> open_;
+    std::vector<value> held_;
+};
+
+// Whether a heap is as it was, where something runs Python code that rarely does so. Coarse: any change counts.
+class unchanged {
+public:
+    explicit unchanged(heap &of) : heap_(of), taken_back_(of.taken_back), stamp_(of.values->stamp()) {}
+    // False: there is an exception.
+    bool check(const char *what) const;
+
+private:
+    heap &heap_;
+    std::uint64_t taken_back_, stamp_;
+};
+
+// While it lives, CPython 3.11 does not collect cycles, which runs Python code; later ones do so elsewhere.
+class without_cycles {
+public:
+    without_cycles() : was_(PyGC_Disable()) {}
+    ~without_cycles() {
+        if (was_)
+            PyGC_Enable();
+    }
+    without_cycles(const without_cycles &) = delete;
+    without_cycles &operator=(const without_cycles &) = delete;
+
+private:
+    int was_;
+};
+
+// Room of the interpreter's stack for what goes deeper.
+class deeper {
+public:
+    explicit deeper(const char *where) : entered_(Py_EnterRecursiveCall(where) == 0) {}
+    ~deeper() {
+        if (entered_)
+            Py_LeaveRecursiveCall();
+    }
+    // False: there is an exception.
+    explicit operator bool() const { return entered_; }
+    deeper(const deeper &) = delete;
+    deeper &operator=(const deeper &) = delete;
+
+private:
+    bool entered_;
+};
+
+// PY16. What CPython calls, with C++'s exceptions as Python's: what slot() and method() put into the tables of types.
+int raise_caught(const std::exception &caught);
+template <auto F>
+struct guarded;
+template <class Result, class... Arguments, Result (*F)(Arguments...)>
+struct guarded<F> {
+    static Result call(Arguments... arguments) {
+        try {
+            return F(arguments...);
+        } catch (const std::exception &caught) {
+            raise_caught(caught);
+        }
+        if constexpr (std::is_pointer_v<Result>)
+            return nullptr;
+        else if constexpr (!std::is_void_v<Result>)
+            return Result(-1);
+    }
+};
+template <auto F>
+PyType_Slot slot(int number) {
+    return {number, reinterpret_cast<void *>(&guarded<F>::call)};
+}
+template <auto F>
+PyMethodDef method(const char *name, int flags, const char *text = nullptr) {
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(&guarded<F>::call)), flags, text};
+}
+
+// Whether the interpreter is at its end.
+bool is_finalizing();
+// Around what runs Python code. A thread that is ended there, at the interpreter's end, stays there, for whatever
+// stands above it would be unwound without the GIL.
+class stays {
+public:
+    stays() = default;
+    ~stays() noexcept(false);
+    void returned() { returned_ = true; }
+    stays(const stays &) = delete;
+    stays &operator=(const stays &) = delete;
+
+private:
+    const int exceptions_ = std::uncaught_exceptions();
+    bool returned_ = false;
+};
+template <class Function>
+auto in_python(Function &&function) {
+    stays here;
+    auto result = function();
+    here.returned();
+    return result;
+}
 
 // One change of a heap: where no transaction (no step of undo) is open, the change is one of its own.
 class change {
@@ -157,10 +314,19 @@ public:
     change &operator=(const change &) = delete;
 
 private:
+    bool begin_own();
+    void leave();
     heap &heap_;
     bool own_transaction_ = false;
     bool own_step_ = false;
+    bool entered_ = false;
 };
+
+// Begins a transaction of this thread; waits for those of others, and hears signals meanwhile. False: there is an
+// exception.
+bool begin_transaction(heap &of);
+// A transaction of this thread has ended.
+void transaction_ended(heap &of);
 
 // Behind the begin of a transaction that finds stores by faults: sees to it that the library is told of these first,
 // whoever has set a handler since (faulthandler.enable); signals.cpp.
@@ -204,6 +370,8 @@ bool is_proxy(PyObject *object);
 PyObject *proxy_of(heap &of, value v);
 // Python's classes of proxies, by kind: dict, list, set, deque, array, records.
 PyObject *set_proxy_classes(PyObject *classes);
+// Python's base class of arrays.
+PyTypeObject *array_type();
 // The base classes, added to the module.
 bool add_proxy_types(PyObject *module);
 extern PyType_Spec dict_spec, list_spec, set_spec, deque_spec, array_spec, records_spec;
@@ -220,22 +388,29 @@ PyObject *new_iterator(proxy *over, iterates what, bool backwards);
 // A value made of a Python object, loose; discarded unless it was stored.
 class made_value {
 public:
-    explicit made_value(heap &of) : heap_(of) {}
+    explicit made_value(heap &of) : heap_(of), taken_back_(of.taken_back) {}
     ~made_value();
     // Of an object of any type that a heap takes, with all that it holds. False: there is an exception.
     bool make(PyObject *object);
-    // Of each item of a Python list; what they have in common is made once.
-    bool make_items(PyObject *list);
+    // Of each item of a Python list; what they have in common is made once. keys: what errors call them.
+    bool make_items(PyObject *list, PyObject *keys = nullptr);
+    // Whether what was made is still there, after something may have run Python code; else there is an exception.
+    bool check() const;
     value get() const { return value_; }
     const std::vector<value> &items() const { return items_; }
     made_value(const made_value &) = delete;
     made_value &operator=(const made_value &) = delete;
 
 private:
+    bool make_items_by(class storer &one, PyObject *list, PyObject *keys);
     heap &heap_;
+    std::uint64_t taken_back_;
     value value_;
     std::vector<value> items_;
 };
+// For what holds words of a heap while Python code runs: whether blocks were not taken back meanwhile, nor the heap
+// closed; else there is an exception.
+bool check_not_taken_back(const heap &of, std::uint64_t taken_back);
 
 // Containers that are met more than once in what is stored. What only its container has a reference to is met once.
 class met_again {
@@ -262,22 +437,71 @@ public:
     bool find(heap &of, PyObject *object);
     // For a key that is stored: one with a block of the heap where `find` has none. False: there is an exception.
     bool make(heap &of, PyObject *object, made_value &made);
+    bool is_imitation() const { return is_imitation_; }
+    // Whether the object is none that a heap could have as a key, but may equal one; where it is to be stored, and is
+    // not there: false with an exception.
+    bool check_stored(PyObject *object) const;
     const value_key &get() const { return key_; }
 
 private:
     bool of_tuple(heap &of, PyObject *tuple);
     bool of_bytes_like(heap &of, PyObject *object);
+    bool of_another(heap &of, PyObject *object);
     bool imitate(heap &of, PyObject *item, value *v);
     value_key key_;
     std::vector<ref> kept_;
     std::vector<std::vector<std::uint64_t>> blocks_;
     bool is_imitation_ = false;
+    bool stands_in_ = false;
 };
 
 // The Python object that a value is: a new reference.
 PyObject *load(heap &of, value v);
 // The same, with containers as plain copies, all the way down.
 PyObject *plain_copy(heap &of, value v);
+
+// Whether reading a value runs Python code, or may do so.
+bool runs_code(value v);
+
+// PY14. Reads many values at one moment: no Python code runs while words of the heap are at hand. What needs some (a
+// date, a pickle, an array's copy) leaves a hole, which is filled behind it.
+class reader {
+public:
+    // plain: containers are copied, each once however often it is met.
+    reader(heap &of, bool plain) : heap_(of), plain_(plain) {}
+    // A value of the heap as an item of a list or tuple. False: there is an exception.
+    bool put(PyObject *row, Py_ssize_t place, value v);
+    // A tuple or container: a new reference.
+    PyObject *make(value v);
+    // Behind the last one: makes what was left open. Runs Python code. False: there is an exception.
+    bool finish();
+
+private:
+    struct hole {
+        PyObject *in; // it is a part of what is read, which is kept
+        Py_ssize_t place;
+        ref key; // of a dict; else none
+        ref what;
+        int type;
+    };
+    struct filling {
+        ref container, items;
+    };
+    bool open_hole(value v, hole *made);
+    PyObject *make_container(value_kind kind, value v);
+    PyObject *dict(value v);
+    PyObject *list(value v);
+    PyObject *set(value v);
+    PyObject *deque(value v);
+    PyObject *tuple(value v);
+    PyObject *keep(value v, PyObject *made);
+    bool fill(const filling &one);
+    heap &heap_;
+    bool plain_;
+    std::unordered_map<const void *, ref> done_;
+    std::vector<hole> holes_;
+    std::vector<filling> fillings_;
+};
 
 // What Python does for types that are rare: taiyen/_scalars.py. encode(object) gives None, or type number, bytes, and
 // whether it is a key; decode(type, bytes, takes pickles) the object; copy_array(array) a plain one.

@@ -34,27 +34,52 @@ PyObject *dict_get(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
     return v.is_nothing() ? Py_NewRef(count == 2 ? arguments[1] : Py_None) : load(*of, v);
 }
 
-bool put(heap &of, proxy *self, PyObject *key, PyObject *item) {
-    made_value made(of), made_key(of);
-    key_of found;
-    if (!made.make(item) || !found.find(of, key) || !use(self))
+// A key and what is to stand for it, made.
+struct made_entry {
+    key_of key;
+    std::optional<made_value> made_key; // where the key needs a block of the heap that is made first
+};
+
+bool make_key(heap &of, PyObject *key, made_entry *one) {
+    if (!one->key.find(of, key))
         return false;
+    if (!one->key.is_imitation())
+        return true; // it may stand for an object that is no key: see check_stored()
+    one->made_key.emplace(of);
+    return one->key.make(of, key, *one->made_key);
+}
+
+bool check_key(const proxy *self, const key_of &found, PyObject *key) {
+    return container_of<dict>(self).contains(found.get()) || found.check_stored(key);
+}
+
+// Runs no Python code.
+bool put(heap &of, proxy *self, const value_key &key, value item) {
     dict into = container_of<dict>(self);
-    const std::uint32_t position = into.find(found.get());
-    if (position != dict::end_position)
-        return of.check_release(into.value_at(position)) && done(into.set_at(position, made.get()));
-    return found.make(of, key, made_key) && use(self) && done(into.set(found.get(), made.get()));
+    const std::uint32_t position = into.find(key);
+    if (position == dict::end_position)
+        return done(into.set(key, item));
+    return open_up(of, self) && of.let_go(container_of<dict>(self).value_at(position)) &&
+           done(container_of<dict>(self).set_at(position, item));
+}
+
+bool put(heap &of, proxy *self, PyObject *key, PyObject *item) {
+    made_entry one;
+    made_value made(of);
+    if (!make_key(of, key, &one) || !made.make(item) || !use(self) || (one.made_key && !one.made_key->check()))
+        return false;
+    return check_key(self, one.key, key) && put(of, self, one.key.get(), made.get());
 }
 
 bool erase(heap &of, proxy *self, PyObject *key) {
     key_of found;
     if (!found.find(of, key) || !use(self))
         return false;
-    dict from = container_of<dict>(self);
-    const std::uint32_t position = from.find(found.get());
+    const std::uint32_t position = container_of<dict>(self).find(found.get());
     if (position == dict::end_position)
         return raise_key(key) == 0;
-    return of.check_release(from.value_at(position)) && done(from.erase(found.get()));
+    return open_up(of, self) && of.let_go(container_of<dict>(self).value_at(position)) &&
+           done(container_of<dict>(self).erase(found.get()));
 }
 
 int dict_set_item(PyObject *self, PyObject *key, PyObject *item) {
@@ -71,18 +96,25 @@ PyObject *dict_update(PyObject *self, PyObject *items) {
         return nullptr;
     }
     return none_after(as_proxy(self), [&](heap &of) {
-        PyObject *key = nullptr, *item = nullptr;
-        Py_ssize_t at = 0;
-        const Py_ssize_t size = PyDict_Size(items);
-        while (PyDict_Next(items, &at, &key, &item)) {
-            const ref kept_key = ref::borrowed(key), kept_item = ref::borrowed(item);
-            if (!put(of, as_proxy(self), key, item))
+        const ref keys(PyDict_Keys(items)), values(PyDict_Values(items)); // whatever is done to the dict meanwhile
+        if (!keys || !values)
+            return false;
+        std::vector<made_entry> all(static_cast<std::size_t>(PyList_Size(keys.get())));
+        made_value made(of);
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (!make_key(of, PyList_GetItem(keys.get(), static_cast<Py_ssize_t>(i)), &all[i]))
                 return false;
-            if (PyDict_Size(items) != size) {
-                PyErr_SetString(PyExc_RuntimeError, "dictionary changed size during iteration");
+        if (PyList_Size(values.get()) != PyList_Size(keys.get()) || !made.make_items(values.get(), keys.get()) ||
+            !use(as_proxy(self)))
+            return false;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if ((all[i].made_key && !all[i].made_key->check()) ||
+                !check_key(as_proxy(self), all[i].key, PyList_GetItem(keys.get(), static_cast<Py_ssize_t>(i))))
                 return false;
-            }
-        }
+        // Nothing fails from here on but for want of memory.
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (!put(of, as_proxy(self), all[i].key.get(), made.items()[i]))
+                return false;
         return true;
     });
 }
@@ -90,6 +122,8 @@ PyObject *dict_update(PyObject *self, PyObject *items) {
 template <class T>
 int contains(PyObject *self, PyObject *key) {
     heap *of = use(as_proxy(self));
+    if (of && std::is_same_v<T, set> && PySet_Check(key))
+        return 0; // the built-in looks for a frozenset
     key_of found;
     if (!of || !found.find(*of, key) || !use(as_proxy(self)))
         return -1;
@@ -123,16 +157,44 @@ PyObject *last_key(PyObject *self, PyObject *) {
 
 // ---- Sets.
 
+// _change(keys, adds): puts all keys of a list in, or takes them out, in one change.
+PyObject *set_change(PyObject *self, PyObject *arguments) {
+    PyObject *keys = nullptr;
+    int adds = 0;
+    if (!PyArg_ParseTuple(arguments, "O!p", &PyList_Type, &keys, &adds))
+        return nullptr;
+    return none_after(as_proxy(self), [&](heap &of) {
+        std::vector<made_entry> all(static_cast<std::size_t>(PyList_Size(keys)));
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const ref key = ref::borrowed(PyList_GetItem(keys, static_cast<Py_ssize_t>(i)));
+            if (!key || !(adds ? make_key(of, key.get(), &all[i]) : all[i].key.find(of, key.get())))
+                return false;
+        }
+        if (!use(as_proxy(self)))
+            return false;
+        set in = container_of<set>(as_proxy(self));
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if ((all[i].made_key && !all[i].made_key->check()) ||
+                (adds && !in.contains(all[i].key.get()) &&
+                 !all[i].key.check_stored(PyList_GetItem(keys, static_cast<Py_ssize_t>(i)))))
+                return false;
+        for (const made_entry &one : all)
+            if (!(adds ? done(in.add(one.key.get())) : done(in.erase(one.key.get()))))
+                return false;
+        return true;
+    });
+}
+
 PyObject *set_add(PyObject *self, PyObject *key) {
     return none_after(as_proxy(self), [&](heap &of) {
         key_of found;
         if (!found.find(of, key) || !use(as_proxy(self)))
             return false;
-        set into = container_of<set>(as_proxy(self));
         made_value made(of);
-        if (into.contains(found.get()))
+        if (container_of<set>(as_proxy(self)).contains(found.get()))
             return true;
-        return found.make(of, key, made) && use(as_proxy(self)) && done(into.add(found.get()));
+        return found.check_stored(key) && found.make(of, key, made) && use(as_proxy(self)) && made.check() &&
+               done(container_of<set>(as_proxy(self)).add(found.get()));
     });
 }
 
@@ -141,6 +203,8 @@ PyObject *set_take(PyObject *self, PyObject *key) {
     bool was_there = false;
     const bool good = change_of(as_proxy(self), [&](heap &of) {
         key_of found;
+        if (PySet_Check(key))
+            return true; // as contains()
         if (!found.find(of, key) || !use(as_proxy(self)))
             return false;
         const taiyen::result<bool> erased = container_of<set>(as_proxy(self)).erase(found.get());
@@ -150,36 +214,37 @@ PyObject *set_take(PyObject *self, PyObject *key) {
     return good ? PyBool_FromLong(was_there) : nullptr;
 }
 
-PyMethodDef dict_methods[] = {{"get", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(dict_get)), METH_FASTCALL,
-                               "get(key, default=None): what stands for the key, or the default."},
-                              {"clear", clear_all<dict>, METH_NOARGS, "clear(): takes everything out."},
-                              {"_update", dict_update, METH_O, nullptr},
-                              {"_iterate", dict_iterate, METH_VARARGS, nullptr},
-                              {"_last_key", last_key<dict>, METH_NOARGS, nullptr},
-                              TYPY_COMMON_METHODS,
-                              {}};
-PyMethodDef set_methods[] = {{"add", set_add, METH_O, "add(key): puts a key in."},
-                             {"clear", clear_all<set>, METH_NOARGS, "clear(): takes everything out."},
-                             {"_take", set_take, METH_O, nullptr},
-                             {"_last_key", last_key<set>, METH_NOARGS, nullptr},
+PyMethodDef dict_methods[] = {
+    method<dict_get>("get", METH_FASTCALL, "get(key, default=None): what stands for the key, or the default."),
+    method<clear_all<dict>>("clear", METH_NOARGS, "clear(): takes everything out."),
+    method<dict_update>("_update", METH_O, nullptr),
+    method<dict_iterate>("_iterate", METH_VARARGS, nullptr),
+    method<last_key<dict>>("_last_key", METH_NOARGS, nullptr),
+    TYPY_COMMON_METHODS,
+    {}};
+PyMethodDef set_methods[] = {method<set_add>("add", METH_O, "add(key): puts a key in."),
+                             method<clear_all<set>>("clear", METH_NOARGS, "clear(): takes everything out."),
+                             method<set_take>("_take", METH_O, nullptr),
+                             method<set_change>("_change", METH_VARARGS, nullptr),
+                             method<last_key<set>>("_last_key", METH_NOARGS, nullptr),
                              TYPY_COMMON_METHODS,
                              {}};
 
-PyType_Slot dict_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(proxy_dealloc)},
-                            {Py_tp_new, reinterpret_cast<void *>(proxy_new)},
+PyType_Slot dict_slots[] = {slot<proxy_dealloc>(Py_tp_dealloc),
+                            slot<proxy_new>(Py_tp_new),
                             {Py_tp_methods, dict_methods},
-                            {Py_tp_iter, reinterpret_cast<void *>(iterate_keys)},
-                            {Py_mp_length, reinterpret_cast<void *>(size_of<dict>)},
-                            {Py_mp_subscript, reinterpret_cast<void *>(dict_get_item)},
-                            {Py_mp_ass_subscript, reinterpret_cast<void *>(dict_set_item)},
-                            {Py_sq_contains, reinterpret_cast<void *>(contains<dict>)},
+                            slot<iterate_keys>(Py_tp_iter),
+                            slot<size_of<dict>>(Py_mp_length),
+                            slot<dict_get_item>(Py_mp_subscript),
+                            slot<dict_set_item>(Py_mp_ass_subscript),
+                            slot<contains<dict>>(Py_sq_contains),
                             {}};
-PyType_Slot set_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(proxy_dealloc)},
-                           {Py_tp_new, reinterpret_cast<void *>(proxy_new)},
+PyType_Slot set_slots[] = {slot<proxy_dealloc>(Py_tp_dealloc),
+                           slot<proxy_new>(Py_tp_new),
                            {Py_tp_methods, set_methods},
-                           {Py_tp_iter, reinterpret_cast<void *>(iterate_keys)},
-                           {Py_mp_length, reinterpret_cast<void *>(size_of<set>)},
-                           {Py_sq_contains, reinterpret_cast<void *>(contains<set>)},
+                           slot<iterate_keys>(Py_tp_iter),
+                           slot<size_of<set>>(Py_mp_length),
+                           slot<contains<set>>(Py_sq_contains),
                            {}};
 
 } // namespace

@@ -2,6 +2,8 @@
 #include "core.hpp"
 
 #include <cstring>
+#include <new>
+#include <stdexcept>
 
 namespace typy {
 
@@ -54,6 +56,16 @@ int raise_last() {
 int raise_own(int status, const char *what, const char *remedy) {
     const std::string text = std::string(what) + "; " + remedy;
     raise(status, text.c_str(), status > 0 ? ty_status_name(static_cast<ty_status>(status)) : "", "", remedy, 0);
+    return -1;
+}
+
+int raise_caught(const std::exception &caught) {
+    if (PyErr_Occurred())
+        return -1;
+    if (dynamic_cast<const std::bad_alloc *>(&caught) || dynamic_cast<const std::length_error *>(&caught))
+        PyErr_NoMemory();
+    else
+        PyErr_SetString(PyExc_RuntimeError, caught.what());
     return -1;
 }
 

@@ -1,7 +1,10 @@
 // A heap as Python has it: its state, and changes that are transactions or steps of their own.
 #include "record.hpp"
 
+#include <algorithm>
+#include <dlfcn.h>
 #include <pthread.h>
+#include <unistd.h>
 
 namespace typy {
 
@@ -23,8 +26,11 @@ void tell_freed(const void *block, void *context) {
 void tell_unpacked(const void *packed, value container, void *context) {
     auto *of = static_cast<heap *>(context);
     const auto place = of->proxies.find(packed);
-    if (place == of->proxies.end())
+    if (place == of->proxies.end()) {
+        if (of->kept.places.count(packed)) // for the sake of what was within it
+            of->kept.unheld.push_back(packed);
         return;
+    }
     proxy *p = place->second;
     of->proxies.erase(place);
     p->other_block = std::exchange(p->block, container.address());
@@ -61,7 +67,70 @@ bool is_there(proxy *p) {
 
 } // namespace
 
+namespace {
+
+std::unordered_set<heap *> all_heaps; // guarded by the GIL
+
+// Transactions of this thread that have not ended. The library takes them back with the thread (X9), which is to be
+// done with the GIL, and told to the proxies: so it is done here, a moment before.
+class open_transactions {
+public:
+    std::size_t count = 0;
+    ~open_transactions() {
+        if (count == 0 || !Py_IsInitialized() || is_finalizing())
+            return;
+        const PyGILState_STATE state = PyGILState_Ensure();
+        for (heap *of : all_heaps)
+            if (of->is_usable() && of->transaction_open && of->transaction_thread == PyThread_get_thread_ident())
+                take_back(*of);
+        PyGILState_Release(state);
+    }
+
+private:
+    static void take_back(heap &of) {
+        if (ty_txn *txn = ty_current_txn(of.handle))
+            ty_rollback(txn);
+        of.transaction_open = false;
+        of.transaction_thread = 0;
+        of.fresh_arrays.clear();
+        of.look_at_proxies();
+    }
+};
+thread_local open_transactions opened_here;
+
+bool is_main_thread() {
+    return getpid() == gettid();
+}
+
+} // namespace
+
+bool is_finalizing() {
+    // Of no stable ABI before 3.13, but there.
+    using question = int();
+    static auto *const ask =
+        reinterpret_cast<question *>(dlsym(RTLD_DEFAULT, "Py_IsFinalizing") ? dlsym(RTLD_DEFAULT, "Py_IsFinalizing")
+                                                                            : dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
+    return ask && ask();
+}
+
+stays::~stays() noexcept(false) {
+    if (!returned_ && std::uncaught_exceptions() == exceptions_) // the thread is being ended
+        for (;;)
+            pause();
+}
+
+without_gil::~without_gil() noexcept(false) {
+    stays here;
+    PyEval_RestoreThread(state_);
+    here.returned();
+}
+
+heap::heap() {
+    all_heaps.insert(this);
+}
+
 heap::~heap() {
+    all_heaps.erase(this);
     // Python closes heaps; one of a parent process is left to it.
     if (handle && fork_number == forks)
         static_cast<void>(kind == TY_VOLATILE ? ty_heap_destroy(handle) : ty_discard(handle));
@@ -117,6 +186,7 @@ bool heap::make_root() {
     values = std::move(opened).value();
     values->on_freed(tell_freed, this);
     values->on_unpacked(tell_unpacked, this);
+    look_at_kept();
     if (values->root().is_nothing() && !read_only) {
         if (!is_new && !one.begin())
             return false;
@@ -139,6 +209,7 @@ void heap::look_at_proxies(bool forget_undone) {
     for (const auto &[block, p] : proxies)
         all.push_back(p);
     shapes.forget();
+    taken_back += forget_undone ? 0 : 1;
     std::vector<ref> with_rows;
     proxies.clear();
     displaced.clear();
@@ -163,6 +234,7 @@ void heap::look_at_proxies(bool forget_undone) {
         if (!slot || p->state == proxy_state::alive)
             slot = p;
     }
+    look_at_kept();
     for (const ref &records : with_rows) // some may go with their last row
         look_at_rows(as_proxy(records.get()));
 }
@@ -174,30 +246,109 @@ bool heap::check_no_views(const char *what) const {
     return false;
 }
 
-// PY2. Releases as the heap would, in thought: a block goes when all that lead to it have gone.
-bool heap::check_release_of(value v) const {
-    std::unordered_map<taiyen::detail::value_head *, std::uint32_t> released;
-    std::vector<taiyen::detail::value_head *> open;
-    const auto release = [&](value one) {
-        if (!one.is_block())
-            return true;
-        taiyen::detail::value_head *head = taiyen::detail::head_of(one);
-        if (++released[head] >= head->refs)
-            open.push_back(head);
+// ---- Changes.
+
+bool check_not_taken_back(const heap &of, std::uint64_t taken_back) {
+    if (!of.check())
+        return false;
+    if (of.taken_back == taken_back)
         return true;
-    };
-    release(v);
-    while (!open.empty()) {
-        taiyen::detail::value_head *head = open.back();
-        open.pop_back();
-        if (viewed.count(head)) {
-            raise_own(status_live_views, "an array that would be freed has views",
-                      "delete the arrays and memoryviews that lead into it first");
+    PyErr_SetString(PyExc_RuntimeError, "what was stored before was taken back meanwhile, by a rollback or an undo");
+    return false;
+}
+
+bool unchanged::check(const char *what) const {
+    if (!heap_.check())
+        return false;
+    if (heap_.taken_back == taken_back_ && heap_.values->stamp() == stamp_)
+        return true;
+    PyErr_Format(PyExc_RuntimeError, "the heap has changed while %s: try it again", what);
+    return false;
+}
+
+namespace {
+
+constexpr useconds_t shortest_wait_us = 20, longest_wait_us = 1000;
+
+// Without the GIL, a moment that gets longer.
+void wait_a_moment(useconds_t *pause) {
+    {
+        const without_gil others;
+        usleep(*pause);
+    }
+    *pause = *pause * 2 < longest_wait_us ? *pause * 2 : longest_wait_us;
+}
+
+} // namespace
+
+// PY13.
+bool heap::wait_for_changes(bool hears_signals) {
+    const unsigned long me = PyThread_get_thread_ident();
+    const auto is_others = [me](unsigned long thread) { return thread != me; };
+    useconds_t pause = shortest_wait_us;
+    while (std::any_of(changing.begin(), changing.end(), is_others)) {
+        wait_a_moment(&pause);
+        if (!check() || (hears_signals && PyErr_CheckSignals()))
             return false;
-        }
-        taiyen::detail::values_in(head).each(release);
     }
     return true;
+}
+
+// PY15. Signals are heard by the main thread alone, which therefore asks again and again; the others wait in the
+// library, and let it go first.
+bool begin_transaction(heap &of) {
+    ty_txn_options options = TY_TXN_OPTIONS_INIT;
+    options.no_wait = true;
+    ty_txn *txn = nullptr;
+    ty_status status = ty_begin(of.handle, &options, &txn);
+    useconds_t pause = shortest_wait_us;
+    if (status == TY_E_BUSY) {
+        ++of.busy;
+        if (is_main_thread()) {
+            ++of.main_waits;
+            bool good = true;
+            while (good && (status = ty_begin(of.handle, &options, &txn)) == TY_E_BUSY) {
+                wait_a_moment(&pause);
+                good = PyErr_CheckSignals() == 0;
+            }
+            --of.main_waits;
+            --of.busy;
+            if (!good)
+                return false;
+        } else {
+            for (unsigned i = 0; of.main_waits && i < 20; ++i) {
+                const without_gil others;
+                usleep(longest_wait_us);
+            }
+            {
+                const without_gil others;
+                status = ty_begin(of.handle, nullptr, &txn);
+            }
+            --of.busy;
+        }
+    }
+    if (status)
+        return raise_last() == 0;
+    const bool was_lost = of.transaction_open; // a thread has ended within it, and the library took it back
+    of.transaction_open = true;
+    of.transaction_thread = PyThread_get_thread_ident();
+    if (was_lost && of.values) {
+        of.fresh_arrays.clear();
+        of.look_at_proxies();
+    }
+    if (of.automatic)
+        keep_fault_handler();
+    ++opened_here.count;
+    return true;
+}
+
+void transaction_ended(heap &of) {
+    if (of.transaction_thread != PyThread_get_thread_ident())
+        return; // another thread's has begun since
+    of.transaction_open = false;
+    of.transaction_thread = 0;
+    of.fresh_arrays.clear();
+    opened_here.count -= opened_here.count ? 1 : 0;
 }
 
 bool change::begin() {
@@ -207,65 +358,90 @@ bool change::begin() {
         raise_own(TY_E_PERMISSION, "the heap is open for reading only", "open it for writing to change it");
         return false;
     }
-    if (heap_.kind == TY_TRANSACTIONAL) {
-        if (ty_current_txn(heap_.handle))
-            return true;
-        ++heap_.busy;
-        ty_txn *txn = nullptr;
-        ty_status status;
-        {
-            const without_gil others;
-            status = ty_begin(heap_.handle, nullptr, &txn);
-        }
-        --heap_.busy;
-        if (status)
-            return raise_last() == 0;
-        own_transaction_ = heap_.transaction_open = true;
-        if (heap_.automatic)
-            keep_fault_handler();
-    } else if (heap_.undo_attached && !heap_.step_open) {
-        if (ty_undo_exit(heap_.handle))
-            return raise_last() == 0;
-        heap_.look_at_proxies(true);
-        if (ty_undo_begin(heap_.handle, nullptr))
-            return raise_last() == 0;
-        heap_.step_open = own_step_ = true;
-        if (heap_.values)
-            heap_.values->record_undo(true);
-    }
+    if (!begin_own())
+        return false;
+    heap_.changing.push_back(PyThread_get_thread_ident());
+    entered_ = true;
+    if (heap_.values)
+        heap_.sweep();
     return true;
 }
 
+bool change::begin_own() {
+    if (heap_.kind == TY_TRANSACTIONAL) {
+        if (ty_current_txn(heap_.handle))
+            return true;
+        return own_transaction_ = begin_transaction(heap_);
+    }
+    if (!heap_.undo_attached)
+        return true;
+    if (!heap_.wait_for_changes()) // it might be taken back with another thread's step
+        return false;
+    if (heap_.step_open)
+        return true;
+    if (ty_undo_exit(heap_.handle))
+        return raise_last() == 0;
+    heap_.look_at_proxies(true);
+    if (ty_undo_begin(heap_.handle, nullptr))
+        return raise_last() == 0;
+    heap_.step_open = own_step_ = true;
+    if (heap_.values)
+        heap_.values->record_undo(true);
+    return true;
+}
+
+void change::leave() {
+    if (!std::exchange(entered_, false))
+        return;
+    const auto place = std::find(heap_.changing.rbegin(), heap_.changing.rend(), PyThread_get_thread_ident());
+    if (place != heap_.changing.rend())
+        heap_.changing.erase(std::next(place).base());
+}
+
 bool change::end() {
+    if (!heap_.check())
+        return false;
     if (own_step_) {
         own_step_ = heap_.step_open = false;
         heap_.values->record_undo(false);
         heap_.fresh_arrays.clear();
+        leave();
         return ty_undo_end(heap_.handle) == TY_OK || raise_last() == 0;
     }
+    leave();
     if (!own_transaction_)
         return true;
+    ty_txn *txn = ty_current_txn(heap_.handle);
+    if (!txn) {
+        own_transaction_ = false;
+        raise_own(TY_E_ARGUMENT, "the change's transaction was ended within it",
+                  "end none there that it has not begun");
+        return false;
+    }
     ++heap_.busy;
     ty_status status;
     {
         const without_gil others;
-        status = ty_commit(ty_current_txn(heap_.handle));
+        status = ty_commit(txn);
     }
     --heap_.busy;
     own_transaction_ = status && ty_current_txn(heap_.handle);
-    if (!own_transaction_) {
-        heap_.transaction_open = false;
-        heap_.fresh_arrays.clear();
-    }
+    if (!own_transaction_)
+        transaction_ended(heap_);
     return status == TY_OK || raise_last() == 0;
 }
 
 // PY4. What did not end is taken back.
 change::~change() {
+    leave();
+    if (!heap_.is_usable())
+        return;
     if (own_transaction_) {
-        ty_rollback(ty_current_txn(heap_.handle));
-        heap_.transaction_open = false;
-        heap_.fresh_arrays.clear();
+        ty_txn *txn = ty_current_txn(heap_.handle);
+        if (!txn)
+            return;
+        ty_rollback(txn);
+        transaction_ended(heap_);
     } else if (own_step_) {
         heap_.step_open = false;
         if (heap_.values)

@@ -64,7 +64,7 @@ template <class T>
 PyObject *next_in_row(iterator *at, heap &of) {
     const T in = container_of<T>(at->over);
     if (at->backwards && at->next > in.size())
-        at->next = in.size();
+        return at_end(at); // it has become shorter
     if (at->backwards ? at->next == 0 : at->next >= in.size())
         return at_end(at);
     return load(of, in.at(at->backwards ? --at->next : at->next++));
@@ -121,6 +121,16 @@ PyObject *next_of(iterator *at, heap &of, value key, value item) {
         return load(of, key);
     if (at->what == iterates::values)
         return load(of, item);
+    if (runs_code(key)) { // which may change or free what the item's word leads to
+        const ref both(PyList_New(2));
+        reader one(of, false);
+        {
+            const without_cycles no_code;
+            if (!both || !one.put(both.get(), 0, key) || !one.put(both.get(), 1, item))
+                return nullptr;
+        }
+        return one.finish() ? PyList_AsTuple(both.get()) : nullptr;
+    }
     ref loaded_key(load(of, key));
     ref loaded_item(loaded_key ? load(of, item) : nullptr);
     return loaded_item ? pair_of(at, std::move(loaded_key), std::move(loaded_item)) : nullptr;
@@ -162,10 +172,8 @@ PyObject *next(PyObject *self) {
     return at->what == iterates::deque ? next_in_row<taiyen::deque>(at, *of) : next_in_table(at, *of);
 }
 
-PyType_Slot iterator_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(iterator_dealloc)},
-                                {Py_tp_iter, reinterpret_cast<void *>(PyObject_SelfIter)},
-                                {Py_tp_iternext, reinterpret_cast<void *>(next)},
-                                {}};
+PyType_Slot iterator_slots[] = {
+    slot<iterator_dealloc>(Py_tp_dealloc), slot<PyObject_SelfIter>(Py_tp_iter), slot<next>(Py_tp_iternext), {}};
 PyType_Spec iterator_spec = {"taiyen._core.Iterator", sizeof(iterator), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, iterator_slots};
 
@@ -190,7 +198,9 @@ PyObject *new_iterator(proxy *over, iterates what, bool backwards) {
     at->pair = nullptr;
     if (what <= iterates::items)
         find_entries(at);
-    at->next = !backwards ? 0 : UINT32_MAX;
+    at->next = !backwards ? 0 : what == iterates::list ? container_of<taiyen::list>(over).size() : at->size;
+    if (backwards && what <= iterates::items)
+        at->next = UINT32_MAX;
     return reinterpret_cast<PyObject *>(at);
 }
 

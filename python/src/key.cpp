@@ -5,6 +5,35 @@
 
 namespace typy {
 
+namespace {
+
+bool refuse(PyObject *object) {
+    PyErr_Format(PyExc_TypeError, "unhashable type: %R cannot be a key in a heap", Py_TYPE(object));
+    return false;
+}
+
+// What a heap may have that equals an object of a derived class, or a number of another library. NULL: nothing, or an
+// exception.
+PyObject *plain_key(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    const auto as = [object](PyTypeObject &plain) {
+        return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject *>(&plain), object, nullptr);
+    };
+    if (PyUnicode_Check(object) && type != &PyUnicode_Type)
+        return PyUnicode_FromObject(object);
+    if (PyFloat_Check(object) && type != &PyFloat_Type)
+        return PyFloat_FromDouble(PyFloat_AsDouble(object));
+    if (PyBytes_Check(object) && type != &PyBytes_Type)
+        return PyBytes_FromStringAndSize(PyBytes_AsString(object), PyBytes_Size(object));
+    if (PyTuple_Check(object) && type != &PyTuple_Type)
+        return PySequence_Tuple(ref(PySequence_List(object)).get());
+    if (type != &PyLong_Type && (PyLong_Check(object) || PyIndex_Check(object)))
+        return as(PyLong_Type);
+    return nullptr;
+}
+
+} // namespace
+
 bool key_of::find(heap &of, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     if (type == &PyUnicode_Type) {
@@ -43,7 +72,7 @@ bool key_of::of_bytes_like(heap &of, PyObject *object) {
     if (PyLong_CheckExact(object)) {
         std::string magnitude;
         bool negative = false;
-        if (!magnitude_of(object, &magnitude, &negative))
+        if (!magnitude_of(object, &magnitude, &negative) || !of.check())
             return false;
         kept_.back() = ref(PyBytes_FromStringAndSize(magnitude.data(), static_cast<Py_ssize_t>(magnitude.size())));
         if (!kept_.back())
@@ -68,21 +97,53 @@ bool key_of::of_bytes_like(heap &of, PyObject *object) {
         return true;
     }
     encoded code;
-    if (!encode(object, false, &code))
+    if (!encode(object, false, &code) || !of.check())
         return false;
-    if (code.kept.get() == Py_None || !code.is_key) {
-        PyErr_Format(PyExc_TypeError, "unhashable type: %R cannot be a key in a heap", Py_TYPE(object));
-        return false;
-    }
+    if (code.kept.get() == Py_None)
+        return of_another(of, object);
+    if (!code.is_key)
+        return refuse(object);
     key_ = of.values->opaque_key(static_cast<std::uint16_t>(code.type), code.bytes);
     kept_.back() = std::move(code.kept);
     return true;
 }
 
+bool key_of::of_another(heap &of, PyObject *object) {
+    if (PyFrozenSet_CheckExact(object) || Py_TYPE(object) == &PyRange_Type) { // no heap has one that is equal
+        constexpr std::uint16_t of_none = UINT16_MAX;
+        key_ = of.values->opaque_key(of_none, {});
+        stands_in_ = true;
+        return true;
+    }
+    const ref plain(plain_key(object));
+    if (!plain && PyErr_Occurred())
+        return false;
+    int is_equal = 0;
+    if (plain) {
+        const Py_hash_t hash = PyObject_Hash(object);
+        if (hash == -1 && PyErr_Occurred())
+            return false;
+        is_equal = hash == PyObject_Hash(plain.get()) ? PyObject_RichCompareBool(object, plain.get(), Py_EQ) : 0;
+    }
+    if (is_equal < 0 || !of.check())
+        return false;
+    if (!is_equal)
+        return refuse(object);
+    kept_.push_back(ref::borrowed(plain.get()));
+    if (!find(of, plain.get()))
+        return false;
+    is_imitation_ = false; // it is not stored
+    return stands_in_ = true;
+}
+
+bool key_of::check_stored(PyObject *object) const {
+    return !stands_in_ || refuse(object);
+}
+
 // A tuple to look for lies outside of the heap, in blocks like the heap's.
 bool key_of::of_tuple(heap &of, PyObject *tuple) {
     value v;
-    if (!imitate(of, tuple, &v))
+    if (!imitate(of, tuple, &v) || !of.check())
         return false;
     key_ = value_key{};
     key_.word = v;
@@ -114,14 +175,14 @@ bool key_of::imitate(heap &of, PyObject *item, value *v) {
         return true;
     }
     const auto count = static_cast<std::size_t>(PyTuple_Size(item));
-    if (Py_EnterRecursiveCall(" while a tuple is looked for"))
+    const deeper room_deeper(" while a tuple is looked for");
+    if (!room_deeper)
         return false;
     std::vector<value> items(count);
     bool good = true;
     for (std::size_t i = 0; i < count && good; ++i)
         good = imitate(of, PyTuple_GetItem(item, static_cast<Py_ssize_t>(i)), &items[i]);
-    Py_LeaveRecursiveCall();
-    if (!good)
+    if (!good || !of.check())
         return false;
     std::vector<std::uint64_t> room((sizeof(detail::value_tuple) + count * sizeof(value)) / 8);
     auto *block = reinterpret_cast<detail::value_tuple *>(room.data());
@@ -142,7 +203,7 @@ bool key_of::imitate(heap &of, PyObject *item, value *v) {
 bool key_of::make(heap &of, PyObject *object, made_value &made) {
     if (!is_imitation_)
         return true;
-    if (!made.make(object))
+    if (!made.make(object) || !made.check())
         return false;
     taiyen::result<value_key> stored = of.values->key(made.get());
     if (!stored)

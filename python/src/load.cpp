@@ -1,4 +1,5 @@
 // From the heap to Python.
+#include "objects.hpp"
 #include "record.hpp"
 
 #include <cstring>
@@ -15,13 +16,12 @@ PyObject *load_text(std::string_view text) {
 
 PyObject *load_big(value v) {
     const std::string_view magnitude = taiyen::data_of(v);
+    const bool is_negative = taiyen::is_negative(v);
     const ref bytes(PyBytes_FromStringAndSize(magnitude.data(), static_cast<Py_ssize_t>(magnitude.size())));
     ref number(bytes ? PyObject_CallMethod(reinterpret_cast<PyObject *>(&PyLong_Type), "from_bytes", "Os", bytes.get(),
                                            "little")
                      : nullptr);
-    if (!number || !(taiyen::detail::head_of(v)->flags & taiyen::detail::flag_negative))
-        return number.release();
-    return PyNumber_Negative(number.get());
+    return number && is_negative ? PyNumber_Negative(number.get()) : number.release();
 }
 
 PyObject *load_complex(value v) {
@@ -30,28 +30,39 @@ PyObject *load_complex(value v) {
     return PyComplex_FromDoubles(parts[0], parts[1]);
 }
 
-PyObject *load_opaque(heap &of, value v) {
+PyObject *decode(heap &of, int type, PyObject *bytes) {
+    return in_python([&] {
+        return PyObject_CallFunction(helpers.decode, "iOO", type, bytes, of.takes_pickles ? Py_True : Py_False);
+    });
+}
+PyObject *bytes_of(value v) {
     const std::string_view data = taiyen::data_of(v);
-    return PyObject_CallFunction(helpers.decode, "iy#O", static_cast<int>(taiyen::detail::head_of(v)->type),
-                                 data.data(), static_cast<Py_ssize_t>(data.size()),
-                                 of.takes_pickles ? Py_True : Py_False);
+    return PyBytes_FromStringAndSize(data.data(), static_cast<Py_ssize_t>(data.size()));
+}
+PyObject *load_opaque(heap &of, value v) {
+    const int type = taiyen::opaque_type(v);
+    const ref bytes(bytes_of(v));
+    return bytes ? decode(of, type, bytes.get()) : nullptr;
 }
 
 PyObject *load_tuple(heap &of, value v) {
-    const taiyen::tuple from(v);
-    ref tuple(PyTuple_New(static_cast<Py_ssize_t>(from.size())));
-    if (!tuple || Py_EnterRecursiveCall(" while a tuple is read"))
-        return nullptr;
-    bool good = true;
-    for (std::size_t i = 0; i < from.size() && good; ++i) {
-        PyObject *item = load(of, from.at(i));
-        good = item && PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), item) == 0;
+    reader one(of, false);
+    ref made;
+    {
+        const without_cycles no_code;
+        made = ref(one.make(v));
     }
-    Py_LeaveRecursiveCall();
-    return good ? tuple.release() : nullptr;
+    return made && one.finish() ? made.release() : nullptr;
 }
 
 } // namespace
+
+// Whether reading it runs Python code, or may do so.
+bool runs_code(value v) {
+    const value_kind kind = taiyen::kind_of(v);
+    return kind == value_kind::opaque || kind == value_kind::tuple || kind == value_kind::records ||
+           kind == value_kind::big_integer;
+}
 
 PyObject *load(heap &of, value v) {
     switch (taiyen::kind_of(v)) {
@@ -87,113 +98,195 @@ PyObject *load(heap &of, value v) {
     }
 }
 
-namespace {
+// ---- Many at one moment.
 
-// Copies containers, each once however often it is met.
-class copier {
-public:
-    explicit copier(heap &of) : heap_(of) {}
+PyObject *reader::keep(value v, PyObject *made) {
+    if (made)
+        done_.emplace(v.address(), ref::borrowed(made));
+    return made;
+}
 
-    PyObject *copy(value v) {
-        const value_kind kind = taiyen::kind_of(v);
-        if (kind < value_kind::tuple)
-            return load(heap_, v);
-        const auto place = done_.find(v.address());
-        if (place != done_.end())
-            return Py_NewRef(place->second.get());
-        if (Py_EnterRecursiveCall(" while a value of a heap is copied"))
+// PY14. What needs Python code; false without an exception: it needs none.
+bool reader::open_hole(value v, hole *made) {
+    const value_kind kind = taiyen::kind_of(v);
+    made->type = -1;
+    if (kind == value_kind::opaque) {
+        made->type = taiyen::opaque_type(v);
+        made->what = ref(bytes_of(v));
+    } else if (plain_ && kind == value_kind::array) {
+        made->what = ref(proxy_of(heap_, v));
+    } else if (plain_ && kind == value_kind::records) {
+        made->what = ref(load_records(heap_, v));
+    }
+    return static_cast<bool>(made->what);
+}
+
+bool reader::put(PyObject *row, Py_ssize_t place, value v) {
+    hole open{row, place, ref(), ref(), -1};
+    const bool is_list = PyList_CheckExact(row);
+    if (open_hole(v, &open)) {
+        holes_.push_back(std::move(open));
+        Py_INCREF(Py_None);
+        return (is_list ? PyList_SetItem(row, place, Py_None) : PyTuple_SetItem(row, place, Py_None)) == 0;
+    }
+    PyObject *made = PyErr_Occurred() ? nullptr : make(v);
+    return made && (is_list ? PyList_SetItem(row, place, made) : PyTuple_SetItem(row, place, made)) == 0;
+}
+
+PyObject *reader::make(value v) {
+    const value_kind kind = taiyen::kind_of(v);
+    if (kind != value_kind::tuple && (!plain_ || kind < value_kind::tuple))
+        return load(heap_, v);
+    const auto place = done_.find(v.address());
+    if (place != done_.end())
+        return Py_NewRef(place->second.get());
+    const deeper room(" while a value of a heap is copied");
+    return room ? make_container(kind, v) : nullptr;
+}
+
+PyObject *reader::make_container(value_kind kind, value v) {
+    switch (kind) {
+    case value_kind::dict:
+        return dict(v);
+    case value_kind::list:
+        return list(v);
+    case value_kind::set:
+        return set(v);
+    case value_kind::deque:
+        return deque(v);
+    default:
+        return tuple(v);
+    }
+}
+
+PyObject *reader::tuple(value v) {
+    const taiyen::tuple from(v);
+    ref made(PyTuple_New(static_cast<Py_ssize_t>(from.size())));
+    for (std::size_t i = 0; made && i < from.size(); ++i)
+        if (!put(made.get(), static_cast<Py_ssize_t>(i), from.at(i)))
             return nullptr;
-        PyObject *made = copy_of(kind, v);
-        Py_LeaveRecursiveCall();
-        return made;
-    }
+    return made.release();
+}
 
-private:
-    PyObject *copy_of(value_kind kind, value v) {
-        switch (kind) {
-        case value_kind::dict:
-            return dict(v);
-        case value_kind::list:
-            return list(v);
-        case value_kind::set:
-            return set(v);
-        case value_kind::tuple:
-            return tuple(v);
-        case value_kind::deque:
-            return deque(v);
-        case value_kind::records:
-            return plain_records(heap_, v);
-        default: {
-            const ref array(proxy_of(heap_, v));
-            return array ? PyObject_CallFunctionObjArgs(helpers.copy_array, array.get(), nullptr) : nullptr;
-        }
-        }
-    }
-    bool keep(value v, PyObject *made) {
-        if (made)
-            done_.emplace(v.address(), ref::borrowed(made));
-        return made;
-    }
-    PyObject *dict(value v) {
-        const taiyen::dict from(*heap_.values, v);
-        ref made(PyDict_New());
-        bool good = keep(v, made.get());
-        for (std::uint32_t at = from.next(); good && at != from.end_position; at = from.next(at + 1)) {
-            const ref key(copy(from.key_at(at)));
-            const ref item(key ? copy(from.value_at(at)) : nullptr);
-            good = item && PyDict_SetItem(made.get(), key.get(), item.get()) == 0;
-        }
-        return good ? made.release() : nullptr;
-    }
-    PyObject *list(value v) {
-        const taiyen::list from(*heap_.values, v);
-        ref made(PyList_New(0));
-        bool good = keep(v, made.get());
-        for (std::size_t i = 0; i < from.size() && good; ++i) {
-            const ref item(copy(from.at(i)));
-            good = item && PyList_Append(made.get(), item.get()) == 0;
-        }
-        return good ? made.release() : nullptr;
-    }
-    PyObject *set(value v) {
-        const taiyen::set from(*heap_.values, v);
-        ref made(PySet_New(nullptr));
-        bool good = keep(v, made.get());
-        for (std::uint32_t at = from.next(); good && at != from.end_position; at = from.next(at + 1)) {
-            const ref key(copy(from.key_at(at)));
-            good = key && PySet_Add(made.get(), key.get()) == 0;
-        }
-        return good ? made.release() : nullptr;
-    }
-    PyObject *tuple(value v) {
-        const taiyen::tuple from(v);
-        ref made(PyTuple_New(static_cast<Py_ssize_t>(from.size())));
-        for (std::size_t i = 0; made && i < from.size(); ++i) {
-            PyObject *item = copy(from.at(i));
-            if (!item || PyTuple_SetItem(made.get(), static_cast<Py_ssize_t>(i), item) < 0)
-                return nullptr;
-        }
-        return made.release();
-    }
-    PyObject *deque(value v) {
-        const taiyen::deque from(*heap_.values, v);
-        const ref collections(PyImport_ImportModule("collections"));
-        ref made(collections ? PyObject_CallMethod(collections.get(), "deque", nullptr) : nullptr);
-        bool good = keep(v, made.get());
-        for (std::size_t i = 0; i < from.size() && good; ++i) {
-            const ref item(copy(from.at(i)));
-            good = item && ref(PyObject_CallMethod(made.get(), "append", "O", item.get()));
-        }
-        return good ? made.release() : nullptr;
-    }
-    heap &heap_;
-    std::unordered_map<const void *, ref> done_;
-};
+PyObject *reader::list(value v) {
+    const taiyen::list from(*heap_.values, v);
+    ref made(keep(v, PyList_New(static_cast<Py_ssize_t>(from.size()))));
+    for (std::size_t i = 0; made && i < from.size(); ++i)
+        if (!put(made.get(), static_cast<Py_ssize_t>(i), from.at(i)))
+            return nullptr;
+    return made.release();
+}
 
-} // namespace
+PyObject *reader::deque(value v) {
+    const taiyen::deque from(*heap_.values, v);
+    ref made(keep(v, PyObject_CallObject(reinterpret_cast<PyObject *>(deque_type()), nullptr)));
+    ref items(made ? PyList_New(static_cast<Py_ssize_t>(from.size())) : nullptr);
+    if (!items)
+        return nullptr;
+    for (std::size_t i = 0; i < from.size(); ++i)
+        if (!put(items.get(), static_cast<Py_ssize_t>(i), from.at(i)))
+            return nullptr;
+    fillings_.push_back({ref::borrowed(made.get()), std::move(items)});
+    return made.release();
+}
+
+// Keys whose hash runs Python code, as those of UUIDs, are put in behind it all.
+PyObject *reader::dict(value v) {
+    const taiyen::dict from(*heap_.values, v);
+    ref made(keep(v, PyDict_New()));
+    bool good = static_cast<bool>(made), is_quiet = true;
+    for (std::uint32_t at = from.next(); is_quiet && at != from.end_position; at = from.next(at + 1))
+        is_quiet = !runs_code(from.key_at(at));
+    if (good && !is_quiet) {
+        ref items(PyList_New(static_cast<Py_ssize_t>(from.size() * 2)));
+        good = static_cast<bool>(items);
+        Py_ssize_t place = 0;
+        for (std::uint32_t at = from.next(); good && at != from.end_position; at = from.next(at + 1), place += 2)
+            good = put(items.get(), place, from.key_at(at)) && put(items.get(), place + 1, from.value_at(at));
+        if (good)
+            fillings_.push_back({ref::borrowed(made.get()), std::move(items)});
+        return good ? made.release() : nullptr;
+    }
+    for (std::uint32_t at = from.next(); good && at != from.end_position; at = from.next(at + 1)) {
+        ref key(load(heap_, from.key_at(at)));
+        hole open{made.get(), 0, ref(), ref(), -1};
+        const bool is_open = key && open_hole(from.value_at(at), &open);
+        const ref item(!key || PyErr_Occurred() ? nullptr : is_open ? Py_NewRef(Py_None) : make(from.value_at(at)));
+        good = item && PyDict_SetItem(made.get(), key.get(), item.get()) == 0;
+        if (good && is_open) {
+            open.key = std::move(key);
+            holes_.push_back(std::move(open));
+        }
+    }
+    return good ? made.release() : nullptr;
+}
+
+PyObject *reader::set(value v) {
+    const taiyen::set from(*heap_.values, v);
+    ref made(keep(v, PySet_New(nullptr)));
+    ref items(made ? PyList_New(static_cast<Py_ssize_t>(from.size())) : nullptr);
+    if (!items)
+        return nullptr;
+    Py_ssize_t place = 0;
+    for (std::uint32_t at = from.next(); at != from.end_position; at = from.next(at + 1))
+        if (!put(items.get(), place++, from.key_at(at)))
+            return nullptr;
+    fillings_.push_back({ref::borrowed(made.get()), std::move(items)});
+    return made.release();
+}
+
+bool reader::fill(const filling &one) {
+    PyObject *container = one.container.get(), *items = one.items.get();
+    if (PyDict_CheckExact(container)) {
+        for (Py_ssize_t i = 0; i + 1 < PyList_Size(items); i += 2)
+            if (PyDict_SetItem(container, PyList_GetItem(items, i), PyList_GetItem(items, i + 1)))
+                return false;
+        return true;
+    }
+    if (PySet_Check(container)) {
+        for (Py_ssize_t i = 0; i < PyList_Size(items); ++i)
+            if (PySet_Add(container, PyList_GetItem(items, i)))
+                return false;
+        return true;
+    }
+    return static_cast<bool>(ref(PyObject_CallMethod(container, "extend", "(O)", items)));
+}
+
+bool reader::finish() {
+    for (hole &open : holes_) {
+        ref made(open.type >= 0 ? decode(heap_, open.type, open.what.get()) : in_python([&] {
+            return PyObject_TypeCheck(open.what.get(), array_type())
+                       ? PyObject_CallFunctionObjArgs(helpers.copy_array, open.what.get(), nullptr)
+                       : plain_of_records(open.what.get());
+        }));
+        if (!made)
+            return false;
+        const int failed = open.key                     ? PyDict_SetItem(open.in, open.key.get(), made.get())
+                           : PyList_CheckExact(open.in) ? PyList_SetItem(open.in, open.place, made.release())
+                                                        : PyTuple_SetItem(open.in, open.place, made.release());
+        if (failed)
+            return false;
+        if (PyTuple_CheckExact(open.in) && !PyObject_GC_IsTracked(open.in)) // a collection has seen that it led nowhere
+            PyObject_GC_Track(open.in);
+    }
+    for (const filling &one : fillings_)
+        if (!in_python([&] { return fill(one); }))
+            return false;
+    return true;
+}
 
 PyObject *plain_copy(heap &of, value v) {
-    return copier(of).copy(v);
+    const value_kind kind = taiyen::kind_of(v);
+    if (kind < value_kind::tuple)
+        return load(of, v);
+    reader one(of, true);
+    ref made(PyList_New(1));
+    {
+        const without_cycles no_code;
+        if (!made || !one.put(made.get(), 0, v))
+            return nullptr;
+    }
+    return one.finish() ? Py_NewRef(PyList_GetItem(made.get(), 0)) : nullptr;
 }
 
 } // namespace typy

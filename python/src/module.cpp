@@ -1,11 +1,13 @@
 // The module: heaps, bound with nanobind, and the rest of the package's C++. taiyen/__init__.py makes Python's face of
 // it.
-#include "core.hpp"
+#include "objects.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstring>
+#include <unistd.h>
 #ifdef TAIYEN_PYTHON_PACK
 #include <taiyen/pack.h>
 #endif
@@ -121,15 +123,40 @@ void make_volatile(nb::handle self, std::size_t limit, bool takes_pickles) {
     must(of.start(made, 0));
 }
 
+// What was kept for proxies that have gone goes, where no step of undo need be made for it.
+void sweep(heap &of) {
+    if (of.kept.unheld.empty() || !of.is_usable() || of.read_only || of.undo_attached || of.kind == TY_VOLATILE)
+        return;
+    typy::change one(of);
+    if (!one.begin() || !one.end())
+        PyErr_Clear();
+}
+
+// Another thread's transaction: it may be ending with its thread, a moment after that was joined.
+void wait_for_thread_end(heap &of) {
+    constexpr int moments = 200;
+    for (int i = 0; i < moments && of.transaction_open && of.transaction_thread != PyThread_get_thread_ident(); ++i) {
+        const typy::without_gil others;
+        usleep(500);
+    }
+}
+
 // PY12.
 void end_heap(heap &of, bool discards) {
+    if (of.transaction_open && !discards)
+        wait_for_thread_end(of);
+    if (!of.handle)
+        return;
     must(of.check_no_views("a heap with views of arrays cannot be closed"));
+    if (!of.busy && !of.transaction_open && !discards && !of.is_changing())
+        sweep(of);
     if (of.busy || (of.transaction_open && !discards)) {
         typy::raise_own(TY_E_BUSY, "a heap cannot be closed while a transaction or a call is under way",
                         "end it first, in its thread");
         throw nb::python_error();
     }
     ty_heap *handle = std::exchange(of.handle, nullptr); // nobody uses it any more
+    ++of.taken_back;
     ty_status status;
     {
         const typy::without_gil others;
@@ -141,6 +168,7 @@ void end_heap(heap &of, bool discards) {
         throw nb::python_error();
     }
     of.transaction_open = false;
+    of.transaction_thread = 0;
 }
 
 void close_heap(heap &of) {
@@ -186,11 +214,7 @@ void begin(heap &of) {
                         "end it first, or do all in it");
         throw nb::python_error();
     }
-    ty_txn *txn = nullptr;
-    call(of, [&] { return ty_begin(of.handle, nullptr, &txn); });
-    of.transaction_open = true;
-    if (of.automatic)
-        typy::keep_fault_handler();
+    must(typy::begin_transaction(of));
 }
 
 ty_txn *own_transaction(heap &of) {
@@ -203,14 +227,20 @@ ty_txn *own_transaction(heap &of) {
     return txn;
 }
 
-// The transaction's end, whether it was committed or rolled back.
-void ended(heap &of) {
-    of.transaction_open = false;
-    of.fresh_arrays.clear();
+// What ends a transaction or step, or goes from one state of the heap to another, is not to come within a change: of
+// this thread it is refused, those of other threads are waited for.
+void must_not_change(heap &of, bool hears_signals = true) {
+    must(of.wait_for_changes(hears_signals));
+    if (of.is_changing()) {
+        typy::raise_own(TY_E_BUSY, "a change of this heap is under way in this thread",
+                        "do it behind that, and not in what is called while something is stored");
+        throw nb::python_error();
+    }
 }
 
 std::uint64_t commit(heap &of, bool wait) {
     ty_txn *txn = own_transaction(of);
+    must_not_change(of, false);
     std::uint64_t sequence = 0;
     ty_status status;
     ++of.busy;
@@ -222,16 +252,16 @@ std::uint64_t commit(heap &of, bool wait) {
     if (status) {
         typy::raise_last();
         if (!ty_current_txn(of.handle))
-            ended(of);
+            typy::transaction_ended(of);
         throw nb::python_error();
     }
-    ended(of);
+    typy::transaction_ended(of);
     return sequence;
 }
 
 void rollback(heap &of) {
     const ty_status status = ty_rollback(own_transaction(of));
-    ended(of);
+    typy::transaction_ended(of);
     of.look_at_proxies();
     must_be_ok(status);
 }
@@ -256,6 +286,7 @@ void attach_undo(heap &of, std::size_t bytes) {
 
 void step_begin(heap &of, const std::string &label, std::size_t bytes) {
     must(of.check());
+    must_not_change(of);
     if (of.step_open) {
         typy::raise_own(TY_E_BUSY, "a step is open already: they do not nest", "end it first, or do all in it");
         throw nb::python_error();
@@ -269,7 +300,9 @@ void step_begin(heap &of, const std::string &label, std::size_t bytes) {
 }
 
 void step_end(heap &of, bool keeps) {
-    must(of.check());
+    must(of.check() && of.wait_for_changes(false));
+    if (keeps)
+        must_not_change(of, false);
     of.step_open = false;
     of.fresh_arrays.clear();
     of.values->record_undo(false);
@@ -286,6 +319,7 @@ void undo_or_redo(heap &of, bool undoes) {
                         "make changes in steps: with heap.step()");
         throw nb::python_error();
     }
+    must_not_change(of);
     attach_undo(of, 0);
     const ty_status status = undoes ? ty_undo(of.handle) : ty_redo(of.handle);
     of.look_at_proxies();
@@ -303,6 +337,83 @@ void clear_history(heap &of) {
     must_be_ok(ty_undo_detach(of.handle, false));
     of.look_at_proxies(true);
     of.undo_attached = false;
+}
+
+// ---- `with` of a transaction and of a step. PY15: in C++, as no signal is heard between a begin and the body, nor
+// between the body and an end.
+
+struct transaction_scope {
+    nb::object heap_object;
+    bool wait;
+    std::uint64_t sequence;
+    heap &of() const { return nb::cast<heap &>(heap_object); }
+};
+void exit_transaction(transaction_scope &self, bool failed) {
+    heap &of = self.of();
+    const auto is_open = [&of] { return of.is_usable() && ty_current_txn(of.handle) != nullptr; };
+    if (failed) {
+        if (is_open()) // it may have been closed
+            rollback(of);
+        return;
+    }
+    try {
+        self.sequence = commit(of, self.wait);
+    } catch (nb::python_error &error) {
+        if (is_open())
+            rollback(of);
+        throw;
+    }
+}
+
+struct step_scope {
+    nb::object heap_object;
+    std::string label;
+    std::size_t bytes;
+    heap &of() const { return nb::cast<heap &>(heap_object); }
+};
+void exit_step(step_scope &self, bool failed) {
+    heap &of = self.of();
+    if (of.step_open)
+        step_end(of, !failed);
+}
+
+void bind_scopes(nb::module_ &module) {
+    nb::class_<transaction_scope>(module, "TransactionBase")
+        .def("__init__",
+             [](transaction_scope *self, nb::object of, bool wait) {
+                 static_cast<void>(nb::cast<heap &>(of));
+                 new (self) transaction_scope{std::move(of), wait, 0};
+             })
+        .def("__enter__",
+             [](nb::object self) {
+                 begin(nb::cast<transaction_scope &>(self).of());
+                 return self;
+             })
+        .def(
+            "__exit__",
+            [](transaction_scope &self, const nb::object &kind, const nb::object &, const nb::object &) {
+                exit_transaction(self, !kind.is_none());
+            },
+            nb::arg().none(), nb::arg().none(), nb::arg().none())
+        .def_ro("_heap", &transaction_scope::heap_object)
+        .def_ro("sequence", &transaction_scope::sequence, "Of an asynchronous commit: what Heap.stable takes.");
+    nb::class_<step_scope>(module, "StepBase")
+        .def("__init__",
+             [](step_scope *self, nb::object of, const std::string &label, std::size_t bytes) {
+                 static_cast<void>(nb::cast<heap &>(of));
+                 new (self) step_scope{std::move(of), label, bytes};
+             })
+        .def("__enter__",
+             [](step_scope &self) {
+                 step_begin(self.of(), self.label, self.bytes);
+                 return self.heap_object;
+             })
+        .def(
+            "__exit__",
+            [](step_scope &self, const nb::object &kind, const nb::object &, const nb::object &) {
+                exit_step(self, !kind.is_none());
+            },
+            nb::arg().none(), nb::arg().none(), nb::arg().none());
 }
 
 nb::list history(heap &of) {
@@ -384,16 +495,28 @@ nb::object root(heap &of) {
 }
 
 std::size_t collect(heap &of) {
+    must(of.check());
+    must_not_change(of); // what is being made leads nowhere yet
+    const std::size_t kept = of.kept.unheld.size();
     typy::change one(of);
     must(one.begin());
     std::vector<const void *> roots;
     for (const auto &[block, p] : of.proxies)
         if (p->state == typy::proxy_state::alive && p->kind != typy::value_kind::array)
             roots.push_back(block);
-    const taiyen::result<std::size_t> freed = taiyen::collect(*of.values, roots);
+    const auto keep_parts = [](const std::vector<typy::value> &rings, void *context) {
+        typy::going parts(*static_cast<heap *>(context), true, true);
+        for (const typy::value ring : rings)
+            if (!taiyen::detail::values_in(taiyen::detail::head_of(ring)).each([&](typy::value v) {
+                    return parts.add(v);
+                }))
+                return false;
+        return parts.keep();
+    };
+    const taiyen::result<std::size_t> freed = taiyen::collect(*of.values, roots, {}, keep_parts, &of);
     must(freed || typy::raise_last() == 0);
     must(one.end());
-    return taiyen::result<std::size_t>(freed).value();
+    return taiyen::result<std::size_t>(freed).value() + kept - std::min(kept, of.kept.unheld.size());
 }
 
 nb::list verify(heap &of) {
@@ -478,11 +601,13 @@ void set_helpers(const nb::args &all) {
         *places[i] = nb::object(all[i]).release().ptr();
 }
 
-PyMethodDef functions[] = {{"new_array", typy::new_array, METH_VARARGS, nullptr}, {}};
+PyMethodDef functions[] = {typy::method<typy::new_array>("new_array", METH_VARARGS, nullptr), {}};
 
 } // namespace
 
+#define PyInit__core init_in_main_interpreter
 NB_MODULE(_core, module) {
+    must(typy::deque_type() != nullptr);
     nb::set_leak_warnings(false); // heaps may live until the interpreter ends
     module.attr("library_version") = ty_version();
     nb::class_<heap>(module, "HeapBase", nb::is_weak_referenceable())
@@ -521,6 +646,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_busy", [](const heap &of) { return of.busy; })
         .def_prop_ro("_undo_attached", [](const heap &of) { return of.undo_attached; })
         .def_prop_ro("_in_step", [](const heap &of) { return of.step_open; });
+    bind_scopes(module);
     module.def("info", info);
     module.def("dlpack", typy::dlpack);
 #ifdef TAIYEN_PYTHON_PACK
@@ -533,4 +659,15 @@ NB_MODULE(_core, module) {
     module.def("set_proxy_classes",
                [](const nb::tuple &classes) { return nb::steal(typy::set_proxy_classes(classes.ptr())); });
     must(typy::add_proxy_types(module.ptr()) && PyModule_AddFunctions(module.ptr(), functions) == 0);
+}
+#undef PyInit__core
+
+// CPython 3.11 would import it into another interpreter of the process, whose heaps would be taken for the first one's.
+extern "C" NB_EXPORT PyObject *PyInit__core() {
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0)
+        return init_in_main_interpreter();
+    PyErr_SetString(PyExc_ImportError,
+                    "taiyen works in the main interpreter of a process alone: use it there, or start "
+                    "a process");
+    return nullptr;
 }

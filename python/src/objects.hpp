@@ -55,7 +55,8 @@ struct encoded {
 // False with an exception; encoded.kept is None where no heap takes such objects, but for arrays; False: nor as an
 // array.
 inline bool encode(PyObject *object, bool pickles, encoded *result) {
-    result->kept = ref(PyObject_CallFunctionObjArgs(helpers.encode, object, pickles ? Py_True : Py_False, nullptr));
+    result->kept = ref(in_python(
+        [&] { return PyObject_CallFunctionObjArgs(helpers.encode, object, pickles ? Py_True : Py_False, nullptr); }));
     if (!result->kept)
         return false;
     if (result->kept.get() == Py_None || result->kept.get() == Py_False)

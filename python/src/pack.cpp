@@ -148,6 +148,7 @@ void shape_memory::meet(value_heap &values, PyObject *dict, value stored) {
 // PY7.
 void met_again::look(PyObject *object) {
     has_looked_ = true;
+    const without_cycles no_code;
     std::vector<PyObject *> open{object};
     while (!open.empty()) {
         PyObject *one = open.back();

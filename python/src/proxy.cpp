@@ -33,7 +33,8 @@ heap *refuse_use(const proxy *p) {
     if (!p->owner)
         raise_own(status_deleted, "the object was not made by a heap", "take it from a heap");
     else if (p->owner->check())
-        raise_own(status_deleted, "what this stands for was deleted from the heap", "look it up again");
+        raise_own(status_deleted, "what this stands for was deleted from the heap, by a rollback or an undo",
+                  "look it up again");
     return nullptr;
 }
 
@@ -44,6 +45,10 @@ bool is_proxy(PyObject *object) {
     return false;
 }
 
+PyTypeObject *array_type() {
+    return base_types[place_of(value_kind::array)];
+}
+
 void proxy_dealloc(PyObject *self) {
     proxy *p = as_proxy(self);
     PyTypeObject *type = Py_TYPE(self);
@@ -52,6 +57,8 @@ void proxy_dealloc(PyObject *self) {
         if (place != p->owner->proxies.end() && place->second == p)
             p->owner->proxies.erase(place);
         p->owner->displaced.erase(p);
+        if (p->state == proxy_state::alive)
+            p->owner->unhold(p->block);
     }
     Py_XDECREF(p->heap_object);
     reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
@@ -67,8 +74,11 @@ PyObject *proxy_of(heap &of, value v) {
     const value_kind kind = taiyen::kind_of(v);
     const bool is_array = kind == value_kind::array;
     const layout *records_layout = nullptr;
-    if (kind == value_kind::records && !(records_layout = layout_in(of, v)))
-        return nullptr;
+    if (kind == value_kind::records) {
+        const unchanged as_before(of);
+        if (!(records_layout = layout_in(of, v)) || !as_before.check("the class of its records was looked for"))
+            return nullptr;
+    }
     proxy *&slot = of.proxies[v.address()];
     if (slot) {
         const bool same = slot->state == proxy_state::alive && slot->kind == kind &&

@@ -493,48 +493,49 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
 }
 
 PyMethodDef records_methods[] = {
-    {"_insert", insert, METH_VARARGS, nullptr},
-    {"_append_bytes", append_bytes, METH_O, nullptr},
-    {"_append_zeros", append_zeros, METH_O, nullptr},
-    {"_erase", erase, METH_VARARGS, nullptr},
-    {"_rearrange", rearrange, METH_O, nullptr},
-    {"_set", set, METH_VARARGS, nullptr},
-    {"_replace", replace, METH_VARARGS, nullptr},
-    {"_use", use_class, METH_O, nullptr},
-    {"record", keep_for_undo, METH_NOARGS,
-     "record(): in a step, keeps all records as they are now, for an undo of what is stored by way of arrays."},
+    method<insert>("_insert", METH_VARARGS, nullptr),
+    method<append_bytes>("_append_bytes", METH_O, nullptr),
+    method<append_zeros>("_append_zeros", METH_O, nullptr),
+    method<erase>("_erase", METH_VARARGS, nullptr),
+    method<rearrange>("_rearrange", METH_O, nullptr),
+    method<set>("_set", METH_VARARGS, nullptr),
+    method<replace>("_replace", METH_VARARGS, nullptr),
+    method<use_class>("_use", METH_O, nullptr),
+    method<keep_for_undo>(
+        "record", METH_NOARGS,
+        "record(): in a step, keeps all records as they are now, for an undo of what is stored by way of arrays."),
     TYPY_COMMON_METHODS,
     {}};
-PyGetSetDef records_fields[] = {{"of", record_class, nullptr, "The class of the records.", nullptr}, {}};
-PyType_Slot records_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(records_dealloc)},
-                               {Py_tp_new, reinterpret_cast<void *>(proxy_new)},
+PyGetSetDef records_fields[] = {{"of", guarded<record_class>::call, nullptr, "The class of the records.", nullptr}, {}};
+PyType_Slot records_slots[] = {slot<records_dealloc>(Py_tp_dealloc),
+                               slot<proxy_new>(Py_tp_new),
                                {Py_tp_methods, records_methods},
                                {Py_tp_getset, records_fields},
-                               {Py_sq_length, reinterpret_cast<void *>(size_of<records>)},
-                               {Py_sq_item, reinterpret_cast<void *>(item)},
-                               {Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)},
-                               {Py_bf_releasebuffer, reinterpret_cast<void *>(release_view)},
+                               slot<size_of<records>>(Py_sq_length),
+                               slot<item>(Py_sq_item),
+                               slot<get_buffer>(Py_bf_getbuffer),
+                               slot<release_view>(Py_bf_releasebuffer),
                                {}};
 
-PyMethodDef row_methods[] = {{"_plain", row_plain, METH_NOARGS, nullptr},
-                             {"_heap", row_heap, METH_NOARGS, nullptr},
-                             {"_is_alive", row_is_alive, METH_NOARGS, nullptr},
+PyMethodDef row_methods[] = {method<row_plain>("_plain", METH_NOARGS, nullptr),
+                             method<row_heap>("_heap", METH_NOARGS, nullptr),
+                             method<row_is_alive>("_is_alive", METH_NOARGS, nullptr),
                              {}};
-PyType_Slot row_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(row_dealloc)},
-                           {Py_tp_new, reinterpret_cast<void *>(row_new)},
-                           {Py_tp_setattro, reinterpret_cast<void *>(row_set_attribute)},
+PyType_Slot row_slots[] = {slot<row_dealloc>(Py_tp_dealloc),
+                           slot<row_new>(Py_tp_new),
+                           slot<row_set_attribute>(Py_tp_setattro),
                            {Py_tp_methods, row_methods},
                            {}};
 PyType_Spec row_spec = {"taiyen._core.RowBase", sizeof(row), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, row_slots};
-PyType_Slot field_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(field_dealloc)},
-                             {Py_tp_new, reinterpret_cast<void *>(field_new)},
-                             {Py_tp_descr_get, reinterpret_cast<void *>(field_get)},
-                             {Py_tp_descr_set, reinterpret_cast<void *>(field_set)},
+PyType_Slot field_slots[] = {slot<field_dealloc>(Py_tp_dealloc),
+                             slot<field_new>(Py_tp_new),
+                             slot<field_get>(Py_tp_descr_get),
+                             slot<field_set>(Py_tp_descr_set),
                              {}};
 PyType_Spec field_spec = {"taiyen._core.Field", sizeof(field_object), 0, Py_TPFLAGS_DEFAULT, field_slots};
-PyMethodDef record_functions[] = {{"add_layout", add_layout, METH_VARARGS, nullptr},
-                                  {"set_row_class", set_row_class, METH_VARARGS, nullptr},
-                                  {"replace_layout", replace_layout, METH_VARARGS, nullptr},
+PyMethodDef record_functions[] = {method<add_layout>("add_layout", METH_VARARGS, nullptr),
+                                  method<set_row_class>("set_row_class", METH_VARARGS, nullptr),
+                                  method<replace_layout>("replace_layout", METH_VARARGS, nullptr),
                                   {}};
 
 } // namespace
@@ -563,14 +564,13 @@ PyObject *load_records(heap &of, value v) {
     return row_of(as_records(list.get()), 0);
 }
 
-PyObject *plain_records(heap &of, value v) {
-    const ref list(load_records(of, v));
-    if (!list || is_row(list.get()))
-        return list ? row_plain(list.get(), nullptr) : nullptr;
-    const ref type(record_class(list.get(), nullptr));
+PyObject *plain_of_records(PyObject *list) {
+    if (is_row(list))
+        return row_plain(list, nullptr);
+    const ref type(record_class(list, nullptr));
     ref made(PyObject_CallFunctionObjArgs(helpers.plain_records, type.get(), nullptr));
-    for (Py_ssize_t i = 0; made && i < PySequence_Size(list.get()); ++i) {
-        const ref one(item(list.get(), i));
+    for (Py_ssize_t i = 0; made && i < PySequence_Size(list); ++i) {
+        const ref one(item(list, i));
         const ref plain(one ? row_plain(one.get(), nullptr) : nullptr);
         if (!plain || PyList_Append(made.get(), plain.get()) < 0)
             return nullptr;

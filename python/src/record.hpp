@@ -77,8 +77,8 @@ const layout *layout_numbered(Py_ssize_t number);
 bool make_records(heap &of, const layout &layout, bool single, value *v);
 // The proxy of records, or of the one that there is.
 PyObject *load_records(heap &of, value v);
-// A plain record, or a list of them.
-PyObject *plain_records(heap &of, value v);
+// Of what load_records() gives: a plain record, or a list of them.
+PyObject *plain_of_records(PyObject *loaded);
 // A new proxy of records.
 void start_records(proxy *p, const layout *layout);
 // After a rollback, an undo or a redo: rows whose records may be others are deleted.

@@ -44,6 +44,12 @@ PyObject *none_after(const proxy *p, Function &&function) {
     Py_RETURN_NONE;
 }
 
+// Before a change of a container's values: it is an ordinary one, and its values are blocks of their own, so that what
+// is released can be looked at. False: there is an exception.
+inline bool open_up(heap &of, const proxy *p) {
+    return !taiyen::is_packed(value_of(p)) || done(of.values->unpack(value_of(p)));
+}
+
 // The size of any container.
 template <class T>
 Py_ssize_t size_of(PyObject *self) {
@@ -54,10 +60,12 @@ Py_ssize_t size_of(PyObject *self) {
 template <class T>
 PyObject *clear_all(PyObject *self, PyObject *) {
     return none_after(as_proxy(self), [&](heap &of) {
-        const auto rows = taiyen::detail::values_in(taiyen::detail::head_of(value_of(as_proxy(self))));
-        if (!of.viewed.empty() && !rows.each([&](value item) { return of.check_release(item); }))
+        if (!open_up(of, as_proxy(self)))
             return false;
-        return done(container_of<T>(as_proxy(self)).clear());
+        going all(of);
+        const auto rows = taiyen::detail::values_in(taiyen::detail::head_of(value_of(as_proxy(self))));
+        return rows.each([&](value item) { return all.add(item); }) && all.keep() &&
+               done(container_of<T>(as_proxy(self)).clear());
     });
 }
 
@@ -79,9 +87,8 @@ inline PyObject *is_alive(PyObject *self, PyObject *) {
 }
 
 #define TYPY_COMMON_METHODS                                                                                            \
-    {"_plain", plain, METH_NOARGS, nullptr}, {"_heap", heap_of, METH_NOARGS, nullptr}, {                               \
-        "_is_alive", is_alive, METH_NOARGS, nullptr                                                                    \
-    }
+    method<plain>("_plain", METH_NOARGS), method<heap_of>("_heap", METH_NOARGS),                                       \
+        method<is_alive>("_is_alive", METH_NOARGS)
 
 } // namespace typy
 

@@ -5,11 +5,12 @@
 
 namespace typy {
 
-namespace {
-
 class storer {
 public:
-    explicit storer(heap &of) : heap_(of), values_(*of.values) {}
+    explicit storer(heap &of) : heap_(of), values_(*of.values), taken_back_(of.taken_back) {}
+
+    // PY13. Whether what was made is still there: to be asked behind whatever may have run Python code.
+    bool still() const { return check_not_taken_back(heap_, taken_back_); }
 
     bool store(PyObject *object, value *v) {
         if (word(object, v))
@@ -34,6 +35,12 @@ public:
     }
     // PY4. After a failure: frees what was made, also what leads to itself.
     void give_up() {
+        if (!heap_.is_usable() || heap_.taken_back != taken_back_)
+            return;                      // it is gone, or with the heap
+        going parts(heap_, false, true); // what was stored elsewhere before, and is no more
+        for (value v : made_)
+            taiyen::detail::values_in(taiyen::detail::head_of(v)).each([&](value part) { return parts.add(part); });
+        static_cast<void>(parts.keep());
         for (value v : made_) // they stay while they are emptied
             ++taiyen::detail::head_of(v)->refs;
         for (value v : made_)
@@ -45,10 +52,8 @@ public:
     }
 
     void give_up_quietly() {
-        PyObject *type, *error, *trace;
-        PyErr_Fetch(&type, &error, &trace);
+        const kept_error before;
         give_up();
-        PyErr_Restore(type, error, trace);
     }
     // Before parts are stored that may be met again in each other.
     void look(PyObject *object) { shared_.look(object); }
@@ -62,6 +67,8 @@ public:
     }
     // Of what was made in vain; containers and tuples go with give_up().
     void drop(value v) {
+        if (!v.is_block() || !heap_.is_usable() || heap_.taken_back != taken_back_)
+            return;
         if (taiyen::kind_of(v) < value_kind::tuple || taiyen::kind_of(v) == value_kind::array || taiyen::is_packed(v))
             static_cast<void>(values_.discard(v));
     }
@@ -119,14 +126,14 @@ private:
             shared_.look(object);
             return store_larger(object, type, v);
         }
-        if (Py_EnterRecursiveCall(" while an object is stored in a heap"))
+        const deeper room(" while an object is stored in a heap");
+        if (!room)
             return false;
         const bool good = type == &PyTuple_Type  ? tuple(object, v)
                           : type == &PyDict_Type ? dict(object, v)
                           : type == &PySet_Type  ? set(object, v)
                           : type == &PyList_Type ? list(object, v)
                                                  : deque(object, v);
-        Py_LeaveRecursiveCall();
         return good;
     }
     // Of this heap: the same container, once more. Of another one: a copy.
@@ -138,9 +145,8 @@ private:
         if (from == &heap_)
             return take(values_.own(*v), v);
         const ref plain(plain_copy(*from, *v));
-        if (!plain)
-            return false;
-        return store(plain.get(), v);
+        *v = value();
+        return plain && still() && store(plain.get(), v);
     }
     bool other(PyObject *object, value *v) {
         if (const layout *of = layout_of(Py_TYPE(object)))
@@ -148,7 +154,7 @@ private:
         if (const layout *of = PyList_Check(object) ? layout_of_list(object) : nullptr)
             return records(*of, object, v);
         encoded code;
-        if (!encode(object, false, &code))
+        if (!encode(object, false, &code) || !still())
             return false;
         if (code.kept.get() == Py_None && PyObject_CheckBuffer(object)) {
             bool is_other = false;
@@ -158,7 +164,7 @@ private:
                 return false;
             PyErr_Clear();
         }
-        if (code.bytes.data() == nullptr && heap_.takes_pickles && !encode(object, true, &code))
+        if (code.bytes.data() == nullptr && heap_.takes_pickles && (!encode(object, true, &code) || !still()))
             return false;
         if (code.bytes.data() == nullptr)
             return refuse(object);
@@ -167,7 +173,7 @@ private:
     // One that stands alone: a copy each time.
     bool record(const layout &of, PyObject *object, value *v) {
         std::string bytes(of.size, '\0');
-        if (!pack_record(of, object, bytes.data(), [this] { return "value" + path(); }) ||
+        if (!pack_record(of, object, bytes.data(), [this] { return "value" + path(); }) || !still() ||
             !make_records(heap_, of, true, v))
             return false;
         made_.push_back(*v);
@@ -175,7 +181,8 @@ private:
     }
     bool records(const layout &of, PyObject *list, value *v) {
         std::string bytes;
-        if (!pack_records(of, list, &bytes, [this] { return "value" + path(); }) || !make_records(heap_, of, false, v))
+        if (!pack_records(of, list, &bytes, [this] { return "value" + path(); }) || !still() ||
+            !make_records(heap_, of, false, v))
             return false;
         keep(list, *v);
         return done(taiyen::records(values_, *v).insert(0, bytes.data(), bytes.size() / of.size));
@@ -239,7 +246,7 @@ private:
         const Py_ssize_t size = PyDict_Size(object);
         while (PyDict_Next(object, &at, &key, &item)) {
             const ref kept_key = ref::borrowed(key), kept_item = ref::borrowed(item); // whatever is done to the dict
-            if (!entry(to, key, item))
+            if (!entry(to, key, item) || !still())
                 return false;
             if (PyDict_Size(object) != size) {
                 PyErr_SetString(PyExc_RuntimeError, "dictionary changed size while it was stored");
@@ -256,7 +263,8 @@ private:
             return false;
         value_key looked_for;
         if (PyTuple_CheckExact(key) || PyComplex_CheckExact(key) || !find(found, key, &looked_for)) {
-            if (PyErr_Occurred() || !store(key, &made_key) || !key_part(values_.key(made_key), made_key, &looked_for)) {
+            if (PyErr_Occurred() || !store(key, &made_key) || !still() ||
+                !key_part(values_.key(made_key), made_key, &looked_for)) {
                 drop(made_item);
                 return false;
             }
@@ -269,7 +277,7 @@ private:
         return ended(false, made_key);
     }
     bool find(key_of &found, PyObject *key, value_key *looked_for) {
-        if (!found.find(heap_, key))
+        if (!found.find(heap_, key) || !still())
             return false;
         *looked_for = found.get();
         return true;
@@ -285,7 +293,7 @@ private:
         for (Py_ssize_t i = 0; i < PyList_Size(object); ++i) {
             const ref item = ref::borrowed(PyList_GetItem(object, i));
             value made;
-            if (!part(nullptr, i, item.get(), &made) || !ended(static_cast<bool>(to.append(made)), made))
+            if (!part(nullptr, i, item.get(), &made) || !still() || !ended(static_cast<bool>(to.append(made)), made))
                 return false;
         }
         return true;
@@ -299,7 +307,7 @@ private:
             if (!item)
                 return !PyErr_Occurred();
             value made;
-            if (!part(nullptr, i++, item.get(), &made) || !function(made))
+            if (!part(nullptr, i++, item.get(), &made) || !still() || !function(made))
                 return false;
         }
         return false;
@@ -319,6 +327,16 @@ private:
         });
     }
     bool deque(PyObject *object, value *v) {
+        const ref most(PyObject_GetAttrString(object, "maxlen"));
+        if (!most || most.get() != Py_None) {
+            if (most)
+                PyErr_Format(
+                    PyExc_TypeError,
+                    "value%s: a deque of a heap has no maxlen; store collections.deque(it), and take items out "
+                    "yourself",
+                    path().c_str());
+            return false;
+        }
         if (!begin(value_kind::deque, object, v))
             return false;
         taiyen::deque to(values_, *v);
@@ -333,7 +351,7 @@ private:
             if (good)
                 items.push_back(made);
         }
-        good = good && take(values_.make_tuple(items.data(), items.size()), v);
+        good = good && still() && take(values_.make_tuple(items.data(), items.size()), v);
         if (good)
             return keep(object, *v), true;
         for (value item : items)
@@ -342,6 +360,7 @@ private:
     }
     heap &heap_;
     value_heap &values_;
+    const std::uint64_t taken_back_;
     std::vector<value> made_;
     std::vector<std::pair<PyObject *, Py_ssize_t>> path_;
     std::vector<ref> kept_;
@@ -349,33 +368,45 @@ private:
     met_again shared_;
 };
 
-} // namespace
-
 bool made_value::make(PyObject *object) {
     storer one(heap_);
-    if (one.store(object, &value_)) {
-        one.pack(&value_);
-        return true;
+    try {
+        if (one.store(object, &value_) && one.still()) {
+            one.pack(&value_);
+            return true;
+        }
+    } catch (const std::exception &caught) {
+        raise_caught(caught);
     }
     value_ = value();
     one.give_up_quietly();
     return false;
 }
 
-bool made_value::make_items(PyObject *list) {
+bool made_value::make_items(PyObject *list, PyObject *keys) {
     storer one(heap_);
+    try {
+        if (make_items_by(one, list, keys))
+            return true;
+    } catch (const std::exception &caught) {
+        raise_caught(caught);
+    }
+    for (value v : items_)
+        one.drop(v);
+    items_.clear();
+    one.give_up_quietly();
+    return false;
+}
+
+bool made_value::make_items_by(storer &one, PyObject *list, PyObject *keys) {
     one.look(list);
     for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
         const ref item = ref::borrowed(PyList_GetItem(list, i));
         value made;
-        if (one.part(nullptr, i, item.get(), &made)) {
+        if (one.part(keys ? PyList_GetItem(keys, i) : nullptr, i, item.get(), &made) && one.still()) {
             items_.push_back(made);
             continue;
         }
-        for (value v : items_)
-            one.drop(v);
-        items_.clear();
-        one.give_up_quietly();
         return false;
     }
     // One that another one has, or that comes twice, is not to go into a packed block.
@@ -388,15 +419,20 @@ bool made_value::make_items(PyObject *list) {
     return true;
 }
 
+bool made_value::check() const {
+    return check_not_taken_back(heap_, taken_back_);
+}
+
 made_value::~made_value() {
-    // In a heap that was closed meanwhile, nothing is loose; a proxy's value is stored, or loose with a proxy.
-    if (!heap_.is_usable())
+    // In a heap that was closed meanwhile, nothing is loose; a proxy's value is stored.
+    if (!heap_.is_usable() || heap_.taken_back != taken_back_)
         return;
+    const kept_error before;
     items_.push_back(value_);
     std::unordered_set<const void *> seen;
     for (value v : items_)
-        if (v.is_block() && (items_.size() == 1 || seen.insert(v.address()).second) &&
-            !heap_.proxies.count(v.address()))
+        if (v.is_block() && (items_.size() == 1 || seen.insert(v.address()).second) && !taiyen::is_item(v) &&
+            taiyen::detail::head_of(v)->refs == 0 && heap_.let_go(v))
             static_cast<void>(heap_.values->discard(v));
 }
 

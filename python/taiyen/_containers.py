@@ -1,9 +1,11 @@
 """Proxies of what lives in a heap: they behave as the built-in containers do.
 
 What is stored is copied in, with all that it holds; what comes back is the heap's own, so a change of a nested value needs
-no write-back. What is taken out for good (`pop`) comes back as a plain Python object.
+no write-back. What is taken out for good (`pop`) comes back as a plain Python object. What was deleted and is still held can
+be stored again.
 """
 
+import operator
 import struct
 from collections.abc import MutableMapping, MutableSequence, MutableSet
 from reprlib import recursive_repr
@@ -15,10 +17,12 @@ _MISSING = object()
 
 
 def plain(value):
-    """A plain Python copy of a value of a heap, with all that it holds; anything else as it is.
+    """A plain Python copy of a value of a heap, with all that it holds, also of a tuple; anything else as it is.
 
     `json.dumps(heap.root, default=taiyen.plain)` writes a heap as JSON.
     """
+    if type(value) is tuple:
+        return tuple(map(plain, value))
     if isinstance(value, _PROXIES):
         return value._plain()
     return value
@@ -37,7 +41,7 @@ class _Proxy:
 
     @property
     def is_alive(self):
-        """Whether it is still there: False once it was deleted, or the heap is closed."""
+        """Whether it can be used: False once it was rolled back or undone, or the heap is closed."""
         return self._is_alive()
 
     def __deepcopy__(self, memo):
@@ -48,7 +52,10 @@ class _Proxy:
 
 
 class Dict(_Proxy, _core.DictBase, MutableMapping):
-    """A dict that lives in a heap. Keys: text, bytes, numbers, None, dates, UUIDs, and tuples of these."""
+    """A dict that lives in a heap. Keys: text, bytes, numbers, None, dates, UUIDs, and tuples of these.
+
+    A key of a derived type (an IntEnum, numpy.int64) finds the one that it equals, and cannot be stored as a new one.
+    """
 
     __slots__ = ()
     __class_getitem__ = classmethod(type(list[int]))
@@ -74,11 +81,11 @@ class Dict(_Proxy, _core.DictBase, MutableMapping):
 
     def pop(self, key, default=_MISSING):
         """Takes a key out, and returns what stood for it, as a plain object."""
-        if key not in self:
+        if not self or key not in self:
             if default is _MISSING:
                 raise KeyError(key)
             return default
-        value = plain_of(self[key])
+        value = plain(self[key])
         del self[key]
         return value
 
@@ -97,10 +104,11 @@ class Dict(_Proxy, _core.DictBase, MutableMapping):
 
     def update(self, other=(), /, **more):
         """Stores all pairs of a mapping or of an iterable of pairs, in one change."""
-        if other is not self:
-            self._update(other if type(other) is dict else dict(other))
-        if more:
-            self._update(more)
+        if other is self:
+            other = ()
+        if type(other) is not dict or more:
+            other = dict(other, **more)
+        self._update(other)
 
     def copy(self):
         """A plain dict with the same values, which are still the heap's."""
@@ -147,9 +155,10 @@ class List(_Proxy, _core.ListBase, MutableSequence):
 
     def pop(self, index=-1):
         """Takes an item out, as a plain object."""
+        index = operator.index(index)
         if not len(self):
             raise IndexError("pop from empty list")
-        value = plain_of(self[index])
+        value = plain(self[index])
         del self[index]
         return value
 
@@ -161,6 +170,8 @@ class List(_Proxy, _core.ListBase, MutableSequence):
         """The number of the first item that equals the value."""
         start, stop, _ = slice(start, stop).indices(len(self))
         for number in range(start, stop):
+            if number >= len(self):
+                break  # a comparison has made it shorter
             one = self[number]
             if one is value or one == value:
                 return number
@@ -196,7 +207,10 @@ class List(_Proxy, _core.ListBase, MutableSequence):
         return other + self[:] if isinstance(other, list) else NotImplemented
 
     def __mul__(self, times):
-        return self[:] * times
+        try:
+            return self[:] * operator.index(times)
+        except TypeError:
+            return NotImplemented
 
     __rmul__ = __mul__
 
@@ -205,7 +219,8 @@ class List(_Proxy, _core.ListBase, MutableSequence):
         return self
 
     def __imul__(self, times):
-        items = self[:]
+        times = operator.index(times)
+        items = list(self)
         if times <= 0:
             self.clear()
         else:
@@ -215,7 +230,8 @@ class List(_Proxy, _core.ListBase, MutableSequence):
     def _compare(self, other, operation):
         if not isinstance(other, (list, List)):
             return NotImplemented
-        return getattr(self[:], operation)(other[:])
+        items = self[:]
+        return getattr(items, operation)(items if other is self else other[:])
 
     def __eq__(self, other):
         return self._compare(other, "__eq__")
@@ -271,22 +287,17 @@ class Set(_Proxy, _core.SetBase, MutableSet):
     __copy__ = copy
 
     def update(self, *others):
-        """Puts all keys of the others in."""
-        for other in others:
-            for key in list(other):
-                self.add(key)
+        """Puts all keys of the others in, in one change."""
+        self._change([key for other in others for key in other], True)
 
     def difference_update(self, *others):
-        """Takes all keys of the others out."""
-        for other in others:
-            for key in list(other):
-                self.discard(key)
+        """Takes all keys of the others out, in one change."""
+        self._change([key for other in others for key in other], False)
 
     def intersection_update(self, *others):
-        """Keeps what is in all the others, too."""
-        kept = set(self).intersection(*others)
-        for key in set(self) - kept:
-            self.discard(key)
+        """Keeps what is in all the others, too; in one change."""
+        keys = set(self)
+        self._change(list(keys - keys.intersection(*others)), False)
 
     def symmetric_difference_update(self, other):
         """Keeps what is in one of the two alone."""
@@ -320,19 +331,65 @@ class Set(_Proxy, _core.SetBase, MutableSet):
     def __eq__(self, other):
         return set(self) == set(other) if isinstance(other, (set, frozenset, Set)) else NotImplemented
 
-    def __ior__(self, other):
-        self.update(other)
+    # As the built-in's: of sets alone, and the result is of the left one's type.
+    def _join(self, other, operation):
+        if not isinstance(other, (set, frozenset, Set)):
+            return NotImplemented
+        return getattr(set(self), operation)(set(other))
+
+    def _join_behind(self, other, operation):
+        if not isinstance(other, (set, frozenset, Set)):
+            return NotImplemented
+        return getattr(type(other), operation)(other, set(self))
+
+    def __or__(self, other):
+        return self._join(other, "__or__")
+
+    def __and__(self, other):
+        return self._join(other, "__and__")
+
+    def __sub__(self, other):
+        return self._join(other, "__sub__")
+
+    def __xor__(self, other):
+        return self._join(other, "__xor__")
+
+    def __ror__(self, other):
+        return self._join_behind(other, "__or__")
+
+    def __rand__(self, other):
+        return self._join_behind(other, "__and__")
+
+    def __rsub__(self, other):
+        return self._join_behind(other, "__sub__")
+
+    def __rxor__(self, other):
+        return self._join_behind(other, "__xor__")
+
+    def _join_in_place(self, other, method):
+        if not isinstance(other, (set, frozenset, Set)):
+            return NotImplemented
+        method(set(other))
         return self
 
-    def __ror__(self, other):  # of two items that are equal, the left one's stays
-        return set(other) | set(self) if isinstance(other, (set, frozenset)) else NotImplemented
+    def __ior__(self, other):
+        return self._join_in_place(other, self.update)
+
+    def __iand__(self, other):
+        return self._join_in_place(other, self.intersection_update)
+
+    def __isub__(self, other):
+        return self._join_in_place(other, self.difference_update)
+
+    def __ixor__(self, other):
+        return self._join_in_place(other, self.symmetric_difference_update)
 
     def __repr__(self):
         return repr(set(self))
 
 
 class Deque(_Proxy, _core.DequeBase, MutableSequence):
-    """A deque that lives in a heap: quick at both ends."""
+    """A deque that lives in a heap: quick at both ends. It has no maxlen: one with that is refused with a TypeError."""
 
     __slots__ = ()
     append = _core.DequeBase.append
@@ -353,14 +410,12 @@ class Deque(_Proxy, _core.DequeBase, MutableSequence):
         return _core.DequeBase.pop(self)
 
     def extend(self, items):
-        """Adds all items behind the last."""
-        for item in list(items):
-            self.append(item)
+        """Adds all items behind the last, in one change."""
+        self._extend(list(items), False)
 
     def extendleft(self, items):
-        """Adds all items before the first, one after the other."""
-        for item in list(items):
-            self.appendleft(item)
+        """Adds all items before the first, one after the other; in one change."""
+        self._extend(list(items), True)
 
     def remove(self, value):
         """Takes the first item out that equals the value."""
@@ -374,6 +429,25 @@ class Deque(_Proxy, _core.DequeBase, MutableSequence):
 
     __copy__ = copy
 
+    def __add__(self, other):
+        from collections import deque
+
+        return self.copy() + deque(other) if isinstance(other, (deque, Deque)) else NotImplemented
+
+    def __radd__(self, other):
+        from collections import deque
+
+        return other + self.copy() if isinstance(other, deque) else NotImplemented
+
+    def __mul__(self, times):
+        try:
+            return self.copy() * operator.index(times)
+        except TypeError:
+            return NotImplemented
+
+    __rmul__ = __mul__
+    __imul__ = List.__imul__
+
     def __iadd__(self, other):
         self.extend(other)
         return self
@@ -383,7 +457,8 @@ class Deque(_Proxy, _core.DequeBase, MutableSequence):
 
         if not isinstance(other, (deque, Deque)):
             return NotImplemented
-        return getattr(list(self), operation)(list(other))
+        items = list(self)
+        return getattr(items, operation)(items if other is self else list(other))
 
     __eq__, __lt__, __le__, __gt__, __ge__ = List.__eq__, List.__lt__, List.__le__, List.__gt__, List.__ge__
 
@@ -461,14 +536,9 @@ def _view(array):
         return memoryview(array)
 
 
-def plain_of(value):
-    """As plain, also within tuples."""
-    if type(value) is tuple:
-        return tuple(map(plain_of, value))
-    return plain(value)
-
-
 from ._record_lists import Records  # noqa: E402: it derives from what is above
+
+plain_of = plain  # as the shelf calls it
 
 CLASSES = (Dict, List, Set, Deque, Array, Records)
 _PROXIES = (*CLASSES, _core.RowBase)

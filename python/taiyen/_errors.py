@@ -150,7 +150,7 @@ class InDoubtError(Error, RuntimeError):
 
 
 class DeletedError(Error, ReferenceError):
-    """What the object stood for is not in the heap any more."""
+    """What the object stood for was rolled back or undone, or its record was deleted."""
 
 
 class ClosedError(Error, ValueError):

@@ -81,47 +81,12 @@ class Step:
         return f"<Step {self.label!r} of {when}{', undone' if self.undone else ''}>"
 
 
-class Transaction:
+class Transaction(_core.TransactionBase):
     """A transaction under way: `with heap.transaction():`. Committed at the end, rolled back by an exception."""
-
-    def __init__(self, heap, wait):
-        self._heap = heap
-        self._wait = wait
-        self.sequence = 0  # of an asynchronous commit: what Heap.stable takes
-
-    def __enter__(self):
-        self._heap._begin()
-        return self
-
-    def __exit__(self, kind, error, trace):
-        if kind is not None:
-            if self._heap._in_transaction:  # it may have been closed
-                self._heap._rollback()
-            return
-        try:
-            self.sequence = self._heap._commit(self._wait)
-        except BaseException:
-            if self._heap._in_transaction:
-                self._heap._rollback()
-            raise
 
     def stable(self, wait=False):
         """Whether no crash can take the transaction back; with wait, makes it so."""
         return self._heap.stable(self.sequence, wait=wait)
-
-
-class _StepContext:
-    def __init__(self, heap, label):
-        self._heap = heap
-        self._label = label
-
-    def __enter__(self):
-        self._heap._step_begin(self._label, self._heap._undo_bytes)
-        return self._heap
-
-    def __exit__(self, kind, error, trace):
-        if self._heap._in_step:
-            self._heap._step_end(kind is None)
 
 
 class Heap(_core.HeapBase):
@@ -210,7 +175,7 @@ class Heap(_core.HeapBase):
         if not isinstance(label, str):
             raise TypeError(f"a step's label is a text, not {label!r}")
         label = label.encode("utf-8", "replace").decode()  # half of a pair of surrogates is no UTF-8
-        return _StepContext(self, label)
+        return _core.StepBase(self, label, self._undo_bytes)
 
     def undo(self):
         """Takes the last step back that is not undone yet. Errors: NotFoundError: there is none."""
@@ -279,7 +244,10 @@ class Heap(_core.HeapBase):
         return self._stats()
 
     def collect(self):
-        """Frees containers that lead to each other in a ring, and that nothing else leads to; how many."""
+        """Frees containers that lead to each other in a ring, and that nothing else leads to; how many.
+
+        Also what was deleted and held by a process that was killed.
+        """
         return self._collect()
 
     def verify(self):

@@ -45,6 +45,9 @@ class Values(ValuesView):
 class Items(ItemsView):
     __slots__ = ()
 
+    def __contains__(self, item):
+        return type(item) is tuple and len(item) == 2 and super().__contains__(item)
+
     def __iter__(self):
         return self._mapping._iterate(ITEMS, False)
 

@@ -157,6 +157,22 @@ TEST_F(values_of_a_heap, a_long_chain_is_freed) {
     EXPECT_EQ(before + 2, blocks()) << "the dict's table, and the room for suspects";
 }
 
+TEST_F(values_of_a_heap, what_a_binding_keeps_is_counted) {
+    const value kept = values.make_container(value_kind::list).value();
+    ASSERT_TRUE(values.set_kept(kept));
+    taiyen::dict d(values, root);
+    const value one = values.make_container(value_kind::dict).value();
+    d.set("one", one).value();
+    taiyen::list(values, kept).append(one).value();
+    EXPECT_TRUE(d.erase(values.text_key("one")).value());
+    expect_sound(values);
+    EXPECT_EQ(value_kind::dict, kind_of(taiyen::list(values, values.kept()).at(0)));
+    EXPECT_EQ(0u, collect(values).value());
+    ASSERT_TRUE(values.set_kept(value()));
+    EXPECT_TRUE(values.kept().is_nothing());
+    expect_sound(values);
+}
+
 TEST_F(values_of_a_heap, rings_are_collected) {
     taiyen::dict d(values, root);
     d.set("kept", values.make_container(value_kind::list).value()).value();
@@ -176,7 +192,15 @@ TEST_F(values_of_a_heap, rings_are_collected) {
     expect_sound(values);
     EXPECT_EQ(0u, collect(values).value());
     EXPECT_TRUE(d.erase(values.text_key("ring")).value());
+    expect_sound(values); // a ring that was not collected yet leads to what is stored elsewhere
     EXPECT_EQ(0u, collect(values, {ring[50].address()}).value()) << "the program holds a part of it";
+    const auto refuse = [](const std::vector<value> &rings, void *count) {
+        *static_cast<size_t *>(count) = rings.size();
+        return false;
+    };
+    size_t announced = 0;
+    EXPECT_FALSE(collect(values, {}, {}, refuse, &announced));
+    EXPECT_EQ(100u, announced);
     std::vector<const void *> told;
     values.on_freed(
         [](const void *block, void *all) { static_cast<std::vector<const void *> *>(all)->push_back(block); }, &told);

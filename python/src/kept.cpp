@@ -1,0 +1,180 @@
+// What has a proxy stays. A container that is taken out of all that has it stored would be freed; as long as there is a
+// proxy of it, a list of the heap has it (value_heap::kept), and it can be stored again. That list belongs to
+// transactions and steps as all values do, so a rollback and an undo need no word. What a process that died has left
+// there goes with the first change of the next one.
+#include "core.hpp"
+
+namespace typy {
+
+namespace detail = taiyen::detail;
+
+namespace {
+
+bool is_alive(const heap &of, const void *block) {
+    const auto place = of.proxies.find(block);
+    return place != of.proxies.end() && place->second->state == proxy_state::alive;
+}
+
+bool is_item_held(const heap &of, const detail::value_head *packed) {
+    if (is_alive(of, packed))
+        return true;
+    const detail::packed_view view(of.values->space(), packed);
+    const std::uint8_t *item = view.items;
+    for (std::uint32_t i = 0; i < view.count; ++i, item = detail::next_item(item))
+        if (taiyen::is_packed(value::block(item)) &&
+            is_item_held(of, reinterpret_cast<const detail::value_head *>(item)))
+            return true;
+    return false;
+}
+
+// Stores a block in the list of what is kept.
+bool keep_one(heap &of, value v) {
+    if (of.kept.places.count(v.address()))
+        return true;
+    of.kept.places.reserve(of.kept.places.size() + 1); // what can fail comes first
+    if (of.values->kept().is_nothing()) {
+        const taiyen::result<value> made = of.values->make_container(value_kind::list);
+        if (!made || !of.values->set_kept(taiyen::result<value>(made).value()))
+            return raise_last() == 0;
+    }
+    taiyen::list list(*of.values, of.values->kept());
+    if (of.kept.free_places.empty()) {
+        if (!list.append(v))
+            return raise_last() == 0;
+        of.kept.places[v.address()] = static_cast<std::uint32_t>(list.size() - 1);
+        return true;
+    }
+    if (!list.set(of.kept.free_places.back(), v))
+        return raise_last() == 0;
+    of.kept.places[v.address()] = of.kept.free_places.back();
+    of.kept.free_places.pop_back();
+    return true;
+}
+
+} // namespace
+
+bool heap::is_held(const void *block) const {
+    return taiyen::is_packed(value::block(block)) ? is_item_held(*this, static_cast<const detail::value_head *>(block))
+                                                  : is_alive(*this, block);
+}
+
+// ---- What is going to be released.
+
+going::going(heap &of, bool refuses_views, bool comes_twice)
+    : heap_(of), refuses_views_(refuses_views), comes_twice_(comes_twice) {
+    const auto first = of.proxies.begin();
+    const bool root_alone = of.proxies.size() == 1 && first->first == of.values->root().address();
+    nothing_held_ = (of.proxies.empty() || root_alone) && of.viewed.empty();
+}
+
+// PY2. What is left to look at is in open_.
+bool going::reach(value v) {
+    if (!v.is_block())
+        return true;
+    detail::value_head *head = detail::head_of(v);
+    const bool is_packed = taiyen::is_packed(v);
+    if ((head->kind < static_cast<std::uint8_t>(value_kind::tuple) && !is_packed) || head->refs == UINT32_MAX)
+        return true;
+    if ((head->refs > 1 || comes_twice_) && ++released_[head] != (head->refs ? head->refs : 1))
+        return true;
+    const auto viewed = heap_.viewed.find(head);
+    if (refuses_views_ && viewed != heap_.viewed.end()) {
+        raise_own(status_live_views, "an array that would be freed has views",
+                  "delete the arrays and memoryviews that lead into it first");
+        return false;
+    }
+    if (heap_.is_held(head))
+        held_.push_back(v);
+    else if (!is_packed)
+        open_.push_back(head);
+    return true;
+}
+
+bool going::add(value v) {
+    if (nothing_held_)
+        return true;
+    if (!reach(v))
+        return false;
+    while (!open_.empty()) {
+        detail::value_head *head = open_.back();
+        open_.pop_back();
+        if (!detail::values_in(head).each([this](value one) { return reach(one); }))
+            return false;
+    }
+    return true;
+}
+
+// PY1.
+bool going::keep() {
+    for (const value v : held_)
+        if (!keep_one(heap_, v))
+            return false;
+    return true;
+}
+
+bool heap::let_go(value v) {
+    if (!v.is_block())
+        return true;
+    going one(*this);
+    return one.add(v) && one.keep();
+}
+
+// ---- What was kept.
+
+void heap::sweep() {
+    while (!kept.unheld.empty()) {
+        const void *block = kept.unheld.back();
+        const auto place = kept.places.find(block);
+        if (place != kept.places.end() && !is_held(block)) {
+            going one(*this, false);
+            const std::uint32_t number = place->second;
+            kept.free_places.reserve(kept.free_places.size() + 1);
+            if (!one.add(value::block(block)) || !one.keep() ||
+                !taiyen::list(*values, values->kept()).set(number, value::none())) {
+                PyErr_Clear(); // it stays for the next change
+                return;
+            }
+            kept.places.erase(block);
+            kept.free_places.push_back(number);
+        }
+        kept.unheld.pop_back(); // nothing came behind it meanwhile
+    }
+    if (kept.places.empty() && !kept.free_places.empty() && taiyen::list(*values, values->kept()).clear())
+        kept.free_places.clear();
+}
+
+void heap::unhold(const void *block) {
+    if (kept.places.empty() || !is_usable())
+        return;
+    ty_block whole{};
+    if (ty_block_of(block, &whole) || !kept.places.count(whole.address) || is_held(whole.address))
+        return;
+    kept.unheld.push_back(whole.address);
+    // A step of its own would end what can be redone, and a transaction waits for the disk: there the next change does
+    // it.
+    if (kind == TY_TRANSACTIONAL || undo_attached || read_only || is_changing())
+        return;
+    const kept_error before;
+    changing.push_back(PyThread_get_thread_ident());
+    sweep();
+    changing.pop_back();
+}
+
+void heap::look_at_kept() {
+    kept = kept_values();
+    if (!values || values->kept().is_nothing())
+        return;
+    const taiyen::list list(*values, values->kept());
+    for (std::uint32_t i = 0; i < list.size(); ++i) {
+        const value v = list.at(i);
+        if (!v.is_block()) {
+            kept.free_places.push_back(i);
+            continue;
+        }
+        kept.places[v.address()] = i;
+        if (!is_held(v.address()))
+            kept.unheld.push_back(v.address());
+    }
+}
+
+} // namespace typy
