@@ -99,10 +99,8 @@ bool key_of::of_bytes_like(heap &of, PyObject *object) {
     encoded code;
     if (!encode(object, false, &code) || !of.check())
         return false;
-    if (code.kept.get() == Py_None)
+    if (code.bytes.data() == nullptr || !code.is_key)
         return of_another(of, object);
-    if (!code.is_key)
-        return refuse(object);
     key_ = of.values->opaque_key(static_cast<std::uint16_t>(code.type), code.bytes);
     kept_.back() = std::move(code.kept);
     return true;
