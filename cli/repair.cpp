@@ -168,6 +168,7 @@ private:
                 return status;
             note_problem(ty_error_text(), &report_);
             until = redone.stopped_at - 1;
+            report_.made_kind = kind_name(TY_ARCHIVE);
             remove();
             if (ty_status again =
                     ty_rescue(files_.path.c_str(), &options_, made_.path.c_str(), nullptr, nullptr, nullptr, nullptr))
@@ -244,16 +245,26 @@ ty_status give_name(const std::string &made, const std::string &out) {
     int error = renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, out.c_str(), RENAME_NOREPLACE) ? errno : 0;
     if (error == EINVAL) // not every file system has it
         error = access(out.c_str(), F_OK) == 0 ? EEXIST : rename(made.c_str(), out.c_str()) ? errno : 0;
-    if (error == 0 || error == ENOENT) // not each kind of heap has each file
+    if (error == 0)
         return TY_OK;
     return ty_error_set(error == EEXIST ? TY_E_EXISTS : TY_E_IO, error, "give the repaired heap its name", out.c_str(),
                         UINT64_MAX, "give another name");
 }
 
+// All, or none: what has its name goes when another one cannot have its own.
 ty_status give_names(const std::string &out) {
-    for (const char *suffix : file_suffixes)
-        if (ty_status status = give_name(out + made_suffix + suffix, out + suffix))
+    std::vector<std::string> given;
+    for (const char *suffix : file_suffixes) {
+        const std::string made = out + made_suffix + suffix;
+        if (*suffix && access(made.c_str(), F_OK)) // not each kind of heap has each file
+            continue;
+        if (ty_status status = give_name(made, out + suffix)) {
+            for (const std::string &each : given)
+                unlink(each.c_str());
             return status;
+        }
+        given.push_back(out + suffix);
+    }
     const ty_storage &files = *ty_storage_default();
     return files.flush_directory(files.context, out.c_str());
 }

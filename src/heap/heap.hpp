@@ -209,7 +209,7 @@ heap_page_range heap_descriptor_pages(const void *header_page, size_t mapped_byt
 // The end of the last page that is used, by the descriptors of pages from first_page on; 0: of these none is.
 uint64_t heap_described_end(const void *descriptors, size_t bytes, uint64_t first_page);
 inline constexpr uint64_t heap_pages_in_descriptors = 256; // that a page of descriptors is of
-// The pages that may hold something but zeros, of a mended header.
+// The pages that may hold something but zeros, of a mended header; none of one of another version.
 inline constexpr size_t heap_used_max = 4;
 size_t heap_used_pages_of(const void *header_page, heap_page_range (&used)[heap_used_max]);
 

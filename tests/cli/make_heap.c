@@ -184,7 +184,7 @@ static bool churn(ty_heap *heap) {
     unsigned state = 39;
     for (int i = 0; i < 600; ++i) {
         ty_txn *txn;
-        if (i == 300 && ty_snapshot(heap))
+        if (i == 300 && (ty_snapshot(heap) || ty_work(heap)))
             return false;
         if (ty_begin(heap, NULL, &txn))
             return false;

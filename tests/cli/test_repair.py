@@ -213,6 +213,24 @@ class Damaged(Repair):
         self.assertEqual((report["transactions"], report["live_blocks"]), ("1", "1"))
         self.assertFalse(report["whole"])
 
+    def test_a_transaction_that_does_not_fit(self):
+        path = self.heap("churn")
+        whole = int(self.repair(path)["transactions"])
+        self.remove("out.ty")
+        heads, bits = PAGE, (64 << 20) // PAGE * 64
+        self.change(path, PAGES_OFFSET + (64 << 20) - heads - bits, bytes(PAGE))  # no small block is live
+        report = self.repair(path)
+        self.assertEqual((report["whole"], report["damaged_tables"], report["repaired_kind"]),
+                         (False, "1", "transactional"))
+        self.assertLess(int(report["transactions"]), whole)
+        first = int(report["first_unapplied"])
+        done = [json.loads(line) for line in self.succeeds("log", "dump", "--json", path).splitlines()]
+        sequences = [int(one["sequence"]) for one in done if one["kind"] == "transaction"]
+        self.assertEqual(first - sequences[0], int(report["transactions"]))
+        self.assertIn("does not fit", "".join(report["problems"]))
+        self.remove("out.ty")
+        self.assertIn(f"not from number {first} on", run("repair", path, self.path("out.ty")).stdout)
+
     def test_random_damage(self):
         dice = random.Random(SEED)
         for how in ("linked", "die", "commit", "parts", "churn", "archive", "undo", "reserved", "atomic"):

@@ -68,6 +68,8 @@ bool heap_mend_header(void *header_page, const void *base, size_t mapped_bytes, 
 
 size_t heap_used_pages_of(const void *header_page, heap_page_range (&used)[heap_used_max]) {
     const auto &header = *static_cast<const heap_header *>(header_page);
+    if (header.layout_version != heap_layout_version) // nothing of it was looked at
+        return 0;
     const table_places places(header.limit_bytes);
     const uint64_t top = header.top_page;
     const auto table = [](uint64_t offset, uint64_t bytes) {
