@@ -11,6 +11,7 @@ import os
 import random
 import resource
 import shutil
+import subprocess
 
 import support
 from support import CliTest, hashes, run
@@ -227,7 +228,7 @@ class Damaged(Repair):
         done = [json.loads(line) for line in self.succeeds("log", "dump", "--json", path).splitlines()]
         sequences = [int(one["sequence"]) for one in done if one["kind"] == "transaction"]
         self.assertEqual(first - sequences[0], int(report["transactions"]))
-        self.assertIn("does not fit", "".join(report["problems"]))
+        self.assertIn(f"take transaction {first} or one soon behind it: it does not fit", "".join(report["problems"]))
         self.remove("out.ty")
         self.assertIn(f"not from number {first} on", run("repair", path, self.path("out.ty")).stdout)
 
@@ -278,6 +279,21 @@ class Refused(Repair):
         self.assertEqual(result.returncode, 2, result.stdout)
         self.assertIn("-log at offset", result.stderr)
         self.assertEqual(hashes(self.folder), before)
+
+    def test_what_has_come_meanwhile(self):
+        path, out = self.heap("churn"), self.path("out.ty")
+        with subprocess.Popen([support.TAIYEN, "repair", path, out], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as repairs:
+            while not os.path.exists(out + "-unfinished"):
+                self.assertIsNone(repairs.poll())
+            with open(out, "wb") as file:
+                file.write(b"another's")
+            _, said = repairs.communicate(timeout=120)
+        self.assertEqual(repairs.returncode, 2, said)
+        self.assertIn("exists", said)
+        with open(out, "rb") as file:
+            self.assertEqual(file.read(), b"another's")
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("out.ty")], ["out.ty"])
 
     def test_what_is_no_heap(self):
         with open(self.path("no.ty"), "wb") as file:
