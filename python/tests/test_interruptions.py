@@ -23,6 +23,18 @@ def run(program, *arguments, **options):
                           capture_output=True, text=True, timeout=120, **options)  # fmt: skip
 
 
+def run_at_once(*works):
+    """In threads, which take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(before)
+
+
 # ---- Code within loads and stores.
 
 WITHIN = '''
@@ -135,8 +147,6 @@ def test_reads_beside_changes(heap):
     heap.root["l"] = [DAY, "a text"] * 30
     x, l = heap.root["x"], heap.root["l"]
     wrong, end = [], time.monotonic() + 1.5
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
 
     def read():
         while time.monotonic() < end and not wrong:
@@ -165,19 +175,12 @@ def test_reads_beside_changes(heap):
             except BaseException as error:
                 wrong.append(error)
 
-    threads = [threading.Thread(target=work) for work in (read, read, change)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    sys.setswitchinterval(before)
+    run_at_once(read, read, change)
     assert not wrong and heap.verify() == []
 
 
 def test_stores_of_threads_are_whole(heap):
     """One that fails takes back its own, and nothing of another thread's."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
     wrong, end = [], time.monotonic() + 1.5
 
     def work(number):
@@ -192,12 +195,7 @@ def test_stores_of_threads_are_whole(heap):
         except BaseException as error:
             wrong.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    sys.setswitchinterval(before)
+    run_at_once(*(lambda number=number: work(number) for number in range(3)))
     assert not wrong and heap.verify() == []
 
 
