@@ -268,12 +268,14 @@ def test_failed_change_is_whole(path):
 def test_a_change_for_which_room_ends_is_taken_back(path):
     with taiyen.open(path, kind="transactional", limit=64 << 20) as heap:
         heap.root["d"] = {}
+        heap.root["spare"] = "x" * 200_000
         size = 8 << 20
         while size >= 16_384:
             try:
                 heap.root[f"room of {size} {len(heap.root)}"] = "x" * size
             except taiyen.HeapFullError:
                 size //= 2
+        del heap.root["spare"]  # room for the first ones
         with pytest.raises(taiyen.HeapFullError):
             heap.root["d"].update({number: number for number in range(50_000)})
         assert heap.root["d"] == {} and heap.verify() == []

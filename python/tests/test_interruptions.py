@@ -58,7 +58,11 @@ def discard(): heap.discard()
 def change():
     for it in (l, root["d"], root["q"]): it.clear()
     l.extend(["z" * 50] * 5); root.pop("t"); root["d"] = {"other": ["y" * 50] * 9}
-def roll_back(): transaction.__exit__(ValueError, None, None)
+OTHER = [[number] * 300 for number in range(99)] # containers of their own
+def roll_back():
+    transaction.__exit__(ValueError, None, None)
+    root["other"] = OTHER # lies where others did
+    transaction.__enter__() # in which a store could go on
 action = {"close": close, "discard": discard, "change": change, "roll back": roll_back, "none": lambda: None}[sys.argv[2]]
 if action is roll_back:
     transaction = heap.transaction()
@@ -81,21 +85,23 @@ uses = [
     lambda: watched(lambda: taiyen.plain(root)), lambda: watched(lambda: l[:]), lambda: watched(lambda: root["t"]),
     lambda: watched(lambda: list(root["d"].items())), lambda: watched(lambda: root["q"].popleft()),
     lambda: watched(lambda: root["d"].update({DAY: a, (DAY, 5): [a]})), lambda: watched(lambda: repr(root)),
+    lambda: root.__setitem__("x", [["one"] * 40, Within(), ["two"] * 40]),
 ]
 try:
     uses[int(sys.argv[3])]()
 except (taiyen.Error, RuntimeError, TypeError, IndexError, KeyError, ValueError) as error:
     print(type(error).__name__)
 if not heap.closed:
-    if heap._in_transaction: roll_back()
+    if heap._in_transaction: transaction.__exit__(None, None, None)
     root["after"] = [["z" * 30] * 30]
     assert heap.verify() == [], heap.verify()
     repr(heap.root)
+    assert "other" not in root or root["other"] == OTHER
 print("held")
 '''
 
 
-@pytest.mark.parametrize("use", range(20))
+@pytest.mark.parametrize("use", range(21))
 def test_code_within_a_call(path, use):
     for action in ("close", "discard", "change", "roll back", "none"):
         told = run(WITHIN, f"{path}-{action}", action, use)
