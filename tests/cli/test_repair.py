@@ -11,6 +11,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import subprocess
 
 import support
@@ -280,16 +281,27 @@ class Refused(Repair):
         self.assertIn("-log at offset", result.stderr)
         self.assertEqual(hashes(self.folder), before)
 
-    def test_what_has_come_meanwhile(self):
-        path, out = self.heap("churn"), self.path("out.ty")
+    def repairs_in_vain(self, path, out):
+        """What repair says when a file gets its name meanwhile: while it stands still, not having ended. None: it had."""
         with subprocess.Popen([support.TAIYEN, "repair", path, out], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as repairs:
-            while not os.path.exists(out + "-unfinished"):
-                self.assertIsNone(repairs.poll())
-            with open(out, "wb") as file:
-                file.write(b"another's")
-            _, said = repairs.communicate(timeout=120)
-        self.assertEqual(repairs.returncode, 2, said)
+            while not os.path.exists(out + "-unfinished") and repairs.poll() is None:
+                pass
+            repairs.send_signal(signal.SIGSTOP)
+            is_early = repairs.poll() is None and os.path.exists(out + "-unfinished")
+            if is_early:
+                with open(out, "xb") as file:
+                    file.write(b"another's")
+            repairs.send_signal(signal.SIGCONT)
+            said = repairs.communicate(timeout=120)[1]
+        if is_early:
+            self.assertEqual(repairs.returncode, 2, said)
+        return said if is_early else None
+
+    def test_what_has_come_meanwhile(self):
+        path, out = self.heap("churn"), self.path("out.ty")
+        while (said := self.repairs_in_vain(path, out)) is None:
+            self.remove("out.ty")
         self.assertIn("exists", said)
         with open(out, "rb") as file:
             self.assertEqual(file.read(), b"another's")
