@@ -10,7 +10,29 @@ python_helpers helpers;
 
 namespace {
 
+#ifndef Py_LIMITED_API
+bool is_ascii(std::string_view text) {
+    std::uint64_t seen = 0, word;
+    std::size_t at = 0;
+    for (; at + sizeof word <= text.size(); at += sizeof word) {
+        std::memcpy(&word, text.data() + at, sizeof word);
+        seen |= word;
+    }
+    for (; at < text.size(); ++at)
+        seen |= static_cast<unsigned char>(text[at]);
+    return (seen & 0x8080808080808080) == 0;
+}
+#endif
+
 PyObject *load_text(std::string_view text) {
+#ifndef Py_LIMITED_API // most texts, and half the work of decoding them; one of one character is not made anew
+    if (text.size() > 1 && is_ascii(text)) {
+        PyObject *made = PyUnicode_New(static_cast<Py_ssize_t>(text.size()), 127);
+        if (made)
+            std::memcpy(PyUnicode_DATA(made), text.data(), text.size());
+        return made;
+    }
+#endif
     return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass");
 }
 

@@ -10,7 +10,6 @@ import json
 import os
 import random
 import resource
-import shutil
 import signal
 import subprocess
 
@@ -27,7 +26,7 @@ class Repair(CliTest):
     def copy_of(self, path, name):
         for suffix in SUFFIXES:
             if os.path.exists(path + suffix):
-                shutil.copy(path + suffix, self.path(name) + suffix)
+                subprocess.run(["cp", "--sparse=always", path + suffix, self.path(name) + suffix], check=True)
         return self.path(name)
 
     def remove(self, name):
