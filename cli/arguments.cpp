@@ -245,10 +245,16 @@ int run_words(std::vector<std::string> words) {
     reader read(*one);
     if (auto complaint = read.read({words.begin() + static_cast<std::ptrdiff_t>(words_of(*one)), words.end()}))
         return complain_of(*complaint, one->name);
-    if (!read.given().help)
+    if (read.given().help) {
+        print_help(*one);
+        return exit_fine;
+    }
+    try {
         return one->run(read.given());
-    print_help(*one);
-    return exit_fine;
+    } catch (const std::bad_alloc &) {
+        return refuse(read.given(), ty_error_set(TY_E_MEMORY, 0, one->name, nullptr, UINT64_MAX,
+                                                 "give it more memory: see ulimit -v, or the control group's limit"));
+    }
 }
 
 } // namespace cli

@@ -264,8 +264,10 @@ const std::vector<command> all {
          "only read: the last snapshot up to which all is whole, and the transactions that\n"
          "the log still has, as a recovery would do them. Tells what is missing: pages and\n"
          "the blocks in them, roots, snapshots, transactions. Damaged pages are taken as\n"
-         "they are. A file that is there is not replaced. One that is ended leaves files\n"
-         "named OUT-unfinished. Try 'taiyen verify' before, and look at OUT after.\n"
+         "they are. OUT's pages have no checksums until they are written again. A file\n"
+         "that is there is not replaced. One that is ended leaves a folder OUT-unfinished,\n"
+         "or OUT-journal and OUT-log without OUT: remove them. Try 'taiyen verify' before,\n"
+         "and look at OUT after.\n"
          "Exit code 1: something is missing; 2: nothing could be had.",
          {&as_json_once, &journal, &log_file},
          repair},

@@ -9,10 +9,11 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <iterator>
 #include <sys/stat.h>
+#include <taiyen/log.h>
 #include <taiyen/rescue.h>
 #include <unistd.h>
-#include <utility>
 
 namespace cli {
 
@@ -24,13 +25,14 @@ constexpr size_t problems_max = 100;
 
 void note_problem(const char *text, void *context) {
     auto &report = *static_cast<repair_report *>(context);
-    if (report.problems.size() < problems_max)
-        report.problems.push_back(as_options(text));
+    const std::string problem = as_options(text);
+    if (report.problems.size() < problems_max && (report.problems.empty() || report.problems.back() != problem))
+        report.problems.push_back(problem);
 }
 
 // CL6.
 void note_page(uint64_t page, bool, void *context) {
-    static_cast<repair_report *>(context)->pages.insert(page);
+    static_cast<repair_report *>(context)->pages.add(page);
 }
 
 // ---- What is damaged in it
@@ -42,8 +44,7 @@ struct block_walk {
     // Whether some byte of the stretch lies in a damaged page.
     bool is_damaged(const void *address, size_t size) const {
         const auto offset = static_cast<uint64_t>(static_cast<const char *>(address) - base);
-        const auto page = report.pages.lower_bound(offset / page_bytes);
-        return page != report.pages.end() && *page <= (offset + size - 1) / page_bytes;
+        return report.pages.count_within(offset / page_bytes, (offset + size - 1) / page_bytes + 1) != 0;
     }
     static bool take(const ty_block *block, void *self) {
         auto &walk = *static_cast<block_walk *>(self);
@@ -68,12 +69,19 @@ struct table_walk {
         if (area->kind != TY_AREA_CONTROL)
             return true;
         const uint64_t first = static_cast<uint64_t>(static_cast<const char *>(area->address) - walk.base) / page_bytes;
-        const auto from = walk.report.pages.lower_bound(first);
-        const auto to = walk.report.pages.lower_bound(first + area->size_bytes / page_bytes);
-        walk.report.damaged_tables += static_cast<uint64_t>(std::distance(from, to));
+        walk.report.damaged_tables += walk.report.pages.count_within(first, first + area->size_bytes / page_bytes);
         return true;
     }
 };
+
+// Where the heap's own tables are damaged, its pages are all that can be had.
+ty_status unless_damaged(ty_status status, repair_report &report) {
+    if (status != TY_E_DAMAGED)
+        return status;
+    report.damaged_tables = std::max(report.damaged_tables, uint64_t{1});
+    note_problem(ty_error_text(), &report);
+    return TY_OK;
+}
 
 ty_status look_for_damage(ty_heap *heap, repair_report &report) {
     const size_t before = report.problems.size();
@@ -81,10 +89,10 @@ ty_status look_for_damage(ty_heap *heap, repair_report &report) {
     if (verified != TY_OK && report.problems.size() == before)
         note_problem(ty_error_text(), &report);
     block_walk walk{report, static_cast<const char *>(ty_heap_base(heap))};
-    if (ty_status status = ty_each_block(heap, block_walk::take, &walk))
+    if (ty_status status = unless_damaged(ty_each_block(heap, block_walk::take, &walk), report))
         return status;
     table_walk tables{report, walk.base};
-    if (ty_status status = ty_each_area(heap, table_walk::take, &tables))
+    if (ty_status status = unless_damaged(ty_each_area(heap, table_walk::take, &tables), report))
         return status;
     std::vector<named_root> roots;
     if (ty_status status = roots_of(heap, roots))
@@ -98,15 +106,50 @@ ty_status look_for_damage(ty_heap *heap, repair_report &report) {
 
 // ---- The new heap
 
-// The heap is made under another name, with its journal and log, and gets its own when all of it is there.
-constexpr const char *made_suffix = "-unfinished";
 constexpr const char *file_suffixes[] = {"-log", "-journal", ""}; // the heap last: with it, all is there
+
+// Where the heap is made, with its journal and log: a folder that is nobody else's. They get their own names when all
+// of it is there.
+class unfinished_heap {
+public:
+    explicit unfinished_heap(const std::string &out) : folder_(out + "-unfinished") {}
+    unfinished_heap(const unfinished_heap &) = delete;
+    unfinished_heap &operator=(const unfinished_heap &) = delete;
+    ~unfinished_heap() {
+        if (!is_made_)
+            return;
+        remove_files();
+        rmdir(folder_.c_str());
+    }
+    std::string path() const { return folder_ + "/heap"; }
+    ty_status make_folder() {
+        is_made_ = mkdir(folder_.c_str(), 0700) == 0;
+        if (is_made_)
+            return TY_OK;
+        const int error = errno;
+        struct stat there;
+        const bool is_left = error == EEXIST && lstat(folder_.c_str(), &there) == 0 && S_ISDIR(there.st_mode);
+        return ty_error_set(error == EEXIST ? TY_E_EXISTS : TY_E_IO, error, "make a folder to repair a heap in",
+                            folder_.c_str(), UINT64_MAX,
+                            is_left ? "another repair is at work there, or one that was ended has left it: remove it "
+                                      "then, or give the repaired heap another name"
+                                    : "give the repaired heap another name");
+    }
+    void remove_files() const {
+        for (const char *suffix : file_suffixes)
+            unlink((path() + suffix).c_str());
+    }
+
+private:
+    const std::string folder_;
+    bool is_made_ = false;
+};
 
 // One after the other: what there is of the damaged heap, its kind, its transactions.
 class maker {
 public:
-    maker(const heap_files &files, heap_files made, repair_report &report)
-        : files_(files), made_(std::move(made)), report_(report), options_(files.options()) {}
+    maker(const heap_files &files, const unfinished_heap &heap, repair_report &report)
+        : files_(files), heap_(heap), made_{heap.path(), "", ""}, report_(report), options_(files.options()) {}
 
     ty_status run() {
         ty_rescue_report rescued{};
@@ -121,10 +164,6 @@ public:
         if (ty_status status = look())
             return status;
         return rescued.kind == TY_SNAPSHOT ? become(TY_SNAPSHOT) : TY_OK;
-    }
-    void remove() const {
-        for (const char *suffix : file_suffixes)
-            unlink((made_.path + suffix).c_str());
     }
 
 private:
@@ -141,16 +180,33 @@ private:
         report_.missing_pages = rescued.missing_pages;
         report_.unchecked_pages = rescued.unchecked_pages;
     }
-    // What damage keeps from it stays an archive heap.
+    // What damage keeps from it stays an archive heap, unless only the close failed.
     ty_status become(ty_kind kind) {
         ty_open_options wanted = writing_options(made_);
         wanted.kind = kind;
+        if (kind == TY_TRANSACTIONAL)
+            take_log_size(wanted);
         const ty_status status = change_kind(made_, TY_ARCHIVE, wanted);
-        if (status == TY_OK)
-            report_.made_kind = kind_name(kind);
-        else if (status == TY_E_DAMAGED)
-            note_problem(ty_error_text(), &report_);
-        return status == TY_E_DAMAGED ? TY_OK : status;
+        if (ty_status failed = unless_damaged(status, report_))
+            return failed;
+        ty_info info{};
+        info.struct_size = sizeof info;
+        if (ty_status failed = ty_read_info_with(made_.path.c_str(), &options_, &info))
+            return failed;
+        report_.made_kind = kind_name(info.kind);
+        return TY_OK;
+    }
+    // As the damaged heap's log says, if there can be such a log.
+    void take_log_size(ty_open_options &wanted) const {
+        const std::string path = files_.log_path.empty() ? files_.path + "-log" : files_.log_path;
+        ty_log_info info{};
+        info.struct_size = sizeof info;
+        struct stat there;
+        if (ty_log_read(nullptr, path.c_str(), nullptr, &info, nullptr, nullptr) != TY_OK ||
+            stat(path.c_str(), &there) != 0 || info.size_bytes > static_cast<uint64_t>(there.st_size))
+            return;
+        wanted.log_bytes = (info.size_bytes / TY_LOG_BYTES_MIN + 1) * TY_LOG_BYTES_MIN; // and what else is in a log
+        wanted.log_partitions = info.partitions;
     }
     // A transaction that does not fit what the damage left may be done in part: then all is made anew, up to that one.
     ty_status redo_log() {
@@ -169,7 +225,7 @@ private:
             note_problem(ty_error_text(), &report_);
             until = redone.stopped_at - 1;
             report_.made_kind = kind_name(TY_ARCHIVE);
-            remove();
+            heap_.remove_files();
             if (ty_status again =
                     ty_rescue(files_.path.c_str(), &options_, made_.path.c_str(), nullptr, nullptr, nullptr, nullptr))
                 return again;
@@ -193,9 +249,12 @@ private:
             note_problem(redone.text, &report_);
         return TY_OK;
     }
+    // In a copy: an archive heap that is opened for writing gets room on the disk for all that is in use, written or
+    // not.
     ty_status look() {
+        const ty_open_options options = made_.options();
         ty_heap *heap = nullptr;
-        if (ty_status status = open(&heap))
+        if (ty_status status = ty_open(made_.path.c_str(), &options, &heap, nullptr))
             return status;
         return close(heap, look_for_damage(heap, report_));
     }
@@ -214,6 +273,7 @@ private:
     }
 
     const heap_files &files_;
+    const unfinished_heap &heap_;
     const heap_files made_;
     repair_report &report_;
     const ty_open_options options_;
@@ -228,14 +288,10 @@ bool was_closed(const heap_files &files) {
 
 ty_status check_names(const std::string &out) {
     for (const char *suffix : file_suffixes) {
-        const std::string made = out + made_suffix + suffix;
         struct stat there;
         if (lstat((out + suffix).c_str(), &there) == 0) // also a link that leads nowhere
             return ty_error_set(TY_E_EXISTS, 0, "repair a heap", (out + suffix).c_str(), UINT64_MAX,
                                 "give the repaired heap another name, or move this file away");
-        if (lstat(made.c_str(), &there) == 0)
-            return ty_error_set(TY_E_EXISTS, 0, "repair a heap", made.c_str(), UINT64_MAX,
-                                "it is what a repair left that was ended: remove it");
     }
     return TY_OK;
 }
@@ -252,10 +308,10 @@ ty_status give_name(const std::string &made, const std::string &out) {
 }
 
 // All, or none: what has its name goes when another one cannot have its own.
-ty_status give_names(const std::string &out) {
+ty_status give_names(const unfinished_heap &heap, const std::string &out) {
     std::vector<std::string> given;
     for (const char *suffix : file_suffixes) {
-        const std::string made = out + made_suffix + suffix;
+        const std::string made = heap.path() + suffix;
         if (*suffix && access(made.c_str(), F_OK)) // not each kind of heap has each file
             continue;
         if (ty_status status = give_name(made, out + suffix)) {
@@ -271,25 +327,54 @@ ty_status give_names(const std::string &out) {
 
 } // namespace
 
+void page_stretches::add(uint64_t page) {
+    auto next = stretches_.upper_bound(page);
+    if (next != stretches_.begin()) {
+        const auto before = std::prev(next);
+        if (page < before->second)
+            return;
+        if (page == before->second) {
+            ++size_;
+            if (++before->second != (next == stretches_.end() ? UINT64_MAX : next->first))
+                return;
+            before->second = next->second;
+            stretches_.erase(next);
+            return;
+        }
+    }
+    ++size_;
+    if (next != stretches_.end() && next->first == page + 1) {
+        stretches_[page] = next->second;
+        stretches_.erase(next);
+    } else {
+        stretches_[page] = page + 1;
+    }
+}
+
+uint64_t page_stretches::count_within(uint64_t first, uint64_t end) const {
+    auto stretch = stretches_.upper_bound(first);
+    if (stretch != stretches_.begin() && std::prev(stretch)->second > first)
+        --stretch;
+    uint64_t count = 0;
+    for (; stretch != stretches_.end() && stretch->first < end; ++stretch)
+        count += std::min(end, stretch->second) - std::max(first, stretch->first);
+    return count;
+}
+
 // CL2.
 int repair(const request &given) {
     const heap_files files{given.paths[0], given.journal_path, given.log_path};
     const std::string &out = given.paths[1];
     repair_report report;
-    maker made(files, {out + made_suffix, "", ""}, report);
+    unfinished_heap heap(out);
     report.closed = was_closed(files);
     ty_status status = check_names(out);
-    if (status == TY_OK) {
-        status = made.run();
-        if (status == TY_OK)
-            status = give_names(out);
-        if (status != TY_OK) {
-            ty_error why;
-            ty_error_detail(&why);
-            made.remove(); // no heap
-            ty_error_set(why.status, why.system_error, why.operation, why.path, why.offset, why.remedy);
-        }
-    }
+    if (status == TY_OK)
+        status = heap.make_folder();
+    if (status == TY_OK)
+        status = maker(files, heap, report).run();
+    if (status == TY_OK)
+        status = give_names(heap, out);
     if (status != TY_OK) {
         static_cast<void>(refuse(files, given, status));
         for (const std::string &problem : report.problems)

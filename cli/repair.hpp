@@ -3,11 +3,27 @@
 
 #include "reading.hpp"
 
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace cli {
+
+// Pages by number, as stretches: of a file that is cut off, all behind its end are missing.
+class page_stretches {
+public:
+    void add(uint64_t page);
+    uint64_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    // How many of the pages from `first` up to `end`.
+    uint64_t count_within(uint64_t first, uint64_t end) const;
+    // The first page of each, and the one behind its last.
+    const std::map<uint64_t, uint64_t> &all() const { return stretches_; }
+
+private:
+    std::map<uint64_t, uint64_t> stretches_;
+    uint64_t size_ = 0;
+};
 
 struct damaged_block {
     uint64_t address;
@@ -24,7 +40,7 @@ struct repair_report {
     uint64_t image_epoch = 0, epoch = 0, durable_epoch = 0;
     uint64_t batches = 0;
     uint64_t damaged_pages = 0, missing_pages = 0, unchecked_pages = 0;
-    std::set<uint64_t> pages;    // both, by number
+    page_stretches pages;        // both
     uint64_t damaged_tables = 0; // of these, the heap's own: roots may be missing, blocks not be live that were
     std::vector<std::string> problems;
 

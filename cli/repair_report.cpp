@@ -17,8 +17,8 @@ json::document texts(const std::vector<std::string> &all) {
 
 void print_json(const heap_files &files, const std::string &out, const repair_report &report) {
     json::document pages = json::document::array(), blocks = json::document::array();
-    for (const uint64_t page : report.pages)
-        pages.push_back(json::wide(page));
+    for (const auto &[first, end] : report.pages.all())
+        pages.push_back({{"first", json::wide(first)}, {"count", json::wide(end - first)}});
     for (const damaged_block &block : report.damaged_blocks)
         blocks.push_back({{"address", text::hex(block.address)}, {"size_bytes", json::wide(block.size_bytes)}});
     json::document one{{"path", files.path},
@@ -62,13 +62,17 @@ void print_pages(const repair_report &report) {
     constexpr size_t shown_max = 8;
     std::string numbers;
     size_t shown = 0;
-    for (const uint64_t page : report.pages) {
+    uint64_t left = report.pages.size();
+    for (const auto &[first, end] : report.pages.all()) {
         if (shown++ == shown_max)
             break;
-        numbers += (numbers.empty() ? "" : ", ") + text::count(page);
+        numbers += (numbers.empty() ? "" : ", ") + text::count(first);
+        if (end - first > 1)
+            numbers += " to " + text::count(end - 1);
+        left -= end - first;
     }
-    if (report.pages.size() > shown_max)
-        numbers += " and " + text::count(report.pages.size() - shown_max) + " more";
+    if (left != 0)
+        numbers += " and " + text::count(left) + " more";
     print_line("pages", in(ink::bad, text::count(report.damaged_pages) + " damaged, taken as they are; " +
                                          text::count(report.missing_pages) + " missing, zeros now: ") +
                             numbers);

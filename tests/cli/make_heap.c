@@ -303,6 +303,9 @@ int main(int argc, char **argv) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.limit_bytes = (size_t)64 << 20;
     options.background = TY_BACKGROUND_CALLS;
+    const bool roomy = strcmp(how, "roomy") == 0;
+    if (roomy)
+        options.limit_bytes = (size_t)8 << 30;
     const bool abandoned = strcmp(how, "abandoned") == 0;
     if (abandoned || strcmp(how, "archive") == 0)
         options.kind = TY_ARCHIVE;
@@ -334,6 +337,13 @@ int main(int argc, char **argv) {
         if (prepared && !prepare(heap))
             return fail("prepare");
         _exit(0);
+    }
+    if (roomy) {
+        char *block = ty_alloc(heap, (size_t)6 << 30); // all of it but its first page is never written
+        if (!block || ty_root_set(heap, "room", block))
+            return fail(how);
+        block[0] = 'x';
+        return ty_close(heap) ? fail("close") : 0;
     }
     const bool described = strcmp(how, "described") == 0, undo = strcmp(how, "undo") == 0;
     if (described || undo || strcmp(how, "linked") == 0) {
