@@ -7,26 +7,41 @@
 ...     things["tags"]
 ['port', 'capital']
 
-A program that uses shelve runs with it. Values are the heap's: what `shelve` loses of nested changes is kept here. With
-writeback=True they are plain objects, which are stored again by sync and close, as with shelve; that costs what it costs there.
-An array comes out as numpy's, a copy; `shelf.heap.root` has the heap's own. What is no value of a heap is pickled, alone;
-so open files that you trust, or give pickle=False. A file of shelve itself is none of a heap: copy it once, `new.update(old)`.
+A program that uses shelve runs with it, but for one that looks at a value, changes it, and counts on the shelf not to change:
+values are the heap's, and what `shelve` loses of nested changes is kept here. What is stored is a copy, also of what was looked
+at. With writeback=True values are plain objects, which are stored again by sync and close, as with shelve; that costs what it
+costs there. An array comes out as numpy's, a copy; `shelf.heap.root` has the heap's own. What is no value of a heap is pickled,
+alone, and a container with a key that no heap takes as a whole; so open files that you trust, or give pickle=False. A file of
+shelve itself is none of a heap: copy it once, `new.update(old)`.
 """
 
 import atexit
+import collections
+import copy
 import sys
 import weakref
 
 from collections.abc import MutableMapping
 
 from . import _heap
-from ._containers import _MISSING, Array, plain_of
+from ._containers import _MISSING, Array, _Proxy, plain, plain_of
 from ._errors import Error
 
 __all__ = ["Shelf", "open"]
 
 _IMMUTABLE = (str, bytes, int, float, complex, bool, type(None))
+_CONTAINERS = (dict, list, tuple, set, collections.deque)
 _open_shelves = weakref.WeakSet()
+
+
+class _Whole:
+    """A container that is pickled as one, and comes back as itself."""
+
+    def __init__(self, container):
+        self._container = container
+
+    def __reduce__(self):
+        return plain, (self._container,)
 
 
 class Shelf(MutableMapping):
@@ -42,7 +57,7 @@ class Shelf(MutableMapping):
         return id(self)
 
     def __iter__(self):
-        return iter(self.heap.root)
+        return iter(list(self.heap.root))  # as shelve: what is iterated over may be changed
 
     def __len__(self):
         return len(self.heap.root)
@@ -64,8 +79,23 @@ class Shelf(MutableMapping):
         return plain_of(value) if isinstance(value, Array) else value
 
     def __setitem__(self, key, value):
-        self.heap.root[_text(key)] = value
+        self._store(_text(key), value)
         self._keep(key, value)
+
+    def _store(self, key, value):
+        root = self.heap.root
+        if isinstance(value, _Proxy) and root.get(key) is value:
+            return
+        value = _copied(value)
+        try:
+            root[key] = value
+        except TypeError as refused:
+            if type(value) not in _CONTAINERS:
+                raise
+            try:
+                root[key] = _Whole(value)
+            except TypeError:
+                raise refused from None
 
     def _keep(self, key, value):
         if self.writeback and type(value) not in _IMMUTABLE:
@@ -99,7 +129,11 @@ class Shelf(MutableMapping):
     def sync(self):
         """Makes all durable. With writeback, values that were used are stored first."""
         if self._cache:
-            self.heap.root.update(self._cache)  # in one change
+            try:
+                self.heap.root.update(self._cache)  # in one change
+            except TypeError:  # of a value that is pickled as a whole, or of one that cannot be
+                for key, value in self._cache.items():
+                    self._store(key, value)
             self._cache = {}
         if self.heap.kind == "transactional":
             self.heap.stable(wait=True)
@@ -142,6 +176,29 @@ def _end(shelf):
 def _close_all():
     for shelf in list(_open_shelves):
         _end(shelf)
+
+
+def _parts(container):
+    """All that a container holds, all the way down."""
+    met, left = set(), [container]
+    while left:
+        one = left.pop()
+        if id(one) in met:
+            continue
+        met.add(id(one))
+        for part in one.values() if type(one) is dict else one:
+            yield part
+            if type(part) in _CONTAINERS:
+                left.append(part)
+
+
+def _copied(value):
+    """The value without containers of a heap."""
+    if isinstance(value, _Proxy):
+        return plain(value)
+    if type(value) in _CONTAINERS and any(isinstance(part, _Proxy) for part in _parts(value)):
+        return copy.deepcopy(value)
+    return value
 
 
 def _text(key):

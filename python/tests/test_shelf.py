@@ -7,6 +7,7 @@ import gc
 import shelve
 import subprocess
 import sys
+from decimal import Decimal
 
 import pytest
 import taiyen
@@ -179,11 +180,13 @@ def test_values_are_the_heaps(tmp_path):
         it["a"]["tags"].append("port")  # lost by shelve
         old = it["a"]
         it["a"] = old  # what programs do for shelve
+        assert it["a"] is old
         with it.heap.transaction():
             it["b"] = it["a"]
         it.sync()
         it["b"]["tags"].append("capital")
-        assert it["a"]["tags"] == ["port", "capital"] and it.heap.verify() == []
+        assert it["a"]["tags"] == ["port"] and it["b"]["tags"] == ["port", "capital"] and it.heap.verify() == []
+        it["a"] = it["b"]
         it.heap.discard()
         it.close()
     with shelf.open(tmp_path / "it", pickle=False) as it:
@@ -195,6 +198,43 @@ def test_values_are_the_heaps(tmp_path):
     with pytest.raises(taiyen.FormatError):
         (tmp_path / "other").write_bytes(b"a file of something else" * 1000)
         shelf.open(tmp_path / "other", "n")
+
+
+@pytest.mark.parametrize("writeback", [False, True])
+def test_what_is_stored_is_a_copy(module, tmp_path, writeback):
+    with module.open(str(tmp_path / "it"), writeback=writeback) as it:
+        it["data"] = {"x": [1]}
+        it["backup"], it["both"], it["deep"] = it["data"], [it["data"], it["data"]], ({"in": it["data"]},)
+        data = it["data"]
+        data["x"] = [2]
+        it["data"] = data
+        it.sync()
+        assert it["data"] == {"x": [2]}
+        if not writeback:  # which keeps the object itself
+            assert it["backup"] == {"x": [1]} and it["both"] == [{"x": [1]}] * 2 and it["deep"] == ({"in": {"x": [1]}},)
+
+
+def test_keys_that_no_heap_takes(module, tmp_path):
+    path = str(tmp_path / "it")
+    odd = {"prices": {Decimal("1.5"): [1]}, "named": Thing([3])}
+    with module.open(path) as it:
+        it.update(odd)
+    with module.open(path, writeback=True) as it:
+        assert dict(it) == odd
+        it["prices"][Decimal("2.5")] = [2]
+    with module.open(path) as it:
+        assert it["prices"] == {Decimal("1.5"): [1], Decimal("2.5"): [2]}
+
+
+def test_changes_while_it_is_iterated_over(module, tmp_path):
+    with module.open(str(tmp_path / "it")) as it:
+        it.update({"a": 1, "b": 2})
+        for key in it:
+            it[key + "2"] = it.pop(key)
+        assert sorted(it) == ["a2", "b2"]
+        for key in it:
+            del it[key]
+        assert len(it) == 0
 
 
 KEYS = st.text(max_size=3).filter(lambda key: key.isprintable())
