@@ -64,6 +64,9 @@ def _type_of(dtype):
                         "numbers of the machine's byte order") from None  # fmt: skip
 
 
+_LABEL_BYTES = 47  # TY_UNDO_LABEL_MAX
+
+
 class Step:
     """One change that can be undone, as `Heap.history` tells it."""
 
@@ -170,11 +173,14 @@ class Heap(_core.HeapBase):
         """One change that can be undone as a whole: `with heap.step("Move wall"): ...`. An exception takes it back.
 
         From a heap's first step on, each change outside of one is a step of its own. Numbers of arrays are undone where
-        `Array.record` was called before they were changed. Not for transactional heaps.
+        `Array.record` was called before they were changed. Of a label 47 bytes of UTF-8 are kept. Not for transactional heaps.
         """
         if not isinstance(label, str):
             raise TypeError(f"a step's label is a text, not {label!r}")
-        label = label.encode("utf-8", "replace").decode()  # half of a pair of surrogates is no UTF-8
+        if "\0" in label:
+            raise ValueError(f"a step's label: embedded null character in {label!r}")
+        encoded = label.encode("utf-8", "replace")  # half of a pair of surrogates is no UTF-8
+        label = encoded[:_LABEL_BYTES].decode("utf-8", "ignore")
         return _core.StepBase(self, label, self._undo_bytes)
 
     def undo(self):

@@ -99,6 +99,11 @@ def test_other_refusals(path, tmp_path):
         with heap.step("\ud800"):
             heap.root["x"] = 1
         assert heap.history()[0].label == "?"
+        with pytest.raises(ValueError, match="null"):
+            heap.step("a\0b")
+        with heap.step("名" * 16):
+            heap.root["x"] = 2
+        assert heap.history()[0].label == "名" * 15
         if hasattr(taiyen._core, "unpack"):
             with pytest.raises(ValueError, match="codec is one of 'lz4', 'zstd', 'none', not 'gzip'"):
                 heap.pack(tmp_path / "packed", codec="gzip")
