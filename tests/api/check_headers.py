@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Goal: each public header can be included alone, first, and twice, by C11 and by C++17 and 20, without any warning.
+"""Goal: each public header can be included alone, first, and twice, by C11 and by C++17 and 20 (without
+exceptions; with them the tests are compiled), without any warning.
 Method: compile a file that includes just that header, for each header and each language.
 
     tests/api/check_headers.py --cc CC --cxx CXX
@@ -16,7 +17,6 @@ FLAGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wno-sig
 LANGUAGES = {
     "c11": ["-x", "c", "-std=c11", "-Wstrict-prototypes"],
     "c++17": ["-x", "c++", "-std=c++17"],
-    "c++20": ["-x", "c++", "-std=c++20"],
     "c++20 without exceptions": ["-x", "c++", "-std=c++20", "-fno-exceptions", "-fno-rtti"],
 }
 
