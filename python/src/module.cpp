@@ -314,7 +314,8 @@ void step_end(heap &of, bool keeps) {
 
 void undo_or_redo(heap &of, bool undoes) {
     must(of.check() && of.check_no_views("with views of arrays, nothing can be undone or redone"));
-    if (!of.undo_attached && of.kind != TY_TRANSACTIONAL) { // an attach would make each change a step from now on
+    if (!of.undo_attached && !of.read_only &&
+        of.kind != TY_TRANSACTIONAL) { // an attach would make each change a step from now on
         typy::raise_own(TY_E_NOT_FOUND, undoes ? "there is nothing to undo" : "there is nothing to redo",
                         "make changes in steps: with heap.step()");
         throw nb::python_error();
@@ -419,17 +420,20 @@ void bind_scopes(nb::module_ &module) {
 nb::list history(heap &of) {
     must(of.check());
     nb::list steps;
-    if (of.undo_attached)
-        must_be_ok(ty_undo_history(
-            of.handle,
-            [](const ty_undo_step *step, void *context) {
-                nb::str label = nb::steal<nb::str>(
-                    PyUnicode_DecodeUTF8(step->label, static_cast<Py_ssize_t>(std::strlen(step->label)), "replace"));
-                static_cast<nb::list *>(context)->append(nb::make_tuple(
-                    label, static_cast<double>(step->time_unix_ns) / 1e9, step->entries, step->bytes, step->undone));
-                return true;
-            },
-            &steps));
+    if (!of.undo_attached && !of.read_only)
+        return steps;
+    const ty_status status = ty_undo_history(
+        of.handle,
+        [](const ty_undo_step *step, void *context) {
+            nb::str label = nb::steal<nb::str>(
+                PyUnicode_DecodeUTF8(step->label, static_cast<Py_ssize_t>(std::strlen(step->label)), "replace"));
+            static_cast<nb::list *>(context)->append(nb::make_tuple(
+                label, static_cast<double>(step->time_unix_ns) / 1e9, step->entries, step->bytes, step->undone));
+            return true;
+        },
+        &steps);
+    if (status != TY_E_NOT_FOUND) // of a heap that is read only: it has none
+        must_be_ok(status);
     return steps;
 }
 

@@ -389,6 +389,12 @@ def test_undo(path):
             heap.step("within").__enter__()
         heap.snapshot()
         heap.discard()
+    for readonly in (True, "copy"):
+        with taiyen.open(path, readonly=readonly) as heap:
+            assert [step.label for step in heap.history()] == ["Move wall"]
+            for change in (heap.undo, heap.redo):
+                with pytest.raises(taiyen.DeniedError):
+                    change()
     with taiyen.open(path) as heap:  # changes between steps belong to the history, too
         heap.root["loose"] = 1
         assert [step.label for step in heap.history()] == ["", "Move wall"]
