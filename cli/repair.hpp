@@ -42,7 +42,7 @@ struct repair_report {
     uint64_t left_out = 0;
     bool log_is_damaged = false;
 
-    // Whether all is there, as far as the files tell.
+    // CL6: whether all is there, as far as the files tell.
     bool is_whole() const {
         return !several_moments && problem_count == 0 && pages.empty() && first_unapplied == 0 && left_out == 0 &&
                in_doubt == 0 && epoch >= durable_epoch;

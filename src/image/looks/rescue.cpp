@@ -447,6 +447,7 @@ ty_status image_rescue(const char *path, const ty_open_options &options, const c
     return status;
 }
 
+// X30: it is read from the epoch that was rescued, or not at all.
 ty_status image_rescue_log(const char *path, const ty_open_options &options, uint64_t state, storage_file *image,
                            ty_info *info, image_log *log) {
     damaged_files files(*options.storage);
