@@ -26,7 +26,10 @@ constexpr size_t problems_max = 100;
 void note_problem(const char *text, void *context) {
     auto &report = *static_cast<repair_report *>(context);
     const std::string problem = as_options(text);
-    if (report.problems.size() < problems_max && (report.problems.empty() || report.problems.back() != problem))
+    if (!report.problems.empty() && report.problems.back() == problem)
+        return;
+    ++report.problem_count;
+    if (report.problems.size() < problems_max)
         report.problems.push_back(problem);
 }
 
@@ -84,9 +87,9 @@ ty_status unless_damaged(ty_status status, repair_report &report) {
 }
 
 ty_status look_for_damage(ty_heap *heap, repair_report &report) {
-    const size_t before = report.problems.size();
+    const uint64_t before = report.problem_count;
     const ty_status verified = ty_heap_verify(heap, note_problem, &report);
-    if (verified != TY_OK && report.problems.size() == before)
+    if (verified != TY_OK && report.problem_count == before)
         note_problem(ty_error_text(), &report);
     block_walk walk{report, static_cast<const char *>(ty_heap_base(heap))};
     if (ty_status status = unless_damaged(ty_each_block(heap, block_walk::take, &walk), report))
@@ -152,21 +155,34 @@ public:
         : files_(files), heap_(heap), made_{heap.path(), "", ""}, report_(report), options_(files.options()) {}
 
     ty_status run() {
-        ty_rescue_report rescued{};
-        rescued.struct_size = sizeof rescued;
-        if (ty_status status = ty_rescue(files_.path.c_str(), &options_, made_.path.c_str(), note_problem, note_page,
-                                         &report_, &rescued))
+        if (ty_status status = rescue(note_problem, &rescued_))
             return status;
-        take_over(rescued);
-        if (rescued.kind == TY_TRANSACTIONAL)
+        take_over(rescued_);
+        if (rescued_.kind == TY_TRANSACTIONAL)
             if (ty_status status = redo_log())
                 return status;
         if (ty_status status = look())
             return status;
-        return rescued.kind == TY_SNAPSHOT ? become(TY_SNAPSHOT) : TY_OK;
+        return rescued_.kind == TY_SNAPSHOT ? become(TY_SNAPSHOT) : TY_OK;
     }
 
 private:
+    ty_status rescue(ty_problem_callback *problem, ty_rescue_report *rescued) {
+        *rescued = {};
+        rescued->struct_size = sizeof *rescued;
+        return ty_rescue(files_.path.c_str(), &options_, made_.path.c_str(), problem, note_page, &report_, rescued);
+    }
+    // CL6: what was told is what is made.
+    ty_status rescue_again() {
+        ty_rescue_report again;
+        if (ty_status status = rescue(nullptr, &again))
+            return status;
+        if (again.state == rescued_.state && again.problems == rescued_.problems &&
+            again.damaged_pages == rescued_.damaged_pages && again.missing_pages == rescued_.missing_pages)
+            return TY_OK;
+        return ty_error_set(TY_E_BUSY, 0, "go on with a damaged heap: its files are not as they were first read",
+                            files_.path.c_str(), UINT64_MAX, "let no program use them, and begin again");
+    }
     void take_over(const ty_rescue_report &rescued) {
         report_.kind = kind_name(rescued.kind);
         report_.made_kind = kind_name(TY_ARCHIVE);
@@ -179,6 +195,9 @@ private:
         report_.damaged_pages = rescued.damaged_pages;
         report_.missing_pages = rescued.missing_pages;
         report_.unchecked_pages = rescued.unchecked_pages;
+        report_.closed = rescued.closed;
+        report_.several_moments = rescued.several_moments;
+        report_.later_pages = rescued.later_pages;
     }
     // What damage keeps from it stays an archive heap, unless only the close failed.
     ty_status become(ty_kind kind) {
@@ -226,8 +245,7 @@ private:
             until = redone.stopped_at - 1;
             report_.made_kind = kind_name(TY_ARCHIVE);
             heap_.remove_files();
-            if (ty_status again =
-                    ty_rescue(files_.path.c_str(), &options_, made_.path.c_str(), nullptr, nullptr, nullptr, nullptr))
+            if (ty_status again = rescue_again())
                 return again;
         }
     }
@@ -236,7 +254,7 @@ private:
         redone->struct_size = sizeof *redone;
         if (ty_status status = open(&heap))
             return status;
-        const ty_status status = ty_rescue_redo(heap, files_.path.c_str(), &options_, until, redone);
+        const ty_status status = ty_rescue_redo(heap, files_.path.c_str(), &options_, &rescued_, until, redone);
         return close(heap, status);
     }
     ty_status take_over(const ty_rescue_redone &redone) {
@@ -277,14 +295,8 @@ private:
     const heap_files made_;
     repair_report &report_;
     const ty_open_options options_;
+    ty_rescue_report rescued_{};
 };
-
-bool was_closed(const heap_files &files) {
-    const ty_open_options options = files.options();
-    ty_info info{};
-    info.struct_size = sizeof info;
-    return ty_read_info_with(files.path.c_str(), &options, &info) == TY_OK && info.closed;
-}
 
 ty_status check_names(const std::string &out) {
     for (const char *suffix : file_suffixes) {
@@ -367,7 +379,6 @@ int repair(const request &given) {
     const std::string &out = given.paths[1];
     repair_report report;
     unfinished_heap heap(out);
-    report.closed = was_closed(files);
     ty_status status = check_names(out);
     if (status == TY_OK)
         status = heap.make_folder();

@@ -37,12 +37,15 @@ struct repair_report {
     std::string made_kind;
     bool header_doubtful = false;
     bool closed = false; // in order: else damage at the end of journal or log looks like a crash while it was written
+    bool several_moments = false; // any page may be of another moment than the epoch: its image is a mixture, or may be
     uint64_t image_epoch = 0, epoch = 0, durable_epoch = 0;
     uint64_t batches = 0;
     uint64_t damaged_pages = 0, missing_pages = 0, unchecked_pages = 0;
-    page_stretches pages;        // both
-    uint64_t damaged_tables = 0; // of these, the heap's own: roots may be missing, blocks not be live that were
-    std::vector<std::string> problems;
+    uint64_t later_pages = 0;          // of the damaged ones: of a later snapshot
+    page_stretches pages;              // both
+    uint64_t damaged_tables = 0;       // of these, the heap's own: roots may be missing, blocks not be live that were
+    std::vector<std::string> problems; // the first ones
+    uint64_t problem_count = 0;
 
     uint64_t live_blocks = 0;
     uint64_t damaged_block_count = 0, damaged_block_bytes = 0;
@@ -55,10 +58,9 @@ struct repair_report {
     uint64_t left_out = 0;
     bool log_is_damaged = false;
 
-    // Whether all is there, as far as the files tell.
+    // CL6: whether all is there, as far as the files tell.
     bool is_whole() const {
-        const bool is_of_one_moment = closed || kind != "archive"; // whose pages go to the file at any time
-        return is_of_one_moment && problems.empty() && pages.empty() && first_unapplied == 0 && left_out == 0 &&
+        return !several_moments && problem_count == 0 && pages.empty() && first_unapplied == 0 && left_out == 0 &&
                in_doubt == 0 && epoch >= durable_epoch;
     }
 };

@@ -35,6 +35,8 @@ void print_json(const heap_files &files, const std::string &out, const repair_re
                        {"damaged_pages", json::wide(report.damaged_pages)},
                        {"missing_pages", json::wide(report.missing_pages)},
                        {"unchecked_pages", json::wide(report.unchecked_pages)},
+                       {"later_pages", json::wide(report.later_pages)},
+                       {"several_moments", report.several_moments},
                        {"damaged_tables", json::wide(report.damaged_tables)},
                        {"pages", pages},
                        {"live_blocks", json::wide(report.live_blocks)},
@@ -46,6 +48,7 @@ void print_json(const heap_files &files, const std::string &out, const repair_re
                        {"transactions", json::wide(report.transactions)},
                        {"in_doubt", json::wide(report.in_doubt)},
                        {"left_out", json::wide(report.left_out)},
+                       {"problem_count", json::wide(report.problem_count)},
                        {"problems", texts(report.problems)}};
     if (report.first_unapplied != 0)
         one["first_unapplied"] = json::wide(report.first_unapplied);
@@ -107,6 +110,24 @@ void print_log(const repair_report &report) {
     print_line("log", line);
 }
 
+void print_moments(const repair_report &report) {
+    if (report.kind == "archive") {
+        if (report.several_moments)
+            print_line("closed", in(ink::bad, "not in order: its program ended while it was open, so that its pages "
+                                              "may be of several moments"));
+        return;
+    }
+    if (report.several_moments)
+        print_line("moments", in(ink::bad, "pages may be of several moments: any may be of a later snapshot, of which "
+                                           "only a part can be had; " +
+                                               (report.later_pages == 0
+                                                    ? std::string("none is known to be")
+                                                    : text::count(report.later_pages) + " of those above are")));
+    if (!report.closed)
+        print_line("closed",
+                   "not in order: damage at the very end of journal or log looks like a crash, and is not told");
+}
+
 } // namespace
 
 void print_report(const heap_files &files, const std::string &out, bool as_json, const repair_report &report) {
@@ -124,17 +145,13 @@ void print_report(const heap_files &files, const std::string &out, bool as_json,
         print_log(report);
     print_pages(report);
     print_blocks(report);
-    if (!report.closed && report.kind == "archive")
-        print_line("closed",
-                   in(ink::bad, "not in order: its program ended while it was open, so that its pages may be of "
-                                "several moments"));
-    else if (!report.closed)
-        print_line("closed",
-                   "not in order: damage at the very end of journal or log looks like a crash, and is not told");
+    print_moments(report);
     for (const std::string &root : report.lost_roots)
         print_line("root", in(ink::bad, text::printable(root) + " leads to a damaged block, or to none"));
     for (const std::string &problem : report.problems)
         print_line("problem", text::printable(problem));
+    if (report.problems.size() < report.problem_count)
+        print_line("", "and " + text::counted(report.problem_count - report.problems.size(), "problem") + " more");
 }
 
 } // namespace cli

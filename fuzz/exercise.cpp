@@ -106,7 +106,9 @@ void use_for_writing(ty_heap *heap, uint64_t seed) {
 // What can be had of it, and whether that makes a heap.
 void rescue(const ty_open_options &options) {
     constexpr const char *out_path = "rescued.ty";
-    if (ty_rescue(image_path, &options, out_path, nullptr, nullptr, nullptr, nullptr) != TY_OK)
+    ty_rescue_report rescued{};
+    rescued.struct_size = sizeof rescued;
+    if (ty_rescue(image_path, &options, out_path, nullptr, nullptr, nullptr, &rescued) != TY_OK)
         return;
     ty_heap *heap = nullptr;
     for (const ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL}) {
@@ -119,7 +121,7 @@ void rescue(const ty_open_options &options) {
             return;
         look(heap);
         if (kind == TY_TRANSACTIONAL)
-            (void)ty_rescue_redo(heap, image_path, &options, UINT64_MAX, nullptr);
+            (void)ty_rescue_redo(heap, image_path, &options, &rescued, UINT64_MAX, nullptr);
         close_or_discard(heap);
     }
 }

@@ -4,9 +4,12 @@
  * and tell what is missing.
  *
  * Vocabulary: the *last good epoch* is the newest snapshot up to which all batches that the image does not hold are
- * whole. A page is *damaged* if its bytes are not what its checksum says, and *missing* if the file is cut off before
- * it, it cannot be read, or it is a hole where something was written. Of a file that is cut off, all pages behind its
- * end that the heap has used are missing, written or not.
+ * whole. A page is *damaged* if its bytes are not what its checksum says, or are those of a later snapshot; and
+ * *missing* if the file is cut off before it, it cannot be read, or it is a hole where something was written. Of a file
+ * that is cut off, all pages behind its end that the heap has used are missing, written or not. Pages are *of several
+ * moments* where the image may have been brought to a later snapshot in part, by a journal that cannot be read to its
+ * end; or where an archive heap's program ended while it was open. Then any page may be of a later moment; as damaged
+ * are told those that are known to be.
  *
  * Guarantees: the files of the damaged heap are only read. No file is replaced. Whatever they hold, the calls return.
  * What is rescued is not what the program wrote where a page is damaged: look before you use it. Of the heap's header,
@@ -42,6 +45,10 @@ typedef struct ty_rescue_report {
     uint64_t unchecked_pages; /* of `pages`: not zeros, and without a checksum, so that damage cannot be told. All of an
                                  archive heap; else where the table of checksums is damaged or cut off, what was written
                                  while the heap was an archive heap, or trash where nothing was ever written */
+    bool closed;              /* in order. Else the end of a journal that was damaged looks like a crash */
+    bool several_moments;     /* pages may be of several moments */
+    uint64_t later_pages;     /* of damaged_pages: of a later snapshot (or left as it was by one that was not done) */
+    uint64_t state;           /* of the damaged files, as they were read: ty_rescue_redo compares it */
 } ty_rescue_report;
 
 /* Told of each damaged or missing page, by its number from the heap's base on. */
@@ -70,13 +77,15 @@ typedef struct ty_rescue_redone {
 
 /* Does the transactions again that the log of the damaged heap at path has behind the last good epoch, as a recovery
  * would: up to the sequence `until`, to the first one that cannot be read or done, or to the end. Each is done whole.
- * heap is what ty_rescue made of that heap, open as a transactional heap, and not written to. Of options, storage,
- * journal_path, log_path and log count. A log that is missing or damaged is told by report alone (which may be NULL).
- * Errors: TY_E_DAMAGED (transaction stopped_at does not fit the heap, and was done in part: discard it, rescue again,
- * and give the sequence before as `until`), TY_E_ADDRESS (the heap is no copy), TY_E_ARGUMENT, TY_E_UNSUPPORTED (there
- * was no log), TY_E_MEMORY, TY_E_SPACE, TY_E_IO. Durability: what was done is durable. Externally serialised. */
+ * heap is what ty_rescue made of that heap, open as a transactional heap, and not written to; rescued is what it told.
+ * Of options, storage, journal_path, log_path and log count. A log that is missing, damaged or not that of the heap's
+ * last open is told by report alone (which may be NULL). One that was cut is read as if zeros had been cut off, and
+ * told. Errors: TY_E_DAMAGED (transaction stopped_at does not fit the heap, and was done in part: discard it, rescue
+ * again, and give the sequence before as `until`), TY_E_BUSY (the damaged files are in use, or are not as ty_rescue
+ * read them), TY_E_ADDRESS (the heap is no copy), TY_E_ARGUMENT, TY_E_UNSUPPORTED (there was no log), TY_E_MEMORY,
+ * TY_E_SPACE, TY_E_IO. Durability: what was done is durable. Externally serialised. */
 TY_API TY_CHECKED ty_status ty_rescue_redo(ty_heap *heap, const char *path, const ty_open_options *options,
-                                           uint64_t until, ty_rescue_redone *report);
+                                           const ty_rescue_report *rescued, uint64_t until, ty_rescue_redone *report);
 
 #ifdef __cplusplus
 }

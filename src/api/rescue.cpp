@@ -63,12 +63,14 @@ ty_status ty_rescue(const char *path, const ty_open_options *options, const char
     return guards.problem.end(guards.page.end(status));
 }
 
-ty_status ty_rescue_redo(ty_heap *heap, const char *path, const ty_open_options *options, uint64_t until,
-                         ty_rescue_redone *report) {
+ty_status ty_rescue_redo(ty_heap *heap, const char *path, const ty_open_options *options,
+                         const ty_rescue_report *rescued, uint64_t until, ty_rescue_redone *report) {
     constexpr const char *call = "do the transactions of a damaged heap again";
     ty_open_options used = TY_OPEN_OPTIONS_INIT;
     if (ty_status status = check_heap(heap, call))
         return status;
+    if (!rescued || rescued->struct_size < offsetof(ty_rescue_report, state) + sizeof rescued->state)
+        return failure(TY_E_ARGUMENT, "%s without what ty_rescue told", call).remedy("give its report, as it was set");
     if (report)
         if (ty_status status = check_output(report, call, "ty_rescue_redone"))
             return status;
@@ -77,7 +79,7 @@ ty_status ty_rescue_redo(ty_heap *heap, const char *path, const ty_open_options 
         return status;
     ty_rescue_redone known{};
     known.struct_size = sizeof known;
-    const ty_status status = txn_rescue_redo(heap, resolved, used, until, &known);
+    const ty_status status = txn_rescue_redo(heap, resolved, used, rescued->state, until, &known);
     free(resolved);
     if (report)
         copy_output(&known, sizeof known, report);

@@ -183,8 +183,10 @@ struct rescue_sinks {
 };
 ty_status image_rescue(const char *path, const ty_open_options &options, const char *out_path,
                        const rescue_sinks &sinks, ty_rescue_report *report);
-// What the log is to be read by, behind the last good epoch.
-ty_status image_rescue_log(const char *path, const ty_open_options &options, ty_info *info, image_log *log);
+// What the log is to be read by, behind the last good epoch. state: as ty_rescue told it; TY_E_BUSY: it is another one
+// now. *image is open then, and locked, so that nobody else writes to the heap's files until it is closed.
+ty_status image_rescue_log(const char *path, const ty_open_options &options, uint64_t state, storage_file *image,
+                           ty_info *info, image_log *log);
 
 // ---- Copies of image and journal, taken while another process may write to them: docs/design/image.md, "Copies of
 // files in use". path: as resolve_path gives it. The copies are files of `copies`, under the paths of the heap's own.

@@ -133,8 +133,8 @@ ty_status txn_work_status(ty_heap *heap);
 ty_status txn_read_info(const char *path, const ty_open_options &options, ty_info *info);
 ty_status txn_log_read(const char *heap_path, const ty_open_options &options, ty_log_info *info,
                        ty_log_entry_callback *callback, void *context);
-ty_status txn_rescue_redo(ty_heap *heap, const char *path, const ty_open_options &options, uint64_t until,
-                          ty_rescue_redone *report); // ty_rescue_redo
+ty_status txn_rescue_redo(ty_heap *heap, const char *path, const ty_open_options &options, uint64_t state,
+                          uint64_t until, ty_rescue_redone *report); // ty_rescue_redo
 ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progress_callback *progress,
                     ty_problem_callback *problem, void *context);
 

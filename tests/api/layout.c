@@ -214,7 +214,7 @@ AT(ty_log_partition, end_position, 8);
 AT(ty_log_partition, transactions, 16);
 AT(ty_log_partition, record_bytes, 24);
 
-SIZE(ty_rescue_report, 120);
+SIZE(ty_rescue_report, 144);
 AT(ty_rescue_report, struct_size, 0);
 AT(ty_rescue_report, kind, 8);
 AT(ty_rescue_report, base, 16);
@@ -230,6 +230,10 @@ AT(ty_rescue_report, damaged_pages, 88);
 AT(ty_rescue_report, missing_pages, 96);
 AT(ty_rescue_report, problems, 104);
 AT(ty_rescue_report, unchecked_pages, 112);
+AT(ty_rescue_report, closed, 120);
+AT(ty_rescue_report, several_moments, 121);
+AT(ty_rescue_report, later_pages, 128);
+AT(ty_rescue_report, state, 136);
 
 SIZE(ty_log_info, 416);
 AT(ty_log_info, struct_size, 0);

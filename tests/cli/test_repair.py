@@ -213,15 +213,17 @@ class Damaged(Repair):
         os.remove(path + "-journal")
         report = self.repair(path)
         self.assertEqual((report["epoch"], report["image_epoch"]), ("2", "2"))
-        self.assertFalse(report["whole"])
+        self.assertEqual((report["whole"], report["several_moments"]), (False, True))
         self.assertEqual(report["live_blocks"], "688")
+        self.remove("out.ty")
+        self.assertIn("several moments", run("repair", path, self.path("out.ty")).stdout)
 
     def test_a_batch_of_the_journal(self):
         path = self.heap("die")
         self.change(path + "-journal", os.path.getsize(path + "-journal") // 8, bytes(64 * PAGE))
         report = self.repair(path)
         self.assertIn(report["epoch"], ("2", "3"))
-        self.assertFalse(report["whole"])
+        self.assertEqual((report["whole"], report["several_moments"]), (False, True))
         self.assertIn(report["live_blocks"], ("688", "1032"))
 
     def test_a_log_that_is_gone(self):
@@ -229,6 +231,29 @@ class Damaged(Repair):
         os.remove(path + "-log")
         report = self.repair(path)
         self.assertEqual((report["transactions"], report["live_blocks"], report["whole"]), ("0", "0", False))
+
+    def test_a_log_of_another_heap(self):
+        path, other = self.heap("commit"), self.heap("commit", "other.ty")
+        words = run("repair", "--log", other + "-log", path, self.path("out.ty"))
+        self.assertEqual(words.returncode, 1, words.stderr)
+        self.assertIn("it is of another heap", words.stdout)
+        self.assertIn("0 transactions done again", words.stdout)
+
+    def test_one_header_of_the_image(self):
+        path = self.heap("close")
+        self.change(path, 505, b"\x5a")
+        report = self.repair(path)
+        self.assertEqual((report["whole"], report["header_doubtful"], report["pages"]), (False, False, []))
+        self.assertIn("one of the image's two headers is damaged", report["problems"][0])
+
+    def test_problems_that_are_not_shown_are_counted(self):
+        path = self.heap("close")
+        for sector in range(130):  # of checksums
+            self.change(path, PAGES_OFFSET + (64 << 20) + 512 * sector + 100, b"\xff")
+        report = self.repair(path)
+        self.assertEqual((report["problem_count"], len(report["problems"])), ("130", 100))
+        self.remove("out.ty")
+        self.assertIn("and 30 problems more", run("repair", path, self.path("out.ty")).stdout)
 
     def test_a_transaction_of_the_log(self):
         path = self.heap("commit")

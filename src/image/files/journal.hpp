@@ -109,6 +109,15 @@ struct journal_scan {
 ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], journal_position from,
                        uint64_t durable_epoch, uint64_t page_limit, journal_scan *scan);
 
+// Looks through the whole journal for tables of batches behind `epoch`, whole or damaged, and tells what is left of
+// their entries: what such a batch would have brought to the image. A chunk without a believable header is known by its
+// pages: one of them is what its entry says. What cannot be read is left out.
+struct entry_sink {
+    void *context;
+    ty_status (*entry)(void *context, const chunk_entry_1 &entry);
+};
+ty_status find_later_entries(const storage_file &journal, uint64_t epoch, uint64_t page_limit, const entry_sink &sink);
+
 // What stands in the journal's file beside an image.
 struct journal_contents {
     journal_head head;

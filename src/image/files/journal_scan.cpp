@@ -281,4 +281,54 @@ ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], 
     }
 }
 
+namespace {
+
+constexpr uint64_t looked_pages = 256; // at once
+
+// What cannot be read is zeros.
+void read_what_can_be(const storage_file &journal, uint64_t offset, char *pages, uint64_t count) {
+    if (!journal.read(offset, pages, count * page_bytes))
+        return;
+    for (uint64_t i = 0; i < count; ++i)
+        if (journal.read(offset + i * page_bytes, pages + i * page_bytes, page_bytes))
+            memset(pages + i * page_bytes, 0, page_bytes);
+}
+
+// sums: of the pages behind it.
+bool is_table(const chunk_header_1 &header, const uint64_t *sums, uint64_t count) {
+    for (uint64_t i = 0; i < std::min<uint64_t>(count, chunk_pages_1); ++i)
+        if (header.entries[i].sum && header.entries[i].sum == sums[i])
+            return true;
+    return false;
+}
+
+} // namespace
+
+ty_status find_later_entries(const storage_file &journal, uint64_t epoch, uint64_t page_limit, const entry_sink &sink) {
+    uint64_t size = 0;
+    if (ty_status status = journal.get_size(&size))
+        return status;
+    io_buffer buffer;
+    if (ty_status status = buffer.create((looked_pages + chunk_pages_1) * page_bytes))
+        return status;
+    uint64_t sums[looked_pages + chunk_pages_1];
+    for (uint64_t first = 0; first < size / page_bytes; first += looked_pages) {
+        const uint64_t count = std::min(size / page_bytes - first, looked_pages + chunk_pages_1);
+        read_what_can_be(journal, first * page_bytes, buffer.data(), count);
+        for (uint64_t i = 0; i < count; ++i)
+            sums[i] = checksum(buffer.data() + i * page_bytes, page_bytes);
+        for (uint64_t i = 0; i < std::min(count, looked_pages); ++i) {
+            chunk_header_1 header;
+            memcpy(&header, buffer.data() + i * page_bytes, sizeof header);
+            if (header_is_whole(header) ? header.epoch <= epoch : !is_table(header, sums + i + 1, count - i - 1))
+                continue;
+            for (const chunk_entry_1 &entry : header.entries)
+                if (entry.sum && entry.page < page_limit)
+                    if (ty_status status = sink.entry(sink.context, entry))
+                        return status;
+        }
+    }
+    return TY_OK;
+}
+
 } // namespace taiyen

@@ -24,7 +24,8 @@ struct damaged_files {
     image_header_2 header{};
     bool doubtful = false;
     uint64_t image_bytes = 0;
-    journal_scan scan; // batches up to the last good epoch
+    journal_scan scan;          // batches up to the last good epoch
+    bool journal_whole = false; // it is the image's, and no batch is missing that it held, as far as it tells
 
     explicit damaged_files(const ty_storage &storage) : image{&storage}, journal{&storage} {}
     damaged_files(const damaged_files &) = delete;
@@ -46,23 +47,50 @@ struct teller {
         if (sinks.problem)
             sinks.problem(text, sinks.context);
     }
+    static void tell(void *self, const char *text) { static_cast<teller *>(self)->tell(text); }
 };
+
+// The image is the heap, whatever its journal holds.
+bool needs_no_journal(const damaged_files &files) {
+    return !files.doubtful && is_congruent(files.header);
+}
 
 // Whatever is wrong with the journal ends the chain of batches, and is told.
 void read_doubtful_journal(damaged_files &files, teller &told) {
     const image_header_2 &header = files.header;
     if (files.journal.open(files.journal_path, 0)) {
-        if (!is_congruent(header))
+        if (!needs_no_journal(files))
             told.tell(ty_error_text());
         return;
     }
     journal_head head;
     journal_fit fit = journal_fit::fits;
-    if (read_journal_head(files.journal, header, &head, &fit))
+    files.journal_whole = true;
+    if (read_journal_head(files.journal, header, &head, &fit)) {
         told.tell(ty_error_text());
+        files.journal_whole = false;
+    }
     if (scan_journal(files.journal, header.identity, {header.epoch, header.nonce, header.journal_next},
-                     header.durable_epoch, header.limit_bytes / page_bytes, &files.scan))
+                     header.durable_epoch, header.limit_bytes / page_bytes, &files.scan)) {
         told.tell(ty_error_text());
+        files.journal_whole = false;
+    }
+}
+
+// I22: while batches are applied, the image has pages of newer epochs than its headers say; it is of one moment only
+// with all of these batches.
+bool may_be_mixed(const damaged_files &files) {
+    if (!has_journal(ty_kind(files.header.kind)))
+        return files.doubtful || files.header.state != uint32_t(image_state::closed);
+    return !needs_no_journal(files) && (files.doubtful || !files.journal_whole);
+}
+
+// A number that is another one where anything was read that decides what the last good epoch is.
+uint64_t state_of(const damaged_files &files) {
+    uint64_t state = checksum(&files.header, sizeof files.header);
+    for (const batch *b = files.scan.batches.first; b; b = b->next)
+        state = checksum(&b->nonce, sizeof b->nonce, state);
+    return state;
 }
 
 ty_status read_files(const char *path, const ty_open_options &options, damaged_files &files, teller &told) {
@@ -78,6 +106,8 @@ ty_status read_files(const char *path, const ty_open_options &options, damaged_f
         return status;
     if (files.doubtful)
         told.tell("both headers of the image are damaged; one that makes sense is taken");
+    else if (ty_status status = scrub_headers(files.image, teller::tell, &told))
+        return status;
     if (files.image_bytes < files.header.sums_offset + sums_table_bytes(files.header.limit_bytes))
         told.tell("the image is cut short: what stood behind its end is missing");
     if (has_journal(ty_kind(files.header.kind)))
@@ -93,12 +123,15 @@ public:
     rescuer &operator=(const rescuer &) = delete;
     ~rescuer() {
         renewed_.destroy();
+        later_.destroy();
         read_.destroy();
     }
 
     ty_status run() {
         const uint64_t pages = files_.header.limit_bytes / page_bytes;
         if (ty_status status = renewed_.create(pages))
+            return status;
+        if (ty_status status = later_.create(pages))
             return status;
         if (ty_status status = read_.create(pages))
             return status;
@@ -109,6 +142,8 @@ public:
         for (const batch *b = files_.scan.batches.first; b; b = b->next)
             for (size_t i = 0; i < b->copies.count; ++i)
                 renewed_.insert(b->copies.items[i].page);
+        if (ty_status status = find_later_pages())
+            return status;
         if (ty_status status = copy_pages())
             return status;
         tell_holes();
@@ -145,6 +180,23 @@ private:
             told_.sinks.page(page, missing, told_.sinks.context);
     }
 
+    // I22: what the image has of batches behind the last good epoch, as far as the journal still tells.
+    ty_status find_later_pages() {
+        if (!files_.journal.is_open() || needs_no_journal(files_))
+            return TY_OK;
+        const entry_sink sink{this, [](void *self, const chunk_entry_1 &entry) {
+                                  static_cast<rescuer *>(self)->look_whether_applied(entry);
+                                  return TY_OK;
+                              }};
+        return find_later_entries(files_.journal, report_.epoch, files_.header.limit_bytes / page_bytes, sink);
+    }
+    void look_whether_applied(const chunk_entry_1 &entry) {
+        if (renewed_.contains(entry.page) || later_.contains(entry.page) ||
+            files_.image.read(offset_of(entry.page), buffer_.data(), page_bytes))
+            return;
+        if (checksum(buffer_.data(), page_bytes) == entry.sum)
+            later_.insert(entry.page);
+    }
     // The stretches of the image that hold data, as far as the file goes.
     ty_status copy_pages() {
         const uint64_t end_of_file = files_.image_bytes / page_bytes * page_bytes;
@@ -177,7 +229,10 @@ private:
             const uint64_t expected = sum_of(page);
             if (!expected && !renewed_.contains(page) && !is_zero(content))
                 ++report_.unchecked_pages;
-            if (!there || (expected && !is_to_be_cleared(page) && checksum(content, page_bytes) != expected))
+            const bool is_later = there && later_.contains(page) && !is_to_be_cleared(page);
+            report_.later_pages += is_later;
+            if (!there || is_later ||
+                (expected && !is_to_be_cleared(page) && checksum(content, page_bytes) != expected))
                 tell_page(page, !there);
         }
         report_.pages += bytes / page_bytes;
@@ -290,6 +345,7 @@ private:
     teller &told_;
     ty_rescue_report &report_;
     os::page_set renewed_; // that a batch has
+    os::page_set later_;   // that a batch has which is not in the new image
     os::page_set read_;
     bool header_told_ = false;
     page_sums sums_;
@@ -383,21 +439,32 @@ ty_status image_rescue(const char *path, const ty_open_options &options, const c
     report->image_epoch = header.epoch;
     report->durable_epoch = header.durable_epoch;
     report->epoch = newest ? newest->epoch : header.epoch;
+    report->closed = !files.doubtful && header.state == uint32_t(image_state::closed);
+    report->state = state_of(files);
     ty_status status = make_image(files, out_path, told, *report);
+    report->several_moments = may_be_mixed(files) || report->later_pages != 0;
     report->problems = told.problems;
     return status;
 }
 
-ty_status image_rescue_log(const char *path, const ty_open_options &options, ty_info *info, image_log *log) {
+// X30: it is read from the epoch that was rescued, or not at all.
+ty_status image_rescue_log(const char *path, const ty_open_options &options, uint64_t state, storage_file *image,
+                           ty_info *info, image_log *log) {
     damaged_files files(*options.storage);
     const rescue_sinks nobody{};
     teller told{nobody};
     if (ty_status status = read_files(path, options, files, told))
         return status;
+    if (state_of(files) != state)
+        return failure(TY_E_BUSY, "go on with a damaged heap: its files are not as they were first read")
+            .at(path)
+            .remedy("let no program use them, and begin again");
     info->kind = ty_kind(files.header.kind);
     info->base = reinterpret_cast<void *>(files.header.base);
     info->limit_bytes = files.header.limit_bytes;
     *log = log_of(files.header, files.scan.batches);
+    *image = files.image;
+    files.image.file = nullptr;
     return TY_OK;
 }
 

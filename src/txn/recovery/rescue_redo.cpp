@@ -2,12 +2,38 @@
 // that they do what they would in a recovery. One after the other: where it ends is known.
 #include "opening.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 namespace taiyen {
 namespace {
+
+// What was cut off a log reads as zeros: what was never written is not missing.
+class uncut_sink {
+public:
+    explicit uncut_sink(const ty_log_sink &cut) : cut_(cut), table_(cut) {
+        table_.context = this;
+        table_.size_bytes = uint64_t{1} << 62;
+        table_.read = read;
+    }
+    uncut_sink(const uncut_sink &) = delete;
+    uncut_sink &operator=(const uncut_sink &) = delete;
+
+    const ty_log_sink &table() const { return table_; }
+
+private:
+    static ty_status read(void *context, uint64_t offset, void *buffer, size_t bytes) {
+        const ty_log_sink &cut = static_cast<const uncut_sink *>(context)->cut_;
+        const uint64_t there = offset < cut.size_bytes ? std::min<uint64_t>(bytes, cut.size_bytes - offset) : 0;
+        memset(static_cast<char *>(buffer) + there, 0, bytes - there);
+        return there ? os::call_whole(cut.read, cut.context, offset, buffer, there) : TY_OK;
+    }
+
+    const ty_log_sink &cut_;
+    ty_log_sink table_;
+};
 
 class redoer {
 public:
@@ -81,6 +107,11 @@ private:
     bool stopped_ = false;
 };
 
+void tell_damaged_log(ty_rescue_redone *report) {
+    report->log_damaged = true;
+    snprintf(report->text, sizeof report->text, "%s", ty_error_text());
+}
+
 // What is wrong with the log is told, and no failure of the call.
 ty_status redo_behind(const log_place &place, const image_log &known, receiving &to, uint64_t until,
                       ty_rescue_redone *report) {
@@ -92,12 +123,10 @@ ty_status redo_behind(const log_place &place, const image_log &known, receiving 
     report->left_out = contents.left_out;
     if (redo.has_stopped())
         return status == TY_E_BUSY ? TY_OK : status;
-    if (status == TY_E_DAMAGED) {
-        report->log_damaged = true;
-        snprintf(report->text, sizeof report->text, "%s", ty_error_text());
-        return TY_OK;
-    }
-    return status;
+    if (!status || status == TY_E_MEMORY)
+        return status;
+    tell_damaged_log(report);
+    return TY_OK;
 }
 
 // As restored from a base: what it receives continues that.
@@ -121,34 +150,77 @@ ty_status redo_log(ty_heap *heap, const log_place &place, const image_log &known
     return status ? status : txn_receive_forget(heap);
 }
 
-} // namespace
-
-ty_status txn_rescue_redo(ty_heap *heap, const char *path, const ty_open_options &options, uint64_t until,
-                          ty_rescue_redone *report) {
-    ty_info info{};
-    image_log known{};
-    if (ty_status status = image_rescue_log(path, options, &info, &known))
+// X30: whether the log is the one that the heap's last open wrote. *needless: it is not, and holds nothing that counts.
+ty_status find_log(const log_place &place, const image_log &known, log_header_2 *header, bool *needless) {
+    const log_identity identity = identity_of(known);
+    if (ty_status status = log_check(*place.sink, place.path, &identity, header))
         return status;
+    return place_check_open(place, *header, known, needless);
+}
+
+// The end of its ring lies behind that of the file: what is missing there may have been transactions.
+void tell_cut_log(const log_place &place, const log_header_2 &header, ty_rescue_redone *report) {
+    const uint64_t bytes = place.sink->size_bytes;
+    if (header.ring_offset + header.ring_bytes <= bytes)
+        return;
+    report->log_damaged = true;
+    if (report->text[0] == 0)
+        snprintf(report->text, sizeof report->text, "%s was cut to %llu byte%s: what stood behind its end is missing",
+                 place.path, (unsigned long long)bytes, plural(bytes));
+}
+
+ty_status redo_at(ty_heap *heap, log_place &place, const image_log &known, uint64_t until, ty_rescue_redone *report) {
+    if (ty_status status = place_open(place, false)) {
+        if (status == TY_E_MEMORY || status == TY_E_PERMISSION)
+            return status;
+        tell_damaged_log(report);
+        return TY_OK;
+    }
+    const uncut_sink uncut(*place.sink);
+    log_place whole = place;
+    whole.sink = &uncut.table();
+    log_header_2 header{};
+    bool needless = false;
+    ty_status status = find_log(whole, known, &header, &needless);
+    if (status == TY_E_MEMORY)
+        return status;
+    if (status) {
+        tell_damaged_log(report);
+        return TY_OK;
+    }
+    if (!needless) {
+        status = redo_log(heap, whole, known, until, report);
+        tell_cut_log(place, header, report);
+    }
+    return status;
+}
+
+ty_status redo_known(ty_heap *heap, const char *path, const ty_open_options &options, const ty_info &info,
+                     const image_log &known, uint64_t until, ty_rescue_redone *report) {
     if (!known.log_identity)
         return failure(TY_E_UNSUPPORTED, "do the transactions of a log again: the heap has none").at(path);
     if (info.base != heap_base(heap))
         return failure(TY_E_ADDRESS, "do the transactions of a log again: they are of a heap at %p", info.base)
             .at(path);
     log_place place{};
-    log_header_2 header;
     if (ty_status status = place_of(place, path, options))
         return status;
-    ty_status status = place_open(place, false);
-    if (!status)
-        status = log_check(*place.sink, place.path, nullptr, &header);
-    if (!status) {
-        status = redo_log(heap, place, known, until, report);
-    } else if (status != TY_E_MEMORY && status != TY_E_PERMISSION) {
-        report->log_damaged = true;
-        snprintf(report->text, sizeof report->text, "%s", ty_error_text());
-        status = TY_OK;
-    }
+    const ty_status status = redo_at(heap, place, known, until, report);
     place_destroy(place);
+    return status;
+}
+
+} // namespace
+
+ty_status txn_rescue_redo(ty_heap *heap, const char *path, const ty_open_options &options, uint64_t state,
+                          uint64_t until, ty_rescue_redone *report) {
+    ty_info info{};
+    image_log known{};
+    storage_file image{options.storage}; // what is read of the log is of the same moment
+    if (ty_status status = image_rescue_log(path, options, state, &image, &info, &known))
+        return status;
+    const ty_status status = redo_known(heap, path, options, info, known, until, report);
+    image.close();
     return status;
 }
 

@@ -81,6 +81,26 @@ protected:
     uint64_t offset_of(const char *address) const {
         return image_pages_offset_1 + static_cast<uint64_t>(address - base);
     }
+    // The image holds snapshot 2, and its headers say 1, as when a program dies while it applies a batch. Where the
+    // batch is in the journal.
+    void die_while_applying(uint64_t *batch) {
+        ASSERT_OK(ty_work(heap));
+        fill('2');
+        const std::string headers = files.read_file(heap_path).substr(0, image_slot_count_1 * image_slot_bytes_1);
+        ASSERT_OK(ty_work(heap));
+        ASSERT_OK(ty_discard(heap));
+        heap = nullptr;
+        for (uint64_t slot = 0; slot < image_slot_count_1; ++slot)
+            files.patch(heap_path, slot * image_slot_bytes_1, headers.data() + slot * image_slot_bytes_1,
+                        image_slot_bytes_1);
+        const std::string journal = files.read_file(journal_path);
+        chunk_header_1 header{};
+        for (*batch = 0; header.magic != chunk_magic_1 || header.epoch != 2; *batch += 4096) {
+            ASSERT_LE(*batch + sizeof header, journal.size());
+            memcpy(&header, journal.data() + *batch, sizeof header);
+        }
+        *batch -= 4096;
+    }
 
     disk files;
     ty_heap *heap = nullptr;
@@ -141,6 +161,67 @@ TEST_F(rescue_test, a_damaged_batch_ends_at_the_one_before) {
     EXPECT_NE(std::string::npos, found.problems.find("restore epoch 2")) << found.problems;
     EXPECT_TRUE(found.damaged.empty());
     EXPECT_EQ(std::string(block_pages * 4096, '1'), rescued_content(files)[block]);
+}
+
+// I22: pages of a batch that was being applied, and is damaged: in a page, in its header.
+TEST_F(rescue_test, pages_of_a_later_snapshot_are_told) {
+    uint64_t batch = 0;
+    die_while_applying(&batch);
+    ASSERT_FALSE(HasFatalFailure());
+    for (const uint64_t damage : {4096 + 100, 20}) {
+        files.flip(journal_path, batch + damage);
+        const rescued found = rescue(files);
+        ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+        EXPECT_EQ(1u, found.report.epoch);
+        EXPECT_TRUE(found.report.several_moments);
+        for (uint64_t page = 0; page < block_pages; ++page)
+            EXPECT_TRUE(found.damaged.count(page_of(block) + page)) << page;
+        EXPECT_EQ(found.damaged.size(), found.report.later_pages);
+        ASSERT_OK(files.storage()->remove(files.storage()->context, out_path));
+        files.flip(journal_path, batch + damage);
+    }
+    const rescued found = rescue(files);
+    ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+    EXPECT_EQ(2u, found.report.epoch);
+    EXPECT_FALSE(found.report.several_moments);
+    EXPECT_TRUE(found.damaged.empty());
+    EXPECT_EQ(std::string(block_pages * 4096, '2'), rescued_content(files)[block]);
+}
+
+// I22.
+TEST_F(rescue_test, without_its_journal_pages_may_be_of_several_moments) {
+    uint64_t batch = 0;
+    die_while_applying(&batch);
+    ASSERT_FALSE(HasFatalFailure());
+    const ty_storage *s = files.storage();
+    ASSERT_OK(s->remove(s->context, journal_path));
+    const rescued found = rescue(files);
+    ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+    EXPECT_EQ(1u, found.report.epoch);
+    EXPECT_TRUE(found.report.several_moments);
+    EXPECT_FALSE(found.report.closed);
+}
+
+TEST_F(rescue_test, a_closed_heap_without_its_journal_is_of_one_moment) {
+    close();
+    const ty_storage *s = files.storage();
+    ASSERT_OK(s->remove(s->context, journal_path));
+    const rescued found = rescue(files);
+    ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+    EXPECT_FALSE(found.report.several_moments);
+    EXPECT_TRUE(found.report.closed);
+    EXPECT_EQ(0u, found.report.problems);
+}
+
+TEST_F(rescue_test, one_damaged_header_is_told) {
+    const content whole = content_of(heap);
+    close();
+    files.flip(heap_path, offsetof(image_header_2, checksum));
+    const rescued found = rescue(files);
+    ASSERT_EQ(TY_OK, found.status) << ty_error_text();
+    EXPECT_FALSE(found.report.header_doubtful);
+    EXPECT_NE(std::string::npos, found.problems.find("one of the image's two headers is damaged")) << found.problems;
+    EXPECT_TRUE(whole == rescued_content(files));
 }
 
 TEST_F(rescue_test, without_a_sound_header) {

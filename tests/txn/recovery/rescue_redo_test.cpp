@@ -3,6 +3,7 @@
 // after each; the log is damaged in each of its blocks.
 #include "../files.hpp"
 
+#include <set>
 #include <taiyen/rescue.h>
 
 using namespace taiyen;
@@ -47,10 +48,10 @@ protected:
         make(&made);
         if (HasFatalFailure())
             return;
-        const ty_open_options plain = files.options();
+        const ty_open_options plain = damaged_options();
         *report = {};
         report->struct_size = sizeof *report;
-        EXPECT_EQ(expected, ty_rescue_redo(made, heap_path, &plain, until, report)) << ty_error_text();
+        EXPECT_EQ(expected, ty_rescue_redo(made, heap_path, &plain, &rescued, until, report)) << ty_error_text();
         ASSERT_OK(ty_discard(made)); // what it did is durable
         const ty_open_options options = with_log(files);
         ASSERT_OK(ty_open(out_path, &options, &made, nullptr));
@@ -61,10 +62,23 @@ protected:
         ASSERT_OK(ty_close(made));
         remove_made();
     }
+    ty_open_options damaged_options() const {
+        ty_open_options options = files.options();
+        options.log_path = log_name;
+        return options;
+    }
     // What was made of the damaged heap, without what its log holds.
     void make(ty_heap **made) {
+        rescue();
+        if (!HasFatalFailure())
+            become_transactional(made);
+    }
+    void rescue() {
         const ty_open_options plain = files.options();
-        ASSERT_OK(ty_rescue(heap_path, &plain, out_path, nullptr, nullptr, nullptr, nullptr));
+        rescued.struct_size = sizeof rescued;
+        ASSERT_OK(ty_rescue(heap_path, &plain, out_path, nullptr, nullptr, nullptr, &rescued));
+    }
+    void become_transactional(ty_heap **made) {
         for (const ty_kind kind : {TY_SNAPSHOT, TY_TRANSACTIONAL}) {
             const ty_open_options options = with_log(files, kind);
             ASSERT_OK(ty_open(out_path, &options, made, nullptr));
@@ -90,6 +104,8 @@ protected:
 
     disk files;
     ledger book{39};
+    ty_rescue_report rescued{};
+    const char *log_name = nullptr; // of the damaged heap's log; NULL: beside it
     ty_heap *heap = nullptr;
 };
 
@@ -148,6 +164,111 @@ TEST_F(rescue_redo_test, without_a_log) {
     EXPECT_EQ(0u, report.transactions);
     EXPECT_TRUE(report.log_damaged);
     EXPECT_NE(nullptr, strstr(report.text, log_path)) << report.text;
+}
+
+// X30.
+TEST_F(rescue_redo_test, a_log_of_an_earlier_open) {
+    ASSERT_OK(ty_close(heap));
+    const std::string old = files.read_file(log_path);
+    for (int opens = 0; opens < 2; ++opens) { // for one more it names both
+        const ty_open_options options = with_log(files);
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        run(after);
+        die();
+    }
+    for (uint64_t at = 0; at < old.size(); at += 4096)
+        files.patch(log_path, at, old.data() + at, 4096);
+    ty_rescue_redone report;
+    redo(UINT64_MAX, TY_OK, &report, holds(before));
+    EXPECT_EQ(0u, report.transactions);
+    EXPECT_TRUE(report.log_damaged);
+    EXPECT_NE(nullptr, strstr(report.text, "older than its image")) << report.text;
+}
+
+TEST_F(rescue_redo_test, a_log_of_another_heap) {
+    run(after);
+    die();
+    ty_open_options options = with_log(files);
+    options.log_partitions = 2;
+    options.log_bytes *= 2;
+    ASSERT_OK(ty_open("other.ty", &options, &heap, nullptr));
+    die();
+    log_name = "other.ty-log";
+    ty_rescue_redone report;
+    redo(UINT64_MAX, TY_OK, &report, holds(before));
+    EXPECT_EQ(0u, report.transactions);
+    EXPECT_TRUE(report.log_damaged);
+    EXPECT_NE(nullptr, strstr(report.text, "of another heap")) << report.text;
+}
+
+TEST_F(rescue_redo_test, a_log_that_was_cut) {
+    run(after);
+    die();
+    const std::string log = files.read_file(log_path);
+    const uint64_t used = log.find_last_not_of('\0') / 4096 * 4096 + 4096;
+    ASSERT_LT(used, log.size());
+    for (const uint64_t bytes : {used, used - 4096}) {
+        files.resize(log_path, bytes);
+        ty_rescue_redone report;
+        redo(UINT64_MAX, TY_OK, &report, [&](ty_heap *made) { holds(ledger::count(made))(made); });
+        EXPECT_EQ(bytes == used, report.transactions == after) << report.transactions;
+        EXPECT_TRUE(report.log_damaged);
+        EXPECT_NE(nullptr, strstr(report.text, "was cut to")) << report.text;
+    }
+}
+
+// X30: a program used the heap between the two calls.
+TEST_F(rescue_redo_test, files_that_are_not_as_they_were) {
+    run(after);
+    die();
+    rescue();
+    ASSERT_FALSE(HasFatalFailure());
+    const ty_open_options options = with_log(files), plain = files.options();
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    ASSERT_OK(ty_close(heap));
+    heap = nullptr;
+    ty_heap *made = nullptr;
+    become_transactional(&made);
+    ASSERT_FALSE(HasFatalFailure());
+    ty_rescue_redone report{};
+    report.struct_size = sizeof report;
+    EXPECT_EQ(TY_E_BUSY, ty_rescue_redo(made, heap_path, &plain, &rescued, UINT64_MAX, &report));
+    EXPECT_EQ(uint64_t{before}, ledger::count(made));
+    ASSERT_OK(ty_discard(made));
+}
+
+// X30: a log that another program opens while it is read.
+TEST_F(rescue_redo_test, nobody_else_uses_the_heap_meanwhile) {
+    run(after);
+    die();
+    ty_heap *made = nullptr;
+    make(&made);
+    ASSERT_FALSE(HasFatalFailure());
+    struct opening_sink {
+        const disk &files;
+        ty_log_sink *log = nullptr;
+        std::set<ty_status> opened;
+        static ty_status read(void *context, uint64_t offset, void *buffer, size_t bytes) {
+            auto &self = *static_cast<opening_sink *>(context);
+            const ty_open_options options = with_log(self.files);
+            ty_heap *other = nullptr;
+            self.opened.insert(ty_open(heap_path, &options, &other, nullptr));
+            return self.log->read(self.log->context, offset, buffer, bytes);
+        }
+    } sink{files, nullptr, {}};
+    ASSERT_OK(ty_file_log_create(log_path, small_log, files.storage(), &sink.log));
+    ty_log_sink table = *sink.log;
+    table.context = &sink;
+    table.read = opening_sink::read;
+    ty_open_options options = files.options();
+    options.log = &table;
+    ty_rescue_redone report{};
+    report.struct_size = sizeof report;
+    EXPECT_OK(ty_rescue_redo(made, heap_path, &options, &rescued, UINT64_MAX, &report));
+    EXPECT_EQ(uint64_t{after}, report.transactions) << report.text;
+    EXPECT_EQ(std::set<ty_status>{TY_E_BUSY}, sink.opened);
+    ty_log_sink_destroy(sink.log);
+    ASSERT_OK(ty_discard(made));
 }
 
 TEST_F(rescue_redo_test, ends_before_a_procedure_that_is_not_there) {
@@ -213,7 +334,7 @@ TEST_F(rescue_redo_test, a_transaction_that_does_not_fit) {
     ty_rescue_redone report{};
     report.struct_size = sizeof report;
     const ty_open_options plain = files.options();
-    EXPECT_EQ(TY_E_DAMAGED, ty_rescue_redo(made, heap_path, &plain, UINT64_MAX, &report)) << ty_error_text();
+    EXPECT_EQ(TY_E_DAMAGED, ty_rescue_redo(made, heap_path, &plain, &rescued, UINT64_MAX, &report)) << ty_error_text();
     EXPECT_EQ(2u, report.transactions);
     EXPECT_NE(0u, report.stopped_at);
     ASSERT_OK(ty_discard(made));
@@ -230,6 +351,6 @@ TEST_F(rescue_redo_test, refusals) {
     ty_rescue_redone report{};
     report.struct_size = sizeof report;
     const ty_open_options plain = files.options();
-    EXPECT_NE(TY_OK, ty_rescue_redo(heap, heap_path, &plain, UINT64_MAX, &report)) << "the heap itself";
-    EXPECT_EQ(TY_E_ARGUMENT, ty_rescue_redo(nullptr, heap_path, &plain, UINT64_MAX, &report));
+    EXPECT_NE(TY_OK, ty_rescue_redo(heap, heap_path, &plain, &rescued, UINT64_MAX, &report)) << "the heap itself";
+    EXPECT_EQ(TY_E_ARGUMENT, ty_rescue_redo(nullptr, heap_path, &plain, &rescued, UINT64_MAX, &report));
 }
