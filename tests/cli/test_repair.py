@@ -23,7 +23,8 @@ SUFFIXES = ("", "-journal", "-log")
 
 
 def pages_of(report):
-    return {page for each in report["pages"] for page in range(int(each["first"]), int(each["first"]) + int(each["count"]))}
+    stretches = [(int(each["first"]), int(each["count"])) for each in report["pages"]]
+    return {page for first, count in stretches for page in range(first, first + count)}
 
 
 def page_of(file, page):
@@ -171,8 +172,8 @@ class Damaged(Repair):
         twin = self.copy_of(path, "twin.ty")
         for page in (5, 6, 8, 9):
             self.change(path, PAGES_OFFSET + page * PAGE + 8, b"\xff\xee")
-        subprocess.run(["fallocate", "--punch-hole", "--offset", str(PAGES_OFFSET + 7 * PAGE), "--length", str(PAGE), path],
-                       check=True)  # told of behind all that is there
+        subprocess.run(["fallocate", "--punch-hole", "--offset", str(PAGES_OFFSET + 7 * PAGE), "--length", str(PAGE),
+                        path], check=True)  # told of behind all that is there
         report = self.repair(path)
         self.assertEqual(report["pages"], [{"first": "5", "count": "5"}])
         self.check_truth(twin, report)
@@ -386,7 +387,8 @@ class Refused(Repair):
         self.succeeds("verify", out)
 
     def repairs_in_vain(self, path, out):
-        """What repair says when a file gets its name meanwhile: while it stands still, not having ended. None: it had."""
+        """What repair says when a file gets its name meanwhile: while it stands still, not having ended. None: it
+        had."""
         with subprocess.Popen([support.TAIYEN, "repair", path, out], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as repairs:
             while not os.path.exists(out + "-unfinished") and repairs.poll() is None:
