@@ -213,7 +213,8 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     return good;
 }
 
-// new_array(dict, key, type, item size, shape): makes an array of zeros, and stores it there.
+// new_array(dict, key, type, item size, shape): makes an array of zeros, and stores it there if nothing is there, as
+// another thread may have done since it was looked for.
 PyObject *new_array(PyObject *, PyObject *arguments) {
     PyObject *into, *key, *lengths;
     const char *type;
@@ -234,10 +235,14 @@ PyObject *new_array(PyObject *, PyObject *arguments) {
         value made;
         key_of found;
         made_value made_key(of);
+        if (!found.find(of, key) || !found.check_stored(key) || !found.make(of, key, made_key) || !use(as_proxy(into)))
+            return false;
+        taiyen::dict in = container_of<taiyen::dict>(as_proxy(into));
+        if (in.contains(found.get()))
+            return true;
         if (!make(of, type_of(type, item_size), item_size, sizes, &made))
             return false;
-        if (found.find(of, key) && found.make(of, key, made_key) && use(as_proxy(into)) &&
-            done(container_of<taiyen::dict>(as_proxy(into)).set(found.get(), made)))
+        if (done(in.set(found.get(), made)))
             return true;
         static_cast<void>(of.values->discard(made));
         return false;

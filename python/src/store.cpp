@@ -229,8 +229,9 @@ private:
     }
     bool key_part(taiyen::result<value_key> key, value v, value_key *found) {
         if (!key) {
+            drop(v);
             PyErr_SetString(PyExc_TypeError, "unhashable type in a key of a heap");
-            return ended(false, v);
+            return false;
         }
         *found = std::move(key).value();
         return true;
@@ -262,12 +263,11 @@ private:
         if (!part(key, 0, item, &made_item))
             return false;
         value_key looked_for;
-        if (PyTuple_CheckExact(key) || PyComplex_CheckExact(key) || !find(found, key, &looked_for)) {
-            if (PyErr_Occurred() || !store(key, &made_key) || !still() ||
-                !key_part(values_.key(made_key), made_key, &looked_for)) {
-                drop(made_item);
-                return false;
-            }
+        const bool has_block = PyTuple_CheckExact(key) || PyComplex_CheckExact(key); // it is made as a value is
+        if (has_block ? !store(key, &made_key) || !still() || !key_part(values_.key(made_key), made_key, &looked_for)
+                      : !find(found, key, &looked_for)) {
+            drop(made_item);
+            return false;
         }
         if (to.set(looked_for, made_item)) {
             drop(made_key); // if an equal one was there
@@ -277,7 +277,7 @@ private:
         return ended(false, made_key);
     }
     bool find(key_of &found, PyObject *key, value_key *looked_for) {
-        if (!found.find(heap_, key) || !still())
+        if (!found.find(heap_, key) || !found.check_stored(key) || !still())
             return false;
         *looked_for = found.get();
         return true;

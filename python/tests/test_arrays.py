@@ -2,6 +2,7 @@
 memoryview and DLPack over arrays of each type and kind of heap."""
 
 import array
+import threading
 
 import pytest
 import taiyen
@@ -88,6 +89,29 @@ def test_nothing_is_replaced(heap):
     with pytest.raises(TypeError, match="NoneType"):
         heap.array("n", 3)
     assert heap.root == {"n": None}
+
+
+def test_what_another_thread_has_stored_meanwhile_stays(path):
+    """The name was looked for, then another thread's transaction was waited for, and what that had stored was replaced."""
+    with taiyen.open(path, kind="transactional") as heap:
+        begun, looked = threading.Event(), threading.Event()
+
+        def store():
+            with heap.transaction():
+                begun.set()
+                looked.wait(20)
+                while not heap._busy:
+                    pass
+                heap.root["n"] = [1]
+
+        thread = threading.Thread(target=store)
+        thread.start()
+        begun.wait(20)
+        looked.set()
+        with pytest.raises(TypeError, match="List"):
+            heap.array("n", 3)
+        thread.join()
+        assert heap.root == {"n": [1]}
 
 
 def test_copied_in(heap):

@@ -1,9 +1,11 @@
 """Goal: every value comes back as it was stored. Method: each type, also at its limits, through each kind of heap."""
 
-import gc
+import collections
 import copy
 import datetime
 import decimal
+import enum
+import gc
 import json
 import math
 import pathlib
@@ -124,7 +126,7 @@ def test_zones(heap, tmp_path):
             heap.root["m"] = MOMENT.replace(tzinfo=zone)
 
 
-@pytest.mark.parametrize("key", [[], {}, ([],), object(), {1}])
+@pytest.mark.parametrize("key", [[], {}, ([],), {1}, decimal.Decimal(1)])
 def test_no_key(heap, key):
     for use in (heap.root.get, heap.root.__contains__, heap.root.__delitem__, heap.root.__getitem__):
         with pytest.raises(TypeError):
@@ -132,6 +134,49 @@ def test_no_key(heap, key):
     with pytest.raises(TypeError):
         heap.root[key] = 1
     assert heap.root == {}
+
+
+Pair = collections.namedtuple("Pair", "x y")
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Name(str):
+    pass
+
+
+@pytest.mark.parametrize("key", [Pair(1, 2), (Pair(1, 2), 3), frozenset([1]), range(3), Name("n"), Level.LOW, Colour.RED,
+                                 int, object()], ids=lambda key: type(key).__name__)  # fmt: skip
+def test_keys_that_no_heap_takes(heap, key):
+    """PY22. A nested dict, and heap.array, took those that a lookup takes: of a tuple's the heap had an address of the
+    interpreter's memory, of a frozenset's a value that nobody reads."""
+    stores = [lambda: heap.root.__setitem__(key, 1), lambda: heap.root.__setitem__("x", {key: 1, "other": [1]}),
+              lambda: heap.root.update(x=[{"deep": {key: [1]}}]), lambda: heap.root.__setitem__("x", [{"a", key}]),
+              lambda: heap.array(key, 3), lambda: heap.root.setdefault("x", {key})]  # fmt: skip
+    for pickles in (False, True):
+        if pickles:
+            heap = taiyen.volatile(pickle=True)
+        for store in stores:
+            with pytest.raises(TypeError):
+                store()
+        assert heap.root == {} and key not in heap.root and heap.root.get(key) is None and heap.verify() == []
+        with pytest.raises(KeyError):
+            del heap.root[key]
+
+
+def test_keys_that_no_heap_takes_find_their_equals(heap):
+    heap.root["d"] = {(1, 2): "pair", ((1, 2), 3): "deep"}
+    found = heap.root["d"]
+    assert found[Pair(1, 2)] == "pair" and [found[Pair(1, 2), 3] for _ in range(50)] == ["deep"] * 50
+    assert (Colour.RED, 1) not in found and Colour.RED not in found
+    found[Pair(1, 2)] = 1
+    assert found == {(1, 2): 1, ((1, 2), 3): "deep"} and [type(key) for key in found] == [tuple, tuple]
 
 
 def test_unsupported_type_names_the_path(heap):
