@@ -57,6 +57,10 @@ void end_rows(records_proxy *list, std::size_t from, std::size_t to = SIZE_MAX) 
         end_row(one);
     }
 }
+// Behind each change that puts records elsewhere, or others in their place.
+void changed(records_proxy *list) {
+    list->stamp = container_of_rows(list).stamp();
+}
 // PY19. Records [from, to) are replaced by others: their rows are of what they were, to be read and stored again, as
 // items of a list that others took the place of. Before the change: the rows with their bytes.
 using rows_kept = std::vector<std::pair<ref, std::string>>;
@@ -76,6 +80,7 @@ void replace_rows(records_proxy *list, rows_kept kept) {
         list->rows->erase(one->number);
         end_row(one);
     }
+    changed(list);
 }
 // PY10. Those behind a change have other numbers.
 void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
@@ -86,10 +91,6 @@ void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
     }
     list->rows->merge(moved);
 }
-void changed(records_proxy *list) {
-    list->stamp = container_of_rows(list).stamp();
-}
-
 PyObject *row_of(records_proxy *list, std::size_t number) {
     look_at_rows(&list->base);
     const auto place = list->rows->find(number);
@@ -384,7 +385,7 @@ PyObject *set(PyObject *self, PyObject *arguments) {
             return place != SIZE_MAX;
         look_at_rows(as_proxy(self));
         rows_kept rows = keep_rows(as_records(self), place, place + 1);
-        if (!done(container_of_rows(as_records(self)).store(place, 0, bytes.data(), bytes.size())))
+        if (!done(container_of_rows(as_records(self)).replace(place, 1, bytes.data(), 1)))
             return false;
         replace_rows(as_records(self), std::move(rows));
         return true;

@@ -46,7 +46,7 @@ class All:
     q: date
 
 
-LISBON, PORTO = City("Lisbon", 38.72, 545_796, True), City("Porto", 41.15, 231_800)
+LISBON, PORTO, FARO = City("Lisbon", 38.72, 545_796, True), City("Porto", 41.15, 231_800), City("Faro", 37.02, 67_650)
 FULL = All(True, -128, 255, -(2**15), 2**16 - 1, -(2**31), 2**32 - 1, -(2**63), 2**64 - 1, 0.5, 1e300, 1 - 2j, 1e300j,
            "éüx", b"a\0\0", datetime(1969, 5, 4, 3, 2, 1, 999_999), date(1, 1, 1))  # fmt: skip
 
@@ -306,6 +306,43 @@ def test_undo(path):
         del heap.root["cities"][0]
         heap.undo()
         assert heap.root["cities"][0] == LISBON
+
+
+@pytest.mark.parametrize("replace", ["r[0] = FARO", "r[0:1] = [FARO]", "r[::2] = [FARO]", "r[0], r[1] = r[1], r[0]"])
+def test_rows_of_a_record_that_takes_anothers_place(path, replace):
+    """PY10. When that was taken back, its row was one of the record that was there before, and stored into that."""
+    with taiyen.open(path) as heap:
+        heap.root["r"] = [LISBON, PORTO]
+        r = heap.root["r"]
+        with heap.step():
+            exec(replace)
+        row, expected = r[0], r[0].name
+        heap.undo()
+        with pytest.raises(taiyen.DeletedError):
+            row.people = 1
+        assert not row.is_alive and r == [LISBON, PORTO]
+        row = r[0]
+        heap.redo()
+        assert not row.is_alive and r[0].name == expected
+        row = r[0]
+    with taiyen.open(path) as heap:  # a step of another process
+        row = heap.root["r"][0]
+        assert row.name == expected
+        heap.undo()
+        assert not row.is_alive and heap.root["r"] == [LISBON, PORTO]
+    with taiyen.open(f"{path}t", kind="transactional") as heap:
+        heap.root["r"] = [LISBON, PORTO]
+        r = heap.root["r"]
+        with pytest.raises(KeyError), heap.transaction():
+            exec(replace)
+            row = r[0]
+            raise KeyError
+        assert not row.is_alive and r == [LISBON, PORTO]
+        with heap.transaction():
+            exec(replace)
+            row = r[0]
+        row.people = 5
+        assert row.is_alive and r[0] is row and r[0].people == 5
 
 
 def make(source):
