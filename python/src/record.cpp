@@ -91,6 +91,20 @@ void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
     }
     list->rows->merge(moved);
 }
+// So many records have gone, at equal distances.
+void end_rows_stepwise(records_proxy *list, std::size_t from, std::size_t count, std::size_t stride) {
+    std::map<std::size_t, row *> left;
+    for (const auto &[number, one] : *list->rows) {
+        const std::size_t gone = number < from ? 0 : std::min((number - from) / stride + 1, count);
+        if (gone && number == from + (gone - 1) * stride) {
+            end_row(one);
+        } else {
+            one->number = number - gone;
+            left.emplace(one->number, one);
+        }
+    }
+    list->rows->swap(left);
+}
 PyObject *row_of(records_proxy *list, std::size_t number) {
     look_at_rows(&list->base);
     const auto place = list->rows->find(number);
@@ -319,6 +333,29 @@ PyObject *erase(PyObject *self, PyObject *arguments) {
     });
 }
 
+// _erase_slice(slice): those of a slice, in one change.
+PyObject *erase_slice(PyObject *self, PyObject *slice) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(slice, &start, &stop, &step) < 0 || !use(as_proxy(self)))
+        return nullptr;
+    return reshape(self, [&](records in) {
+        const auto count =
+            static_cast<std::size_t>(PySlice_AdjustIndices(static_cast<Py_ssize_t>(in.size()), &start, &stop, step));
+        if (count == 0)
+            return true;
+        const Py_ssize_t last = start + static_cast<Py_ssize_t>(count - 1) * step;
+        const auto from = static_cast<std::size_t>(std::min(start, last));
+        const auto stride = static_cast<std::size_t>(std::abs(step)), width = in.item_size();
+        std::string between; // the records that stay, up to the last one that goes
+        for (std::size_t i = 0; i + 1 < count; ++i)
+            between.append(static_cast<const char *>(in.at(from + i * stride)) + width, (stride - 1) * width);
+        if (!done(in.replace(from, (count - 1) * stride + 1, between.data(), between.size() / width)))
+            return false;
+        end_rows_stepwise(as_records(self), from, count, stride);
+        return true;
+    });
+}
+
 // _rearrange(numbers): the record that is to stand at each place; a list of all numbers, in any order.
 PyObject *rearrange(PyObject *self, PyObject *numbers) {
     std::vector<std::uint32_t> order;
@@ -498,6 +535,7 @@ PyMethodDef records_methods[] = {
     method<append_bytes>("_append_bytes", METH_O, nullptr),
     method<append_zeros>("_append_zeros", METH_O, nullptr),
     method<erase>("_erase", METH_VARARGS, nullptr),
+    method<erase_slice>("_erase_slice", METH_O, nullptr),
     method<rearrange>("_rearrange", METH_O, nullptr),
     method<set>("_set", METH_VARARGS, nullptr),
     method<replace>("_replace", METH_VARARGS, nullptr),

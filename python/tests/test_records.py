@@ -489,11 +489,26 @@ def test_slices_are_as_a_lists(heap):
         for items in (lambda r: r[:], lambda r: sorted(r, key=lambda one: -one.n), lambda r: [one for one in r if one.n % 2],
                       lambda r: r[0:2], lambda r: [r[5], r[5], Number(7)], lambda r: [], lambda r: r):  # fmt: skip
             same(assign(index, items))
+        same(lambda r, index=index: r.__delitem__(index))
     same(swap)
     same(held)
     for seed in range(20):
         same(lambda r, seed=seed: random.Random(seed).shuffle(r), size=9)
     same(lambda r: r.__setitem__(slice(0, 2), r[4:]) or r.__setitem__(0, r[-1]) or r.reverse() or numbers(r))
+
+
+@pytest.mark.parametrize("index", [slice(1, 3), slice(None, None, 2), slice(None, None, -3), slice(5, 1, -2), slice(4, 2)])
+def test_rows_stay_when_a_slice_is_deleted(heap, index):
+    heap.root["r"] = [Number(i) for i in range(7)]
+    r, left = heap.root["r"], list(range(7))
+    rows = list(r)
+    changes = lambda: heap.stats()["sequence"] if heap.kind == "transactional" else len(heap.history())
+    before = changes()
+    del r[index]
+    del left[index]
+    assert [row.n for row in rows if row.is_alive] == left == [row.n for row in r]
+    assert all(r[place] is rows[number] for place, number in enumerate(left))
+    assert changes() - before <= 1
 
 
 def test_what_is_refused_leaves_all(heap):
