@@ -63,9 +63,11 @@ std::vector<Py_ssize_t> strides_of(const value_array *array) {
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     view->obj = nullptr;
     heap *of = use(as_proxy(self));
-    if (!of || !check_view(*of, as_proxy(self), flags))
+    if (!of)
         return -1;
     value_array *array = array_of(as_proxy(self));
+    if (!check_view(*of, as_proxy(self), flags, array->data(), array->size) || !use(as_proxy(self)))
+        return -1;
     auto *form = new view_form{{array->shape, array->shape + array->dimensions}, strides_of(array)};
     return give_view(*of, self, view, flags, form, array->data(), array->item_size, array->type);
 }
@@ -129,18 +131,35 @@ PyType_Spec array_spec = {"taiyen._core.ArrayBase", sizeof(proxy), 0, Py_TPFLAGS
 
 // ---- Views, of records, too.
 
-bool make_automatic(heap &of) {
-    if (of.kind != TY_TRANSACTIONAL || of.read_only || of.automatic)
+namespace {
+
+// PY23. From the first view on, stores become known to transactions by themselves. The one under way may have declared
+// some already: it goes on so, and what the view sees is declared to it.
+bool find_stores(heap &of, const proxy *p, const void *data, std::size_t size) {
+    if (of.kind != TY_TRANSACTIONAL || of.read_only)
         return true;
-    if (ty_set_stores(of.handle, TY_STORES_AUTOMATIC))
+    ty_txn *txn = ty_current_txn(of.handle);
+    const bool is_found = of.automatic && (!txn || ty_txn_stores(txn) == TY_STORES_AUTOMATIC);
+    if (is_found || of.declared_arrays.count(p->block))
+        return true;
+    const ty_status status = ty_set_stores(of.handle, TY_STORES_AUTOMATIC);
+    if (status == TY_E_BUSY && txn) {
+        if (size && ty_declare(txn, data, size))
+            return raise_last() == 0;
+        of.declared_arrays.insert(p->block);
+    } else if (status) {
         return raise_last() == 0;
-    of.automatic = true;
+    }
+    if (std::exchange(of.automatic, true))
+        return true;
     const ref faults(PyImport_ImportModule("taiyen._faults"));
     return faults && ref(PyObject_CallMethod(faults.get(), "watch", nullptr));
 }
 
+} // namespace
+
 // PY2.
-bool check_view(heap &of, const proxy *p, int flags) {
+bool check_view(heap &of, const proxy *p, int flags, const void *data, std::size_t size) {
     const char *why = nullptr;
     if ((flags & PyBUF_WRITABLE) && of.read_only)
         why = "the heap is open for reading only";
@@ -148,7 +167,7 @@ bool check_view(heap &of, const proxy *p, int flags) {
         why =
             "the array was made or has grown in the transaction or step that is under way: use it when that has ended";
     if (!why)
-        return make_automatic(of);
+        return find_stores(of, p, data, size);
     PyErr_SetString(PyExc_BufferError, why);
     return false;
 }

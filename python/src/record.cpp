@@ -521,9 +521,11 @@ PyObject *record_class(PyObject *self, void *) {
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     view->obj = nullptr;
     heap *of = use(as_proxy(self));
-    if (!of || !check_view(*of, as_proxy(self), flags))
+    if (!of)
         return -1;
     const records in = container_of_rows(as_records(self));
+    if (!check_view(*of, as_proxy(self), flags, in.data(), in.size() * in.item_size()) || !use(as_proxy(self)))
+        return -1;
     const auto size = static_cast<Py_ssize_t>(in.item_size());
     auto *form = new view_form{{static_cast<Py_ssize_t>(in.size())}, {size}};
     return give_view(*of, self, view, flags, form, in.data(), size,

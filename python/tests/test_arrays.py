@@ -2,6 +2,7 @@
 memoryview and DLPack over arrays of each type and kind of heap."""
 
 import array
+import contextlib
 import threading
 
 import pytest
@@ -171,6 +172,58 @@ def test_transactions(path):
         heap.discard()
     with taiyen.open(path) as heap:
         assert heap.array("a").sum() == 10_000
+
+
+@taiyen.record
+class Pixel:
+    x: int
+    y: float
+
+
+@pytest.mark.parametrize("outcome", ["commit", "roll back", "kill"])
+@pytest.mark.parametrize("look", [lambda root: root["a"].numpy(), lambda root: memoryview(root["a"]),
+                                  lambda root: root["deep"]["b"].numpy(), lambda root: root["r"].numpy()["y"]])  # fmt: skip
+def test_the_first_look_is_in_a_transaction_that_has_stored(path, look, outcome):
+    """PY23. It was a BusyError, whose remedy was C's alone."""
+    with taiyen.open(path, kind="transactional") as heap:
+        heap.root.update(a=numpy.zeros(5), deep={"b": numpy.zeros(5)}, r=[Pixel(number, 0.0) for number in range(5)], n=0)
+    expected = [0.0] * 5
+    heap = taiyen.open(path)
+    with contextlib.suppress(KeyError), heap.transaction():
+        heap.root["n"] += 1
+        for place in 1, 3:
+            look(heap.root)[place] = 7 + place
+        assert look(heap.root)[1] == 8
+        heap.root["n"] += 1
+        if outcome == "roll back":
+            raise KeyError
+    if outcome != "roll back":
+        expected[1], expected[3] = 8.0, 10.0
+    assert list(look(heap.root)) == expected and heap.root["n"] == (outcome != "roll back") * 2
+    with contextlib.suppress(KeyError), heap.transaction():  # one behind it
+        look(heap.root)[0] = 5
+        if outcome == "roll back":
+            raise KeyError
+    expected[0] = 5.0 * (outcome != "roll back")
+    assert list(look(heap.root)) == expected
+    heap.discard() if outcome == "kill" else heap.close()  # the log alone has it
+    with taiyen.open(path) as heap:
+        assert list(look(heap.root)) == expected and heap.verify() == []
+
+
+def test_a_thread_looks_within_anothers_transaction(path):
+    """PY23. From then on transactions find stores by themselves, but not the one that was under way."""
+    with taiyen.open(path, kind="transactional") as heap:
+        heap.root["a"], heap.root["n"] = numpy.zeros(5), 0
+    with taiyen.open(path) as heap:
+        with pytest.raises(KeyError), heap.transaction():
+            heap.root["n"] += 1
+            thread = threading.Thread(target=lambda: heap.root["a"].tolist())
+            thread.start()
+            thread.join()
+            heap.root["a"][1] = 7
+            raise KeyError
+        assert heap.root["a"].tolist() == [0.0] * 5 and heap.root["n"] == 0
 
 
 def test_undo(path):
