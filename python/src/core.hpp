@@ -418,6 +418,7 @@ class met_again {
 public:
     void look(PyObject *object);
     bool has(PyObject *object) const { return again_.count(object) != 0; }
+    void add(PyObject *object) { again_.insert(object); }
     bool has_looked() const { return has_looked_; }
 
 private:
@@ -497,10 +498,12 @@ private:
     PyObject *tuple(value v);
     PyObject *keep(value v, PyObject *made);
     bool fill(const filling &one);
+    PyObject *copy(PyObject *what);
     heap &heap_;
     bool plain_;
     std::unordered_map<const void *, ref> done_;
     std::vector<hole> holes_;
+    std::unordered_map<PyObject *, ref> copies_; // of what holes keep
     std::vector<filling> fillings_;
 };
 

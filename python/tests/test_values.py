@@ -325,6 +325,36 @@ def test_what_is_met_again_is_one(heap):
     assert heap.collect() >= 3 and heap.root == {}
 
 
+@taiyen.record
+class Pixel:
+    x: int
+
+
+def test_arrays_and_records_that_are_met_again_are_one(heap):
+    """PY7. They were copies, and so was what another heap has."""
+    numpy = pytest.importorskip("numpy")
+    other = taiyen.volatile()
+    other.root.update(list=[1], small={"a": 1}, set={1}, array=numpy.arange(3), records=[Pixel(1)], deep=[[2]])
+    for one in (numpy.arange(3), bytearray(b"abc"), [Pixel(1)], taiyen.records(Pixel), *other.root.values()):
+        before = heap.stats()["live_blocks"]
+        for failing in (lambda: (one, (one, object())), lambda: [one, {"a": (one, object())}], lambda: ([one], one, object())):
+            with pytest.raises(TypeError):
+                heap.root["bad"] = failing()
+        assert heap.stats()["live_blocks"] <= before + 8 and "bad" not in heap.root  # a layout
+        heap.root["x"] = {"a": one, "b": [one, (one, 1)]}
+        there = heap.root["x"]
+        assert there["a"] is there["b"][0] is there["b"][1][0] and heap.verify() == []
+        plain = taiyen.plain(there)
+        assert plain["a"] is plain["b"][0] is plain["b"][1][0]
+        for copied in (copy.deepcopy(there), pickle.loads(pickle.dumps(there)), heap.root.pop("x")):
+            assert copied["a"] is copied["b"][0]
+        heap.root["l"] = []
+        heap.root["l"].extend([one, one])
+        assert heap.root["l"][0] is heap.root["l"][1]
+    assert other.root["list"] == [1] and "b" not in other.root["small"]
+    other.close()
+
+
 def test_small_ones_are_packed_as_they_are_stored():
     heap = taiyen.volatile()
     heap.root["before"] = rows(2)
