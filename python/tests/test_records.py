@@ -7,6 +7,7 @@ import dataclasses
 import gc
 import pickle
 import random
+import struct
 import types
 from datetime import date, datetime, timezone
 from typing import Annotated
@@ -113,6 +114,8 @@ def test_all_types(heap, path):
     ("k", None, TypeError), ("m", "x", TypeError), ("n", "éüxy", OverflowError), ("n", "a\0", TypeError),
     ("n", b"x", TypeError), ("o", b"xy", TypeError), ("p", date(1, 1, 1), TypeError),
     ("p", datetime(1, 1, 1, tzinfo=timezone.utc), TypeError), ("q", datetime(1, 1, 1), TypeError),
+    ("j", 1e39, OverflowError), ("j", -3.5e38, OverflowError), ("k", 10**400, OverflowError), ("m", 10**400, OverflowError),
+    ("l", 1e39, OverflowError), ("l", 1 - 1e39j, OverflowError),
 ])  # fmt: skip
 def test_types_are_checked(heap, field, wrong, error):
     heap.root["all"] = FULL
@@ -124,6 +127,17 @@ def test_types_are_checked(heap, field, wrong, error):
     with pytest.raises(error, match=rf"All\.{field}"):
         setattr(heap.root["all"], field, wrong)
     assert heap.root == {"all": FULL} and heap.stats()["live_blocks"] <= before + 6  # the layout's, and a table's
+
+
+def test_numbers_at_the_edge_of_a_float(heap):
+    heap.root["all"] = FULL
+    one = heap.root["all"]
+    for wide in (3.4028235e38, float("inf"), -float("inf"), 1e-50):
+        one.j, one.l = wide, complex(wide, -wide)
+        assert one.j == struct.unpack("f", struct.pack("f", wide))[0] == one.l.real == -one.l.imag
+    for name in "jkhn":
+        with pytest.raises((OverflowError, TypeError), match=f"All.{name}: .*one of type <class 'int'>"):
+            setattr(one, name, 10**5000)  # too long to be told
 
 
 def test_list_is_an_array(heap):
