@@ -60,6 +60,15 @@ std::vector<Py_ssize_t> strides_of(const value_array *array) {
     return strides;
 }
 
+// A type for views. Whole numbers of 8 bytes are C's long to numpy, where that has so many, and other types are no
+// int64.
+char *view_type(char *type) {
+    static char wide[] = "l", unsigned_wide[] = "L";
+    if (sizeof(long) != 8 || type[1])
+        return type;
+    return type[0] == 'q' ? wide : type[0] == 'Q' ? unsigned_wide : type;
+}
+
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     view->obj = nullptr;
     heap *of = use(as_proxy(self));
@@ -69,7 +78,7 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     if (!check_view(*of, as_proxy(self), flags, array->data(), array->size) || !use(as_proxy(self)))
         return -1;
     auto *form = new view_form{{array->shape, array->shape + array->dimensions}, strides_of(array)};
-    return give_view(*of, self, view, flags, form, array->data(), array->item_size, array->type);
+    return give_view(*of, self, view, flags, form, array->data(), array->item_size, view_type(array->type));
 }
 
 PyObject *shape(PyObject *self, void *) {

@@ -58,6 +58,8 @@ def _bytes_of(path, name="path"):
 def _type_of(dtype):
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype
     try:
+        if not getattr(dtype, "isnative", True):
+            raise KeyError(dtype)
         return _TYPES[str(name).lstrip("<=|")]
     except KeyError:
         raise TypeError(f"a heap has no arrays of {dtype!r}: it has booleans, whole numbers, floats and complex "

@@ -141,7 +141,7 @@ class _Layout:
     def dtype(self):
         import numpy
 
-        codes = {"s": "S%d", "y": "V%d", "M": "M8[us]", "D": "M8[D]", "Zf": "c8", "Zd": "c16"}
+        codes = {"s": "S%d", "y": "V%d", "M": "M8[us]", "D": "M8[D]", "Zf": "c8", "Zd": "c16", "q": "i8", "Q": "u8"}
         formats = [codes.get(letter, letter).replace("%d", str(size)) for _, letter, _, size in self.fields]
         return numpy.dtype({"names": [field[0] for field in self.fields], "formats": formats,
                             "offsets": [field[2] for field in self.fields], "itemsize": self.size})  # fmt: skip

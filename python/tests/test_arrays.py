@@ -22,6 +22,17 @@ def test_types(heap, dtype):
         made[1, 2] = 1
     assert heap.root["a"].numpy()[1, 2] == 1 and numpy.asarray(heap.root["a"]).ctypes.data == made.ctypes.data
     assert made.ctypes.data % 64 == 0
+    heap.root["copied"] = numpy.zeros(2, dtype)
+    for get in (lambda: made, lambda: heap.root["copied"].numpy(), lambda: taiyen.plain(heap.root["a"]),
+                lambda: heap.root.pop("copied")):  # fmt: skip
+        assert get().dtype.char == numpy.dtype(dtype).char  # int64's is another one than that of C's long long
+
+
+@pytest.mark.parametrize("dtype", [numpy.dtype(">f8"), ">f8", numpy.dtype(">i4")])
+def test_bytes_in_another_order_are_refused(heap, dtype):
+    with pytest.raises(TypeError, match="byte order"):
+        heap.array("a", 3, dtype)
+    assert heap.root == {}
 
 
 def test_is_there_again(path):

@@ -102,6 +102,8 @@ def test_all_types(heap, path):
     assert view.dtype == numpy.dtype([("a", "?"), ("b", "i1"), ("c", "u1"), ("d", "i2"), ("e", "u2"), ("f", "i4"),
         ("g", "u4"), ("h", "i8"), ("i", "u8"), ("j", "f4"), ("k", "f8"), ("l", "c8"), ("m", "c16"), ("n", "S5"),
         ("o", "V3"), ("p", "M8[us]"), ("q", "M8[D]")], align=True)  # fmt: skip
+    assert view["h"].dtype.char == numpy.dtype("i8").char == numpy.asarray(heap.root["many"])["h"].dtype.char
+    assert view["i"].dtype.char == numpy.dtype("u8").char == taiyen.dtype(All)["i"].char
     assert view["n"][1].decode() == "éüx" and view["o"][1].tobytes() == b"a\0\0"
     assert view["p"][1].item() == FULL.p and view["q"][1].item() == FULL.q and view["h"][0] == FULL.h
     assert not hasattr(view, "mask") and (numpy.asarray(heap.root["many"])["k"] == 1e300).all()
