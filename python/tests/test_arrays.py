@@ -3,6 +3,8 @@ memoryview and DLPack over arrays of each type and kind of heap."""
 
 import array
 import contextlib
+import copy
+import pickle
 import threading
 
 import pytest
@@ -146,6 +148,25 @@ def test_copied_in(heap):
         heap.array("a2", 6)
 
 
+@pytest.mark.parametrize("dtype", ["?", "i8", "f2", "c16"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3)])
+def test_a_copy_is_no_view(heap, dtype, shape):
+    """PY2. What a transaction or step has made has no views, and was refused to those who copy it."""
+    made = numpy.ones(shape, dtype)
+    scope = heap.transaction if heap.kind == "transactional" else heap.step
+    with scope():
+        heap.root["d"] = {"a": made}
+        for copied in (taiyen.plain(heap.root)["d"]["a"], taiyen.plain(heap.root["d"]["a"]), copy.deepcopy(heap.root["d"])["a"],
+                       pickle.loads(pickle.dumps(heap.root["d"]["a"]))):  # fmt: skip
+            assert copied.dtype.char == made.dtype.char and copied.shape == shape and (copied == made).all()
+            assert copied.flags.writeable and copied.flags.owndata
+        assert heap.root["d"]["a"].tolist() == made.tolist()
+        with pytest.raises(BufferError, match="way"):
+            heap.root["d"]["a"].numpy()
+        assert heap.root.pop("d")["a"].tolist() == made.tolist()
+        assert heap.root == {}
+
+
 def test_growth_never_moves_a_view(heap):
     view = heap.array("a", 1000, "i8")
     place = view.ctypes.data
@@ -229,7 +250,7 @@ def test_a_thread_looks_within_anothers_transaction(path):
     with taiyen.open(path) as heap:
         with pytest.raises(KeyError), heap.transaction():
             heap.root["n"] += 1
-            thread = threading.Thread(target=lambda: heap.root["a"].tolist())
+            thread = threading.Thread(target=lambda: memoryview(heap.root["a"]).release())
             thread.start()
             thread.join()
             heap.root["a"][1] = 7
