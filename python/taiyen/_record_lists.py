@@ -11,10 +11,10 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
     """A list of records of one class that lives in a heap: C structs side by side, which numpy uses where they lie.
 
     Items are rows: `records[5].lat = 1.0` stores to the heap. A row stays with its record when others come or go before
-    it, and raises DeletedError when its own is deleted. One that another record takes the place of (`records[5] = other`)
-    keeps what it was, to be read and stored again, as an item of a list does: so swaps, sorted() and random.shuffle do what
-    they do with a list. While there are views (arrays, memoryviews), records cannot become
-    more or fewer: LiveViewsError, a BufferError.
+    it, and raises DeletedError when its own is deleted, and when what moved or replaced records is taken back by an undo or
+    a rollback. One that another record takes the place of (`records[5] = other`) keeps what it was, to be read and stored
+    again, as an item of a list does: so swaps, sorted() and random.shuffle do what they do with a list. While there are
+    views (arrays, memoryviews), records cannot become more or fewer: LiveViewsError, a BufferError.
     """
 
     __slots__ = ()
