@@ -259,7 +259,7 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
 }
 
 // new_array(dict, key, type, item size, shape): makes an array of zeros, and stores it there if nothing is there, as
-// another thread may have done since it was looked for.
+// another thread may have done since it was looked for. PY22.
 PyObject *new_array(PyObject *, PyObject *arguments) {
     PyObject *into, *key, *lengths;
     const char *type;

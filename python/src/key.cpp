@@ -145,6 +145,7 @@ bool key_of::of_another(heap &of, PyObject *object) {
     return stands_in_ = true;
 }
 
+// PY22.
 bool key_of::check_stored(PyObject *object) const {
     return !stands_in_ || refuse(object);
 }

@@ -274,7 +274,7 @@ bool reader::fill(const filling &one) {
     return static_cast<bool>(ref(PyObject_CallMethod(container, "extend", "(O)", items)));
 }
 
-// A plain copy of an array or of records, once however often it is met.
+// PY7. A plain copy of an array or of records, once however often it is met.
 PyObject *reader::copy(PyObject *what) {
     ref &made = copies_[what];
     if (!made)

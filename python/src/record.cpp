@@ -57,7 +57,7 @@ void end_rows(records_proxy *list, std::size_t from, std::size_t to = SIZE_MAX) 
         end_row(one);
     }
 }
-// Behind each change that puts records elsewhere, or others in their place.
+// PY10. Behind each change that puts records elsewhere, or others in their place.
 void changed(records_proxy *list) {
     list->stamp = container_of_rows(list).stamp();
 }

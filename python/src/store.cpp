@@ -229,7 +229,7 @@ private:
         made_.push_back(v);
         remember(object, v);
     }
-    // The object's address is not to come twice meanwhile.
+    // PY7. The object's address is not to come twice meanwhile.
     void remember(PyObject *object, value v) {
         kept_.push_back(ref::borrowed(object));
         done_.emplace(object, v);
@@ -290,6 +290,7 @@ private:
         static_cast<void>(ended(false, made_item));
         return ended(false, made_key);
     }
+    // PY22.
     bool find(key_of &found, PyObject *key, value_key *looked_for) {
         if (!found.find(heap_, key) || !found.check_stored(key) || !still())
             return false;
