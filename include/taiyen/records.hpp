@@ -34,7 +34,8 @@ public:
     std::uint16_t layout() const { return container_->head.type; }
     // Whether it is one that stands alone.
     bool is_single() const { return container_->head.flags & detail::flag_single; }
-    // Another number after each change behind which a record's number is another one's; appending is none.
+    // Another number after each change behind which a record's number is another one's, as that of one in the place of
+    // which another one was put; appending is none.
     std::uint32_t stamp() const noexcept { return container_->stamp; }
     // The records as a value.
     value as_value() const noexcept { return value::block(container_); }
@@ -146,10 +147,12 @@ private:
         return value_heap::refuse("use a place of records that they do not have", "ask for their size");
     }
     result<void> store_all(std::size_t number, const void *bytes, std::size_t count) {
-        if (heap_->begin_write() || heap_->declare(at(number), count * item_size()))
+        if (heap_->begin_write() || heap_->declare(container_, sizeof *container_) ||
+            heap_->declare(at(number), count * item_size()))
             return error::last();
         heap_->touch();
         std::memcpy(at(number), bytes, count * item_size());
+        container_->stamp = heap_->short_stamp();
         return {};
     }
     // What lies from a place on, and so many more.

@@ -60,14 +60,25 @@ std::vector<Py_ssize_t> strides_of(const value_array *array) {
     return strides;
 }
 
+// A type for views. Whole numbers of 8 bytes are C's long to numpy, where that has so many, and other types are no
+// int64.
+char *view_type(char *type) {
+    static char wide[] = "l", unsigned_wide[] = "L";
+    if (sizeof(long) != 8 || type[1])
+        return type;
+    return type[0] == 'q' ? wide : type[0] == 'Q' ? unsigned_wide : type;
+}
+
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     view->obj = nullptr;
     heap *of = use(as_proxy(self));
-    if (!of || !check_view(*of, as_proxy(self), flags))
+    if (!of)
         return -1;
     value_array *array = array_of(as_proxy(self));
+    if (!check_view(*of, as_proxy(self), flags, array->data(), array->size) || !use(as_proxy(self)))
+        return -1;
     auto *form = new view_form{{array->shape, array->shape + array->dimensions}, strides_of(array)};
-    return give_view(*of, self, view, flags, form, array->data(), array->item_size, array->type);
+    return give_view(*of, self, view, flags, form, array->data(), array->item_size, view_type(array->type));
 }
 
 PyObject *shape(PyObject *self, void *) {
@@ -103,7 +114,24 @@ PyObject *record(PyObject *self, PyObject *) {
     Py_RETURN_NONE;
 }
 
+// _copy_into(buffer): the bytes of all numbers. Whoever has a copy sees nothing that moves, so it is no view.
+PyObject *copy_into(PyObject *self, PyObject *object) {
+    Py_buffer to;
+    if (PyObject_GetBuffer(object, &to, PyBUF_WRITABLE) < 0)
+        return nullptr;
+    const bool is_alive = use(as_proxy(self));
+    const std::size_t size = is_alive ? array_of(as_proxy(self))->size : 0;
+    const bool fits = static_cast<std::size_t>(to.len) == size;
+    if (is_alive && fits && size)
+        std::memcpy(to.buf, array_of(as_proxy(self))->data(), size);
+    PyBuffer_Release(&to);
+    if (is_alive && fits)
+        Py_RETURN_NONE;
+    return is_alive ? PyErr_Format(PyExc_ValueError, "the array has %zu bytes", size) : nullptr;
+}
+
 PyMethodDef array_methods[] = {
+    method<copy_into>("_copy_into", METH_O, nullptr),
     method<record>("record", METH_NOARGS,
                    "record(): in a step, keeps the array's numbers as they are now, for an undo."),
     TYPY_COMMON_METHODS,
@@ -129,18 +157,35 @@ PyType_Spec array_spec = {"taiyen._core.ArrayBase", sizeof(proxy), 0, Py_TPFLAGS
 
 // ---- Views, of records, too.
 
-bool make_automatic(heap &of) {
-    if (of.kind != TY_TRANSACTIONAL || of.read_only || of.automatic)
+namespace {
+
+// PY23. From the first view on, stores become known to transactions by themselves. The one under way may have declared
+// some already: it goes on so, and what the view sees is declared to it.
+bool find_stores(heap &of, const proxy *p, const void *data, std::size_t size) {
+    if (of.kind != TY_TRANSACTIONAL || of.read_only)
         return true;
-    if (ty_set_stores(of.handle, TY_STORES_AUTOMATIC))
+    ty_txn *txn = ty_current_txn(of.handle);
+    const bool is_found = of.automatic && (!txn || ty_txn_stores(txn) == TY_STORES_AUTOMATIC);
+    if (is_found || of.declared_arrays.count(p->block))
+        return true;
+    const ty_status status = ty_set_stores(of.handle, TY_STORES_AUTOMATIC);
+    if (status == TY_E_BUSY && txn) {
+        if (size && ty_declare(txn, data, size))
+            return raise_last() == 0;
+        of.declared_arrays.insert(p->block);
+    } else if (status) {
         return raise_last() == 0;
-    of.automatic = true;
+    }
+    if (std::exchange(of.automatic, true))
+        return true;
     const ref faults(PyImport_ImportModule("taiyen._faults"));
     return faults && ref(PyObject_CallMethod(faults.get(), "watch", nullptr));
 }
 
+} // namespace
+
 // PY2.
-bool check_view(heap &of, const proxy *p, int flags) {
+bool check_view(heap &of, const proxy *p, int flags, const void *data, std::size_t size) {
     const char *why = nullptr;
     if ((flags & PyBUF_WRITABLE) && of.read_only)
         why = "the heap is open for reading only";
@@ -148,7 +193,7 @@ bool check_view(heap &of, const proxy *p, int flags) {
         why =
             "the array was made or has grown in the transaction or step that is under way: use it when that has ended";
     if (!why)
-        return make_automatic(of);
+        return find_stores(of, p, data, size);
     PyErr_SetString(PyExc_BufferError, why);
     return false;
 }
@@ -213,7 +258,8 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     return good;
 }
 
-// new_array(dict, key, type, item size, shape): makes an array of zeros, and stores it there.
+// new_array(dict, key, type, item size, shape): makes an array of zeros, and stores it there if nothing is there, as
+// another thread may have done since it was looked for. PY22.
 PyObject *new_array(PyObject *, PyObject *arguments) {
     PyObject *into, *key, *lengths;
     const char *type;
@@ -234,10 +280,14 @@ PyObject *new_array(PyObject *, PyObject *arguments) {
         value made;
         key_of found;
         made_value made_key(of);
+        if (!found.find(of, key) || !found.check_stored(key) || !found.make(of, key, made_key) || !use(as_proxy(into)))
+            return false;
+        taiyen::dict in = container_of<taiyen::dict>(as_proxy(into));
+        if (in.contains(found.get()))
+            return true;
         if (!make(of, type_of(type, item_size), item_size, sizes, &made))
             return false;
-        if (found.find(of, key) && found.make(of, key, made_key) && use(as_proxy(into)) &&
-            done(container_of<taiyen::dict>(as_proxy(into)).set(found.get(), made)))
+        if (done(in.set(found.get(), made)))
             return true;
         static_cast<void>(of.values->discard(made));
         return false;

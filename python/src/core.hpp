@@ -149,6 +149,7 @@ public:
     std::unordered_set<proxy *> displaced;                // that may come back, where others stand now
     std::unordered_map<const void *, std::size_t> viewed; // arrays, and how many views there are of each
     std::unordered_set<const void *> fresh_arrays;        // made, or grown, by the transaction or step under way
+    std::unordered_set<const void *> declared_arrays;     // PY23: to the last transaction that was not automatic
     shape_memory shapes;
     std::vector<const layout *> layouts; // of records, by the heap's numbers, as far as they are known
     kept_values kept;
@@ -417,6 +418,7 @@ class met_again {
 public:
     void look(PyObject *object);
     bool has(PyObject *object) const { return again_.count(object) != 0; }
+    void add(PyObject *object) { again_.insert(object); }
     bool has_looked() const { return has_looked_; }
 
 private:
@@ -496,10 +498,12 @@ private:
     PyObject *tuple(value v);
     PyObject *keep(value v, PyObject *made);
     bool fill(const filling &one);
+    PyObject *copy(PyObject *what);
     heap &heap_;
     bool plain_;
     std::unordered_map<const void *, ref> done_;
     std::vector<hole> holes_;
+    std::unordered_map<PyObject *, ref> copies_; // of what holes keep
     std::vector<filling> fillings_;
 };
 
@@ -524,10 +528,9 @@ extern python_helpers helpers;
 
 // A copy of what has a buffer, as an array in the heap. *is_other: it is not of what arrays of a heap are made of.
 bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other);
-// Before there is a view: stores by whoever has it become known to transactions by themselves.
-bool make_automatic(heap &of);
-// Whether an array or records can have a view, of the kind asked for; else there is an exception.
-bool check_view(heap &of, const proxy *p, int flags);
+// Whether an array or records, with the bytes there, can have a view of the kind asked for; else there is an exception.
+// Stores by whoever has it become known to transactions.
+bool check_view(heap &of, const proxy *p, int flags, const void *data, std::size_t size);
 // There is one more, of numbers there; both vectors go with it.
 struct view_form {
     std::vector<Py_ssize_t> shape, strides;

@@ -1,7 +1,9 @@
 // Keys to look for. What is looked for need not be in the heap, and nothing is made there for it.
 #include "objects.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace typy {
 
@@ -10,6 +12,13 @@ namespace {
 bool refuse(PyObject *object) {
     PyErr_Format(PyExc_TypeError, "unhashable type: %R cannot be a key in a heap", Py_TYPE(object));
     return false;
+}
+
+// Whether it is known that no heap has one that is equal: it equals itself alone, or others of its type.
+bool equals_nothing(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    return PyFrozenSet_CheckExact(object) || type == &PyRange_Type ||
+           PyType_GetSlot(type, Py_tp_richcompare) == PyType_GetSlot(&PyBaseObject_Type, Py_tp_richcompare);
 }
 
 // What a heap may have that equals an object of a derived class, or a number of another library. NULL: nothing, or an
@@ -107,7 +116,9 @@ bool key_of::of_bytes_like(heap &of, PyObject *object) {
 }
 
 bool key_of::of_another(heap &of, PyObject *object) {
-    if (PyFrozenSet_CheckExact(object) || Py_TYPE(object) == &PyRange_Type) { // no heap has one that is equal
+    if (equals_nothing(object)) {
+        if (PyObject_Hash(object) == -1 || !of.check())
+            return false;
         constexpr std::uint16_t of_none = UINT16_MAX;
         key_ = of.values->opaque_key(of_none, {});
         stands_in_ = true;
@@ -134,6 +145,7 @@ bool key_of::of_another(heap &of, PyObject *object) {
     return stands_in_ = true;
 }
 
+// PY22.
 bool key_of::check_stored(PyObject *object) const {
     return !stands_in_ || refuse(object);
 }
@@ -159,6 +171,7 @@ bool key_of::imitate(heap &of, PyObject *item, value *v) {
             return false;
         kept_.push_back(ref::borrowed(item));
         if (!one.key_.word.is_nothing()) {
+            std::move(one.blocks_.begin(), one.blocks_.end(), std::back_inserter(blocks_)); // what the word leads to
             *v = one.key_.word;
             return true;
         }
@@ -204,8 +217,8 @@ bool key_of::make(heap &of, PyObject *object, made_value &made) {
     if (!made.make(object) || !made.check())
         return false;
     taiyen::result<value_key> stored = of.values->key(made.get());
-    if (!stored)
-        return raise_last() == 0;
+    if (!stored) // one with a pickle in it
+        return refuse(object);
     key_ = std::move(stored).value();
     is_imitation_ = false;
     return true;

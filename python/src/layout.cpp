@@ -1,6 +1,7 @@
 // Layouts of records: what their fields are, and Python objects as bytes of them.
 #include "record.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -18,15 +19,25 @@ namespace {
 std::vector<std::unique_ptr<layout>> all_layouts;
 std::unordered_map<PyTypeObject *, const layout *> by_type;
 
-bool refuse_type(const field &one, PyObject *object, const place_text &where, const char *wanted) {
+// As errors name it; a whole number may be too long for that.
+ref told(PyObject *object) {
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "%s.%U: %s is needed, not %R", where().c_str(), one.name.get(), wanted, object);
+    ref text(PyObject_Repr(object));
+    if (text)
+        return text;
+    PyErr_Clear();
+    return ref(PyUnicode_FromFormat("one of type %R", Py_TYPE(object)));
+}
+bool refuse_type(const field &one, PyObject *object, const place_text &where, const char *wanted) {
+    if (const ref text = told(object))
+        PyErr_Format(PyExc_TypeError, "%s.%U: %s is needed, not %U", where().c_str(), one.name.get(), wanted,
+                     text.get());
     return false;
 }
 bool refuse_size(const field &one, PyObject *object, const place_text &where) {
-    PyErr_Clear();
-    PyErr_Format(PyExc_OverflowError, "%s.%U: %R does not fit in %zu bytes", where().c_str(), one.name.get(), object,
-                 one.size);
+    if (const ref text = told(object))
+        PyErr_Format(PyExc_OverflowError, "%s.%U: %U does not fit in %zu bytes", where().c_str(), one.name.get(),
+                     text.get(), one.size);
     return false;
 }
 
@@ -63,11 +74,21 @@ PyObject *load_integer(const char *bytes) {
         return PyLong_FromUnsignedLongLong(number);
 }
 
+// What was asked of the object has failed, or gave a finite number that is none of the field's.
+bool refuse_real(const field &one, PyObject *object, const place_text &where, const char *wanted) {
+    const bool is_large = !PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_OverflowError);
+    return is_large ? refuse_size(one, object, where) : refuse_type(one, object, where, wanted);
+}
+template <class T>
+bool is_too_large(double wide) {
+    return std::isfinite(wide) && !std::isfinite(static_cast<T>(wide));
+}
+
 template <class T>
 bool pack_real(const field &one, PyObject *object, char *bytes, const place_text &where) {
     const double wide = PyFloat_AsDouble(object);
-    if (wide == -1 && PyErr_Occurred())
-        return refuse_type(one, object, where, "a float");
+    if ((wide == -1 && PyErr_Occurred()) || is_too_large<T>(wide))
+        return refuse_real(one, object, where, "a float");
     const T number = static_cast<T>(wide);
     std::memcpy(bytes, &number, sizeof number);
     return true;
@@ -81,9 +102,11 @@ PyObject *load_real(const char *bytes) {
 
 template <class T>
 bool pack_complex(const field &one, PyObject *object, char *bytes, const place_text &where) {
-    const T parts[2] = {static_cast<T>(PyComplex_RealAsDouble(object)), static_cast<T>(PyComplex_ImagAsDouble(object))};
-    if (PyErr_Occurred())
-        return refuse_type(one, object, where, "a complex number");
+    const double real = PyComplex_RealAsDouble(object);
+    const double imaginary = PyErr_Occurred() ? 0 : PyComplex_ImagAsDouble(object);
+    if (PyErr_Occurred() || is_too_large<T>(real) || is_too_large<T>(imaginary))
+        return refuse_real(one, object, where, "a complex number");
+    const T parts[2] = {static_cast<T>(real), static_cast<T>(imaginary)};
     std::memcpy(bytes, parts, sizeof parts);
     return true;
 }

@@ -274,13 +274,21 @@ bool reader::fill(const filling &one) {
     return static_cast<bool>(ref(PyObject_CallMethod(container, "extend", "(O)", items)));
 }
 
+// PY7. A plain copy of an array or of records, once however often it is met.
+PyObject *reader::copy(PyObject *what) {
+    ref &made = copies_[what];
+    if (!made)
+        made = ref(in_python([what] {
+            return PyObject_TypeCheck(what, array_type())
+                       ? PyObject_CallFunctionObjArgs(helpers.copy_array, what, nullptr)
+                       : plain_of_records(what);
+        }));
+    return made ? Py_NewRef(made.get()) : nullptr;
+}
+
 bool reader::finish() {
     for (hole &open : holes_) {
-        ref made(open.type >= 0 ? decode(heap_, open.type, open.what.get()) : in_python([&] {
-            return PyObject_TypeCheck(open.what.get(), array_type())
-                       ? PyObject_CallFunctionObjArgs(helpers.copy_array, open.what.get(), nullptr)
-                       : plain_of_records(open.what.get());
-        }));
+        ref made(open.type >= 0 ? decode(heap_, open.type, open.what.get()) : copy(open.what.get()));
         if (!made)
             return false;
         const int failed = open.key                     ? PyDict_SetItem(open.in, open.key.get(), made.get())

@@ -163,7 +163,8 @@ void met_again::look(PyObject *object) {
 void met_again::look_at(PyObject *object, std::vector<PyObject *> *open) {
     const auto add = [open](PyObject *item) {
         PyTypeObject *type = Py_TYPE(item);
-        if (type == &PyDict_Type || type == &PyList_Type || type == &PyTuple_Type || type == deque_type())
+        if (type == &PyDict_Type || type == &PyList_Type || type == &PyTuple_Type || type == deque_type() ||
+            is_proxy(item))
             open->push_back(item);
     };
     if (PyDict_CheckExact(object)) {

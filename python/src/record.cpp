@@ -57,6 +57,10 @@ void end_rows(records_proxy *list, std::size_t from, std::size_t to = SIZE_MAX) 
         end_row(one);
     }
 }
+// PY10. Behind each change that puts records elsewhere, or others in their place.
+void changed(records_proxy *list) {
+    list->stamp = container_of_rows(list).stamp();
+}
 // PY19. Records [from, to) are replaced by others: their rows are of what they were, to be read and stored again, as
 // items of a list that others took the place of. Before the change: the rows with their bytes.
 using rows_kept = std::vector<std::pair<ref, std::string>>;
@@ -76,6 +80,7 @@ void replace_rows(records_proxy *list, rows_kept kept) {
         list->rows->erase(one->number);
         end_row(one);
     }
+    changed(list);
 }
 // PY10. Those behind a change have other numbers.
 void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
@@ -86,10 +91,20 @@ void move_rows(records_proxy *list, std::size_t from, std::ptrdiff_t by) {
     }
     list->rows->merge(moved);
 }
-void changed(records_proxy *list) {
-    list->stamp = container_of_rows(list).stamp();
+// So many records have gone, at equal distances.
+void end_rows_stepwise(records_proxy *list, std::size_t from, std::size_t count, std::size_t stride) {
+    std::map<std::size_t, row *> left;
+    for (const auto &[number, one] : *list->rows) {
+        const std::size_t gone = number < from ? 0 : std::min((number - from) / stride + 1, count);
+        if (gone && number == from + (gone - 1) * stride) {
+            end_row(one);
+        } else {
+            one->number = number - gone;
+            left.emplace(one->number, one);
+        }
+    }
+    list->rows->swap(left);
 }
-
 PyObject *row_of(records_proxy *list, std::size_t number) {
     look_at_rows(&list->base);
     const auto place = list->rows->find(number);
@@ -318,6 +333,29 @@ PyObject *erase(PyObject *self, PyObject *arguments) {
     });
 }
 
+// _erase_slice(slice): those of a slice, in one change.
+PyObject *erase_slice(PyObject *self, PyObject *slice) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(slice, &start, &stop, &step) < 0 || !use(as_proxy(self)))
+        return nullptr;
+    return reshape(self, [&](records in) {
+        const auto count =
+            static_cast<std::size_t>(PySlice_AdjustIndices(static_cast<Py_ssize_t>(in.size()), &start, &stop, step));
+        if (count == 0)
+            return true;
+        const Py_ssize_t last = start + static_cast<Py_ssize_t>(count - 1) * step;
+        const auto from = static_cast<std::size_t>(std::min(start, last));
+        const auto stride = static_cast<std::size_t>(std::abs(step)), width = in.item_size();
+        std::string between; // the records that stay, up to the last one that goes
+        for (std::size_t i = 0; i + 1 < count; ++i)
+            between.append(static_cast<const char *>(in.at(from + i * stride)) + width, (stride - 1) * width);
+        if (!done(in.replace(from, (count - 1) * stride + 1, between.data(), between.size() / width)))
+            return false;
+        end_rows_stepwise(as_records(self), from, count, stride);
+        return true;
+    });
+}
+
 // _rearrange(numbers): the record that is to stand at each place; a list of all numbers, in any order.
 PyObject *rearrange(PyObject *self, PyObject *numbers) {
     std::vector<std::uint32_t> order;
@@ -384,7 +422,7 @@ PyObject *set(PyObject *self, PyObject *arguments) {
             return place != SIZE_MAX;
         look_at_rows(as_proxy(self));
         rows_kept rows = keep_rows(as_records(self), place, place + 1);
-        if (!done(container_of_rows(as_records(self)).store(place, 0, bytes.data(), bytes.size())))
+        if (!done(container_of_rows(as_records(self)).replace(place, 1, bytes.data(), 1)))
             return false;
         replace_rows(as_records(self), std::move(rows));
         return true;
@@ -483,9 +521,11 @@ PyObject *record_class(PyObject *self, void *) {
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     view->obj = nullptr;
     heap *of = use(as_proxy(self));
-    if (!of || !check_view(*of, as_proxy(self), flags))
+    if (!of)
         return -1;
     const records in = container_of_rows(as_records(self));
+    if (!check_view(*of, as_proxy(self), flags, in.data(), in.size() * in.item_size()) || !use(as_proxy(self)))
+        return -1;
     const auto size = static_cast<Py_ssize_t>(in.item_size());
     auto *form = new view_form{{static_cast<Py_ssize_t>(in.size())}, {size}};
     return give_view(*of, self, view, flags, form, in.data(), size,
@@ -497,6 +537,7 @@ PyMethodDef records_methods[] = {
     method<append_bytes>("_append_bytes", METH_O, nullptr),
     method<append_zeros>("_append_zeros", METH_O, nullptr),
     method<erase>("_erase", METH_VARARGS, nullptr),
+    method<erase_slice>("_erase_slice", METH_O, nullptr),
     method<rearrange>("_rearrange", METH_O, nullptr),
     method<set>("_set", METH_VARARGS, nullptr),
     method<replace>("_replace", METH_VARARGS, nullptr),

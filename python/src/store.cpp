@@ -65,11 +65,11 @@ public:
             path_.pop_back();
         return good;
     }
-    // Of what was made in vain; containers and tuples go with give_up().
+    // Of what was made in vain; containers, tuples and arrays go with give_up().
     void drop(value v) {
         if (!v.is_block() || !heap_.is_usable() || heap_.taken_back != taken_back_)
             return;
-        if (taiyen::kind_of(v) < value_kind::tuple || taiyen::kind_of(v) == value_kind::array || taiyen::is_packed(v))
+        if (taiyen::kind_of(v) < value_kind::tuple || taiyen::is_packed(v))
             static_cast<void>(values_.discard(v));
     }
 
@@ -111,13 +111,13 @@ private:
     bool store_larger(PyObject *object, PyTypeObject *type, value *v) {
         const bool is_container = type == &PyDict_Type || type == &PyList_Type || type == &PyTuple_Type ||
                                   type == &PySet_Type || type == deque_type();
-        if (!is_container)
-            return is_proxy(object) ? of_proxy(object, v) : other(object, v);
         const auto place = done_.find(object);
         if (place != done_.end()) {
             *v = place->second;
             return true;
         }
+        if (!is_container)
+            return is_proxy(object) ? of_proxy(object, v) : other(object, v);
         if (!shared_.has(object) && !make_packed(heap_, object, shared_, v))
             return false;
         if (!v->is_nothing())
@@ -136,7 +136,7 @@ private:
                                                  : deque(object, v);
         return good;
     }
-    // Of this heap: the same container, once more. Of another one: a copy.
+    // Of this heap: the same container, once more. Of another one: a copy; one, if it is met again.
     bool of_proxy(PyObject *object, value *v) {
         heap *from = use(as_proxy(object));
         if (!from)
@@ -146,7 +146,15 @@ private:
             return take(values_.own(*v), v);
         const ref plain(plain_copy(*from, *v));
         *v = value();
-        return plain && still() && store(plain.get(), v);
+        if (!plain || !still())
+            return false;
+        if (!shared_.has(object))
+            return store(plain.get(), v);
+        shared_.add(plain.get());
+        if (!store(plain.get(), v))
+            return false;
+        remember(object, *v);
+        return true;
     }
     bool other(PyObject *object, value *v) {
         if (const layout *of = layout_of(Py_TYPE(object)))
@@ -158,8 +166,10 @@ private:
             return false;
         if (code.kept.get() == Py_None && PyObject_CheckBuffer(object)) {
             bool is_other = false;
-            if (store_buffer(heap_, object, v, &is_other))
+            if (store_buffer(heap_, object, v, &is_other)) {
+                keep(object, *v);
                 return true;
+            }
             if (!is_other || !heap_.takes_pickles)
                 return false;
             PyErr_Clear();
@@ -214,9 +224,13 @@ private:
         keep(object, *v);
         return true;
     }
-    // Containers and tuples: what is met again is stored once, so its address is not to come twice meanwhile.
+    // Containers, tuples and arrays: what is met again is stored once.
     void keep(PyObject *object, value v) {
         made_.push_back(v);
+        remember(object, v);
+    }
+    // PY7. The object's address is not to come twice meanwhile.
+    void remember(PyObject *object, value v) {
         kept_.push_back(ref::borrowed(object));
         done_.emplace(object, v);
     }
@@ -229,8 +243,9 @@ private:
     }
     bool key_part(taiyen::result<value_key> key, value v, value_key *found) {
         if (!key) {
+            drop(v);
             PyErr_SetString(PyExc_TypeError, "unhashable type in a key of a heap");
-            return ended(false, v);
+            return false;
         }
         *found = std::move(key).value();
         return true;
@@ -262,12 +277,11 @@ private:
         if (!part(key, 0, item, &made_item))
             return false;
         value_key looked_for;
-        if (PyTuple_CheckExact(key) || PyComplex_CheckExact(key) || !find(found, key, &looked_for)) {
-            if (PyErr_Occurred() || !store(key, &made_key) || !still() ||
-                !key_part(values_.key(made_key), made_key, &looked_for)) {
-                drop(made_item);
-                return false;
-            }
+        const bool has_block = PyTuple_CheckExact(key) || PyComplex_CheckExact(key); // it is made as a value is
+        if (has_block ? !store(key, &made_key) || !still() || !key_part(values_.key(made_key), made_key, &looked_for)
+                      : !find(found, key, &looked_for)) {
+            drop(made_item);
+            return false;
         }
         if (to.set(looked_for, made_item)) {
             drop(made_key); // if an equal one was there
@@ -276,8 +290,9 @@ private:
         static_cast<void>(ended(false, made_item));
         return ended(false, made_key);
     }
+    // PY22.
     bool find(key_of &found, PyObject *key, value_key *looked_for) {
-        if (!found.find(heap_, key) || !still())
+        if (!found.find(heap_, key) || !found.check_stored(key) || !still())
             return false;
         *looked_for = found.get();
         return true;

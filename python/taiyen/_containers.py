@@ -5,6 +5,7 @@ no write-back. What is taken out for good (`pop`) comes back as a plain Python o
 be stored again.
 """
 
+import itertools
 import operator
 import struct
 from collections.abc import MutableMapping, MutableSequence, MutableSet
@@ -497,10 +498,11 @@ class Array(_Proxy, _core.ArrayBase):
 
     def tolist(self):
         """Nested lists of the numbers."""
-        view = memoryview(self)
+        data = bytearray(self.nbytes)
+        self._copy_into(data)
         if self.format not in _UNKNOWN_TO_VIEWS:
-            return view.tolist()
-        numbers = struct.unpack(f"={self.nbytes // struct.calcsize(self.format[-1])}{self.format[-1]}", view.tobytes())
+            return _nested(iter(memoryview(data).cast(self.format).tolist()), self.shape)
+        numbers = struct.unpack(f"={self.nbytes // struct.calcsize(self.format[-1])}{self.format[-1]}", data)
         if self.format[0] == "Z":
             numbers = map(complex, numbers[::2], numbers[1::2])
         return _nested(iter(numbers), self.shape)
@@ -526,6 +528,8 @@ _UNKNOWN_TO_VIEWS = frozenset(("e", "Zf", "Zd"))  # a memoryview neither lists n
 
 
 def _nested(numbers, shape):
+    if len(shape) == 1:
+        return list(itertools.islice(numbers, shape[0]))
     return [_nested(numbers, shape[1:]) for _ in range(shape[0])] if shape else next(numbers)
 
 

@@ -58,6 +58,8 @@ def _bytes_of(path, name="path"):
 def _type_of(dtype):
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype
     try:
+        if not getattr(dtype, "isnative", True):
+            raise KeyError(dtype)
         return _TYPES[str(name).lstrip("<=|")]
     except KeyError:
         raise TypeError(f"a heap has no arrays of {dtype!r}: it has booleans, whole numbers, floats and complex "
@@ -220,9 +222,9 @@ class Heap(_core.HeapBase):
             lengths = (shape,) if isinstance(shape, int) else tuple(shape)
             _core.new_array(self.root, name, *_type_of(dtype), lengths)
             found = self.root[name]
-        elif not isinstance(found, Array):
+        if not isinstance(found, Array):
             raise TypeError(f"root[{name!r}] is no array, but a {type(found).__name__}")
-        elif shape is not None:
+        if shape is not None:
             lengths = (shape,) if isinstance(shape, int) else tuple(shape)
             if found.shape != lengths or found.format != _type_of(dtype)[0]:
                 raise ValueError(f"the array {name!r} is there already, as {found!r}")

@@ -11,10 +11,10 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
     """A list of records of one class that lives in a heap: C structs side by side, which numpy uses where they lie.
 
     Items are rows: `records[5].lat = 1.0` stores to the heap. A row stays with its record when others come or go before
-    it, and raises DeletedError when its own is deleted. One that another record takes the place of (`records[5] = other`)
-    keeps what it was, to be read and stored again, as an item of a list does: so swaps, sorted() and random.shuffle do what
-    they do with a list. While there are views (arrays, memoryviews), records cannot become
-    more or fewer: LiveViewsError, a BufferError.
+    it, and raises DeletedError when its own is deleted, and when what moved or replaced records is taken back by an undo or
+    a rollback. One that another record takes the place of (`records[5] = other`) keeps what it was, to be read and stored
+    again, as an item of a list does: so swaps, sorted() and random.shuffle do what they do with a list. While there are
+    views (arrays, memoryviews), records cannot become more or fewer: LiveViewsError, a BufferError.
     """
 
     __slots__ = ()
@@ -45,13 +45,7 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
                 raise IndexError("index out of range")
             self._erase(index % len(self), 1)
             return
-        numbers = range(*index.indices(len(self)))
-        with _whole_change(self):
-            if numbers.step == 1:
-                self._erase(numbers.start, len(numbers))
-            else:
-                for number in sorted(numbers, reverse=True):
-                    self._erase(number, 1)
+        self._erase_slice(index)
 
     def append(self, value):
         """Adds a record behind the last."""
@@ -113,23 +107,3 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
 
     def __repr__(self):
         return repr(self[:])
-
-
-class _whole_change:
-    """Several changes that are one transaction or step, where the heap has these and none is open."""
-
-    def __init__(self, proxy):
-        heap = proxy.heap
-        self._change = None
-        if heap.kind == "transactional" and not heap._in_transaction:
-            self._change = heap.transaction()
-        elif heap.kind != "transactional" and heap._undo_attached and not heap._in_step:
-            self._change = heap.step()
-
-    def __enter__(self):
-        if self._change is not None:
-            self._change.__enter__()
-
-    def __exit__(self, *error):
-        if self._change is not None:
-            self._change.__exit__(*error)

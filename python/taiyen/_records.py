@@ -141,7 +141,7 @@ class _Layout:
     def dtype(self):
         import numpy
 
-        codes = {"s": "S%d", "y": "V%d", "M": "M8[us]", "D": "M8[D]", "Zf": "c8", "Zd": "c16"}
+        codes = {"s": "S%d", "y": "V%d", "M": "M8[us]", "D": "M8[D]", "Zf": "c8", "Zd": "c16", "q": "i8", "Q": "u8"}
         formats = [codes.get(letter, letter).replace("%d", str(size)) for _, letter, _, size in self.fields]
         return numpy.dtype({"names": [field[0] for field in self.fields], "formats": formats,
                             "offsets": [field[2] for field in self.fields], "itemsize": self.size})  # fmt: skip
@@ -239,7 +239,7 @@ def record(plain=None, /, *, name=None):
             people: taiyen.u4 = 0
 
     Fields: bool, int (8 bytes), float (8 bytes), complex, taiyen.i1 to i8, u1 to u8, f4, f8, c8, c16; datetime without a
-    zone, and date (8 bytes; None is numpy's NaT); `taiyen.text(n)`; `Annotated[bytes, n]`: n bytes exactly. numpy's types
+    zone, and date (8 bytes; None is numpy's NaT; a fold is not kept); `taiyen.text(n)`; `Annotated[bytes, n]`: n bytes exactly. numpy's types
     are taken, too. Types and sizes are checked when a record is stored.
 
     A record that is stored is copied. What comes back is a row: an instance of the class whose fields are the heap's. A list

@@ -127,9 +127,11 @@ def decode(number, data, pickles):
 
 
 def copy_array(array):
-    """A plain copy of an array: numpy's where numpy is, else an array.array or nested lists of numbers."""
+    """A plain copy of an array: numpy's where numpy is, else nested lists of numbers. It is no view."""
     try:
         import numpy
     except ImportError:
-        return memoryview(array).tolist()
-    return numpy.array(array)
+        return array.tolist()
+    made = numpy.empty(array.shape, {"q": "i8", "Q": "u8", "Zf": "c8", "Zd": "c16"}.get(array.format, array.format))
+    array._copy_into(made)
+    return made

@@ -2,6 +2,10 @@
 memoryview and DLPack over arrays of each type and kind of heap."""
 
 import array
+import contextlib
+import copy
+import pickle
+import threading
 
 import pytest
 import taiyen
@@ -20,6 +24,17 @@ def test_types(heap, dtype):
         made[1, 2] = 1
     assert heap.root["a"].numpy()[1, 2] == 1 and numpy.asarray(heap.root["a"]).ctypes.data == made.ctypes.data
     assert made.ctypes.data % 64 == 0
+    heap.root["copied"] = numpy.zeros(2, dtype)
+    for get in (lambda: made, lambda: heap.root["copied"].numpy(), lambda: taiyen.plain(heap.root["a"]),
+                lambda: heap.root.pop("copied")):  # fmt: skip
+        assert get().dtype.char == numpy.dtype(dtype).char  # int64's is another one than that of C's long long
+
+
+@pytest.mark.parametrize("dtype", [numpy.dtype(">f8"), ">f8", numpy.dtype(">i4")])
+def test_bytes_in_another_order_are_refused(heap, dtype):
+    with pytest.raises(TypeError, match="byte order"):
+        heap.array("a", 3, dtype)
+    assert heap.root == {}
 
 
 def test_is_there_again(path):
@@ -90,6 +105,29 @@ def test_nothing_is_replaced(heap):
     assert heap.root == {"n": None}
 
 
+def test_what_another_thread_has_stored_meanwhile_stays(path):
+    """The name was looked for, then another thread's transaction was waited for, and what that had stored was replaced."""
+    with taiyen.open(path, kind="transactional") as heap:
+        begun, looked = threading.Event(), threading.Event()
+
+        def store():
+            with heap.transaction():
+                begun.set()
+                looked.wait(20)
+                while not heap._busy:
+                    pass
+                heap.root["n"] = [1]
+
+        thread = threading.Thread(target=store)
+        thread.start()
+        begun.wait(20)
+        looked.set()
+        with pytest.raises(TypeError, match="List"):
+            heap.array("n", 3)
+        thread.join()
+        assert heap.root == {"n": [1]}
+
+
 def test_copied_in(heap):
     for source in (numpy.arange(24, dtype="i4").reshape(2, 3, 4), numpy.arange(20.0)[::3], array.array("d", [1, 2]),
                    bytearray(b"abc"), memoryview(b"xyz"), numpy.array(5.5), numpy.zeros((0, 3))):  # fmt: skip
@@ -108,6 +146,25 @@ def test_copied_in(heap):
     assert heap.array("a2", 5).tolist() == [0.0] * 5
     with pytest.raises(ValueError):
         heap.array("a2", 6)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i8", "f2", "c16"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3)])
+def test_a_copy_is_no_view(heap, dtype, shape):
+    """PY2. What a transaction or step has made has no views, and was refused to those who copy it."""
+    made = numpy.ones(shape, dtype)
+    scope = heap.transaction if heap.kind == "transactional" else heap.step
+    with scope():
+        heap.root["d"] = {"a": made}
+        for copied in (taiyen.plain(heap.root)["d"]["a"], taiyen.plain(heap.root["d"]["a"]), copy.deepcopy(heap.root["d"])["a"],
+                       pickle.loads(pickle.dumps(heap.root["d"]["a"]))):  # fmt: skip
+            assert copied.dtype.char == made.dtype.char and copied.shape == shape and (copied == made).all()
+            assert copied.flags.writeable and copied.flags.owndata
+        assert heap.root["d"]["a"].tolist() == made.tolist()
+        with pytest.raises(BufferError, match="way"):
+            heap.root["d"]["a"].numpy()
+        assert heap.root.pop("d")["a"].tolist() == made.tolist()
+        assert heap.root == {}
 
 
 def test_growth_never_moves_a_view(heap):
@@ -147,6 +204,58 @@ def test_transactions(path):
         heap.discard()
     with taiyen.open(path) as heap:
         assert heap.array("a").sum() == 10_000
+
+
+@taiyen.record
+class Pixel:
+    x: int
+    y: float
+
+
+@pytest.mark.parametrize("outcome", ["commit", "roll back", "kill"])
+@pytest.mark.parametrize("look", [lambda root: root["a"].numpy(), lambda root: memoryview(root["a"]),
+                                  lambda root: root["deep"]["b"].numpy(), lambda root: root["r"].numpy()["y"]])  # fmt: skip
+def test_the_first_look_is_in_a_transaction_that_has_stored(path, look, outcome):
+    """PY23. It was a BusyError, whose remedy was C's alone."""
+    with taiyen.open(path, kind="transactional") as heap:
+        heap.root.update(a=numpy.zeros(5), deep={"b": numpy.zeros(5)}, r=[Pixel(number, 0.0) for number in range(5)], n=0)
+    expected = [0.0] * 5
+    heap = taiyen.open(path)
+    with contextlib.suppress(KeyError), heap.transaction():
+        heap.root["n"] += 1
+        for place in 1, 3:
+            look(heap.root)[place] = 7 + place
+        assert look(heap.root)[1] == 8
+        heap.root["n"] += 1
+        if outcome == "roll back":
+            raise KeyError
+    if outcome != "roll back":
+        expected[1], expected[3] = 8.0, 10.0
+    assert list(look(heap.root)) == expected and heap.root["n"] == (outcome != "roll back") * 2
+    with contextlib.suppress(KeyError), heap.transaction():  # one behind it
+        look(heap.root)[0] = 5
+        if outcome == "roll back":
+            raise KeyError
+    expected[0] = 5.0 * (outcome != "roll back")
+    assert list(look(heap.root)) == expected
+    heap.discard() if outcome == "kill" else heap.close()  # the log alone has it
+    with taiyen.open(path) as heap:
+        assert list(look(heap.root)) == expected and heap.verify() == []
+
+
+def test_a_thread_looks_within_anothers_transaction(path):
+    """PY23. From then on transactions find stores by themselves, but not the one that was under way."""
+    with taiyen.open(path, kind="transactional") as heap:
+        heap.root["a"], heap.root["n"] = numpy.zeros(5), 0
+    with taiyen.open(path) as heap:
+        with pytest.raises(KeyError), heap.transaction():
+            heap.root["n"] += 1
+            thread = threading.Thread(target=lambda: memoryview(heap.root["a"]).release())
+            thread.start()
+            thread.join()
+            heap.root["a"][1] = 7
+            raise KeyError
+        assert heap.root["a"].tolist() == [0.0] * 5 and heap.root["n"] == 0
 
 
 def test_undo(path):

@@ -300,6 +300,34 @@ def test_no_signal_between_a_begin_and_its_body(tmp_path):
         assert told.stdout == "held\n" and told.returncode == 0, told
 
 
+def test_no_signal_within_a_change_of_records(tmp_path):
+    """PY15. A deletion of a slice began and ended in Python: an alarm between left the transaction open."""
+    told = run('''
+        import signal, sys, taiyen, time
+        @taiyen.record
+        class C: a: int
+        heaps = taiyen.open(sys.argv[1] + "/t", kind="transactional"), taiyen.open(sys.argv[1] + "/s")
+        with heaps[1].step(): pass
+        class Alarm(BaseException): pass
+        def on_alarm(*_): raise Alarm
+        signal.signal(signal.SIGALRM, on_alarm)
+        end, heard = time.monotonic() + 3, 0
+        for heap in heaps: heap.root["r"] = [C(1)] * 4
+        records = [heap.root["r"] for heap in heaps]
+        while time.monotonic() < end:
+            for heap, r in zip(heaps, records):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 0.00002 + heard % 60 * 2e-6)
+                    while True: del r[1:1]
+                except Alarm:
+                    heard += 1
+                assert not heap._in_transaction and not heap._in_step, heard
+        assert heard > 100, heard
+        print("held")
+    ''', tmp_path)
+    assert told.stdout == "held\n" and told.returncode == 0, told
+
+
 def test_signals_are_heard_while_a_thread_waits(path):
     told = run('''
         import signal, sys, taiyen, threading, time

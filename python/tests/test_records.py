@@ -7,6 +7,7 @@ import dataclasses
 import gc
 import pickle
 import random
+import struct
 import types
 from datetime import date, datetime, timezone
 from typing import Annotated
@@ -46,7 +47,7 @@ class All:
     q: date
 
 
-LISBON, PORTO = City("Lisbon", 38.72, 545_796, True), City("Porto", 41.15, 231_800)
+LISBON, PORTO, FARO = City("Lisbon", 38.72, 545_796, True), City("Porto", 41.15, 231_800), City("Faro", 37.02, 67_650)
 FULL = All(True, -128, 255, -(2**15), 2**16 - 1, -(2**31), 2**32 - 1, -(2**63), 2**64 - 1, 0.5, 1e300, 1 - 2j, 1e300j,
            "éüx", b"a\0\0", datetime(1969, 5, 4, 3, 2, 1, 999_999), date(1, 1, 1))  # fmt: skip
 
@@ -101,6 +102,8 @@ def test_all_types(heap, path):
     assert view.dtype == numpy.dtype([("a", "?"), ("b", "i1"), ("c", "u1"), ("d", "i2"), ("e", "u2"), ("f", "i4"),
         ("g", "u4"), ("h", "i8"), ("i", "u8"), ("j", "f4"), ("k", "f8"), ("l", "c8"), ("m", "c16"), ("n", "S5"),
         ("o", "V3"), ("p", "M8[us]"), ("q", "M8[D]")], align=True)  # fmt: skip
+    assert view["h"].dtype.char == numpy.dtype("i8").char == numpy.asarray(heap.root["many"])["h"].dtype.char
+    assert view["i"].dtype.char == numpy.dtype("u8").char == taiyen.dtype(All)["i"].char
     assert view["n"][1].decode() == "éüx" and view["o"][1].tobytes() == b"a\0\0"
     assert view["p"][1].item() == FULL.p and view["q"][1].item() == FULL.q and view["h"][0] == FULL.h
     assert not hasattr(view, "mask") and (numpy.asarray(heap.root["many"])["k"] == 1e300).all()
@@ -113,6 +116,8 @@ def test_all_types(heap, path):
     ("k", None, TypeError), ("m", "x", TypeError), ("n", "éüxy", OverflowError), ("n", "a\0", TypeError),
     ("n", b"x", TypeError), ("o", b"xy", TypeError), ("p", date(1, 1, 1), TypeError),
     ("p", datetime(1, 1, 1, tzinfo=timezone.utc), TypeError), ("q", datetime(1, 1, 1), TypeError),
+    ("j", 1e39, OverflowError), ("j", -3.5e38, OverflowError), ("k", 10**400, OverflowError), ("m", 10**400, OverflowError),
+    ("l", 1e39, OverflowError), ("l", 1 - 1e39j, OverflowError),
 ])  # fmt: skip
 def test_types_are_checked(heap, field, wrong, error):
     heap.root["all"] = FULL
@@ -124,6 +129,17 @@ def test_types_are_checked(heap, field, wrong, error):
     with pytest.raises(error, match=rf"All\.{field}"):
         setattr(heap.root["all"], field, wrong)
     assert heap.root == {"all": FULL} and heap.stats()["live_blocks"] <= before + 6  # the layout's, and a table's
+
+
+def test_numbers_at_the_edge_of_a_float(heap):
+    heap.root["all"] = FULL
+    one = heap.root["all"]
+    for wide in (3.4028235e38, float("inf"), -float("inf"), 1e-50):
+        one.j, one.l = wide, complex(wide, -wide)
+        assert one.j == struct.unpack("f", struct.pack("f", wide))[0] == one.l.real == -one.l.imag
+    for name in "jkhn":
+        with pytest.raises((OverflowError, TypeError), match=f"All.{name}: .*one of type <class 'int'>"):
+            setattr(one, name, 10**5000)  # too long to be told
 
 
 def test_list_is_an_array(heap):
@@ -308,6 +324,43 @@ def test_undo(path):
         assert heap.root["cities"][0] == LISBON
 
 
+@pytest.mark.parametrize("replace", ["r[0] = FARO", "r[0:1] = [FARO]", "r[::2] = [FARO]", "r[0], r[1] = r[1], r[0]"])
+def test_rows_of_a_record_that_takes_anothers_place(path, replace):
+    """PY10. When that was taken back, its row was one of the record that was there before, and stored into that."""
+    with taiyen.open(path) as heap:
+        heap.root["r"] = [LISBON, PORTO]
+        r = heap.root["r"]
+        with heap.step():
+            exec(replace)
+        row, expected = r[0], r[0].name
+        heap.undo()
+        with pytest.raises(taiyen.DeletedError):
+            row.people = 1
+        assert not row.is_alive and r == [LISBON, PORTO]
+        row = r[0]
+        heap.redo()
+        assert not row.is_alive and r[0].name == expected
+        row = r[0]
+    with taiyen.open(path) as heap:  # a step of another process
+        row = heap.root["r"][0]
+        assert row.name == expected
+        heap.undo()
+        assert not row.is_alive and heap.root["r"] == [LISBON, PORTO]
+    with taiyen.open(f"{path}t", kind="transactional") as heap:
+        heap.root["r"] = [LISBON, PORTO]
+        r = heap.root["r"]
+        with pytest.raises(KeyError), heap.transaction():
+            exec(replace)
+            row = r[0]
+            raise KeyError
+        assert not row.is_alive and r == [LISBON, PORTO]
+        with heap.transaction():
+            exec(replace)
+            row = r[0]
+        row.people = 5
+        assert row.is_alive and r[0] is row and r[0].people == 5
+
+
 def make(source):
     names = {"taiyen": taiyen, "__name__": __name__}
     exec(source, names)
@@ -452,11 +505,26 @@ def test_slices_are_as_a_lists(heap):
         for items in (lambda r: r[:], lambda r: sorted(r, key=lambda one: -one.n), lambda r: [one for one in r if one.n % 2],
                       lambda r: r[0:2], lambda r: [r[5], r[5], Number(7)], lambda r: [], lambda r: r):  # fmt: skip
             same(assign(index, items))
+        same(lambda r, index=index: r.__delitem__(index))
     same(swap)
     same(held)
     for seed in range(20):
         same(lambda r, seed=seed: random.Random(seed).shuffle(r), size=9)
     same(lambda r: r.__setitem__(slice(0, 2), r[4:]) or r.__setitem__(0, r[-1]) or r.reverse() or numbers(r))
+
+
+@pytest.mark.parametrize("index", [slice(1, 3), slice(None, None, 2), slice(None, None, -3), slice(5, 1, -2), slice(4, 2)])
+def test_rows_stay_when_a_slice_is_deleted(heap, index):
+    heap.root["r"] = [Number(i) for i in range(7)]
+    r, left = heap.root["r"], list(range(7))
+    rows = list(r)
+    changes = lambda: heap.stats()["sequence"] if heap.kind == "transactional" else len(heap.history())
+    before = changes()
+    del r[index]
+    del left[index]
+    assert [row.n for row in rows if row.is_alive] == left == [row.n for row in r]
+    assert all(r[place] is rows[number] for place, number in enumerate(left))
+    assert changes() - before <= 1
 
 
 def test_what_is_refused_leaves_all(heap):

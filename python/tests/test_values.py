@@ -1,9 +1,11 @@
 """Goal: every value comes back as it was stored. Method: each type, also at its limits, through each kind of heap."""
 
-import gc
+import collections
 import copy
 import datetime
 import decimal
+import enum
+import gc
 import json
 import math
 import pathlib
@@ -124,7 +126,7 @@ def test_zones(heap, tmp_path):
             heap.root["m"] = MOMENT.replace(tzinfo=zone)
 
 
-@pytest.mark.parametrize("key", [[], {}, ([],), object(), {1}])
+@pytest.mark.parametrize("key", [[], {}, ([],), {1}, decimal.Decimal(1)])
 def test_no_key(heap, key):
     for use in (heap.root.get, heap.root.__contains__, heap.root.__delitem__, heap.root.__getitem__):
         with pytest.raises(TypeError):
@@ -132,6 +134,49 @@ def test_no_key(heap, key):
     with pytest.raises(TypeError):
         heap.root[key] = 1
     assert heap.root == {}
+
+
+Pair = collections.namedtuple("Pair", "x y")
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Name(str):
+    pass
+
+
+@pytest.mark.parametrize("key", [Pair(1, 2), (Pair(1, 2), 3), frozenset([1]), range(3), Name("n"), Level.LOW, Colour.RED,
+                                 int, object()], ids=lambda key: type(key).__name__)  # fmt: skip
+def test_keys_that_no_heap_takes(heap, key):
+    """PY22. A nested dict, and heap.array, took those that a lookup takes: of a tuple's the heap had an address of the
+    interpreter's memory, of a frozenset's a value that nobody reads."""
+    stores = [lambda: heap.root.__setitem__(key, 1), lambda: heap.root.__setitem__("x", {key: 1, "other": [1]}),
+              lambda: heap.root.update(x=[{"deep": {key: [1]}}]), lambda: heap.root.__setitem__("x", [{"a", key}]),
+              lambda: heap.array(key, 3), lambda: heap.root.setdefault("x", {key})]  # fmt: skip
+    for pickles in (False, True):
+        if pickles:
+            heap = taiyen.volatile(pickle=True)
+        for store in stores:
+            with pytest.raises(TypeError):
+                store()
+        assert heap.root == {} and key not in heap.root and heap.root.get(key) is None and heap.verify() == []
+        with pytest.raises(KeyError):
+            del heap.root[key]
+
+
+def test_keys_that_no_heap_takes_find_their_equals(heap):
+    heap.root["d"] = {(1, 2): "pair", ((1, 2), 3): "deep"}
+    found = heap.root["d"]
+    assert found[Pair(1, 2)] == "pair" and [found[Pair(1, 2), 3] for _ in range(50)] == ["deep"] * 50
+    assert (Colour.RED, 1) not in found and Colour.RED not in found
+    found[Pair(1, 2)] = 1
+    assert found == {(1, 2): 1, ((1, 2), 3): "deep"} and [type(key) for key in found] == [tuple, tuple]
 
 
 def test_unsupported_type_names_the_path(heap):
@@ -278,6 +323,36 @@ def test_what_is_met_again_is_one(heap):
     assert heap.root["all"]["ring"][0]["up"] is heap.root["all"]
     del heap.root["all"]
     assert heap.collect() >= 3 and heap.root == {}
+
+
+@taiyen.record
+class Pixel:
+    x: int
+
+
+def test_arrays_and_records_that_are_met_again_are_one(heap):
+    """PY7. They were copies, and so was what another heap has."""
+    numpy = pytest.importorskip("numpy")
+    other = taiyen.volatile()
+    other.root.update(list=[1], small={"a": 1}, set={1}, array=numpy.arange(3), records=[Pixel(1)], deep=[[2]])
+    for one in (numpy.arange(3), bytearray(b"abc"), [Pixel(1)], taiyen.records(Pixel), *other.root.values()):
+        before = heap.stats()["live_blocks"]
+        for failing in (lambda: (one, (one, object())), lambda: [one, {"a": (one, object())}], lambda: ([one], one, object())):
+            with pytest.raises(TypeError):
+                heap.root["bad"] = failing()
+        assert heap.stats()["live_blocks"] <= before + 8 and "bad" not in heap.root  # a layout
+        heap.root["x"] = {"a": one, "b": [one, (one, 1)]}
+        there = heap.root["x"]
+        assert there["a"] is there["b"][0] is there["b"][1][0] and heap.verify() == []
+        plain = taiyen.plain(there)
+        assert plain["a"] is plain["b"][0] is plain["b"][1][0]
+        for copied in (copy.deepcopy(there), pickle.loads(pickle.dumps(there)), heap.root.pop("x")):
+            assert copied["a"] is copied["b"][0]
+        heap.root["l"] = []
+        heap.root["l"].extend([one, one])
+        assert heap.root["l"][0] is heap.root["l"][1]
+    assert other.root["list"] == [1] and "b" not in other.root["small"]
+    other.close()
 
 
 def test_small_ones_are_packed_as_they_are_stored():

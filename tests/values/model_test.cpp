@@ -142,7 +142,7 @@ public:
         for (char &byte : bytes)
             byte = static_cast<char>(dice_());
         const uint32_t stamp = in_heap.stamp();
-        switch (dice_() % 5) {
+        switch (dice_() % 6) {
         case 0:
         case 1:
             EXPECT_TRUE(in_heap.insert(place, more == 4 ? nullptr : bytes.data(), more));
@@ -154,6 +154,10 @@ public:
         case 3:
             EXPECT_EQ(place < count, bool(in_heap.store(place, 3, "abc", 3)));
             return place < count ? after.replace(place * width + 3, 3, "abc") : after;
+        case 4: // others, as many
+            EXPECT_EQ(place + more <= count, bool(in_heap.replace(place, more, bytes.data(), more)));
+            EXPECT_EQ(more == 0 || place + more > count, in_heap.stamp() == stamp);
+            return place + more <= count ? after.replace(place * width, more * width, bytes) : after;
         default:
             EXPECT_FALSE(in_heap.store(place, width - 1, "ab", 2));
             EXPECT_TRUE(in_heap.reserve(count + more));
