@@ -213,7 +213,8 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     return good;
 }
 
-// new_array(dict, key, type, item size, shape): makes an array of zeros, and stores it there.
+// new_array(dict, key, type, item size, shape): makes an array of zeros, and stores it there, unless another thread
+// has.
 PyObject *new_array(PyObject *, PyObject *arguments) {
     PyObject *into, *key, *lengths;
     const char *type;
@@ -236,11 +237,12 @@ PyObject *new_array(PyObject *, PyObject *arguments) {
         made_value made_key(of);
         if (!make(of, type_of(type, item_size), item_size, sizes, &made))
             return false;
-        if (found.find(of, key) && found.make(of, key, made_key) && use(as_proxy(into)) &&
+        const bool good = found.find(of, key) && found.make(of, key, made_key) && use(as_proxy(into));
+        if (good && !container_of<taiyen::dict>(as_proxy(into)).contains(found.get()) &&
             done(container_of<taiyen::dict>(as_proxy(into)).set(found.get(), made)))
             return true;
         static_cast<void>(of.values->discard(made));
-        return false;
+        return good && !PyErr_Occurred();
     });
 }
 
