@@ -272,6 +272,20 @@ def test_each_method_is_one_change_beside_threads(heap):
     assert sorted(in_order) == [(thread, number) for thread in range(3) for number in range(40)]
 
 
+@pytest.mark.parametrize("make", [list, deque])
+def test_a_search_finds_what_comes_to_the_front_meanwhile(heap, make):
+    class Takes:
+        def __eq__(self, other):
+            if other == "first":
+                del it[0]
+            return other == "wanted"
+
+    for search in (lambda: Takes() in it, lambda: it.index(Takes()) == 0, lambda: it.remove(Takes()) is None and not it):
+        heap.root["it"] = make(["first", "wanted"])
+        it = heap.root["it"]
+        assert search()
+
+
 def test_close_beside_reads(path):
     told = run('''
         import datetime, sys, taiyen, threading, time
