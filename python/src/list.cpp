@@ -149,8 +149,7 @@ PyObject *remove_item(PyObject *self, PyObject *object) {
     return none_after(as_proxy(self), [&](heap &) {
         if (of->values->stamp() != stamp && !find())
             return false;
-        while (
-            !same(container_of<T>(as_proxy(self)).at(number), words[number])) // the comparison, or a thread beside it
+        while (!same(container_of<T>(as_proxy(self)).at(number), words[number])) // a comparison has changed it
             if (!find())
                 return false;
         return open_up(*of, as_proxy(self)) && of->let_go(container_of<T>(as_proxy(self)).at(number)) &&
