@@ -72,6 +72,13 @@ public:
         end_change();
         return {};
     }
+    // Makes room for so many more: none of these needs memory then, at either end.
+    result<void> reserve_more(std::size_t count) {
+        if (heap_->begin_write() || make_room(count))
+            return error::last();
+        heap_->drain();
+        return {};
+    }
     // Takes all out.
     result<void> clear() { return result<void>::of(heap_->clear(container_)); }
 
@@ -132,10 +139,10 @@ private:
         end_change();
         return taken;
     }
-    ty_status make_room() {
-        if (ring() && size() < ring()->head.refs)
+    ty_status make_room(std::size_t more = 1) {
+        if (size() + more <= (ring() ? ring()->head.refs : 0))
             return TY_OK;
-        const std::size_t room = size() == 0 ? 6 : size() * 2;
+        const std::size_t twice = size() == 0 ? 6 : size() * 2, room = size() + more > twice ? size() + more : twice;
         if (room >= UINT32_MAX)
             return ty_error_set(TY_E_MEMORY, 0, "add to a deque of 2,147,483,647 values", nullptr, UINT64_MAX,
                                 "use several");

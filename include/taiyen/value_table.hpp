@@ -25,8 +25,10 @@ public:
     std::uint32_t used() const { return table_ ? table_->used : 0; }
     // The words of an entry: a key, and of a dict its value.
     value *entry(std::uint32_t number) const { return entries_of(table_) + std::size_t{number} * table_->head.type; }
-    bool is_full() const {
-        return !table_ || (table_->head.flags ? table_->filled : table_->used) >= table_->head.refs;
+    // How many more it has room for.
+    std::uint32_t free_entries() const {
+        const std::uint32_t taken = !table_ ? 0 : table_->head.flags ? table_->filled : table_->used;
+        return table_ && taken < table_->head.refs ? table_->head.refs - taken : 0;
     }
 
     // The number of the key's entry.
@@ -193,6 +195,14 @@ public:
         heap_->drain();
         return {};
     }
+    // Makes room for so many keys that are to come: none of these needs memory then, but for the key itself. Grows as
+    // keys that come one by one do.
+    result<void> reserve_more(std::size_t keys) {
+        if (loosen() || heap_->begin_write() || make_room(keys))
+            return error::last();
+        heap_->drain();
+        return {};
+    }
     // Erases all.
     result<void> clear() {
         if (loosen() || heap_->clear(container_))
@@ -276,10 +286,11 @@ protected:
 
 private:
     std::size_t room() const { return container_->body ? table().get()->head.refs : 0; }
-    ty_status make_room() {
-        if (!table().is_full())
+    ty_status make_room(std::size_t more = 1) {
+        if (more <= table().free_entries())
             return TY_OK;
-        const std::size_t wanted = std::size_t{container_->count} + container_->count / 2 + 1;
+        const std::size_t half = container_->count / 2 + 1;
+        const std::size_t wanted = container_->count + (more > half ? more : half);
         return rebuild(wanted <= entries_without_index ? (wanted < 4 ? 4 : 8) : entries_of_index(wanted));
     }
     // The same entries, without those that were erased, in a table with room for so many.

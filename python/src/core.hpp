@@ -133,6 +133,8 @@ public:
     ty_kind kind = TY_KIND_DEFAULT;
     bool read_only = false;
     bool takes_pickles = false;
+    std::uint64_t transaction_number = 0; // of the last one that was begun
+    bool transaction_given_up = false;    // PY33: its `with` was left in another thread
     bool undo_attached = false;
     bool step_open = false;
     bool transaction_open = false;
@@ -153,6 +155,7 @@ public:
     shape_memory shapes;
     std::vector<const layout *> layouts; // of records, by the heap's numbers, as far as they are known
     kept_values kept;
+    bool sweeps = true; // false: what is kept for nobody is more than the history holds; as long as there is one
 
     bool is_usable() const { return handle && fork_number == forks; }
     // Whether it can be used; else there is an exception.
@@ -164,6 +167,8 @@ public:
     void look_at_proxies(bool forget_undone = false);
     // Before a call of the heap releases a value: see `going`. False: there is an exception.
     bool let_go(value v);
+    // PY33. A transaction of this thread whose `with` was left in another one.
+    void take_back_given_up();
     bool check_no_views(const char *what) const;
     // Whether a block has a proxy that stands for it, or for something within it.
     bool is_held(const void *block) const;
@@ -171,6 +176,8 @@ public:
     void unhold(const void *block);
     // Within a change: releases what was kept for proxies that have gone since. Does nothing where that fails.
     void sweep();
+    // PY32. Whether the open step has more than the history holds: nothing more of it can be recorded.
+    bool is_history_full() const;
     // After containers may have come or gone: what is kept, and for whom.
     void look_at_kept();
     // Waits until no other thread is within a change. False: there is an exception; that of a signal, if these are
@@ -316,12 +323,18 @@ public:
 
 private:
     bool begin_own();
+    bool sweep();
     void leave();
+    void cancel_step();
     heap &heap_;
     bool own_transaction_ = false;
     bool own_step_ = false;
+    bool swept_ = false; // what was kept, with its own step
     bool entered_ = false;
 };
+
+// HistoryFullError.
+int raise_history_full(const char *what);
 
 // Begins a transaction of this thread; waits for those of others, and hears signals meanwhile. False: there is an
 // exception.

@@ -63,11 +63,14 @@ bool put(heap &of, proxy *self, const value_key &key, value item) {
            done(container_of<dict>(self).set_at(position, item));
 }
 
-bool put(heap &of, proxy *self, PyObject *key, PyObject *item) {
+// keeps: what stands for the key already, also if that came while this was made.
+bool put(heap &of, proxy *self, PyObject *key, PyObject *item, bool keeps = false) {
     made_entry one;
     made_value made(of);
     if (!make_key(of, key, &one) || !made.make(item) || !use(self) || (one.made_key && !one.made_key->check()))
         return false;
+    if (keeps && container_of<dict>(self).contains(one.key.get()))
+        return true;
     return check_key(self, one.key, key) && put(of, self, one.key.get(), made.get());
 }
 
@@ -87,6 +90,66 @@ int dict_set_item(PyObject *self, PyObject *key, PyObject *item) {
         return item ? put(of, as_proxy(self), key, item) : erase(of, as_proxy(self), key);
     });
     return good ? 0 : -1;
+}
+
+// PY31. The keys of a change that are not there yet, made before anything is stored; those that were stored by nothing
+// go with it. Runs no Python code.
+class new_keys {
+public:
+    explicit new_keys(heap &of) : heap_(of) {}
+    ~new_keys() {
+        for (const value key : made_)
+            static_cast<void>(heap_.values->discard(key));
+    }
+    new_keys(const new_keys &) = delete;
+    new_keys &operator=(const new_keys &) = delete;
+    // False: there is an exception.
+    bool add(const value_key &key, value_key *made) {
+        made_.reserve(made_.size() + 1);
+        const taiyen::result<value> one = heap_.values->make_key(key);
+        if (!one)
+            return raise_last() == 0;
+        made_.push_back(taiyen::result<value>(one).value());
+        *made = heap_.values->key(made_.back()).value();
+        return true;
+    }
+    std::size_t count() const { return made_.size(); }
+
+private:
+    heap &heap_;
+    std::vector<value> made_;
+};
+
+// PY31. What can fail for want of memory comes before the first store. Runs no Python code.
+bool put_all(heap &of, proxy *self, const std::vector<made_entry> &entries, const std::vector<value> &items) {
+    if (entries.empty())
+        return true;
+    if (!open_up(of, self))
+        return false;
+    std::vector<value_key> keys;
+    new_keys fresh(of);
+    going gone(of);
+    for (const made_entry &one : entries) {
+        keys.push_back(one.key.get());
+        const std::uint32_t position = container_of<dict>(self).find(keys.back());
+        if (!(position == dict::end_position ? fresh.add(keys.back(), &keys.back())
+                                             : gone.add(container_of<dict>(self).value_at(position))))
+            return false;
+    }
+    dict into = container_of<dict>(self);
+    if (!gone.keep() || !done(into.reserve_more(fresh.count())) || !reserve_counts(of, items))
+        return false;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+        if (!done(into.set(keys[i], items[i])))
+            return false;
+    return true;
+}
+
+// By the key that an entry has.
+template <class T>
+bool erase_key(const proxy *self, value key) {
+    const taiyen::result<value_key> found = self->owner->values->key(key);
+    return done(found) && done(container_of<T>(self).erase(taiyen::result<value_key>(found).value()));
 }
 
 // Stores all of a dict, in one change.
@@ -111,12 +174,80 @@ PyObject *dict_update(PyObject *self, PyObject *items) {
             if ((all[i].made_key && !all[i].made_key->check()) ||
                 !check_key(as_proxy(self), all[i].key, PyList_GetItem(keys.get(), static_cast<Py_ssize_t>(i))))
                 return false;
-        // Nothing fails from here on but for want of memory.
-        for (std::size_t i = 0; i < all.size(); ++i)
-            if (!put(of, as_proxy(self), all[i].key.get(), made.items()[i]))
-                return false;
-        return true;
+        return put_all(of, as_proxy(self), all, made.items());
     });
+}
+
+// PY30. _pop(key[, default]), popitem(), _setdefault(key, default): each one change.
+PyObject *dict_pop(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    heap *of = use(as_proxy(self));
+    if (!of)
+        return nullptr;
+    const auto missing = [&]() -> PyObject * {
+        if (count > 1)
+            return Py_NewRef(arguments[1]);
+        return raise_key(arguments[0]), nullptr;
+    };
+    if (container_of<dict>(as_proxy(self)).empty()) // as the built-in: whatever the key is
+        return missing();
+    key_of key;
+    if (!key.find(*of, arguments[0]) || !use(as_proxy(self)))
+        return nullptr;
+    return take_out(
+        self,
+        [&] {
+            return looked_at{container_of<dict>(as_proxy(self)).get(key.get()), {}};
+        },
+        [&](const looked_at &entry) { return plain_copy(*of, entry.item); },
+        [&](heap &) { return done(container_of<dict>(as_proxy(self)).erase(key.get())); }, missing);
+}
+
+PyObject *raise_empty(const char *what) {
+    PyErr_SetString(PyExc_KeyError, what);
+    return nullptr;
+}
+
+// The last entry, in the order in which they came.
+looked_at last_pair(const dict &from) {
+    const std::uint32_t position = from.previous();
+    return position == dict::end_position ? looked_at{} : looked_at{from.value_at(position), from.key_at(position)};
+}
+
+PyObject *dict_pop_item(PyObject *self, PyObject *) {
+    heap *of = use(as_proxy(self));
+    if (!of)
+        return nullptr;
+    const auto look = [&] { return last_pair(container_of<dict>(as_proxy(self))); };
+    const auto copy = [&](const looked_at &entry) -> PyObject * {
+        const ref pair(PyList_New(2));
+        reader one(*of, true);
+        {
+            const without_cycles no_code;
+            if (!pair || !one.put(pair.get(), 0, entry.key) || !one.put(pair.get(), 1, entry.item))
+                return nullptr;
+        }
+        return one.finish() ? PyList_AsTuple(pair.get()) : nullptr;
+    };
+    const auto erase = [&](heap &) { return erase_key<dict>(as_proxy(self), look().key); };
+    return take_out(self, look, copy, erase, [] { return raise_empty("popitem(): dictionary is empty"); });
+}
+
+PyObject *dict_set_default(PyObject *self, PyObject *const *arguments, Py_ssize_t) {
+    heap *of = use(as_proxy(self));
+    key_of key;
+    if (!of || !key.find(*of, arguments[0]) || !use(as_proxy(self)))
+        return nullptr;
+    const auto there = [&] { return container_of<dict>(as_proxy(self)).get(key.get()); };
+    if (const value v = there(); !v.is_nothing()) // no change is begun for it
+        return load(*of, v);
+    ref found;
+    const bool good = change_of(as_proxy(self), [&](heap &) {
+        if (there().is_nothing() && !put(*of, as_proxy(self), arguments[0], arguments[1], true))
+            return false;
+        found = ref(load(*of, there()));
+        return static_cast<bool>(found);
+    });
+    return good ? found.release() : nullptr;
 }
 
 template <class T>
@@ -142,47 +273,93 @@ PyObject *dict_iterate(PyObject *self, PyObject *arguments) {
     return new_iterator(as_proxy(self), static_cast<iterates>(what % 3), backwards != 0);
 }
 
-template <class T>
-PyObject *last_key(PyObject *self, PyObject *) {
-    heap *of = use(as_proxy(self));
-    if (!of)
-        return nullptr;
-    const T from = container_of<T>(as_proxy(self));
-    const std::uint32_t position = from.previous();
-    if (position != T::end_position)
-        return load(*of, from.key_at(position));
-    PyErr_SetString(PyExc_KeyError, "it is empty");
-    return nullptr;
-}
-
 // ---- Sets.
 
-// _change(keys, adds): puts all keys of a list in, or takes them out, in one change.
+// _change(keys, how): takes all keys of a list out, puts them in, or does what it does not have them for; in one
+// change.
+enum how : int { erases, adds, toggles };
+
+bool change_keys(heap &of, proxy *self, const std::vector<made_entry> &entries, int how) {
+    set in = container_of<set>(self);
+    std::vector<value_key> keys;
+    new_keys fresh(of); // PY31: what can fail for want of memory comes before the first store
+    for (const made_entry &one : entries) {
+        keys.push_back(one.key.get());
+        if (how != erases && !in.contains(keys.back()) && !fresh.add(keys.back(), &keys.back()))
+            return false;
+    }
+    if (!done(in.reserve_more(fresh.count())))
+        return false;
+    for (const value_key &key : keys)
+        if (!(how == erases || (how == toggles && in.contains(key)) ? done(in.erase(key)) : done(in.add(key))))
+            return false;
+    return true;
+}
+
 PyObject *set_change(PyObject *self, PyObject *arguments) {
     PyObject *keys = nullptr;
-    int adds = 0;
-    if (!PyArg_ParseTuple(arguments, "O!p", &PyList_Type, &keys, &adds))
+    int how = 0;
+    if (!PyArg_ParseTuple(arguments, "O!i", &PyList_Type, &keys, &how))
         return nullptr;
     return none_after(as_proxy(self), [&](heap &of) {
         std::vector<made_entry> all(static_cast<std::size_t>(PyList_Size(keys)));
         for (std::size_t i = 0; i < all.size(); ++i) {
             const ref key = ref::borrowed(PyList_GetItem(keys, static_cast<Py_ssize_t>(i)));
-            if (!key || !(adds ? make_key(of, key.get(), &all[i]) : all[i].key.find(of, key.get())))
+            if (!key || !(how == erases ? all[i].key.find(of, key.get()) : make_key(of, key.get(), &all[i])))
                 return false;
         }
         if (!use(as_proxy(self)))
             return false;
-        set in = container_of<set>(as_proxy(self));
+        const set in = container_of<set>(as_proxy(self));
         for (std::size_t i = 0; i < all.size(); ++i)
             if ((all[i].made_key && !all[i].made_key->check()) ||
-                (adds && !in.contains(all[i].key.get()) &&
+                (how != erases && !in.contains(all[i].key.get()) &&
                  !all[i].key.check_stored(PyList_GetItem(keys, static_cast<Py_ssize_t>(i)))))
                 return false;
-        for (const made_entry &one : all)
-            if (!(adds ? done(in.add(one.key.get())) : done(in.erase(one.key.get()))))
-                return false;
-        return true;
+        return change_keys(of, as_proxy(self), all, how);
     });
+}
+
+// PY30. _keep(keys): takes all out but those of a built-in set. Comparisons may run Python code, so they are made again
+// if the set has changed meanwhile.
+PyObject *set_keep(PyObject *self, PyObject *keys) {
+    return none_after(as_proxy(self), [&](heap &of) {
+        std::vector<value> gone;
+        std::uint32_t stamp;
+        do {
+            gone.clear();
+            stamp = container_of<set>(as_proxy(self)).stamp();
+            for (std::uint32_t at = 0;; ++at) {
+                const set in = container_of<set>(as_proxy(self));
+                if (in.stamp() != stamp || (at = in.next(at)) == set::end_position)
+                    break;
+                const value word = in.key_at(at);
+                const ref key(load(of, word));
+                const int stays = key ? in_python([&] { return PySet_Contains(keys, key.get()); }) : -1;
+                if (stays < 0 || !use(as_proxy(self)))
+                    return false;
+                if (!stays)
+                    gone.push_back(word);
+            }
+        } while (container_of<set>(as_proxy(self)).stamp() != stamp);
+        return std::all_of(gone.begin(), gone.end(), [&](value key) { return erase_key<set>(as_proxy(self), key); });
+    });
+}
+
+// PY30.
+PyObject *set_pop(PyObject *self, PyObject *) {
+    heap *of = use(as_proxy(self));
+    if (!of)
+        return nullptr;
+    const auto look = [&]() -> looked_at {
+        const set from = container_of<set>(as_proxy(self));
+        const std::uint32_t position = from.previous();
+        return {position == set::end_position ? value() : from.key_at(position), {}};
+    };
+    return take_out(
+        self, look, [&](const looked_at &entry) { return load(*of, entry.item); },
+        [&](heap &) { return erase_key<set>(as_proxy(self), look().item); },
+        [] { return raise_empty("pop from an empty set"); });
 }
 
 PyObject *set_add(PyObject *self, PyObject *key) {
@@ -219,14 +396,17 @@ PyMethodDef dict_methods[] = {
     method<clear_all<dict>>("clear", METH_NOARGS, "clear(): takes everything out."),
     method<dict_update>("_update", METH_O, nullptr),
     method<dict_iterate>("_iterate", METH_VARARGS, nullptr),
-    method<last_key<dict>>("_last_key", METH_NOARGS, nullptr),
+    method<dict_pop>("_pop", METH_FASTCALL, nullptr),
+    method<dict_pop_item>("popitem", METH_NOARGS, "popitem(): takes the last pair out, as plain objects."),
+    method<dict_set_default>("_setdefault", METH_FASTCALL, nullptr),
     TYPY_COMMON_METHODS,
     {}};
 PyMethodDef set_methods[] = {method<set_add>("add", METH_O, "add(key): puts a key in."),
                              method<clear_all<set>>("clear", METH_NOARGS, "clear(): takes everything out."),
                              method<set_take>("_take", METH_O, nullptr),
                              method<set_change>("_change", METH_VARARGS, nullptr),
-                             method<last_key<set>>("_last_key", METH_NOARGS, nullptr),
+                             method<set_keep>("_keep", METH_O, nullptr),
+                             method<set_pop>("pop", METH_NOARGS, "pop(): takes some key out."),
                              TYPY_COMMON_METHODS,
                              {}};
 

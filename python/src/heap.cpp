@@ -203,6 +203,18 @@ bool heap::make_root() {
     return !is_new || one.end();
 }
 
+int raise_history_full(const char *what) {
+    return raise_own(status_history_full, what,
+                     "make smaller steps; or forget the history, Heap.clear_history(), and make the change before the "
+                     "next step, or open the heap with undo_bytes");
+}
+
+bool heap::is_history_full() const {
+    ty_undo_stats told{};
+    told.struct_size = sizeof told;
+    return ty_get_undo_stats(handle, &told) == TY_OK && told.full;
+}
+
 // PY1. PY8: shapes may be gone, too.
 void heap::look_at_proxies(bool forget_undone) {
     std::vector<proxy *> all(displaced.begin(), displaced.end());
@@ -331,6 +343,8 @@ bool begin_transaction(heap &of) {
         return raise_last() == 0;
     const bool was_lost = of.transaction_open; // a thread has ended within it, and the library took it back
     of.transaction_open = true;
+    of.transaction_given_up = false;
+    ++of.transaction_number;
     of.transaction_thread = PyThread_get_thread_ident();
     if (was_lost && of.values) {
         of.fresh_arrays.clear();
@@ -345,15 +359,28 @@ bool begin_transaction(heap &of) {
 void transaction_ended(heap &of) {
     if (of.transaction_thread != PyThread_get_thread_ident())
         return; // another thread's has begun since
-    of.transaction_open = false;
+    of.transaction_open = of.transaction_given_up = false;
     of.transaction_thread = 0;
     of.fresh_arrays.clear();
     opened_here.count -= opened_here.count ? 1 : 0;
 }
 
+// PY33.
+void heap::take_back_given_up() {
+    const unsigned long me = PyThread_get_thread_ident();
+    if (!transaction_given_up || transaction_thread != me ||
+        std::find(changing.begin(), changing.end(), me) != changing.end())
+        return;
+    if (ty_txn *txn = ty_current_txn(handle))
+        ty_rollback(txn);
+    transaction_ended(*this);
+    look_at_proxies();
+}
+
 bool change::begin() {
     if (!heap_.check())
         return false;
+    heap_.take_back_given_up();
     if (heap_.read_only) {
         raise_own(TY_E_PERMISSION, "the heap is open for reading only", "open it for writing to change it");
         return false;
@@ -362,9 +389,20 @@ bool change::begin() {
         return false;
     heap_.changing.push_back(PyThread_get_thread_ident());
     entered_ = true;
-    if (heap_.values)
-        heap_.sweep();
-    return true;
+    return sweep();
+}
+
+// PY32. What was kept goes with a step that is the change's own, if the history holds that, too; not with one of the
+// program's, which it might fill.
+bool change::sweep() {
+    if (!heap_.values || (heap_.undo_attached && (!own_step_ || !heap_.sweeps)))
+        return true;
+    swept_ = own_step_ && !heap_.kept.unheld.empty();
+    heap_.sweep();
+    if (!swept_ || !heap_.is_history_full())
+        return true;
+    cancel_step();
+    return begin_own();
 }
 
 bool change::begin_own() {
@@ -402,6 +440,8 @@ bool change::end() {
     if (!heap_.check())
         return false;
     if (own_step_) {
+        if (heap_.values->space()->dead && !heap_.values->settle()) // PY32
+            return raise_history_full("the change frees more than the history of undo holds, and was taken back") == 0;
         own_step_ = heap_.step_open = false;
         heap_.values->record_undo(false);
         heap_.fresh_arrays.clear();
@@ -442,15 +482,20 @@ change::~change() {
             return;
         ty_rollback(txn);
         transaction_ended(heap_);
+        heap_.look_at_proxies();
     } else if (own_step_) {
-        heap_.step_open = false;
-        if (heap_.values)
-            heap_.values->record_undo(false);
-        [[maybe_unused]] const ty_status status = ty_undo_cancel(heap_.handle); // an exception tells what failed
-        heap_.fresh_arrays.clear();
-    } else {
-        return;
+        cancel_step();
     }
+}
+
+void change::cancel_step() {
+    heap_.step_open = own_step_ = false;
+    if (std::exchange(swept_, false) && heap_.is_history_full())
+        heap_.sweeps = false;
+    if (heap_.values)
+        heap_.values->record_undo(false);
+    [[maybe_unused]] const ty_status status = ty_undo_cancel(heap_.handle); // an exception tells what failed
+    heap_.fresh_arrays.clear();
     heap_.look_at_proxies();
 }
 

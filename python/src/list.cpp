@@ -1,6 +1,9 @@
 // Lists and deques: the slots that are to be fast. taiyen/_containers.py has the rest.
 #include "slots.hpp"
 
+#include <new>
+#include <numeric>
+
 namespace typy {
 
 namespace {
@@ -47,6 +50,31 @@ PyObject *sequence_item(PyObject *self, Py_ssize_t number) {
     return nullptr;
 }
 
+// A container's items so many times.
+template <class T>
+std::vector<value> repeated(const T &from, Py_ssize_t times) {
+    std::vector<value> all;
+    const std::size_t size = from.size();
+    if (size && static_cast<std::size_t>(times) > all.max_size() / size)
+        throw std::bad_alloc();
+    all.reserve(size * static_cast<std::size_t>(times));
+    for (Py_ssize_t i = 0; i < times; ++i)
+        for (std::size_t number = 0; number < size; ++number)
+            all.push_back(from.at(number));
+    return all;
+}
+
+// PY31. Room for all comes first.
+bool push_all(heap &of, proxy *self, const std::vector<value> &items, bool front) {
+    deque into = container_of<deque>(self);
+    if (!done(into.reserve_more(items.size())) || !reserve_counts(of, items))
+        return false;
+    for (const value v : items)
+        if (!done(front ? into.push_front(v) : into.push_back(v)))
+            return false;
+    return true;
+}
+
 template <class T>
 bool set_or_erase(heap &of, proxy *self, Py_ssize_t given, PyObject *item) {
     made_value made(of);
@@ -67,6 +95,88 @@ int set_item(PyObject *self, PyObject *index, PyObject *item) {
         return -1;
     return change_of(as_proxy(self), [&](heap &of) { return set_or_erase<T>(of, as_proxy(self), given, item); }) ? 0
                                                                                                                  : -1;
+}
+
+// PY30. _pop(index).
+template <class T>
+PyObject *pop_at(PyObject *self, PyObject *index) {
+    const Py_ssize_t given = PyNumber_AsSsize_t(index, PyExc_IndexError);
+    heap *of = given == -1 && PyErr_Occurred() ? nullptr : use(as_proxy(self));
+    if (!of)
+        return nullptr;
+    const auto number = [&] {
+        return static_cast<std::size_t>(
+            given < 0 ? given + static_cast<Py_ssize_t>(container_of<T>(as_proxy(self)).size()) : given);
+    };
+    const auto missing = [&]() -> PyObject * {
+        const bool is_empty = container_of<T>(as_proxy(self)).empty();
+        PyErr_SetString(PyExc_IndexError, is_empty ? "pop from empty list" : "index out of range");
+        return nullptr;
+    };
+    return take_out(
+        self,
+        [&] {
+            return looked_at{container_of<T>(as_proxy(self)).at(number()), {}};
+        },
+        [&](const looked_at &entry) { return plain_copy(*of, entry.item); },
+        [&](heap &) { return done(container_of<T>(as_proxy(self)).erase(number())); }, missing);
+}
+
+// PY30. remove(item): takes the first item out that equals it. It is looked for before the change, since none is begun
+// for what is not there, and again within it if anything has changed meanwhile.
+template <class T>
+PyObject *remove_item(PyObject *self, PyObject *object) {
+    heap *of = use(as_proxy(self));
+    if (!of)
+        return nullptr;
+    std::vector<value> words;
+    const auto item = [&](std::size_t place) {
+        words.resize(std::max(words.size(), place + 1));
+        words[place] = container_of<T>(as_proxy(self)).at(place);
+        return load(*of, words[place]);
+    };
+    std::size_t number = 0;
+    const auto find = [&] {
+        if (!find_equal<T>(self, object, 0, SIZE_MAX, item, &number))
+            return false;
+        if (number == SIZE_MAX)
+            PyErr_Format(PyExc_ValueError, "%R is not in list", object);
+        return number != SIZE_MAX;
+    };
+    const std::uint64_t stamp = of->values->stamp();
+    if (!find())
+        return nullptr;
+    return none_after(as_proxy(self), [&](heap &) {
+        if (of->values->stamp() != stamp && !find())
+            return false;
+        while (!same(container_of<T>(as_proxy(self)).at(number), words[number])) // a comparison has changed it
+            if (!find())
+                return false;
+        return open_up(*of, as_proxy(self)) && of->let_go(container_of<T>(as_proxy(self)).at(number)) &&
+               done(container_of<T>(as_proxy(self)).erase(number));
+    });
+}
+
+// PY30. _repeat(times): all items so many times, one or more.
+PyObject *list_repeat(PyObject *self, PyObject *number) {
+    const Py_ssize_t times = PyNumber_AsSsize_t(number, PyExc_OverflowError);
+    if (PyErr_Occurred())
+        return nullptr;
+    return none_after(as_proxy(self), [&](heap &of) {
+        if (!open_up(of, as_proxy(self)))
+            return false;
+        list into = container_of<list>(as_proxy(self));
+        const std::vector<value> more = repeated(into, times - 1);
+        return done(into.insert(into.size(), more.data(), more.size()));
+    });
+}
+PyObject *deque_repeat(PyObject *self, PyObject *number) {
+    const Py_ssize_t times = PyNumber_AsSsize_t(number, PyExc_OverflowError);
+    if (PyErr_Occurred())
+        return nullptr;
+    return none_after(as_proxy(self), [&](heap &of) {
+        return push_all(of, as_proxy(self), repeated(container_of<deque>(as_proxy(self)), times - 1), false);
+    });
 }
 
 // ---- Lists.
@@ -129,7 +239,7 @@ bool replace_stepwise(heap &of, proxy *self, Py_ssize_t start, Py_ssize_t stop, 
     for (Py_ssize_t i = 0; i < count; ++i)
         if (!gone.add(into.at(static_cast<std::size_t>(start + i * step))))
             return false;
-    if (!gone.keep())
+    if (!gone.keep() || !reserve_counts(of, all.items()))
         return false;
     for (Py_ssize_t i = 0; i < count; ++i, start += step) {
         const auto number = static_cast<std::size_t>(start);
@@ -189,25 +299,36 @@ PyObject *list_extend(PyObject *self, PyObject *given) {
                       [&](heap &of) { return replace(of, as_proxy(self), SIZE_MAX, SIZE_MAX, items.get()); });
 }
 
-// _rearrange(numbers): the item that is to stand at each place.
-PyObject *list_rearrange(PyObject *self, PyObject *numbers) {
+// PY30. reverse() and _sort(key, reverse): each one change.
+PyObject *list_reverse(PyObject *self, PyObject *) {
     return none_after(as_proxy(self), [&](heap &) {
-        std::vector<std::uint32_t> order;
-        std::vector<bool> seen(container_of<list>(as_proxy(self)).size());
-        for (Py_ssize_t i = 0; i < PySequence_Size(numbers); ++i) {
-            const ref number(PySequence_GetItem(numbers, i));
-            const unsigned long one = number ? PyLong_AsUnsignedLong(number.get()) : 0;
-            if (PyErr_Occurred())
-                return false;
-            if (one >= seen.size() || seen[one])
-                break;
-            seen[one] = true;
-            order.push_back(static_cast<std::uint32_t>(one));
-        }
-        if (!use(as_proxy(self)))
+        list in = container_of<list>(as_proxy(self));
+        std::vector<std::uint32_t> order(in.size());
+        std::iota(order.rbegin(), order.rend(), 0u);
+        std::vector<value> room(order.size());
+        return done(in.rearrange(order.data(), room.data()));
+    });
+}
+
+PyObject *list_sort(PyObject *self, PyObject *arguments) {
+    PyObject *key, *reverse;
+    if (!PyArg_ParseTuple(arguments, "OO", &key, &reverse))
+        return nullptr;
+    return none_after(as_proxy(self), [&](heap &) {
+        const std::vector<value> before = repeated(container_of<list>(as_proxy(self)), 1);
+        const ref items(PySequence_List(self));
+        const ref numbers(items ? sorted_numbers(items.get(), key, reverse) : ref());
+        std::vector<std::uint32_t> order(before.size());
+        if (!numbers || !use(as_proxy(self)))
             return false;
         list in = container_of<list>(as_proxy(self));
-        if (order.size() != in.size()) {
+        bool good = PyList_Size(numbers.get()) == static_cast<Py_ssize_t>(order.size()) && in.size() == order.size();
+        for (std::size_t i = 0; i < order.size() && good; ++i) {
+            good = same(in.at(i), before[i]);
+            order[i] = static_cast<std::uint32_t>(
+                PyLong_AsUnsignedLong(PyList_GetItem(numbers.get(), static_cast<Py_ssize_t>(i))));
+        }
+        if (!good) {
             PyErr_SetString(PyExc_ValueError, "list modified during sort");
             return false;
         }
@@ -238,30 +359,27 @@ PyObject *deque_add(PyObject *self, PyObject *item) {
     });
 }
 
+// PY30.
 template <bool front>
 PyObject *deque_take(PyObject *self, PyObject *) {
-    ref taken;
-    const bool good = change_of(as_proxy(self), [&](heap &of) {
-        if (container_of<deque>(as_proxy(self)).empty()) {
-            PyErr_SetString(PyExc_IndexError, "pop from an empty deque");
-            return false;
-        }
-        const std::uint32_t stamp = container_of<deque>(as_proxy(self)).stamp();
-        const auto number = [&] { return front ? 0 : container_of<deque>(as_proxy(self)).size() - 1; };
-        taken = ref(plain_copy(of, container_of<deque>(as_proxy(self)).at(number())));
-        if (!taken || !use(as_proxy(self)))
-            return false;
+    heap *of = use(as_proxy(self));
+    if (!of)
+        return nullptr;
+    const auto look = [&]() -> looked_at {
+        const deque from = container_of<deque>(as_proxy(self));
+        return {from.empty() ? value() : from.at(front ? 0 : from.size() - 1), {}};
+    };
+    const auto erase = [&](heap &) {
         deque from = container_of<deque>(as_proxy(self));
-        if (from.stamp() != stamp) {
-            PyErr_SetString(PyExc_RuntimeError, "deque changed while an item was taken out");
-            return false;
-        }
-        if (!of.let_go(from.at(number())))
-            return false;
         taiyen::result<value> gone = front ? from.take_front() : from.take_back();
-        return done(gone) && done(of.values->discard(taiyen::result<value>(gone).value()));
-    });
-    return good ? taken.release() : nullptr;
+        return done(gone) && done(of->values->discard(taiyen::result<value>(gone).value()));
+    };
+    const auto missing = []() -> PyObject * {
+        PyErr_SetString(PyExc_IndexError, "pop from an empty deque");
+        return nullptr;
+    };
+    return take_out(
+        self, look, [&](const looked_at &entry) { return plain_copy(*of, entry.item); }, erase, missing);
 }
 
 // _extend(items, front): adds all of a list, in one change.
@@ -274,11 +392,7 @@ PyObject *deque_extend(PyObject *self, PyObject *arguments) {
         made_value all(of);
         if (!all.make_items(items) || !use(as_proxy(self)))
             return false;
-        deque into = container_of<deque>(as_proxy(self));
-        for (const value v : all.items())
-            if (!done(front ? into.push_front(v) : into.push_back(v)))
-                return false;
-        return true;
+        return push_all(of, as_proxy(self), all.items(), front != 0);
     });
 }
 
@@ -340,13 +454,23 @@ PyMethodDef list_methods[] = {
     method<list_extend>("extend", METH_O, "extend(items): adds all items, in one change."),
     method<clear_all<list>>("clear", METH_NOARGS, "clear(): takes everything out."),
     method<iterate_back<list, iterates::list>>("__reversed__", METH_NOARGS, nullptr),
-    method<list_rearrange>("_rearrange", METH_O, nullptr),
+    method<list_reverse>("reverse", METH_NOARGS, "reverse(): turns the order round."),
+    method<list_sort>("_sort", METH_VARARGS, nullptr),
+    method<list_repeat>("_repeat", METH_O, nullptr),
+    method<pop_at<list>>("_pop", METH_O, nullptr),
+    method<remove_item<list>>("remove", METH_O, "remove(item): takes the first item out that equals it."),
+    method<find_item<list, sequence_item<list>>>("_find", METH_VARARGS, nullptr),
+    method<count_items<list, sequence_item<list>>>("count", METH_O, "count(item): how many items equal it."),
     TYPY_COMMON_METHODS,
     {}};
 PyMethodDef deque_methods[] = {
     method<deque_add<false>>("append", METH_O, "append(item): adds an item behind the last."),
     method<deque_add<true>>("appendleft", METH_O, "appendleft(item): adds an item before the first."),
     method<deque_extend>("_extend", METH_VARARGS),
+    method<deque_repeat>("_repeat", METH_O, nullptr),
+    method<remove_item<deque>>("remove", METH_O, "remove(item): takes the first item out that equals it."),
+    method<find_item<deque, sequence_item<deque>>>("_find", METH_VARARGS, nullptr),
+    method<count_items<deque, sequence_item<deque>>>("count", METH_O, "count(item): how many items equal it."),
     method<deque_take<false>>("pop", METH_NOARGS, "pop(): takes the last item out, as a plain object."),
     method<deque_rotate>("rotate", METH_VARARGS,
                          "rotate(steps=1): takes items from the end, and puts them before the first."),

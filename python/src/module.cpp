@@ -143,6 +143,8 @@ void wait_for_thread_end(heap &of) {
 
 // PY12.
 void end_heap(heap &of, bool discards) {
+    if (of.is_usable())
+        of.take_back_given_up();
     if (of.transaction_open && !discards)
         wait_for_thread_end(of);
     if (!of.handle)
@@ -187,6 +189,7 @@ void discard_heap(heap &of) {
 // that cannot be closed, since there are views.
 std::uint64_t snapshot(heap &of) {
     must(of.check());
+    of.take_back_given_up();
     if (of.kind != TY_SNAPSHOT && of.kind != TY_TRANSACTIONAL) {
         must_be_ok(ty_snapshot(of.handle));
         return ty_heap_epoch(of.handle);
@@ -209,6 +212,7 @@ void begin(heap &of) {
                         "open it with kind=\"transactional\"; or use step() and undo() in a snapshot heap");
         throw nb::python_error();
     }
+    of.take_back_given_up();
     if (ty_current_txn(of.handle)) {
         typy::raise_own(TY_E_BUSY, "a transaction of this thread is under way: they do not nest",
                         "end it first, or do all in it");
@@ -303,6 +307,8 @@ void step_end(heap &of, bool keeps) {
     must(of.check() && of.wait_for_changes(false));
     if (keeps)
         must_not_change(of, false);
+    const bool is_full = keeps && of.is_history_full(); // PY32
+    keeps = keeps && !is_full;
     of.step_open = false;
     of.fresh_arrays.clear();
     of.values->record_undo(false);
@@ -310,6 +316,8 @@ void step_end(heap &of, bool keeps) {
     if (!keeps)
         of.look_at_proxies();
     must_be_ok(status);
+    must(!is_full ||
+         typy::raise_history_full("the step is more than the history of undo holds, and was taken back") == 0);
 }
 
 void undo_or_redo(heap &of, bool undoes) {
@@ -338,6 +346,7 @@ void clear_history(heap &of) {
     must_be_ok(ty_undo_detach(of.handle, false));
     of.look_at_proxies(true);
     of.undo_attached = false;
+    of.sweeps = true;
 }
 
 // ---- `with` of a transaction and of a step. PY15: in C++, as no signal is heard between a begin and the body, nor
@@ -347,10 +356,23 @@ struct transaction_scope {
     nb::object heap_object;
     bool wait;
     std::uint64_t sequence;
+    std::uint64_t number; // of the transaction among those of the heap
     heap &of() const { return nb::cast<heap &>(heap_object); }
 };
+// PY33. A generator, say, may be closed by another thread than the one that went into its `with`.
+void give_up_transaction(heap &of) {
+    of.transaction_given_up = true;
+    typy::raise_own(
+        TY_E_BUSY, "a transaction was left in another thread than the one that began it",
+        "it is taken back by the next change, begin or close in its thread, or when that ends; leave the `with` "
+        "where it was entered");
+    throw nb::python_error();
+}
 void exit_transaction(transaction_scope &self, bool failed) {
     heap &of = self.of();
+    if (of.is_usable() && of.transaction_open && of.transaction_number == self.number &&
+        of.transaction_thread != PyThread_get_thread_ident())
+        give_up_transaction(of);
     const auto is_open = [&of] { return of.is_usable() && ty_current_txn(of.handle) != nullptr; };
     if (failed) {
         if (is_open()) // it may have been closed
@@ -383,11 +405,13 @@ void bind_scopes(nb::module_ &module) {
         .def("__init__",
              [](transaction_scope *self, nb::object of, bool wait) {
                  static_cast<void>(nb::cast<heap &>(of));
-                 new (self) transaction_scope{std::move(of), wait, 0};
+                 new (self) transaction_scope{std::move(of), wait, 0, 0};
              })
         .def("__enter__",
              [](nb::object self) {
-                 begin(nb::cast<transaction_scope &>(self).of());
+                 auto &scope = nb::cast<transaction_scope &>(self);
+                 begin(scope.of());
+                 scope.number = scope.of().transaction_number;
                  return self;
              })
         .def(

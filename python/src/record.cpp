@@ -279,7 +279,7 @@ PyObject *reshape(PyObject *self, Function &&function, Py_ssize_t size = -1) {
     });
 }
 
-// _insert(number, list): records before the one with that number.
+// _insert(number, list): records before the one with that number, which may be any, as a list's.
 PyObject *insert(PyObject *self, PyObject *arguments) {
     Py_ssize_t number;
     PyObject *list;
@@ -291,7 +291,9 @@ PyObject *insert(PyObject *self, PyObject *arguments) {
         return nullptr;
     const std::size_t count = bytes.size() / of->size;
     return reshape(self, [&](records in) {
-        const std::size_t place = number < 0 ? 0 : std::min(static_cast<std::size_t>(number), in.size());
+        const auto size = static_cast<Py_ssize_t>(in.size());
+        const auto place =
+            static_cast<std::size_t>(std::clamp<Py_ssize_t>(number < 0 ? number + size : number, 0, size));
         if (!done(in.insert(place, bytes.data(), count)))
             return false;
         move_rows(as_records(self), place, static_cast<std::ptrdiff_t>(count));
@@ -299,7 +301,7 @@ PyObject *insert(PyObject *self, PyObject *arguments) {
     });
 }
 
-// _append_bytes(buffer): the bytes of records behind the last. _append_zeros(count): as many of zeros.
+// _append_bytes(buffer): the bytes of records behind the last.
 PyObject *append_bytes(PyObject *self, PyObject *object) {
     Py_buffer view;
     if (!use(as_proxy(self)) || PyObject_GetBuffer(object, &view, PyBUF_SIMPLE) < 0)
@@ -311,11 +313,12 @@ PyObject *append_bytes(PyObject *self, PyObject *object) {
         return PyErr_Format(PyExc_ValueError, "%zu bytes are no records of %zu bytes", bytes.size(), size);
     return reshape(self, [&](records in) { return done(in.insert(in.size(), bytes.data(), bytes.size() / size)); });
 }
-PyObject *append_zeros(PyObject *self, PyObject *number) {
-    const std::size_t count = PyLong_AsSize_t(number);
-    if (PyErr_Occurred())
-        return nullptr;
-    return reshape(self, [&](records in) { return done(in.insert(in.size(), nullptr, count)); });
+bool erase_records(PyObject *self, records in, std::size_t first, std::size_t count) {
+    if (!done(in.erase(first, count)))
+        return false;
+    end_rows(as_records(self), first, first + count);
+    move_rows(as_records(self), first, -static_cast<std::ptrdiff_t>(count));
+    return true;
 }
 
 // _erase(number, count): from that number on; both in range.
@@ -324,12 +327,17 @@ PyObject *erase(PyObject *self, PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "nn", &number, &count))
         return nullptr;
     const auto first = static_cast<std::size_t>(number), many = static_cast<std::size_t>(count);
+    return reshape(self, [&](records in) { return erase_records(self, in, first, many); });
+}
+
+// _resize(size): those of zeros come, or the last ones go.
+PyObject *resize(PyObject *self, PyObject *number) {
+    const std::size_t size = PyLong_AsSize_t(number);
+    if (PyErr_Occurred())
+        return nullptr;
     return reshape(self, [&](records in) {
-        if (!done(in.erase(first, many)))
-            return false;
-        end_rows(as_records(self), first, first + many);
-        move_rows(as_records(self), first, -count);
-        return true;
+        return size < in.size() ? erase_records(self, in, size, in.size() - size)
+                                : done(in.insert(in.size(), nullptr, size - in.size()));
     });
 }
 
@@ -356,21 +364,25 @@ PyObject *erase_slice(PyObject *self, PyObject *slice) {
     });
 }
 
-// _rearrange(numbers): the record that is to stand at each place; a list of all numbers, in any order.
-PyObject *rearrange(PyObject *self, PyObject *numbers) {
-    std::vector<std::uint32_t> order;
-    for (Py_ssize_t i = 0; i < PyList_Size(numbers); ++i)
-        order.push_back(static_cast<std::uint32_t>(PyLong_AsUnsignedLong(PyList_GetItem(numbers, i))));
-    if (PyErr_Occurred())
-        return nullptr;
+// PY30. Records in another order. numbers(): that of the one that is to stand at each place; a list, or NULL with an
+// exception. It may run any code.
+template <class Numbers>
+PyObject *rearrange(PyObject *self, Numbers &&numbers) {
     return none_after(as_proxy(self), [&](heap &) {
         records_proxy *list = as_records(self);
+        const std::uint32_t stamp = container_of_rows(list).stamp();
+        const ref given(numbers());
+        std::vector<std::uint32_t> order;
+        for (Py_ssize_t i = 0; given && i < PyList_Size(given.get()); ++i)
+            order.push_back(static_cast<std::uint32_t>(PyLong_AsUnsignedLong(PyList_GetItem(given.get(), i))));
+        if (PyErr_Occurred() || !use(as_proxy(self)))
+            return false;
         records in = container_of_rows(list);
         std::vector<std::uint32_t> place(order.size(), UINT32_MAX);
         for (std::uint32_t i = 0; i < order.size(); ++i)
             if (order[i] < order.size())
                 place[order[i]] = i;
-        if (order.size() != in.size() || std::count(place.begin(), place.end(), UINT32_MAX)) {
+        if (in.stamp() != stamp || order.size() != in.size() || std::count(place.begin(), place.end(), UINT32_MAX)) {
             PyErr_SetString(PyExc_ValueError, "list modified during sort");
             return false;
         }
@@ -384,6 +396,28 @@ PyObject *rearrange(PyObject *self, PyObject *numbers) {
         list->rows->swap(moved);
         changed(list);
         return true;
+    });
+}
+
+// _sort(key, reverse); reverse().
+PyObject *sort(PyObject *self, PyObject *arguments) {
+    PyObject *key, *backwards;
+    if (!PyArg_ParseTuple(arguments, "OO", &key, &backwards))
+        return nullptr;
+    return rearrange(self, [&] {
+        const ref items(PySequence_List(self));
+        return items ? sorted_numbers(items.get(), key, backwards) : ref();
+    });
+}
+PyObject *reverse(PyObject *self, PyObject *) {
+    return rearrange(self, [&] {
+        ref numbers(PyList_New(0));
+        for (std::size_t number = container_of_rows(as_records(self)).size(); numbers && number > 0; --number) {
+            const ref one(PyLong_FromSize_t(number - 1));
+            if (!one || PyList_Append(numbers.get(), one.get()) < 0)
+                return ref();
+        }
+        return numbers;
     });
 }
 
@@ -407,6 +441,66 @@ bool is_row_at(PyObject *object, records_proxy *list, std::size_t number) {
     return is_row(object) && as_row(object)->list == list && as_row(object)->number == number;
 }
 
+// PY30. _pop(index): takes a record out, as a plain one.
+PyObject *pop(PyObject *self, PyObject *index) {
+    const Py_ssize_t given = PyNumber_AsSsize_t(index, PyExc_IndexError);
+    if ((given == -1 && PyErr_Occurred()) || !use(as_proxy(self)))
+        return nullptr;
+    const auto place = [&] {
+        const auto size = static_cast<Py_ssize_t>(container_of_rows(as_records(self)).size());
+        return number_in(self, given < 0 ? given + size : given);
+    };
+    if (container_of_rows(as_records(self)).size() == 0) {
+        PyErr_SetString(PyExc_IndexError, "pop from empty list");
+        return nullptr;
+    }
+    if (place() == SIZE_MAX) // no change is begun for it
+        return nullptr;
+    ref taken;
+    const ref none(reshape(self, [&](records) {
+        for (;;) {
+            const std::size_t number = place();
+            const ref one(number == SIZE_MAX ? nullptr : row_of(as_records(self), number));
+            taken = ref(one ? in_python([&] { return row_plain(one.get(), nullptr); }) : nullptr);
+            if (!taken || !use(as_proxy(self)) || place() == SIZE_MAX)
+                return false;
+            if (is_row_at(one.get(), as_records(self), place()))
+                return erase_records(self, container_of_rows(as_records(self)), place(), 1);
+        }
+    }));
+    return none ? taken.release() : nullptr;
+}
+
+// PY30. remove(record): takes the first record out that equals it. As of lists, but that a row goes with its record.
+PyObject *remove(PyObject *self, PyObject *object) {
+    std::map<std::size_t, ref> rows; // they go with their records, wherever these are moved to
+    std::size_t number = 0;
+    const auto find = [&] {
+        const auto one = [&](std::size_t at) {
+            rows[at] = ref(item(self, static_cast<Py_ssize_t>(at)));
+            return rows[at] ? Py_NewRef(rows[at].get()) : nullptr;
+        };
+        rows.clear();
+        if (!find_equal<records>(self, object, 0, SIZE_MAX, one, &number))
+            return false;
+        if (number == SIZE_MAX)
+            PyErr_Format(PyExc_ValueError, "%R is not in list", object);
+        return number != SIZE_MAX;
+    };
+    heap *of = use(as_proxy(self));
+    const std::uint64_t stamp = of ? of->values->stamp() : 0;
+    if (!of || !find())
+        return nullptr;
+    return reshape(self, [&](records) {
+        if (of->values->stamp() != stamp && !find())
+            return false;
+        while (as_row(rows[number].get())->list != as_records(self))
+            if (!find())
+                return false;
+        return erase_records(self, container_of_rows(as_records(self)), as_row(rows[number].get())->number, 1);
+    });
+}
+
 // _set(number, record): stores a whole one.
 PyObject *set(PyObject *self, PyObject *arguments) {
     Py_ssize_t number;
@@ -417,7 +511,8 @@ PyObject *set(PyObject *self, PyObject *arguments) {
     if (!pack_record(*as_records(self)->of, object, bytes.data(), [] { return std::string("value"); }))
         return nullptr;
     return none_after(as_proxy(self), [&](heap &) {
-        const std::size_t place = number_in(self, number);
+        const auto size = static_cast<Py_ssize_t>(container_of_rows(as_records(self)).size());
+        const std::size_t place = number_in(self, number < 0 ? number + size : number);
         if (place == SIZE_MAX || is_row_at(object, as_records(self), place))
             return place != SIZE_MAX;
         look_at_rows(as_proxy(self));
@@ -535,10 +630,15 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
 PyMethodDef records_methods[] = {
     method<insert>("_insert", METH_VARARGS, nullptr),
     method<append_bytes>("_append_bytes", METH_O, nullptr),
-    method<append_zeros>("_append_zeros", METH_O, nullptr),
+    method<resize>("_resize", METH_O, nullptr),
     method<erase>("_erase", METH_VARARGS, nullptr),
     method<erase_slice>("_erase_slice", METH_O, nullptr),
-    method<rearrange>("_rearrange", METH_O, nullptr),
+    method<pop>("_pop", METH_O, nullptr),
+    method<remove>("remove", METH_O, "remove(record): takes the first record out that equals it."),
+    method<find_item<records, item>>("_find", METH_VARARGS, nullptr),
+    method<count_items<records, item>>("count", METH_O, "count(record): how many records equal it."),
+    method<sort>("_sort", METH_VARARGS, nullptr),
+    method<reverse>("reverse", METH_NOARGS, "reverse(): turns the order round."),
     method<set>("_set", METH_VARARGS, nullptr),
     method<replace>("_replace", METH_VARARGS, nullptr),
     method<use_class>("_use", METH_O, nullptr),

@@ -4,6 +4,8 @@
 
 #include "core.hpp"
 
+#include <algorithm>
+
 namespace typy {
 
 inline value value_of(const proxy *p) {
@@ -48,6 +50,136 @@ PyObject *none_after(const proxy *p, Function &&function) {
 // is released can be looked at. False: there is an exception.
 inline bool open_up(heap &of, const proxy *p) {
     return !taiyen::is_packed(value_of(p)) || done(of.values->unpack(value_of(p)));
+}
+
+// PY31. Before a change stores several values by calls of the heap of their own: the room that counting them needs, so
+// that none of these fails for want of it. False: there is an exception.
+inline bool reserve_counts(heap &of, const std::vector<value> &values) {
+    if (std::none_of(values.begin(), values.end(), taiyen::is_container)) // the others need none
+        return true;
+    ty_status status = of.values->begin_write();
+    for (std::size_t i = 0; i < values.size() && !status; ++i)
+        if (taiyen::is_container(values[i]))
+            status = of.values->prepare(values[i], false);
+    if (!status)
+        status = of.values->prepared();
+    of.values->drain();
+    return !status || raise_last() == 0;
+}
+
+// PY30. Takes an entry out, and gives it as a plain object: in one change, which waits for others before it looks, so
+// no two threads take the same one. A copy that runs Python code is made again if the entry is another one behind it.
+struct looked_at {
+    value item; // nothing: there is none
+    value key;  // where the copy has it
+};
+// look(): the entry. copy(entry): a new reference. erase(): of what look() gives; false with an exception. missing():
+// what is returned if there is none, a new reference or NULL with an exception; no change is begun for it.
+template <class Look, class Copy, class Erase, class Missing>
+PyObject *take_out(PyObject *self, Look &&look, Copy &&copy, Erase &&erase, Missing &&missing) {
+    const proxy *p = as_proxy(self);
+    if (look().item.is_nothing())
+        return missing();
+    ref taken;
+    const bool good = change_of(p, [&](heap &of) {
+        for (;;) {
+            const looked_at before = look();
+            if (before.item.is_nothing())
+                return static_cast<bool>(taken = ref(missing()));
+            taken = ref(copy(before));
+            if (!taken || !use(p))
+                return false;
+            const looked_at now = look();
+            if (same(now.item, before.item) && same(now.key, before.key))
+                break;
+        }
+        return open_up(of, p) && of.let_go(look().item) && erase(of);
+    });
+    return good ? taken.release() : nullptr;
+}
+
+// The first item in [from, to) that equals an object, as built-in lists look for it: SIZE_MAX if there is none.
+// item(number): a new reference. Where comparisons run Python code, items can go meanwhile, and those behind them come
+// before the place that is looked at: if nothing was found so, it is looked for in a copy. False: there is an
+// exception.
+template <class T, class Item>
+bool find_equal(PyObject *self, PyObject *object, std::size_t from, std::size_t to, Item &&item, std::size_t *found) {
+    const auto equals = [&](PyObject *one) {
+        const int equal = one ? in_python([&] { return PyObject_RichCompareBool(one, object, Py_EQ); }) : -1;
+        return equal < 0 || !use(as_proxy(self)) ? -1 : equal;
+    };
+    const auto there = [&](std::size_t number) {
+        return number < to && number < container_of<T>(as_proxy(self)).size();
+    };
+    const std::uint32_t stamp = container_of<T>(as_proxy(self)).stamp();
+    int equal = 0;
+    for (*found = from; there(*found); ++*found)
+        if ((equal = equals(ref(item(*found)).get())) != 0)
+            return equal > 0;
+    std::vector<ref> copy;
+    if (container_of<T>(as_proxy(self)).stamp() != stamp)
+        for (std::size_t number = from; there(number) && (copy.empty() || copy.back()); ++number)
+            copy.emplace_back(item(number));
+    for (*found = from; *found < from + copy.size(); ++*found)
+        if ((equal = equals(copy[*found - from].get())) != 0)
+            return equal > 0;
+    *found = SIZE_MAX;
+    return true;
+}
+// _find(item, slice): its number, or -1. Item: the sequence's slot. In C++, as is count(): where no comparison runs
+// Python code, all items are those of one moment.
+template <class T, PyObject *(*Item)(PyObject *, Py_ssize_t)>
+PyObject *find_item(PyObject *self, PyObject *arguments) {
+    PyObject *object, *slice;
+    Py_ssize_t start, stop, step;
+    if (!PyArg_ParseTuple(arguments, "OO!", &object, &PySlice_Type, &slice) ||
+        PySlice_Unpack(slice, &start, &stop, &step) < 0 || !use(as_proxy(self)))
+        return nullptr;
+    PySlice_AdjustIndices(static_cast<Py_ssize_t>(container_of<T>(as_proxy(self)).size()), &start, &stop, step);
+    std::size_t number;
+    const bool good = find_equal<T>(
+        self, object, static_cast<std::size_t>(start), static_cast<std::size_t>(stop),
+        [&](std::size_t place) { return Item(self, static_cast<Py_ssize_t>(place)); }, &number);
+    return good ? PyLong_FromSsize_t(number == SIZE_MAX ? -1 : static_cast<Py_ssize_t>(number)) : nullptr;
+}
+template <class T, PyObject *(*Item)(PyObject *, Py_ssize_t)>
+PyObject *count_items(PyObject *self, PyObject *object) {
+    Py_ssize_t count = 0;
+    for (std::size_t number = 0; use(as_proxy(self)); ++number, ++count) {
+        const auto item = [&](std::size_t place) { return Item(self, static_cast<Py_ssize_t>(place)); };
+        if (!find_equal<T>(self, object, number, SIZE_MAX, item, &number))
+            return nullptr;
+        if (number == SIZE_MAX)
+            return PyLong_FromSsize_t(count);
+    }
+    return nullptr;
+}
+
+// The numbers of a list's items in the order that list.sort() gives them: a list. In C++, so that other threads run
+// only where a key or comparison is Python code, as with the built-in.
+inline ref sorted_numbers(PyObject *items, PyObject *key, PyObject *reverse) {
+    const Py_ssize_t size = PyList_Size(items);
+    ref keys = ref::borrowed(items);
+    if (key != Py_None)
+        keys = ref(PyList_New(0));
+    ref numbers(PyList_New(0));
+    for (Py_ssize_t i = 0; keys && numbers && i < size; ++i) {
+        const ref number(PyLong_FromSsize_t(i));
+        if (!number || PyList_Append(numbers.get(), number.get()) < 0)
+            return {};
+        if (key == Py_None)
+            continue;
+        const ref one(in_python([&] { return PyObject_CallFunctionObjArgs(key, PyList_GetItem(items, i), nullptr); }));
+        if (!one || PyList_Append(keys.get(), one.get()) < 0)
+            return {};
+    }
+    const ref item(keys ? PyObject_GetAttrString(keys.get(), "__getitem__") : nullptr);
+    const ref sort(item && numbers ? PyObject_GetAttrString(numbers.get(), "sort") : nullptr);
+    const ref nothing(PyTuple_New(0)),
+        how(sort ? Py_BuildValue("{sOsO}", "key", item.get(), "reverse", reverse) : nullptr);
+    const ref none(nothing && how ? in_python([&] { return PyObject_Call(sort.get(), nothing.get(), how.get()); })
+                                  : nullptr);
+    return none ? std::move(numbers) : ref();
 }
 
 // The size of any container.

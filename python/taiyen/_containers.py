@@ -63,6 +63,7 @@ class Dict(_Proxy, _core.DictBase, MutableMapping):
     # the fast ones, before those of MutableMapping
     get = _core.DictBase.get
     clear = _core.DictBase.clear
+    popitem = _core.DictBase.popitem
     __contains__ = _core.DictBase.__contains__
 
     def keys(self):
@@ -82,26 +83,11 @@ class Dict(_Proxy, _core.DictBase, MutableMapping):
 
     def pop(self, key, default=_MISSING):
         """Takes a key out, and returns what stood for it, as a plain object."""
-        if not self or key not in self:
-            if default is _MISSING:
-                raise KeyError(key)
-            return default
-        value = plain(self[key])
-        del self[key]
-        return value
-
-    def popitem(self):
-        """Takes the last pair out, as plain objects."""
-        if not self:
-            raise KeyError("popitem(): dictionary is empty")
-        key = self._last_key()
-        return key, self.pop(key)
+        return self._pop(key) if default is _MISSING else self._pop(key, default)
 
     def setdefault(self, key, default=None):
         """What stands for the key; the default is stored first if nothing does."""
-        if key not in self:
-            self[key] = default
-        return self[key]
+        return self._setdefault(key, default)
 
     def update(self, other=(), /, **more):
         """Stores all pairs of a mapping or of an iterable of pairs, in one change."""
@@ -151,49 +137,29 @@ class List(_Proxy, _core.ListBase, MutableSequence):
     extend = _core.ListBase.extend
     insert = _core.ListBase.insert
     clear = _core.ListBase.clear
+    remove = _core.ListBase.remove
+    reverse = _core.ListBase.reverse
+    count = _core.ListBase.count
     __iter__ = _core.ListBase.__iter__
     __reversed__ = _core.ListBase.__reversed__
 
     def pop(self, index=-1):
         """Takes an item out, as a plain object."""
-        index = operator.index(index)
-        if not len(self):
-            raise IndexError("pop from empty list")
-        value = plain(self[index])
-        del self[index]
-        return value
-
-    def remove(self, value):
-        """Takes the first item out that equals the value."""
-        del self[self.index(value)]
+        return self._pop(index)
 
     def index(self, value, start=0, stop=None):
         """The number of the first item that equals the value."""
-        start, stop, _ = slice(start, stop).indices(len(self))
-        for number in range(start, stop):
-            if number >= len(self):
-                break  # a comparison has made it shorter
-            one = self[number]
-            if one is value or one == value:
-                return number
-        raise ValueError(f"{value!r} is not in list")
+        number = self._find(value, slice(start, stop))
+        if number < 0:
+            raise ValueError(f"{value!r} is not in list")
+        return number
 
     def __contains__(self, value):
-        return any(one is value or one == value for one in self)
-
-    def count(self, value):
-        """How many items equal the value."""
-        return sum(1 for one in self if one is value or one == value)
-
-    def reverse(self):
-        """Turns the order round."""
-        self._rearrange(range(len(self) - 1, -1, -1))
+        return self._find(value, slice(None)) >= 0
 
     def sort(self, *, key=None, reverse=False):
-        """Sorts the items; those that are equal keep their order."""
-        items = list(self)
-        keys = items if key is None else [key(item) for item in items]
-        self._rearrange(sorted(range(len(items)), key=keys.__getitem__, reverse=reverse))
+        """Sorts the items; those that are equal keep their order. In one change: the key is called within it."""
+        self._sort(key, reverse)
 
     def copy(self):
         """A plain list of the same items, which are still the heap's."""
@@ -221,11 +187,10 @@ class List(_Proxy, _core.ListBase, MutableSequence):
 
     def __imul__(self, times):
         times = operator.index(times)
-        items = list(self)
         if times <= 0:
             self.clear()
         else:
-            self.extend(items * (times - 1))
+            self._repeat(times)
         return self
 
     def _compare(self, other, operation):
@@ -254,12 +219,16 @@ class List(_Proxy, _core.ListBase, MutableSequence):
         return repr(self[:])
 
 
+_ERASES, _ADDS, _TOGGLES = range(3)  # what _change does with keys
+
+
 class Set(_Proxy, _core.SetBase, MutableSet):
     """A set that lives in a heap. What is in it: as the keys of a Dict. It keeps the order in which they came."""
 
     __slots__ = ()
     add = _core.SetBase.add
     clear = _core.SetBase.clear
+    pop = _core.SetBase.pop
     __contains__ = _core.SetBase.__contains__
 
     @classmethod
@@ -275,12 +244,6 @@ class Set(_Proxy, _core.SetBase, MutableSet):
         if not self._take(key):
             raise KeyError(key)
 
-    def pop(self):
-        """Takes some key out."""
-        key = self._last_key()
-        self._take(key)
-        return key
-
     def copy(self):
         """A plain set."""
         return set(self)
@@ -289,21 +252,27 @@ class Set(_Proxy, _core.SetBase, MutableSet):
 
     def update(self, *others):
         """Puts all keys of the others in, in one change."""
-        self._change([key for other in others for key in other], True)
+        self._change([key for other in others for key in other], _ADDS)
 
     def difference_update(self, *others):
         """Takes all keys of the others out, in one change."""
-        self._change([key for other in others for key in other], False)
+        if any(other is self for other in others):
+            self.clear()
+        else:
+            self._change([key for other in others for key in other], _ERASES)
 
     def intersection_update(self, *others):
         """Keeps what is in all the others, too; in one change."""
-        keys = set(self)
-        self._change(list(keys - keys.intersection(*others)), False)
+        others = [other for other in others if other is not self]
+        if others:
+            self._keep(set(others[0]).intersection(*others[1:]))
 
     def symmetric_difference_update(self, other):
-        """Keeps what is in one of the two alone."""
-        for key in set(other):
-            self.discard(key) if key in self else self.add(key)
+        """Keeps what is in one of the two alone; in one change."""
+        if other is self:
+            self.clear()
+        else:
+            self._change(list(set(other)), _TOGGLES)
 
     def union(self, *others):
         """A plain set of what is here or in one of the others."""
@@ -370,7 +339,7 @@ class Set(_Proxy, _core.SetBase, MutableSet):
     def _join_in_place(self, other, method):
         if not isinstance(other, (set, frozenset, Set)):
             return NotImplemented
-        method(set(other))
+        method(other)
         return self
 
     def __ior__(self, other):
@@ -403,7 +372,8 @@ class Deque(_Proxy, _core.DequeBase, MutableSequence):
     __reversed__ = _core.DequeBase.__reversed__
     maxlen = None
     index = List.index
-    count = List.count
+    count = _core.DequeBase.count
+    remove = _core.DequeBase.remove
     __contains__ = List.__contains__
 
     def pop(self):
@@ -417,10 +387,6 @@ class Deque(_Proxy, _core.DequeBase, MutableSequence):
     def extendleft(self, items):
         """Adds all items before the first, one after the other; in one change."""
         self._extend(list(items), True)
-
-    def remove(self, value):
-        """Takes the first item out that equals the value."""
-        del self[self.index(value)]
 
     def copy(self):
         """A plain deque of the same items, which are still the heap's."""

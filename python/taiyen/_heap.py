@@ -175,7 +175,9 @@ class Heap(_core.HeapBase):
         """One change that can be undone as a whole: `with heap.step("Move wall"): ...`. An exception takes it back.
 
         From a heap's first step on, each change outside of one is a step of its own. Numbers of arrays are undone where
-        `Array.record` was called before they were changed. Of a label 47 bytes of UTF-8 are kept. Not for transactional heaps.
+        `Array.record` was called before they were changed. A heap has one step at a time, of all threads: what another
+        thread changes meanwhile is a part of it, and taken back with it. Of a label 47 bytes of UTF-8 are kept. Not for
+        transactional heaps.
         """
         if not isinstance(label, str):
             raise TypeError(f"a step's label is a text, not {label!r}")
@@ -238,9 +240,7 @@ class Heap(_core.HeapBase):
         from ._containers import Records
         from ._records import records
 
-        if name not in self.root:
-            self.root[name] = records(of)
-        found = self.root[name]
+        found = self.root.setdefault(name, records(of))
         if not isinstance(found, Records) or not found._use(of):
             raise TypeError(f"root[{name!r}] has no records of {of.__name__}, but is a {type(found).__name__}")
         return found
@@ -384,19 +384,22 @@ def _end(heap):
         return
     except Error:
         pass
+    lost = None
     try:
         if heap.readonly:
             return
-        if heap.kind == "transactional":
-            heap.stable(wait=True)  # of a transaction under way, nothing
-        else:
+        if heap.kind != "transactional":
             heap.snapshot()  # a thread that still runs has views
+            return
+        heap.stable(wait=True)
+        if heap._in_transaction:  # a generator's, say, that nobody has ended: this thread's changes were parts of it
+            lost = "what was changed in a transaction that nobody has ended is lost"
     except Error as error:
-        if not heap._told:
-            heap._told = True
-            lost = "the last snapshot" if heap.kind != "transactional" else "the last durable transaction"
-            print(f"taiyen: the heap {heap.path} could not be closed, and what was changed since {lost} is lost: {error}",
-                  file=sys.stderr)  # fmt: skip
+        since = "the last snapshot" if heap.kind != "transactional" else "the last durable transaction"
+        lost = f"what was changed since {since} is lost: {error}"
+    if lost and not heap._told:
+        heap._told = True
+        print(f"taiyen: the heap {heap.path} could not be closed, and {lost}", file=sys.stderr)
 
 
 @atexit.register

@@ -1,6 +1,7 @@
 """Lists of records of a heap."""
 
 import operator
+import sys
 from collections.abc import MutableSequence
 
 from . import _core, _records
@@ -33,8 +34,7 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
 
     def __setitem__(self, index, value):
         if not isinstance(index, slice):
-            index = operator.index(index)
-            self._set(index + len(self) if index < 0 else index, value)
+            self._set(operator.index(index), value)
             return
         self._replace(index, list(value))
 
@@ -49,11 +49,11 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
 
     def append(self, value):
         """Adds a record behind the last."""
-        self._insert(len(self), [value])
+        self._insert(sys.maxsize, [value])
 
     def insert(self, index, value):
         """Puts a record before that one."""
-        self._insert(max(index + len(self), 0) if index < 0 else index, [value])
+        self._insert(index, [value])
 
     def extend(self, items):
         """Adds all records, in one change: also those of a structured numpy array whose dtype is taiyen.dtype(of)."""
@@ -65,39 +65,39 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
                                 f"{_records.dtype(self.of)}")  # fmt: skip
             self._append_bytes(numpy.ascontiguousarray(items).view("u1"))
         else:
-            self._insert(len(self), list(items))
+            self._insert(sys.maxsize, list(items))
 
     __iadd__ = List.__iadd__
 
     def resize(self, size):
         """Makes it so many: takes the last ones out, or adds some of zeros."""
-        if size < len(self):
-            self._erase(size, len(self) - size)
-        else:
-            self._append_zeros(size - len(self))
+        self._resize(size)
 
     def clear(self):
         """Takes all out."""
-        self._erase(0, len(self))
+        self._resize(0)
 
     def pop(self, index=-1):
         """Takes a record out, as a plain one."""
-        if not len(self):
-            raise IndexError("pop from empty list")
-        value = self[index]._plain()
-        del self[index]
-        return value
+        return self._pop(index)
 
     def sort(self, *, key=None, reverse=False):
         """Sorts the records by a key; those that are equal keep their order. Rows stay with their records."""
-        keys = list(self) if key is None else [key(item) for item in self]
-        self._rearrange(sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse))
+        self._sort(key, reverse)
 
     def reverse(self):
         """Turns the order round."""
-        self._rearrange(list(range(len(self) - 1, -1, -1)))
+        _core.RecordsBase.reverse(self)
 
-    remove, index, count, copy, __copy__ = List.remove, List.index, List.count, List.copy, List.__copy__
+    def remove(self, value):
+        """Takes the first record out that equals the value."""
+        _core.RecordsBase.remove(self, value)
+
+    def count(self, value):
+        """How many records equal the value."""
+        return _core.RecordsBase.count(self, value)
+
+    index, copy, __copy__ = List.index, List.copy, List.__copy__
     __contains__ = List.__contains__
 
     def __eq__(self, other):

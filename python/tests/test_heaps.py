@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import threading
+from collections import deque
 
 import pytest
 import taiyen
@@ -178,6 +179,49 @@ def test_a_history_that_is_full(path):
             heap.root["more"] = big
 
 
+def test_what_goes_is_more_than_the_history_holds(path):
+    """PY32. What was freed did not fit, which was told when the change was made; then each change was refused."""
+    with taiyen.open(path, undo_bytes=1 << 15) as heap:
+        root = heap.root
+        root.update(big=[str(number) * 20 for number in range(3000)], small=1)
+        with heap.step("first"):
+            root["d"] = {}
+        before = taiyen.plain(root)
+
+        def step():
+            with heap.step("as a whole"):
+                root["small"] = 2
+                root.pop("big")
+
+        def step_that_hears_nothing():
+            with heap.step(), pytest.raises(taiyen.HistoryFullError):
+                root["small"] = 2
+                root["big"].clear()
+
+        for change in (lambda: root.pop("big"), lambda: root.update(big=1), lambda: root.__delitem__("big"), root.clear,
+                       lambda: root.__setitem__("big", 1), step, step_that_hears_nothing):  # fmt: skip
+            with pytest.raises(taiyen.HistoryFullError, match=r"Heap.clear_history\(\)"):
+                change()
+            assert root == before and heap.verify() == []
+            root["small"] = 1
+            with heap.step():
+                root["d"][1] = 1
+            heap.undo()
+
+        held = root["big"]
+        del root["big"], held  # to be freed by the next change
+        for number in range(3):
+            root["small"] = number
+            with heap.step():
+                root["d"][1] = number
+        heap.undo()
+        assert root == {"small": 2, "d": {1: 1}} and heap.collect() == 0
+        blocks = heap.stats()["live_blocks"]
+        heap.clear_history()
+        root["small"] = 1
+        assert heap.stats()["live_blocks"] < blocks - 3000 and heap.verify() == []
+
+
 def test_texts_name_what_python_has():
     """Each name of C that a text of the library has is Python's, or said to be C's."""
     from taiyen._errors import _IN_PYTHON, _in_python
@@ -285,6 +329,54 @@ def test_a_change_for_which_room_ends_is_taken_back(path):
             heap.root["d"].update({number: number for number in range(50_000)})
         assert heap.root["d"] == {} and heap.verify() == []
         heap.discard()
+
+
+BIG = range(10_000)
+CHANGES_OF_MANY = {
+    "update": lambda root: root["d"].update({number: number for number in BIG}),
+    "texts": lambda root: root["d"].update({f"a long key {number}": "x" for number in BIG}),
+    "|=": lambda root: root["s"].__ior__(set(BIG)),
+    "^=": lambda root: root["s"].__ixor__({f"a long key {number}" for number in BIG}),
+    "^": lambda root: root["s"].symmetric_difference_update(BIG),
+    "extend": lambda root: root["q"].extend(BIG),
+    "extendleft": lambda root: root["q"].extendleft([str(number) * 9 for number in BIG]),
+    "shared": lambda root: root["q"].extend([root["d"], *[[number] for number in BIG]]),
+    "*=": lambda root: root["t"].__imul__(5_000),
+    "list": lambda root: root["l"].__imul__(5_000),
+}
+
+
+@pytest.mark.parametrize("kind", ["volatile", "snapshot", "transactional"])
+def test_a_change_for_which_room_ends_changes_nothing(path, kind):
+    """Also where no transaction or step of its own takes it back."""
+    heap = taiyen.volatile(limit=64 << 20) if kind == "volatile" else taiyen.open(path, kind=kind, limit=64 << 20)
+    before = {"d": {1: [1], "a": 2}, "s": {1, "a"}, "q": deque([[1], 2, 3]), "t": deque([[1], 2, 3]), "l": [[1], 2, 3]}
+    heap.root.update(before)
+    size = 8 << 20
+    while size >= 4_096:
+        try:
+            heap.root[f"room of {size} {len(heap.root)}"] = "x" * size
+        except taiyen.HeapFullError:
+            size //= 2
+
+    def refuse_all():
+        for name, change in CHANGES_OF_MANY.items():
+            with pytest.raises(taiyen.HeapFullError):
+                change(heap.root)
+            assert {name: taiyen.plain(heap.root[name]) for name in before} == before, name
+
+    if kind == "transactional":
+        with heap.transaction():
+            refuse_all()
+    refuse_all()
+    assert heap.verify() == []
+    for name in list(heap.root):
+        if name not in before:
+            del heap.root[name]
+    for change in CHANGES_OF_MANY.values():
+        change(heap.root)
+    assert len(heap.root["d"]) > len(BIG) and heap.verify() == []
+    heap.discard()
 
 
 def test_no_transactions(path):
@@ -619,6 +711,46 @@ if sys.argv[2] == "forgotten":
         assert "heap.ty could not be closed" in told.stderr and "is lost" in told.stderr, told
         assert told.stderr.count("could not be closed") == 1, told
     assert taiyen.open(path).root["kept"] == 1
+
+
+GENERATOR = """
+import gc, sys, taiyen, threading
+heap = taiyen.open(sys.argv[1], kind="transactional")
+heap.root["before"] = 1
+def rows():
+    with heap.transaction():
+        heap.root["half"] = 1
+        yield
+rows = rows()
+next(rows)
+def run_in_thread(work):
+    threading.Thread(target=work).start()
+    [thread.join() for thread in threading.enumerate() if thread is not threading.current_thread()]
+"""
+ENDS_OF_GENERATORS = {
+    "closed": "run_in_thread(rows.close)",
+    "goes on": "run_in_thread(lambda: next(rows))",
+    "collected": "rows = [rows]; rows.append(rows); del rows; run_in_thread(gc.collect)",
+}
+
+
+@pytest.mark.parametrize("what", ENDS_OF_GENERATORS)
+@pytest.mark.parametrize("then", ["heap.root.update(later=1)", "heap.close(); heap = taiyen.open(sys.argv[1]); heap.root.update(later=1)",
+                                  "\nwith heap.transaction(): heap.root.update(later=1)"])  # fmt: skip
+def test_a_transaction_that_another_thread_ends(path, what, then):
+    """PY33. It stayed open without a word, and what its thread stored later was lost at the program's end."""
+    told = subprocess.run([sys.executable, "-c", f"{GENERATOR}{ENDS_OF_GENERATORS[what]}\n{then}", path],
+                          capture_output=True, text=True, timeout=60)  # fmt: skip
+    assert told.returncode == 0 and "BusyError: a transaction was left in another thread" in told.stderr, told
+    with taiyen.open(path) as heap:
+        assert heap.root == {"before": 1, "later": 1} and heap.verify() == []
+
+
+def test_a_transaction_that_nobody_ends_is_told(path):
+    told = subprocess.run([sys.executable, "-c", f"{GENERATOR}heap.root['later'] = 1", path], capture_output=True, text=True, timeout=60)
+    assert "heap.ty could not be closed, and what was changed in a transaction that nobody has ended is lost" in told.stderr
+    with taiyen.open(path) as heap:
+        assert heap.root == {"before": 1}
 
 
 def test_a_child_that_ends_says_nothing(path):

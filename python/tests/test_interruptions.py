@@ -205,6 +205,87 @@ def test_stores_of_threads_are_whole(heap):
     assert not wrong and heap.verify() == []
 
 
+@taiyen.record
+class Job:
+    number: taiyen.i4
+
+
+TAKES = {
+    "pop": lambda it: it.pop(),
+    "pop(0)": lambda it: it.pop(0),
+    "popleft": lambda it: it.popleft(),
+    "popitem": lambda it: it.popitem()[0],
+    "remove": lambda it: it.remove(it[0]),
+}
+
+
+@pytest.mark.parametrize("make, take", [
+    (list, "pop"), (list, "pop(0)"), (set, "pop"), (deque, "pop"), (deque, "popleft"), (dict.fromkeys, "popitem"),
+    (lambda numbers: taiyen.records(Job, map(Job, numbers)), "pop"),
+])  # fmt: skip
+def test_what_threads_take_is_taken_once(heap, make, take):
+    heap.root["jobs"] = make(range(150))
+    jobs, taken = heap.root["jobs"], []
+
+    def work():
+        try:
+            while True:
+                taken.append(TAKES[take](jobs))
+        except (IndexError, KeyError):
+            pass
+
+    run_at_once(work, work, work)
+    assert sorted(getattr(one, "number", one) for one in taken) == list(range(150)) and not jobs
+
+
+def test_each_method_is_one_change_beside_threads(heap):
+    """As the built-in containers' are: each thread finds what it has put there itself."""
+    heap.root.update(d={}, l=[], s={0, 1}, q=deque(), sorted=[], r=taiyen.records(Job))
+    d, l, s, q, in_order, r = heap.root.values()
+    wrong = []
+
+    def work(thread):
+        try:
+            for number in range(40):
+                d.setdefault(number, []).append(thread)
+                assert d.pop((thread, number), None) is None
+                d[thread, number] = number
+                assert d.pop((thread, number), None) == number
+                for it, one in ((l, [thread, number]), (q, (thread, number)), (r, Job(thread * 100 + number))):
+                    it.append(one)
+                    assert one in it and it.count(one) == 1 and it.index(one) >= 0
+                    it.remove(one)
+                s.symmetric_difference_update({0, 2, 3})
+                s.add(("mine", thread))
+                s.intersection_update({0, 1, 2, 3, *(("mine", one) for one in range(3))})
+                assert ("mine", thread) in s
+                in_order.append((thread, number))
+                in_order.sort()
+                in_order.reverse()
+        except BaseException as error:
+            wrong.append(error)
+
+    run_at_once(*(lambda thread=thread: work(thread) for thread in range(3)))
+    assert not wrong
+    assert all(sorted(d[number]) == [0, 1, 2] for number in range(40)) and len(d) == 40
+    assert not l and not q and not r and {0, 1} <= set(s) and not {2, 3} & set(s)
+    assert sorted(in_order) == [(thread, number) for thread in range(3) for number in range(40)]
+
+
+@pytest.mark.parametrize("make", [list, deque])
+def test_a_search_finds_what_comes_to_the_front_meanwhile(heap, make):
+    class Takes:
+        def __eq__(self, other):
+            if other == "first":
+                del it[0]
+            return other == "wanted"
+
+    for search in (lambda: Takes() in it, lambda: it.index(Takes()) == 0, lambda: it.remove(Takes()) is None and not it):
+        heap.root["it"] = make(["first", "wanted"])
+        it = heap.root["it"]
+        assert search()
+
+
 def test_close_beside_reads(path):
     told = run('''
         import datetime, sys, taiyen, threading, time

@@ -8,6 +8,7 @@ import shelve
 import subprocess
 import sys
 from decimal import Decimal
+from typing import NamedTuple
 
 import pytest
 import taiyen
@@ -22,6 +23,11 @@ class Thing:
 
     def __eq__(self, other):
         return type(other) is Thing and self.parts == other.parts
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
 
 
 @pytest.fixture(params=[shelve, shelf], ids=["shelve", "taiyen"])
@@ -216,14 +222,15 @@ def test_what_is_stored_is_a_copy(module, tmp_path, writeback):
 
 def test_keys_that_no_heap_takes(module, tmp_path):
     path = str(tmp_path / "it")
-    odd = {"prices": {Decimal("1.5"): [1]}, "named": Thing([3])}
+    odd = {"prices": {Decimal("1.5"): [1]}, "sets": [{frozenset([1]): 2}], "named": {Point(1, 2): Thing([3])}}
     with module.open(path) as it:
         it.update(odd)
     with module.open(path, writeback=True) as it:
         assert dict(it) == odd
         it["prices"][Decimal("2.5")] = [2]
+        it["sets"].append({Point(3, 4): 5})
     with module.open(path) as it:
-        assert it["prices"] == {Decimal("1.5"): [1], Decimal("2.5"): [2]}
+        assert it["prices"] == {Decimal("1.5"): [1], Decimal("2.5"): [2]} and it["sets"][1] == {Point(3, 4): 5}
 
 
 def test_changes_while_it_is_iterated_over(module, tmp_path):

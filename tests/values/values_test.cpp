@@ -390,6 +390,35 @@ TEST_F(values_of_a_heap, an_order_that_is_kept) {
     values.discard(l.as_value()).value();
 }
 
+// Also where entries were erased, which take room until the table is made anew.
+TEST_F(values_of_a_heap, what_is_reserved_comes_without_memory) {
+    taiyen::dict d(values, root);
+    taiyen::set s(values, values.make_container(value_kind::set).value());
+    taiyen::deque q(values, values.make_container(value_kind::deque).value());
+    const auto live_bytes = [this] { return heap.stats().value().live_bytes; };
+    int next = 0;
+    for (const int count : {1, 3, 8, 9, 100, 1000}) {
+        for (int i = 0; i < 5; ++i, ++next) {
+            d.set(key(value::integer(next)), value::none()).value();
+            d.erase(key(value::integer(next - 1))).value();
+            q.push_back(value::none()).value();
+            q.take_front().value();
+        }
+        d.reserve_more(static_cast<size_t>(count)).value();
+        s.reserve_more(static_cast<size_t>(count)).value();
+        q.reserve_more(static_cast<size_t>(count)).value();
+        const auto before = live_bytes();
+        for (int i = 0; i < count; ++i, ++next) {
+            d.set(key(value::integer(next)), value::none()).value();
+            s.add(key(value::integer(next))).value();
+            i % 2 ? q.push_back(value::none()).value() : q.push_front(value::none()).value();
+        }
+        EXPECT_EQ(before, live_bytes()) << count;
+    }
+    values.discard(s.as_value()).value();
+    values.discard(q.as_value()).value();
+}
+
 TEST(values, a_root_that_leads_to_something_else) {
     taiyen::heap heap = taiyen::heap::create().value();
     void *block = ty_alloc_zeroed(heap.get(), 256);
