@@ -98,13 +98,19 @@ class new_keys {
 public:
     explicit new_keys(heap &of) : heap_(of) {}
     ~new_keys() {
+        std::unordered_set<const void *> seen; // equal keys may be one
         for (const value key : made_)
-            static_cast<void>(heap_.values->discard(key));
+            if (key.is_block() && seen.insert(key.address()).second)
+                static_cast<void>(heap_.values->discard(key));
     }
     new_keys(const new_keys &) = delete;
     new_keys &operator=(const new_keys &) = delete;
     // False: there is an exception.
     bool add(const value_key &key, value_key *made) {
+        ++count_;
+        *made = key;
+        if (!key.word.is_nothing()) // it needs no block, or whoever made that looks after it
+            return true;
         made_.reserve(made_.size() + 1);
         const taiyen::result<value> one = heap_.values->make_key(key);
         if (!one)
@@ -113,11 +119,12 @@ public:
         *made = heap_.values->key(made_.back()).value();
         return true;
     }
-    std::size_t count() const { return made_.size(); }
+    std::size_t count() const { return count_; }
 
 private:
     heap &heap_;
     std::vector<value> made_;
+    std::size_t count_ = 0;
 };
 
 // PY31. What can fail for want of memory comes before the first store. Runs no Python code.

@@ -379,6 +379,15 @@ def test_a_change_for_which_room_ends_changes_nothing(path, kind):
     heap.discard()
 
 
+def test_keys_that_come_twice_in_a_change(heap):
+    """One that was made in vain was freed twice."""
+    heap.root.update(s=set(), d={})
+    keys = [("a", "tuple"), "a text that is longer", b"x" * 200]
+    heap.root["s"].update([*keys, *map(eval, map(repr, keys)), *keys])
+    heap.root["d"].update({key: key for key in keys})
+    assert heap.verify() == [] and heap.root["s"] == set(keys) and list(heap.root["d"]) == keys
+
+
 def test_no_transactions(path):
     with taiyen.open(path) as heap, pytest.raises(taiyen.ArgumentError, match="transactional"):
         heap.transaction().__enter__()
