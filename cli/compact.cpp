@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <taiyen/pack.h>
 
 namespace cli {

@@ -4,6 +4,7 @@
 #include "text.hpp"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace cli {
 

@@ -1,6 +1,7 @@
 #include "figures.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace cli {

@@ -2,6 +2,7 @@
 
 #include "commands.hpp"
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace cli::json {
 

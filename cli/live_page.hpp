@@ -3,6 +3,8 @@
 
 #include "json.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace cli {
 
 struct live_state {

@@ -3,6 +3,7 @@
 #include "dump_block.hpp"
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 namespace cli {
 

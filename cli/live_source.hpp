@@ -3,6 +3,8 @@
 
 #include "live_look.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace cli {
 
 class live_source {

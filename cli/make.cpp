@@ -5,6 +5,7 @@
 #include "text.hpp"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace cli {
 

@@ -6,6 +6,7 @@
 #include "text.hpp"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <taiyen/pack.h>
 #include <unistd.h>
 

@@ -3,6 +3,7 @@
 #include "terminal.hpp"
 #include "text.hpp"
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace cli {
 

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <taiyen/ship.h>
 
 namespace cli {

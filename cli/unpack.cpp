@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

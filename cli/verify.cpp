@@ -6,6 +6,7 @@
 #include "text.hpp"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace cli {
 
