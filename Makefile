@@ -78,17 +78,13 @@ larger: build ## Heaps of 8 GB in a control group of 512 MB, of each kind, kille
 	@for kind in archive snapshot transactional; do $(BIN)/larger_than_memory $$kind 8192 512 build || exit 1; done
 
 crash: build ## Power cuts at every write and flush (CRASH_STATES, CRASH_SEEDS), failing disks, the canaries, CRASH_KILLS real kills, and the model of undo with UNDO_OPERATIONS
-	@for seed in $(CRASH_SEEDS); do for mode in snapshot transactional concurrent archive; do \
-	  $(BIN)/taiyen-crash $$mode --states $(CRASH_STATES) --seed $$seed || exit 1; done; done
-	@$(BIN)/taiyen-crash transactional --faults
-	@$(BIN)/taiyen-crash concurrent --faults
-	@$(BIN)/taiyen-crash archive --faults
-	@$(BIN)/taiyen-crash snapshot --canary
-	@$(BIN)/taiyen-crash transactional --canary
-	@$(BIN)/taiyen-crash concurrent --canary
-	@$(BIN)/taiyen-crash archive --canary
-	@$(BIN)/ledger-demo --rounds $(CRASH_KILLS) --seconds 0
-	@TAIYEN_UNDO_OPERATIONS=$(UNDO_OPERATIONS) $(BIN)/test_undo --gtest_filter='*model*'
+	@{ for seed in $(CRASH_SEEDS); do for mode in snapshot transactional concurrent archive; do \
+	     echo "$(BIN)/taiyen-crash $$mode --states $(CRASH_STATES) --seed $$seed"; done; done; \
+	   for mode in transactional concurrent archive; do echo "$(BIN)/taiyen-crash $$mode --faults"; done; \
+	   for mode in snapshot transactional concurrent archive; do echo "$(BIN)/taiyen-crash $$mode --canary"; done; \
+	   echo "$(BIN)/ledger-demo --rounds $(CRASH_KILLS) --seconds 0"; \
+	   echo "env TAIYEN_UNDO_OPERATIONS=$(UNDO_OPERATIONS) $(BIN)/test_undo --gtest_filter=*model*"; } \
+	| xargs -d '\n' -n 1 -P $(JOBS) sh -c 'said=$$($$0 2>&1); code=$$?; printf "%s\n%s\n" "$$0" "$$said"; exit $$code'
 
 fuzz: ## Hostile bytes for FUZZ_SECONDS a fuzzer: files, journals, tables, log records, undo buffers
 	@scripts/setup fuzz
