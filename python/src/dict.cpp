@@ -111,11 +111,11 @@ public:
         *made = key;
         if (!key.word.is_nothing()) // it needs no block, or whoever made that looks after it
             return true;
-        made_.reserve(made_.size() + 1);
+        made_.emplace_back(); // its room comes first
         const taiyen::result<value> one = heap_.values->make_key(key);
         if (!one)
             return raise_last() == 0;
-        made_.push_back(taiyen::result<value>(one).value());
+        made_.back() = taiyen::result<value>(one).value();
         *made = heap_.values->key(made_.back()).value();
         return true;
     }

@@ -128,7 +128,8 @@ void heap::sweep() {
         if (place != kept.places.end() && !is_held(block)) {
             going one(*this, false);
             const std::uint32_t number = place->second;
-            kept.free_places.reserve(kept.free_places.size() + 1);
+            if (kept.free_places.size() == kept.free_places.capacity())
+                kept.free_places.reserve(2 * kept.free_places.size() + 1);
             if (!one.add(value::block(block)) || !one.keep() ||
                 !taiyen::list(*values, values->kept()).set(number, value::none())) {
                 PyErr_Clear(); // it stays for the next change
