@@ -208,9 +208,10 @@ private:
         const ty_status status = change_kind(made_, TY_ARCHIVE, wanted);
         if (ty_status failed = unless_damaged(status, report_))
             return failed;
+        const ty_open_options options = made_.options();
         ty_info info{};
         info.struct_size = sizeof info;
-        if (ty_status failed = ty_read_info_with(made_.path.c_str(), &options_, &info))
+        if (ty_status failed = ty_read_info_with(made_.path.c_str(), &options, &info))
             return failed;
         report_.made_kind = kind_name(info.kind);
         return TY_OK;

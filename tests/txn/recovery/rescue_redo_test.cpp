@@ -101,6 +101,14 @@ protected:
             EXPECT_OK(ty_heap_verify(made, nullptr, nullptr));
         };
     }
+    // The log is told of so, and nothing of it is done.
+    void expect_unused_log(const char *why) {
+        ty_rescue_redone report;
+        redo(UINT64_MAX, TY_OK, &report, holds(before));
+        EXPECT_EQ(0u, report.transactions);
+        EXPECT_TRUE(report.log_damaged);
+        EXPECT_NE(nullptr, strstr(report.text, why)) << report.text;
+    }
 
     disk files;
     ledger book{39};
@@ -159,11 +167,7 @@ TEST_F(rescue_redo_test, without_a_log) {
     die();
     const ty_storage *s = files.storage();
     ASSERT_OK(s->remove(s->context, log_path));
-    ty_rescue_redone report;
-    redo(UINT64_MAX, TY_OK, &report, holds(before));
-    EXPECT_EQ(0u, report.transactions);
-    EXPECT_TRUE(report.log_damaged);
-    EXPECT_NE(nullptr, strstr(report.text, log_path)) << report.text;
+    expect_unused_log(log_path);
 }
 
 // X30.
@@ -178,11 +182,7 @@ TEST_F(rescue_redo_test, a_log_of_an_earlier_open) {
     }
     for (uint64_t at = 0; at < old.size(); at += 4096)
         files.patch(log_path, at, old.data() + at, 4096);
-    ty_rescue_redone report;
-    redo(UINT64_MAX, TY_OK, &report, holds(before));
-    EXPECT_EQ(0u, report.transactions);
-    EXPECT_TRUE(report.log_damaged);
-    EXPECT_NE(nullptr, strstr(report.text, "older than its image")) << report.text;
+    expect_unused_log("older than its image");
 }
 
 TEST_F(rescue_redo_test, a_log_of_another_heap) {
@@ -194,11 +194,7 @@ TEST_F(rescue_redo_test, a_log_of_another_heap) {
     ASSERT_OK(ty_open("other.ty", &options, &heap, nullptr));
     die();
     log_name = "other.ty-log";
-    ty_rescue_redone report;
-    redo(UINT64_MAX, TY_OK, &report, holds(before));
-    EXPECT_EQ(0u, report.transactions);
-    EXPECT_TRUE(report.log_damaged);
-    EXPECT_NE(nullptr, strstr(report.text, "of another heap")) << report.text;
+    expect_unused_log("of another heap");
 }
 
 TEST_F(rescue_redo_test, a_log_that_was_cut) {
