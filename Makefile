@@ -17,7 +17,7 @@ packages_for := build
 FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_shapes fuzz_ship fuzz_standby fuzz_undo
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench bench-python check crash fuzz mutants test-kafka test-kernel docs install deb wheels conan format tidy clean check-asan check-tsan
+.PHONY: help build demo test bench bench-python check crash fuzz mutants test-kafka test-kernel nightly docs install deb wheels conan format tidy clean check-asan check-tsan
 
 help: ## List the targets
 	@echo "Taiyen: memory that is durable by itself. Targets:"
@@ -54,6 +54,11 @@ test-kafka: build ## The tests of standbys with brokers of Kafka, whose jars are
 test-kernel: build ## The tests that a kernel makes differ, under Debian 12's own kernel (KERNEL) in a virtual machine
 	@scripts/setup kernel
 	@scripts/test_kernel --kernel $(KERNEL) || [ $$? -eq 77 ]
+
+nightly: ## What a change cannot have broken by itself: the two commands of the README on a fresh Debian 12 (needs root), and the tests under its own kernel
+	@scripts/setup fresh
+	@scripts/try_fresh_machine || [ $$? -eq 77 ]
+	@$(MAKE) --no-print-directory test-kernel
 
 bench: packages_for := bench
 bench: build ## All measurements, as a table and in build/bench.json

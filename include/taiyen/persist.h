@@ -24,8 +24,9 @@
  *    TY_E_IO. The heap stays usable in memory, and nothing is written to other files. Files that were only renamed are
  *    still the heap's; they can be opened under their new names if these fit together.
  *  - A heap is used by the process that opened it; in a forked child every call that would touch the files is refused
- *    with TY_E_FORKED. The child has a copy of the memory of its own. An archive heap's memory is the file: the child
- *    can read it, and a store into it ends the child.
+ *    with TY_E_FORKED. The child has a copy of the memory of its own, and no lock: it keeps nobody from opening the
+ * heap when its parent has closed it or was killed, and can open it itself after ty_discard of its copy. An archive
+ * heap's memory is the file: the child can read it, and a store into it ends the child.
  *
  * Cost: an open takes the same time for 1 MB and for 1 TB, plus reading the batches that are not applied yet. The first
  * write to a page after a snapshot costs about a microsecond. A snapshot costs one sequential write of the dirty pages

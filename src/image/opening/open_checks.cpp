@@ -16,7 +16,7 @@ ty_status lock_image(image &im) {
     return failure(TY_E_BUSY, "open a heap that is open already (last opened by process %llu)",
                    (unsigned long long)owner)
         .at(im.image_path)
-        .remedy("close it there first; a forked child of that process may hold it, too");
+        .remedy("close it there first (lslocks shows which process has it)");
 }
 
 ty_status check_features(const image &im) {

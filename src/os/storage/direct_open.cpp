@@ -158,14 +158,11 @@ void direct_close(void *, ty_file *file) {
     if (file == nullptr)
         return;
     file->queue.stop();
-    if (is_ours(file)) {
-        // A lock lives as long as a child has the file open, too. A child's close leaves its parent's alone.
-        struct flock range {};
-        range.l_type = F_UNLCK;
-        if (file->locked && file->process == ::getpid())
-            static_cast<void>(sys::fcntl(file->fd, F_OFD_SETLK, &range));
+    const bool ours = is_ours(file);
+    if (file->lock != nullptr)
+        give_up_lock(*file, ours);
+    if (ours)
         sys::close(file->fd);
-    }
     file->name.close();
     free(file);
 }

@@ -269,7 +269,9 @@ ty_status direct_map(void *, ty_file *file, void *address, size_t bytes, uint64_
         return status;
     int protection = PROT_READ | (flags & TY_MAP_WRITE ? PROT_WRITE : 0);
     int sharing = flags & TY_MAP_SHARED ? MAP_SHARED : MAP_PRIVATE;
-    void *got = sys::mmap(address, bytes, protection, sharing | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file->fd, offset);
+    const mapped_opening opening(*file); // N5
+    void *got =
+        sys::mmap(address, bytes, protection, sharing | MAP_NORESERVE | MAP_FIXED_NOREPLACE, opening.fd, offset);
     if (got == address)
         return TY_OK;
     if (got != MAP_FAILED) { // a kernel before 4.17 takes the address as a hint
@@ -297,56 +299,6 @@ ty_status direct_write_back(void *, ty_file *file, void *address, size_t bytes) 
     // ENOMEM here means that the range is not mapped.
     int error = result != 0 && errno == ENOMEM ? EINVAL : errno;
     return result == 0 ? TY_OK : file_failure("write back mapped pages", file->path(), UINT64_MAX, error);
-}
-
-// A lock is of all bytes before this one, and a hold of this one: no file is so long.
-constexpr off_t hold_offset = off_t{1} << 62;
-
-struct flock lock_of(short type, off_t start, off_t bytes) {
-    struct flock range {};
-    range.l_type = type;
-    range.l_whence = SEEK_SET;
-    range.l_start = start;
-    range.l_len = bytes;
-    return range;
-}
-
-ty_status direct_lock(void *, ty_file *file, bool exclusive) {
-    struct flock range = lock_of(exclusive ? F_WRLCK : F_RDLCK, 0, hold_offset);
-    if (exclusive && !file->writable)
-        return failure(TY_E_PERMISSION, "lock a file opened for reading exclusively").at(file->path());
-    if (ty_status status = check_ours("lock the file", file))
-        return status;
-    if (sys::fcntl(file->fd, F_OFD_SETLK, &range) == 0) {
-        file->locked = true;
-        file->process = ::getpid();
-        return TY_OK;
-    }
-    int error = errno;
-    if (error == EAGAIN || error == EACCES)
-        return failure(TY_E_BUSY, "lock the file")
-            .at(file->path())
-            .cause(error)
-            .remedy("the heap is open elsewhere, perhaps in this very process: close it there (lslocks shows where)");
-    return error == EINVAL || error == ENOLCK ? unsupported("lock the file", file->path(), UINT64_MAX, error)
-                                              : file_failure("lock the file", file->path(), UINT64_MAX, error);
-}
-
-ty_status direct_hold(void *, ty_file *file, bool ask) {
-    constexpr const char *operation = "ask that the file stays as it is";
-    if (ty_status status = check_ours(operation, file))
-        return status;
-    struct flock range = lock_of(ask ? F_RDLCK : F_WRLCK, hold_offset, 1);
-    if (sys::fcntl(file->fd, ask ? F_OFD_SETLK : F_OFD_GETLK, &range) != 0)
-        return errno == EINVAL || errno == ENOLCK ? unsupported(operation, file->path(), UINT64_MAX, errno)
-                                                  : file_failure(operation, file->path(), UINT64_MAX, errno);
-    if (ask) {
-        file->locked = true;
-        file->process = ::getpid();
-    }
-    if (ask || range.l_type == F_UNLCK)
-        return TY_OK;
-    return failure(TY_E_BUSY, "write over what the file holds: somebody copies it").at(file->path());
 }
 
 ty_status direct_rename(void *, const char *from, const char *to) {

@@ -1,0 +1,175 @@
+// Locks of the built-in storage: OFD locks (fcntl(2)), which belong to an opening of a file, not to a process.
+//
+// N5: a lock ends with the process that took it. The kernel keeps it until nothing refers to the opening any more, and
+// a forked child does so by its copy of the descriptor and by each mapping that was made through it. So a child closes
+// the descriptors of its parent's locked files at the fork, and files with a lock are mapped through other openings. (A
+// child that is made by clone(2) itself runs no fork handlers: there the lock lives until the child ends.)
+#include "../calls/calls.hpp"
+#include "direct_file.hpp"
+#include "file_failure.hpp"
+
+#include <cstdio>
+#include <new>
+#include <pthread.h>
+#include <sys/stat.h>
+
+namespace taiyen::os {
+
+// Of each locked file one. They are never freed, as a child looks through them with no lock in its hands; what a file
+// has given up is taken by the next one.
+struct locked_opening {
+    locked_opening *next = nullptr;
+    std::atomic<int> fd = unused;
+    const ty_file *file = nullptr; // nullptr in a child, where another file may take it
+    pid_t process = 0;             // of a child that ran no handlers, too, the lock is its parent's
+    dev_t device = 0;              // a child closes no number that the program uses for another file by now
+    ino_t inode = 0;
+
+    static constexpr int unused = -1, taken = -2; // taken: by a file that is being locked
+};
+
+namespace {
+
+constinit std::atomic<locked_opening *> all_locked = nullptr;
+constinit std::atomic<bool> forks_watched = false;
+
+void close_in_child() {
+    for (locked_opening *each = all_locked.load(std::memory_order_acquire); each != nullptr; each = each->next) {
+        const int fd = each->fd.load(std::memory_order_acquire);
+        struct stat found;
+        if (fd >= 0 && sys::fstat(fd, &found) == 0 && found.st_dev == each->device && found.st_ino == each->inode)
+            sys::close(fd);
+        each->file = nullptr;
+        each->fd.store(locked_opening::unused, std::memory_order_release);
+    }
+}
+
+// Handlers that run twice, as two threads came at once, do no harm.
+int watch_forks() {
+    if (forks_watched.load(std::memory_order_acquire))
+        return 0;
+    const int error = pthread_atfork(nullptr, nullptr, close_in_child);
+    if (error == 0)
+        forks_watched.store(true, std::memory_order_release);
+    return error;
+}
+
+locked_opening *take_unused() {
+    for (locked_opening *each = all_locked.load(std::memory_order_acquire); each != nullptr; each = each->next) {
+        int unused = locked_opening::unused;
+        if (each->fd.compare_exchange_strong(unused, locked_opening::taken, std::memory_order_acquire))
+            return each;
+    }
+    void *memory = sys::memory(sizeof(locked_opening));
+    if (memory == nullptr)
+        return nullptr;
+    auto *made = new (memory) locked_opening;
+    made->fd.store(locked_opening::taken, std::memory_order_relaxed);
+    made->next = all_locked.load(std::memory_order_relaxed);
+    while (!all_locked.compare_exchange_weak(made->next, made, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+    return made;
+}
+
+// Before the lock is taken: a fork at any moment then finds the descriptor.
+ty_status note_opening(const char *operation, ty_file *file) {
+    if (file->lock != nullptr)
+        return TY_OK;
+    struct stat found;
+    if (sys::fstat(file->fd, &found) != 0)
+        return file_failure(operation, file->path(), UINT64_MAX, errno);
+    const int error = watch_forks();
+    locked_opening *lock = error == 0 ? take_unused() : nullptr;
+    if (lock == nullptr)
+        return failure(TY_E_MEMORY, "%s", operation)
+            .at(file->path())
+            .cause(error != 0 ? error : ENOMEM)
+            .remedy("%s", remedy_for(ENOMEM));
+    lock->device = found.st_dev;
+    lock->inode = found.st_ino;
+    lock->file = file;
+    lock->process = ::getpid();
+    lock->fd.store(file->fd, std::memory_order_release);
+    file->lock = lock;
+    return TY_OK;
+}
+
+// A lock is of all bytes before this one, and a hold of this one: no file is so long.
+constexpr off_t hold_offset = off_t{1} << 62;
+
+struct flock range_of(short type, off_t start, off_t bytes) {
+    struct flock range {};
+    range.l_type = type;
+    range.l_whence = SEEK_SET;
+    range.l_start = start;
+    range.l_len = bytes;
+    return range;
+}
+
+} // namespace
+
+ty_status direct_lock(void *, ty_file *file, bool exclusive) {
+    constexpr const char *operation = "lock the file";
+    struct flock range = range_of(exclusive ? F_WRLCK : F_RDLCK, 0, hold_offset);
+    if (exclusive && !file->writable)
+        return failure(TY_E_PERMISSION, "lock a file opened for reading exclusively").at(file->path());
+    if (ty_status status = check_ours(operation, file))
+        return status;
+    if (ty_status status = note_opening(operation, file))
+        return status;
+    if (sys::fcntl(file->fd, F_OFD_SETLK, &range) == 0)
+        return TY_OK;
+    int error = errno;
+    if (error == EAGAIN || error == EACCES)
+        return failure(TY_E_BUSY, operation)
+            .at(file->path())
+            .cause(error)
+            .remedy("the heap is open elsewhere, perhaps in this very process: close it there (lslocks shows where)");
+    return error == EINVAL || error == ENOLCK ? unsupported(operation, file->path(), UINT64_MAX, error)
+                                              : file_failure(operation, file->path(), UINT64_MAX, error);
+}
+
+ty_status direct_hold(void *, ty_file *file, bool ask) {
+    constexpr const char *operation = "ask that the file stays as it is";
+    if (ty_status status = check_ours(operation, file))
+        return status;
+    if (ty_status status = ask ? note_opening(operation, file) : TY_OK)
+        return status;
+    struct flock range = range_of(ask ? F_RDLCK : F_WRLCK, hold_offset, 1);
+    if (sys::fcntl(file->fd, ask ? F_OFD_SETLK : F_OFD_GETLK, &range) != 0)
+        return errno == EINVAL || errno == ENOLCK ? unsupported(operation, file->path(), UINT64_MAX, errno)
+                                                  : file_failure(operation, file->path(), UINT64_MAX, errno);
+    if (ask || range.l_type == F_UNLCK)
+        return TY_OK;
+    return failure(TY_E_BUSY, "write over what the file holds: somebody copies it").at(file->path());
+}
+
+// A child's close leaves its parent's lock alone; an unlock would not.
+void give_up_lock(ty_file &file, bool is_open) {
+    locked_opening &lock = *file.lock;
+    file.lock = nullptr;
+    if (lock.file != &file || lock.process != ::getpid())
+        return;
+    struct flock range = range_of(F_UNLCK, 0, 0);
+    if (is_open)
+        static_cast<void>(sys::fcntl(file.fd, F_OFD_SETLK, &range));
+    lock.fd.store(locked_opening::unused, std::memory_order_release);
+}
+
+mapped_opening::mapped_opening(const ty_file &file) : fd(file.fd) {
+    if (file.lock == nullptr)
+        return;
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file.fd);
+    const int again = open_descriptor(path, file.writable ? O_RDWR : O_RDONLY);
+    own_ = again >= 0;
+    if (own_)
+        fd = again;
+}
+
+mapped_opening::~mapped_opening() {
+    if (own_)
+        sys::close(fd);
+}
+
+} // namespace taiyen::os
