@@ -1,0 +1,23 @@
+# A test program is a suite: one ctest, or several side by side where it is long. Its cases stay googletest's.
+#
+# taiyen_suite(NAME PROGRAM [SHARDS n] [FILTER googletest's] [PROPERTIES ...])
+function(taiyen_suite name program)
+  cmake_parse_arguments(suite "" "SHARDS;FILTER" "PROPERTIES" ${ARGN})
+  if(NOT suite_SHARDS)
+    set(suite_SHARDS 1)
+  endif()
+  set(command ${program} --gtest_brief=1)
+  if(suite_FILTER)
+    list(APPEND command --gtest_filter=${suite_FILTER})
+  endif()
+  foreach(shard RANGE 1 ${suite_SHARDS})
+    set(test ${name})
+    if(suite_SHARDS GREATER 1)
+      set(test ${name}.${shard})
+    endif()
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${test} COMMAND ${command})
+    set_tests_properties(${test} PROPERTIES TIMEOUT 900 COST 30 ${suite_PROPERTIES}
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=${suite_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
+endfunction()
