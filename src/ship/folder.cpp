@@ -1,6 +1,8 @@
 // A folder as a destination: the only file of this library that calls the operating system for objects.
 #include "folder.hpp"
 
+#include "../own/own.hpp"
+
 #include "object_form.hpp"
 
 #include <cerrno>
@@ -42,7 +44,7 @@ struct folder {
         if (descriptor >= 0)
             close(descriptor);
         if (lock >= 0)
-            close(lock);
+            own::child_closes::close(lock);
     }
 };
 
@@ -181,6 +183,7 @@ ty_status take_lock(folder &f) {
     f.lock = openat(f.descriptor, lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f.lock < 0)
         return system_failure("open a folder", f.in(lock_name));
+    own::child_closes::add(f.lock);
     if (flock(f.lock, LOCK_EX | LOCK_NB) == 0)
         return TY_OK;
     return errno == EWOULDBLOCK
@@ -238,6 +241,7 @@ ty_status restoring_lock::take(const std::string &path) {
     descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (descriptor_ < 0)
         return system_failure("restore a heap", path);
+    own::child_closes::add(descriptor_);
     if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0)
         return TY_OK;
     path_.clear();
@@ -248,7 +252,7 @@ restoring_lock::~restoring_lock() {
     if (!path_.empty())
         unlink(path_.c_str());
     if (descriptor_ >= 0)
-        close(descriptor_);
+        own::child_closes::close(descriptor_);
 }
 
 ty_status check_absent(const std::string &path) {

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace taiyen;
 using namespace taiyen::test;
@@ -105,6 +107,34 @@ TEST(folder_test, what_a_killed_one_left_is_taken_away) {
     EXPECT_EQ(0, access((path + "/.part-segment-1").c_str(), F_OK)); // a reader changes nothing
     open_folder(path, true);
     EXPECT_NE(0, access((path + "/.part-segment-1").c_str(), F_OK));
+}
+
+// A lock lives as long as anybody has its opening: the child closes its copy, and its end is not its parent's.
+TEST(folder_test, the_lock_ends_with_its_owner_while_a_child_lives) {
+    temporary_folder within;
+    const std::string path = within.file("objects");
+    folder_owner folder = open_folder(path, true);
+    int ends[2], runs[2];
+    char byte = 0;
+    ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
+    ASSERT_EQ(0, pipe2(runs, O_CLOEXEC));
+    const pid_t child = fork();
+    if (child == 0) {
+        close(ends[1]);
+        const bool said = write(runs[1], &byte, 1) == 1;
+        _exit(read(ends[0], &byte, 1) == 0 && said ? 0 : 1); // until its parent has opened the folder again
+    }
+    ASSERT_EQ(1, read(runs[0], &byte, 1));
+    ty_destination *second = nullptr;
+    EXPECT_EQ(TY_E_BUSY, ty_folder_open(path.c_str(), true, &second));
+    folder.reset();
+    open_folder(path, true);
+    close(ends[1]);
+    int status = -1;
+    EXPECT_EQ(child, waitpid(child, &status, 0));
+    EXPECT_EQ(0, status);
+    for (int end : {ends[0], runs[0], runs[1]})
+        close(end);
 }
 
 } // namespace
