@@ -667,7 +667,7 @@ TEST_P(atomic_test, what_an_idle_thread_has_freed_is_had_by_others) {
 // A node that a commit has taken out of the others' reach is the thread's own after ty_atomic_quiesce: nobody sees what
 // it stores there plainly, and nobody stores there.
 TEST_P(atomic_test, a_block_is_private_after_quiesce) {
-    constexpr uint64_t rounds = 300;
+    constexpr uint64_t rounds = 60;
     struct place {
         uint64_t *node;
     };

@@ -92,7 +92,7 @@ TEST_P(elsewhere_test, beside_all_that_has_a_heap_to_itself) {
     in_threads(6, [&](unsigned number) {
         if (number < 4) {
             heap_with_words *order[] = {number % 2 == 0 ? &one_ : &two_, number % 2 == 0 ? &two_ : &one_};
-            for (unsigned i = 0; i < 400; i++)
+            for (unsigned i = 0; i < 100; i++)
                 ASSERT_OK(nest(order, 2, 1 + number));
             done++;
             return;
@@ -116,8 +116,8 @@ TEST_P(elsewhere_test, beside_all_that_has_a_heap_to_itself) {
             ASSERT_OK(ty_snapshot(own.heap));
         }
     });
-    EXPECT_EQ(800u, one_.word(1) + one_.word(3));
-    EXPECT_EQ(800u, two_.word(2) + two_.word(4));
+    EXPECT_EQ(200u, one_.word(1) + one_.word(3));
+    EXPECT_EQ(200u, two_.word(2) + two_.word(4));
 }
 
 INSTANTIATE_TEST_SUITE_P(all, elsewhere_test,
@@ -247,8 +247,8 @@ INSTANTIATE_TEST_SUITE_P(all, elsewhere_meets, testing::Bool(),
 
 // The log of the inner heap fills up, and nobody but the bodies can take the snapshot that makes room.
 TEST(elsewhere, the_inner_log_fills_up) {
-    heap_with_words one(sort::transactional, TY_BACKGROUND_CALLS, size_t{1} << 20),
-        two(sort::transactional, TY_BACKGROUND_CALLS, size_t{1} << 20);
+    heap_with_words one(sort::transactional, TY_BACKGROUND_CALLS, size_t{2} << 20),
+        two(sort::transactional, TY_BACKGROUND_CALLS, size_t{2} << 20);
     constexpr size_t words = 4000;
     heap_with_words *heaps[] = {&one, &two};
     uint64_t *many[2];
@@ -282,8 +282,8 @@ TEST(elsewhere, the_inner_log_fills_up) {
 
 // No record of the inner heap's log holds it.
 TEST(elsewhere, an_inner_one_that_no_record_holds) {
-    heap_with_words one(sort::transactional, TY_BACKGROUND_THREAD, size_t{1} << 20),
-        two(sort::transactional, TY_BACKGROUND_THREAD, size_t{1} << 20);
+    heap_with_words one(sort::transactional, TY_BACKGROUND_THREAD, size_t{2} << 20),
+        two(sort::transactional, TY_BACKGROUND_THREAD, size_t{2} << 20);
     constexpr size_t words = 50000;
     heap_with_words *heaps[] = {&one, &two};
     in_threads(2, [&](unsigned number) {
