@@ -87,11 +87,11 @@ ty_status open_section(txn_runtime *rt, const char *call, section **found) {
 
 // Transactions of others know nothing of gates.
 ty_status enter_gate(txn_runtime &rt, txn_gate &gate, const char *call) {
-    if (!must_not_wait())
+    if (!must_not_wait()) // X31
         gate.lock_shared();
     else if (!gate.try_lock_shared())
-        return bodies_give_way({obstacle::kind::gate, nullptr, &gate, nullptr}); // X31
-    if (rt.spoiled.load(std::memory_order_relaxed)) {                            // while this waited
+        return bodies_give_way({obstacle::kind::gate, nullptr, &gate, nullptr});
+    if (rt.spoiled.load(std::memory_order_relaxed)) { // while this waited
         gate.unlock_shared();
         return refuse_spoiled(rt, call);
     }
