@@ -6,6 +6,16 @@
 namespace taiyen {
 namespace {
 
+constexpr unsigned outers_max = 16;
+
+// A body on another heap that this one is within, as it was before this one's run: what that has done there, in parts,
+// is taken back with it.
+struct outer_mark {
+    ty_atomic_txn *txn;
+    stm::transaction::part_mark words;
+    block_mark blocks;
+};
+
 // What a body is called with, and what came of it.
 struct body_call {
     ty_atomic_txn *txn;
@@ -15,7 +25,10 @@ struct body_call {
     ty_status status = TY_OK;
     uint32_t runs = 0;
     stm::attempts tried;
-    bool within = false;     // a body of this thread on another heap: X31
+    bool within = false; // a body of this thread on another heap: X31
+    outer_mark outers[outers_max];
+    unsigned outer_count = 0;
+    bool marked = false;     // the outers, by a run that has not committed
     os::caught thrown;       // by the last run
     bool may_wait = true;    // else it is rolled back,
     bool waits = false;      // and this says so
@@ -34,6 +47,44 @@ stm::verdict verdict_of(ty_atomic_txn &txn, ty_status status) {
     return status == TY_OK ? stm::verdict::commit : stm::verdict::roll_back;
 }
 
+void outers_back(body_call &call) {
+    for (unsigned i = call.outer_count; call.marked && i-- > 0;) {
+        const outer_mark &outer = call.outers[i];
+        if (outer.txn->own->lost() != TY_OK) // it is rolled back as a whole
+            continue;
+        outer.txn->own->back_to(outer.words);
+        blocks_back_to(*outer.txn, outer.blocks);
+    }
+    call.marked = false;
+}
+
+void mark_outers(body_call &call) {
+    outers_back(call);
+    for (unsigned i = 0; i < call.outer_count; i++) {
+        ty_atomic_txn &txn = *call.outers[i].txn;
+        call.outers[i] = {&txn, txn.own->mark(), blocks_mark(txn)};
+    }
+    call.marked = true;
+}
+
+ty_status enter_outers(body_call &call) {
+    running_body *outers[outers_max];
+    call.outer_count = bodies_running(call.txn->own, outers, outers_max);
+    if (call.outer_count > outers_max)
+        return failure(TY_E_MEMORY, "run a transaction: this thread is in bodies on %u heaps", call.outer_count)
+            .remedy("end some of them first");
+    for (unsigned i = 0; i < call.outer_count; i++) {
+        call.outers[i].txn = static_cast<ty_atomic_txn *>(outers[i]);
+        call.outers[i].txn->parts++;
+    }
+    return TY_OK;
+}
+
+void leave_outers(const body_call &call) {
+    for (unsigned i = 0; i < call.outer_count; i++)
+        call.outers[i].txn->parts--;
+}
+
 stm::verdict call_body(stm::transaction &own, void *context) {
     auto &call = *static_cast<body_call *>(context);
     ty_atomic_txn &txn = *call.txn;
@@ -48,6 +99,7 @@ stm::verdict call_body(stm::transaction &own, void *context) {
         return stm::verdict::roll_back;
     }
     call.runs++;
+    mark_outers(call);
     if (const txn_runtime *rt = txn.all->rt; rt && rt->spoiled.load(std::memory_order_acquire)) { // while this waited
         call.status = refuse_spoiled(*rt, "run a transaction");
         return stm::verdict::roll_back;
@@ -198,6 +250,8 @@ ty_status run_until_done(ty_atomic_txn &txn, const ty_atomic_options &options, b
         call.may_wait = !alone && !txn.own->is_held();
         status = alone ? run_with_gate(txn, options, call, committed) : run_once(txn, options, call, false, committed);
         call.may_wait = true;
+        if (!*committed)
+            outers_back(call);
         const bool again = status == TY_E_BUSY && txn.own->last_conflict() == stm::conflict::asked;
         if (!call.within)
             holds_drop(txn);
@@ -289,10 +343,14 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
         txn->hold_count = 0;
         txn->met = {};
     }
+    if (within)
+        if (ty_status status = enter_outers(call))
+            return status;
     call.tried.waits = within ? stm::patience::none : stm::patience::any;
     const body_entry before = bodies_enter(*txn, options.irrevocable);
     ty_status status = run_until_done(*txn, options, call, &result->committed);
     bodies_leave(*txn, before);
+    leave_outers(call);
     result->runs = call.runs;
     if (call.thrown.any() && !result->committed && status == TY_OK)
         call.thrown.rethrow();

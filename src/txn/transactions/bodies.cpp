@@ -56,6 +56,15 @@ bool in_body(const stm::transaction *but) {
     return found;
 }
 
+unsigned bodies_running(const stm::transaction *but, running_body **to, unsigned most) {
+    unsigned count = 0;
+    each_running(but, [&](running_body &each) {
+        if (count++ < most)
+            to[count - 1] = &each;
+    });
+    return count;
+}
+
 bool in_irrevocable_body() {
     bool found = false;
     each_running(nullptr, [&found](const running_body &each) { found |= each.irrevocable; });

@@ -58,6 +58,8 @@ bool in_irrevocable_body();
 inline bool must_not_wait() {
     return in_body() && !in_irrevocable_body();
 }
+// The bodies that it is in, but for that one: how many, of which so many are handed out.
+unsigned bodies_running(const stm::transaction *but, running_body **to, unsigned most);
 // Why the bodies of the thread, but for that one, do not commit. TY_OK: they may.
 ty_status bodies_lost(const stm::transaction *but);
 // X31. For who would have to wait: TY_E_BUSY, with the detail.
