@@ -314,6 +314,8 @@ ty_status check_thread(const ty_joint *joint, const char *call) {
 } // namespace
 
 ty_status joint_begin(ty_group *group, const ty_txn_options &options, ty_joint **begun) {
+    if (ty_status status = txn_refuse_in_body("begin a joint"))
+        return status;
     for (size_t n = 0; n < group->count; ++n)
         if (ty_status status = txn_begin_check(group->heaps[n]))
             return status;

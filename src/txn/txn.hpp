@@ -143,6 +143,8 @@ ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progres
 ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **txn);
 // What that refuses before it waits for anybody.
 ty_status txn_begin_check(ty_heap *heap);
+// For what waits for other threads (X31): TY_E_ARGUMENT in a body of ty_atomically. call completes "cannot ...".
+ty_status txn_refuse_in_body(const char *call);
 ty_status txn_set_stores(ty_heap *heap, ty_store_mode stores);
 ty_store_mode txn_stores(const ty_txn *txn);
 ty_txn *txn_current(ty_heap *heap);
@@ -249,6 +251,8 @@ void *atomic_resize(ty_atomic_txn *txn, void *block, size_t size);
 ty_status atomic_root(ty_atomic_txn *txn, const char *name, void **address);
 ty_status atomic_root_set(ty_atomic_txn *txn, const char *name, void *address);
 ty_status atomic_wait(ty_atomic_txn *txn);
+ty_status atomic_restart(ty_atomic_txn *txn);
+ty_status atomic_quiesce(ty_heap *heap);
 ty_status atomic_either(ty_atomic_txn *txn, ty_atomic_body *first, ty_atomic_body *second, void *context);
 ty_status atomic_on_commit(ty_atomic_txn *txn, void (*function)(void *context), void *context);
 ty_status atomic_on_rollback(ty_atomic_txn *txn, void (*function)(void *context), void *context);

@@ -117,7 +117,7 @@ AT(ty_atomic_result, committed, 8);
 AT(ty_atomic_result, stamp, 16);
 AT(ty_atomic_result, runs, 24);
 
-SIZE(ty_atomic_stats, 96);
+SIZE(ty_atomic_stats, 112);
 AT(ty_atomic_stats, struct_size, 0);
 AT(ty_atomic_stats, commits, 8);
 AT(ty_atomic_stats, conflicts_locked, 16);
@@ -130,6 +130,8 @@ AT(ty_atomic_stats, records, 64);
 AT(ty_atomic_stats, record_bytes, 72);
 AT(ty_atomic_stats, snapshot_waits, 80);
 AT(ty_atomic_stats, longest_snapshot_wait_ns, 88);
+AT(ty_atomic_stats, conflicts_elsewhere, 96);
+AT(ty_atomic_stats, restarts, 104);
 
 SIZE(ty_heap_options, 48);
 AT(ty_heap_options, struct_size, 0);

@@ -59,6 +59,8 @@ void *alloc_touched(ty_txn *txn, size_t size, size_t alignment) {
     const txn_runtime &rt = *txn->rt;
     size_t bytes;
     void *block = heap_alloc_whole(rt.heap, size, alignment, &bytes);
+    if (block == nullptr && rt.others != nullptr && rt.others->give_back(*rt.others))
+        block = heap_alloc_whole(rt.heap, size, alignment, &bytes);
     if (block == nullptr)
         return nullptr;
     uint64_t words = bytes / 8;

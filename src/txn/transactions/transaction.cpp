@@ -1,5 +1,6 @@
 // Transactions from their begin to their end. docs/design/txn.md, "What a transaction does when".
 #include "automatic.hpp"
+#include "bodies.hpp"
 
 #include <new>
 
@@ -265,10 +266,12 @@ ty_status commit_unstable(ty_txn *txn, committed *done) {
 } // namespace
 
 ty_status refuse_within(const txn_runtime &rt, const char *call) {
-    if (rt.others == nullptr || !rt.others->in_one(*rt.others))
+    if (rt.others == nullptr)
         return TY_OK;
-    return failure(TY_E_ARGUMENT, "%s: this thread is in a body of ty_atomically on the heap", call)
-        .remedy("return from the body first");
+    if (rt.others->in_one(*rt.others))
+        return failure(TY_E_ARGUMENT, "%s: this thread is in a body of ty_atomically on the heap", call)
+            .remedy("return from the body first");
+    return must_not_wait() ? refuse_in_body(call) : TY_OK; // X31: it lets bodies of others end
 }
 
 ty_status not_in_transaction(const ty_txn *txn, const char *call) {
@@ -325,6 +328,10 @@ ty_status txn_begin_check(ty_heap *heap) {
     return refuse_begin(*runtime_of(heap));
 }
 
+ty_status txn_refuse_in_body(const char *call) {
+    return must_not_wait() ? refuse_in_body(call) : TY_OK;
+}
+
 // With the gate held.
 static ty_status start(txn_runtime &rt, const ty_txn_options &options, ty_txn **begun) {
     ty_txn *txn = rt.txn;
@@ -351,10 +358,10 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
         return status;
     if (ty_status status = thread_ends_watch())
         return status;
-    if (!options.no_wait)
+    if (!options.no_wait && !must_not_wait())
         rt->gate.lock();
     else if (!rt->gate.try_lock())
-        return busy();
+        return options.no_wait ? busy() : bodies_give_way({obstacle::kind::gate, nullptr, &rt->gate, nullptr}); // X31
     stop_others(*rt);
     ty_status status = TY_OK;
     if (rt->spoiled.load(std::memory_order_relaxed)) // while this waited

@@ -69,6 +69,9 @@ struct other_writers {
     void (*end_snapshot)(other_writers &others);
     // With none under way: blocks that they have freed are given back. TY_E_BUSY: one is under way.
     ty_status (*finish)(other_writers &others);
+    // The same of what is freed, while they are stopped, and the gate is held: for who has no room. False: there is
+    // none.
+    bool (*give_back)(other_writers &others);
     // Adds what they have committed.
     void (*add_stats)(other_writers &others, ty_txn_stats *stats);
 };
