@@ -136,6 +136,7 @@ public:
     std::uint64_t transaction_number = 0; // of the last one that was begun
     bool transaction_given_up = false;    // PY33: its `with` was left in another thread
     bool undo_attached = false;
+    bool has_undone = false; // proxies that a redo may bring back
     bool step_open = false;
     bool transaction_open = false;
     unsigned long transaction_thread = 0; // whose transaction it is
@@ -164,7 +165,9 @@ public:
     // to hold; 0: as it is.
     bool start(ty_heap *opened, std::size_t undo_bytes);
     // What is told of proxies after containers may have come or gone: a rollback, an undo, a redo.
-    void look_at_proxies(bool forget_undone = false);
+    void look_at_proxies();
+    // Behind whatever may have ended what can be redone: objects that went by an undo do not come back then.
+    void forget_undone();
     // Before a call of the heap releases a value: see `going`. False: there is an exception.
     bool let_go(value v);
     // PY33. A transaction of this thread whose `with` was left in another one.
@@ -178,6 +181,8 @@ public:
     void sweep();
     // PY32. Whether the open step has more than the history holds: nothing more of it can be recorded.
     bool is_history_full() const;
+    // All zeros where there is no undo.
+    ty_undo_stats undo_stats() const;
     // After containers may have come or gone: what is kept, and for whom.
     void look_at_kept();
     // Waits until no other thread is within a change. False: there is an exception; that of a signal, if these are

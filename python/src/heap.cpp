@@ -210,18 +210,25 @@ int raise_history_full(const char *what) {
 }
 
 bool heap::is_history_full() const {
+    return undo_stats().full;
+}
+
+ty_undo_stats heap::undo_stats() const {
     ty_undo_stats told{};
     told.struct_size = sizeof told;
-    return ty_get_undo_stats(handle, &told) == TY_OK && told.full;
+    if (ty_get_undo_stats(handle, &told))
+        told = {};
+    return told;
 }
 
 // PY1. PY8: shapes may be gone, too.
-void heap::look_at_proxies(bool forget_undone) {
+void heap::look_at_proxies() {
     std::vector<proxy *> all(displaced.begin(), displaced.end());
     for (const auto &[block, p] : proxies)
         all.push_back(p);
     shapes.forget();
-    taken_back += forget_undone ? 0 : 1;
+    ++taken_back;
+    has_undone = false;
     std::vector<ref> with_rows;
     proxies.clear();
     displaced.clear();
@@ -230,9 +237,6 @@ void heap::look_at_proxies(bool forget_undone) {
             p->state = proxy_state::gone; // its head does not tell whether it is back
         if (p->state == proxy_state::gone) {
             continue;
-        } else if (forget_undone) {
-            if (p->state == proxy_state::undone)
-                p->state = proxy_state::gone;
         } else if (is_there(p)) {
             p->state = proxy_state::alive;
             if (p->kind == value_kind::records)
@@ -240,6 +244,7 @@ void heap::look_at_proxies(bool forget_undone) {
         } else if (p->state == proxy_state::alive) {
             p->state = undo_attached ? proxy_state::undone : proxy_state::gone;
         }
+        has_undone |= p->state == proxy_state::undone;
         proxy *&slot = proxies[p->block];
         if (slot)
             displaced.insert(p->state == proxy_state::alive ? slot : p);
@@ -249,6 +254,21 @@ void heap::look_at_proxies(bool forget_undone) {
     look_at_kept();
     for (const ref &records : with_rows) // some may go with their last row
         look_at_rows(as_proxy(records.get()));
+}
+
+// PY1. Whether there is anything to redo is asked only where something has gone by an undo: else a step would cost what
+// the history, or the number of proxies, makes of it.
+void heap::forget_undone() {
+    if (!has_undone || (undo_attached && undo_stats().cycle))
+        return;
+    has_undone = false;
+    const auto forget = [](proxy *p) {
+        if (p->state == proxy_state::undone)
+            p->state = proxy_state::gone;
+        return p->state == proxy_state::gone;
+    };
+    std::erase_if(proxies, [&](const auto &one) { return forget(one.second); });
+    std::erase_if(displaced, forget);
 }
 
 bool heap::check_no_views(const char *what) const {
@@ -398,6 +418,8 @@ bool change::sweep() {
     if (!heap_.values || (heap_.undo_attached && (!own_step_ || !heap_.sweeps)))
         return true;
     swept_ = own_step_ && !heap_.kept.unheld.empty();
+    if (swept_ && heap_.undo_stats().redoable) // a change that changes nothing is to leave it
+        return true;
     heap_.sweep();
     if (!swept_ || !heap_.is_history_full())
         return true;
@@ -417,9 +439,6 @@ bool change::begin_own() {
         return false;
     if (heap_.step_open)
         return true;
-    if (ty_undo_exit(heap_.handle))
-        return raise_last() == 0;
-    heap_.look_at_proxies(true);
     if (ty_undo_begin(heap_.handle, nullptr))
         return raise_last() == 0;
     heap_.step_open = own_step_ = true;
@@ -446,7 +465,9 @@ bool change::end() {
         heap_.values->record_undo(false);
         heap_.fresh_arrays.clear();
         leave();
-        return ty_undo_end(heap_.handle) == TY_OK || raise_last() == 0;
+        const bool good = ty_undo_end(heap_.handle) == TY_OK;
+        heap_.forget_undone();
+        return good || raise_last() == 0;
     }
     leave();
     if (!own_transaction_)
@@ -497,6 +518,7 @@ void change::cancel_step() {
     [[maybe_unused]] const ty_status status = ty_undo_cancel(heap_.handle); // an exception tells what failed
     heap_.fresh_arrays.clear();
     heap_.look_at_proxies();
+    heap_.forget_undone();
 }
 
 } // namespace typy

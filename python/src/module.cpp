@@ -296,8 +296,6 @@ void step_begin(heap &of, const std::string &label, std::size_t bytes) {
         throw nb::python_error();
     }
     attach_undo(of, bytes);
-    must_be_ok(ty_undo_exit(of.handle));
-    of.look_at_proxies(true);
     must_be_ok(ty_undo_begin(of.handle, label.c_str()));
     of.step_open = true;
     of.values->record_undo(true);
@@ -315,6 +313,7 @@ void step_end(heap &of, bool keeps) {
     const ty_status status = keeps ? ty_undo_end(of.handle) : ty_undo_cancel(of.handle);
     if (!keeps)
         of.look_at_proxies();
+    of.forget_undone();
     must_be_ok(status);
     must(!is_full ||
          typy::raise_history_full("the step is more than the history of undo holds, and was taken back") == 0);
@@ -344,8 +343,8 @@ void clear_history(heap &of) {
     if (!of.undo_attached)
         return;
     must_be_ok(ty_undo_detach(of.handle, false));
-    of.look_at_proxies(true);
     of.undo_attached = false;
+    of.forget_undone();
     of.sweeps = true;
 }
 
