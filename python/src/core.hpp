@@ -132,6 +132,8 @@ public:
     PyObject *self = nullptr;  // as Python has it
     ty_kind kind = TY_KIND_DEFAULT;
     bool read_only = false;
+    bool keeps_history = false; // of another size than was asked for
+    bool ended_at_exit = false; // closed by atexit
     bool takes_pickles = false;
     std::uint64_t transaction_number = 0; // of the last one that was begun
     bool transaction_given_up = false;    // PY33: its `with` was left in another thread
@@ -158,6 +160,8 @@ public:
     kept_values kept;
     bool sweeps = true; // false: what is kept for nobody is more than the history holds; as long as there is one
 
+    // Opened by a process that this one is a fork of: there is a copy of its memory here, and no more.
+    bool is_parents() const { return handle && fork_number != forks; }
     bool is_usable() const { return handle && fork_number == forks; }
     // Whether it can be used; else there is an exception.
     bool check() const { return is_usable() || refuse(); }

@@ -131,17 +131,21 @@ heap::heap() {
 
 heap::~heap() {
     all_heaps.erase(this);
-    // Python closes heaps; one of a parent process is left to it.
-    if (handle && fork_number == forks)
+    if (handle) // Python closes heaps; of a parent's, this process has a copy alone
         static_cast<void>(kind == TY_VOLATILE ? ty_heap_destroy(handle) : ty_discard(handle));
 }
 
 // PY5.
 bool heap::refuse() const {
     if (!handle)
-        raise_own(status_closed, "the heap is closed", "open it again");
+        raise_own(status_closed, "the heap is closed",
+                  ended_at_exit ? "it was open at the interpreter's end: register what uses it there (atexit) after "
+                                  "`import taiyen`, which closes heaps behind it"
+                                : "open it again");
     else
-        raise_own(TY_E_FORKED, "the heap belongs to the parent process", "open it in the process that uses it");
+        raise_own(TY_E_FORKED, "the heap belongs to the parent process",
+                  "open it here: with readonly=\"copy\", or when the parent has closed it; Heap.close() gives this "
+                  "process's copy of its memory up");
     return false;
 }
 
@@ -155,8 +159,10 @@ bool heap::start(ty_heap *opened, std::size_t undo_bytes) {
             ty_undo_options options = TY_UNDO_OPTIONS_INIT;
             options.undo_bytes = undo_bytes;
             ty_status status = ty_undo_attach(opened, undo_bytes ? &options : nullptr);
-            if (status == TY_E_EXISTS) // it has steps
+            if (status == TY_E_EXISTS) { // it has steps
                 status = ty_undo_attach(opened, nullptr);
+                keeps_history = true;
+            }
             if (status)
                 return raise_last() == 0;
             undo_attached = true;
@@ -274,7 +280,8 @@ void heap::forget_undone() {
 bool heap::check_no_views(const char *what) const {
     if (views == 0)
         return true;
-    raise_own(status_live_views, what, "delete the arrays and memoryviews that lead into the heap first");
+    raise_own(status_live_views, what,
+              "delete the arrays and memoryviews that lead into the heap first: Heap.views() names them");
     return false;
 }
 

@@ -143,6 +143,12 @@ void wait_for_thread_end(heap &of) {
 
 // PY12.
 void end_heap(heap &of, bool discards) {
+    if (of.is_parents()) { // threads and transactions of it are not in this process
+        of.busy = 0;
+        of.transaction_open = false;
+        of.changing.clear();
+        discards = true;
+    }
     if (of.is_usable())
         of.take_back_given_up();
     if (of.transaction_open && !discards)
@@ -173,16 +179,26 @@ void end_heap(heap &of, bool discards) {
     of.transaction_thread = 0;
 }
 
+// PY5: in a forked child, too, which gives up its copy.
 void close_heap(heap &of) {
-    if (!of.handle)
-        return;
-    must(of.check());
-    end_heap(of, false);
+    if (of.handle)
+        end_heap(of, false);
 }
 
 void discard_heap(heap &of) {
     if (of.handle)
-        end_heap(of, true); // in a forked child, too
+        end_heap(of, true);
+}
+
+// (object, how many) of each array and list of records that has views.
+nb::list viewed(const heap &of) {
+    nb::list told;
+    for (const auto &[block, count] : of.viewed) {
+        const auto place = of.proxies.find(block);
+        if (place != of.proxies.end())
+            told.append(nb::make_tuple(nb::borrow(reinterpret_cast<PyObject *>(place->second)), count));
+    }
+    return told;
 }
 
 // The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without. PY21: also of a heap
@@ -658,6 +674,10 @@ NB_MODULE(_core, module) {
 #endif
         .def_prop_ro("_root", root)
         .def_prop_ro("_views", [](const heap &of) { return of.views; })
+        .def("_viewed", viewed)
+        .def_prop_ro("_is_parents", &heap::is_parents)
+        .def_prop_ro("_keeps_history", [](const heap &of) { return of.keeps_history; })
+        .def("_end_at_exit", [](heap &of) { of.ended_at_exit = of.handle == nullptr; })
         .def_prop_ro(
             "closed", [](const heap &of) { return of.handle == nullptr; }, "Whether it is closed.")
         .def_prop_ro(
