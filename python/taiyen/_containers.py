@@ -56,7 +56,7 @@ class Dict(_Proxy, _core.DictBase, MutableMapping):
     """A dict that lives in a heap. Keys: text, bytes, numbers, None, dates, UUIDs, and tuples of these.
 
     A key of a derived type (an IntEnum, numpy.int64) finds the one that it equals, and cannot be stored as a new one.
-    `isinstance(it, dict)` holds, though it is no subclass: what asks so (pandas) treats it as one.
+    `isinstance(it, dict)` holds, though it is no subclass: what asks so treats it as one.
     """
 
     __slots__ = ()
@@ -132,11 +132,12 @@ class Dict(_Proxy, _core.DictBase, MutableMapping):
 
 
 class List(_Proxy, _core.ListBase, MutableSequence):
-    """A list that lives in a heap."""
+    """A list that lives in a heap. `isinstance(it, list)` holds, though it is no subclass."""
 
     __slots__ = ()
+    __class__ = property(lambda self: list)  # as of Dict
     __class_getitem__ = classmethod(type(list[int]))
-    _built_in = "list"
+    _built_in = "list"  # as its texts call it
     append = _core.ListBase.append
     extend = _core.ListBase.extend
     insert = _core.ListBase.insert

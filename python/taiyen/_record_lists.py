@@ -19,6 +19,7 @@ class Records(_Proxy, _core.RecordsBase, MutableSequence):
     """
 
     __slots__ = ()
+    _built_in = "list"
 
     def numpy(self):
         """A structured numpy array of the same memory, without a copy; of a heap open for reading only, a read-only one."""
