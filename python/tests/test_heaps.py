@@ -161,7 +161,7 @@ def test_a_history_that_is_full(path):
             heap.clear_history()
         with heap.step("kept"):  # those of before gave it room
             heap.root["a"] = 1
-    with taiyen.open(path, undo_bytes=1 << 24) as heap:  # it has a step, so the history is as it was
+    with pytest.warns(UserWarning, match="clear_history"), taiyen.open(path, undo_bytes=1 << 24) as heap:  # it has a step
         with pytest.raises(taiyen.HistoryFullError):
             heap.root["big"] = big
         heap.clear_history()
