@@ -6,8 +6,8 @@
  * ty_undo_end, and is undone as a whole; it has a label and a time, for a menu. The *history* is what can be undone.
  * A *cycle* goes from the first ty_undo to ty_undo_exit, or to the end of a transaction that has recorded something: in
  * it, transactions are undone and redone in any number. Its end locks in what was done and forgets what was undone. A
- * *held* block is one that was freed, or whose allocation was undone: it stays where it is, with its bytes, until nothing
- * can bring it back.
+ * *held* block is one that was freed, or whose allocation was undone: it stays where it is, with its bytes, until
+ * nothing can bring it back.
  *
  * Guarantees:
  *  - Undo to the far end and redo back give the same bytes in the same blocks at the same addresses.
@@ -66,9 +66,9 @@ TY_API TY_CHECKED ty_status ty_undo_detach(ty_heap *heap, bool keep_history);
 
 /* ---- Recording. */
 
-/* Begins a transaction. label (at most TY_UNDO_LABEL_MAX bytes, more is cut off) is for a person; NULL: empty. In a cycle,
- * what is undone can be redone as before if the transaction is cancelled or records nothing. Only where the buffers have
- * no room for it besides, when the oldest transactions have gone, is that forgotten while it records.
+/* Begins a transaction. label (at most TY_UNDO_LABEL_MAX bytes, more is cut off) is for a person; NULL: empty. In a
+ * cycle, what is undone can be redone as before if the transaction is cancelled or records nothing. Only where the
+ * buffers have no room for it besides, when the oldest transactions have gone, is that forgotten while it records.
  * Errors: TY_E_ARGUMENT (one is open already: they do not nest). */
 #define TY_UNDO_LABEL_MAX 47u
 TY_API TY_CHECKED ty_status ty_undo_begin(ty_heap *heap, const char *label);
@@ -110,7 +110,8 @@ TY_API void *ty_undo_resize(ty_heap *heap, void *block, size_t size);
  * forgotten, and with fixed buffers undo is off: begin, record and end do nothing until ty_undo_clear. */
 TY_API TY_CHECKED ty_status ty_undo_end(ty_heap *heap);
 
-/* Takes back what the open transaction has recorded, and ends it; a cycle goes on. Errors: TY_E_ARGUMENT (none is open); as ty_undo. */
+/* Takes back what the open transaction has recorded, and ends it; a cycle goes on. Errors: TY_E_ARGUMENT (none is
+ * open); as ty_undo. */
 TY_API TY_CHECKED ty_status ty_undo_cancel(ty_heap *heap);
 
 /* ---- Undo and redo. */
@@ -171,8 +172,8 @@ typedef struct ty_undo_stats {
     bool cycle;         /* between ty_undo and ty_undo_exit */
     bool off;           /* by a full fixed buffer */
 } ty_undo_stats;
-/* Writes *stats; of a heap that is open for reading only, as ty_undo_history. O(1); of one that is open for reading only,
- * O(entries). Errors: TY_E_ARGUMENT (not attached); of a heap that is open for reading only TY_E_NOT_FOUND, and
+/* Writes *stats; of a heap that is open for reading only, as ty_undo_history. O(1); of one that is open for reading
+ * only, O(entries). Errors: TY_E_ARGUMENT (not attached); of a heap that is open for reading only TY_E_NOT_FOUND, and
  * TY_E_DAMAGED (what the buffers hold makes no sense). */
 TY_API TY_CHECKED ty_status ty_get_undo_stats(ty_heap *heap, ty_undo_stats *stats);
 

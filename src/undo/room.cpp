@@ -46,7 +46,8 @@ bool evict_redo(undo &u) {
 bool forget_for_open(undo &u) {
     const undo_control &c = *u.control;
     const bool cycle = u.is(undo_cycle);
-    if (!u.fixed() && evict(u, u.back(), cycle ? c.cursor : c.open_begin, cycle ? u.payload_at_cursor() : c.open_payload))
+    if (!u.fixed() &&
+        evict(u, u.back(), cycle ? c.cursor : c.open_begin, cycle ? u.payload_at_cursor() : c.open_payload))
         return true;
     if (cycle)
         end_cycle(u);

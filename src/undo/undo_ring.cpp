@@ -84,6 +84,7 @@ void undo_ring::close(uint64_t first, uint64_t payload_begin, undo_mark &mark) {
     push(count, sizeof mark, what_of(undo_kind::mark, at));
 }
 
+// U7.
 uint64_t undo_ring::count_recorded(uint64_t first, uint64_t end) const {
     uint64_t bytes = 0;
     for (uint64_t place = first; place < end; place++)

@@ -74,10 +74,11 @@ TEST_F(cpp_undo, transact_ends) {
     EXPECT_EQ(stats.undoable, 2u);
     EXPECT_EQ(stats.redoable, 1u);
     EXPECT_TRUE(stats.cycle);
-    EXPECT_THROW(static_cast<void>(undo().transact("four", [&](taiyen::undo_transaction &to) {
-        move_to(to, 5).value();
-        throw std::runtime_error("the wall is in the way");
-    })),
+    EXPECT_THROW(static_cast<void>(undo().transact("four",
+                                                   [&](taiyen::undo_transaction &to) {
+                                                       move_to(to, 5).value();
+                                                       throw std::runtime_error("the wall is in the way");
+                                                   })),
                  std::runtime_error);
     EXPECT_EQ(the().x, 3);
     EXPECT_EQ(undo().stats().value().redoable, 1u) << "what was cancelled leaves it";

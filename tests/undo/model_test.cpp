@@ -300,7 +300,8 @@ private:
         for (uint64_t i = 0; i < steps && !status; i++, done_++)
             status = step();
         ASSERT_TRUE(status == TY_OK || status == TY_E_SPACE) << ty_error_text();
-        if (!status && !how_.volatile_buffers && stats_of(heap_).undoable == *at && stats_of(heap_).cycle && below(20) == 0)
+        if (!status && !how_.volatile_buffers && stats_of(heap_).undoable == *at && stats_of(heap_).cycle &&
+            below(20) == 0)
             reopen(2 + below(2));
         ASSERT_OK(steps == 0 ? ty_undo_end(heap_) : ty_undo_cancel(heap_));
         now_ = before_;
