@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import typing
 import warnings
 
@@ -22,28 +21,6 @@ def run(program, *arguments):
 
 
 # ---- Undo.
-
-
-def test_a_step_costs_what_it_changes(path):
-    """It was counted twice what the history holds, so the steps of a session cost what the square of their number is. Here by
-    what a step reads: processor time of 20,000 steps against that of 2,000, with and without objects of the heap."""
-    with taiyen.open(path) as heap:
-        root = heap.root
-        root["x"] = {number: [number] for number in range(20_000)}
-        numbers = root["x"]
-
-        def cost():
-            begun = time.process_time()
-            for number in range(1_000):
-                with heap.step("s"):
-                    numbers[number] = 1
-            return time.process_time() - begun
-
-        first = min(cost() for _ in range(3))
-        held = list(numbers.values())
-        while len(heap.history()) < 30_000:
-            cost()
-        assert min(cost() for _ in range(3)) < 8 * first and held
 
 
 @pytest.mark.parametrize("change", [lambda root: None, lambda root: root.update(a=5, b=[1]), lambda root: root["d"].clear(),

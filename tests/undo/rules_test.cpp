@@ -1,4 +1,5 @@
 // Goal: each rule of undo.h, one by one.
+#include "src/undo/undo_layout.hpp"
 #include "tests/undo/support.hpp"
 
 #include <sys/wait.h>
@@ -175,6 +176,32 @@ TEST(undo, figures_are_those_of_the_entries) {
     expect(15, 2, 0, 0);
     ASSERT_OK(ty_undo_clear(heap));
     expect(0, 0, 0, 0);
+}
+
+// U7. A step of Python costs what it changes, not what the history holds: no entry of that is looked at.
+TEST(undo, figures_and_transactions_do_not_look_at_the_history) {
+    undo_heap heap;
+    char *block = heap.block(8, 1);
+    ASSERT_OK(ty_undo_attach(heap, nullptr));
+    constexpr int count = 1000;
+    for (int i = 0; i < count; ++i)
+        heap.change(block, 8, i);
+    const ty_undo_stats before = stats_of(heap);
+    auto *entries = reinterpret_cast<undo_entry *>(static_cast<undo_control *>(heap_service_root(heap)) + 1);
+    constexpr size_t bytes = 2 * (count - 1) * sizeof(undo_entry); // all but the newest transaction: it and its mark
+    const std::string kept(reinterpret_cast<char *>(entries), bytes);
+    memset(entries, 0xff, bytes);
+    const ty_undo_stats now = stats_of(heap);
+    EXPECT_EQ(now.undoable, before.undoable);
+    EXPECT_EQ(now.undo_entries, before.undo_entries);
+    EXPECT_EQ(now.undo_bytes, before.undo_bytes);
+    heap.change(block, 8, 7);
+    ASSERT_OK(ty_undo_begin(heap, nullptr));
+    heap.write(block, 8, 8);
+    ASSERT_OK(ty_undo_cancel(heap));
+    EXPECT_TRUE(all_are(block, 8, 7));
+    memcpy(entries, kept.data(), bytes);
+    EXPECT_EQ(stats_of(heap).undoable, count + 1u);
 }
 
 TEST(undo, nothing_is_recorded_outside_of_a_transaction) {
