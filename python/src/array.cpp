@@ -227,6 +227,17 @@ void release_view(PyObject *self, Py_buffer *view) {
     delete static_cast<view_form *>(view->internal);
 }
 
+namespace {
+
+// The text names a way for what it is: taiyen/_scalars.py.
+void refuse_array(PyObject *object) {
+    const ref scalars(PyImport_ImportModule("taiyen._scalars"));
+    if (scalars)
+        ref(PyObject_CallMethod(scalars.get(), "refuse_array", "O", object));
+}
+
+} // namespace
+
 bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     Py_buffer view;
     *is_other = true;
@@ -234,8 +245,7 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
         if (PyErr_ExceptionMatches(PyExc_ValueError) ||
             PyErr_ExceptionMatches(PyExc_BufferError)) { // numpy's, of times
             PyErr_Clear();
-            PyErr_Format(PyExc_TypeError, "a heap has no arrays of what this %R has: it has numbers and booleans",
-                         Py_TYPE(object));
+            refuse_array(object);
         }
         return false;
     }
@@ -243,10 +253,7 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     bool good = type && view.ndim <= 8;
     *is_other = !good;
     if (!good)
-        PyErr_Format(PyExc_TypeError,
-                     "a heap has no arrays of type %s with %d dimensions: it has numbers and booleans "
-                     "of the machine's byte order, in 8 dimensions at most",
-                     view.format ? view.format : "B", view.ndim);
+        refuse_array(object);
     const std::vector<std::uint64_t> lengths(view.shape, view.shape + view.ndim);
     good = good && make(of, type, view.itemsize, lengths, v);
     if (good && view.len &&

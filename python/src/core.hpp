@@ -132,10 +132,13 @@ public:
     PyObject *self = nullptr;  // as Python has it
     ty_kind kind = TY_KIND_DEFAULT;
     bool read_only = false;
+    bool keeps_history = false; // of another size than was asked for
+    bool ended_at_exit = false; // closed by atexit
     bool takes_pickles = false;
     std::uint64_t transaction_number = 0; // of the last one that was begun
     bool transaction_given_up = false;    // PY33: its `with` was left in another thread
     bool undo_attached = false;
+    bool has_undone = false; // proxies that a redo may bring back
     bool step_open = false;
     bool transaction_open = false;
     unsigned long transaction_thread = 0; // whose transaction it is
@@ -157,6 +160,8 @@ public:
     kept_values kept;
     bool sweeps = true; // false: what is kept for nobody is more than the history holds; as long as there is one
 
+    // Opened by a process that this one is a fork of: there is a copy of its memory here, and no more.
+    bool is_parents() const { return handle && fork_number != forks; }
     bool is_usable() const { return handle && fork_number == forks; }
     // Whether it can be used; else there is an exception.
     bool check() const { return is_usable() || refuse(); }
@@ -164,7 +169,9 @@ public:
     // to hold; 0: as it is.
     bool start(ty_heap *opened, std::size_t undo_bytes);
     // What is told of proxies after containers may have come or gone: a rollback, an undo, a redo.
-    void look_at_proxies(bool forget_undone = false);
+    void look_at_proxies();
+    // PY34. Behind whatever may have ended what can be redone: objects that went by an undo do not come back then.
+    void forget_undone();
     // Before a call of the heap releases a value: see `going`. False: there is an exception.
     bool let_go(value v);
     // PY33. A transaction of this thread whose `with` was left in another one.
@@ -178,6 +185,8 @@ public:
     void sweep();
     // PY32. Whether the open step has more than the history holds: nothing more of it can be recorded.
     bool is_history_full() const;
+    // All zeros where there is no undo.
+    ty_undo_stats undo_stats() const;
     // After containers may have come or gone: what is kept, and for whom.
     void look_at_kept();
     // Waits until no other thread is within a change. False: there is an exception; that of a signal, if these are

@@ -143,6 +143,12 @@ void wait_for_thread_end(heap &of) {
 
 // PY12.
 void end_heap(heap &of, bool discards) {
+    if (of.is_parents()) { // threads and transactions of it are not in this process
+        of.busy = 0;
+        of.transaction_open = false;
+        of.changing.clear();
+        discards = true;
+    }
     if (of.is_usable())
         of.take_back_given_up();
     if (of.transaction_open && !discards)
@@ -173,16 +179,26 @@ void end_heap(heap &of, bool discards) {
     of.transaction_thread = 0;
 }
 
+// PY5: in a forked child, too, which gives up its copy.
 void close_heap(heap &of) {
-    if (!of.handle)
-        return;
-    must(of.check());
-    end_heap(of, false);
+    if (of.handle)
+        end_heap(of, false);
 }
 
 void discard_heap(heap &of) {
     if (of.handle)
-        end_heap(of, true); // in a forked child, too
+        end_heap(of, true);
+}
+
+// (object, how many) of each array and list of records that has views.
+nb::list viewed(const heap &of) {
+    nb::list told;
+    for (const auto &[block, count] : of.viewed) {
+        const auto place = of.proxies.find(block);
+        if (place != of.proxies.end())
+            told.append(nb::make_tuple(nb::borrow(reinterpret_cast<PyObject *>(place->second)), count));
+    }
+    return told;
 }
 
 // The collecting of pages is with the GIL, for nobody may store meanwhile; the writing is without. PY21: also of a heap
@@ -296,13 +312,12 @@ void step_begin(heap &of, const std::string &label, std::size_t bytes) {
         throw nb::python_error();
     }
     attach_undo(of, bytes);
-    must_be_ok(ty_undo_exit(of.handle));
-    of.look_at_proxies(true);
     must_be_ok(ty_undo_begin(of.handle, label.c_str()));
     of.step_open = true;
     of.values->record_undo(true);
 }
 
+// PY34.
 void step_end(heap &of, bool keeps) {
     must(of.check() && of.wait_for_changes(false));
     if (keeps)
@@ -315,6 +330,7 @@ void step_end(heap &of, bool keeps) {
     const ty_status status = keeps ? ty_undo_end(of.handle) : ty_undo_cancel(of.handle);
     if (!keeps)
         of.look_at_proxies();
+    of.forget_undone();
     must_be_ok(status);
     must(!is_full ||
          typy::raise_history_full("the step is more than the history of undo holds, and was taken back") == 0);
@@ -344,8 +360,8 @@ void clear_history(heap &of) {
     if (!of.undo_attached)
         return;
     must_be_ok(ty_undo_detach(of.handle, false));
-    of.look_at_proxies(true);
     of.undo_attached = false;
+    of.forget_undone();
     of.sweeps = true;
 }
 
@@ -659,6 +675,10 @@ NB_MODULE(_core, module) {
 #endif
         .def_prop_ro("_root", root)
         .def_prop_ro("_views", [](const heap &of) { return of.views; })
+        .def("_viewed", viewed)
+        .def_prop_ro("_is_parents", &heap::is_parents)
+        .def_prop_ro("_keeps_history", [](const heap &of) { return of.keeps_history; })
+        .def("_end_at_exit", [](heap &of) { of.ended_at_exit = of.handle == nullptr; })
         .def_prop_ro(
             "closed", [](const heap &of) { return of.handle == nullptr; }, "Whether it is closed.")
         .def_prop_ro(

@@ -265,7 +265,7 @@ PyObject *reshape(PyObject *self, Function &&function, Py_ssize_t size = -1) {
             return false;
         if (of.viewed.count(as_proxy(self)->block)) {
             raise_own(status_live_views, "records with views cannot become more or fewer",
-                      "delete the arrays and memoryviews that lead into them first");
+                      "delete the arrays and memoryviews that lead into them first: Heap.views() names them");
             return false;
         }
         look_at_rows(as_proxy(self));

@@ -222,6 +222,32 @@ inline PyObject *is_alive(PyObject *self, PyObject *) {
     method<plain>("_plain", METH_NOARGS), method<heap_of>("_heap", METH_NOARGS),                                       \
         method<is_alive>("_is_alive", METH_NOARGS)
 
+// An index of a list or deque, which the text of the exception calls by its name. -1 with an exception: it is none.
+inline Py_ssize_t index_of(PyObject *index, const char *of) {
+    if (PyIndex_Check(index))
+        return PyNumber_AsSsize_t(index, PyExc_IndexError);
+    const ref name(PyType_GetName(Py_TYPE(index)));
+    if (name)
+        PyErr_Format(PyExc_TypeError, "%s indices must be integers or slices, not %U", of, name.get());
+    return -1;
+}
+
+// A plain list of what something iterable has. How many it says to have is not believed.
+inline PyObject *items_of(PyObject *iterable) {
+    if (PyList_Check(iterable) || PyTuple_Check(iterable) || is_proxy(iterable))
+        return PySequence_List(iterable);
+    const ref iterator(PyObject_GetIter(iterable));
+    ref items(iterator ? PyList_New(0) : nullptr);
+    while (items) {
+        const ref item(PyIter_Next(iterator.get()));
+        if (!item)
+            return PyErr_Occurred() ? nullptr : items.release();
+        if (PyList_Append(items.get(), item.get()) < 0)
+            return nullptr;
+    }
+    return nullptr;
+}
+
 } // namespace typy
 
 #endif
