@@ -227,20 +227,34 @@ private:
     std::uint64_t taken_back_, stamp_;
 };
 
-// While it lives, CPython 3.11 does not collect cycles, which runs Python code; later ones do so elsewhere.
+// PY34. While it lives, no cycles are collected, which runs Python code: from a look at the heap to the use of what was
+// seen, where objects are made between them. CPython 3.11 collects in allocations; later ones between bytecodes, so
+// that their module need not hold it off. Nothing that runs Python code is to be called meanwhile.
 class without_cycles {
 public:
+#ifdef Py_LIMITED_API
+    without_cycles() = default;
+    ~without_cycles() {}
+#else
     without_cycles() : was_(PyGC_Disable()) {}
     ~without_cycles() {
         if (was_)
             PyGC_Enable();
     }
+#endif
     without_cycles(const without_cycles &) = delete;
     without_cycles &operator=(const without_cycles &) = delete;
 
+#ifndef Py_LIMITED_API
 private:
     int was_;
+#endif
 };
+
+// PY34. Whether an object is being freed: what runs then, as a weak reference's callback, is not to get it back.
+inline bool is_going(const void *object) {
+    return Py_REFCNT(static_cast<PyObject *>(const_cast<void *>(object))) == 0;
+}
 
 // Room of the interpreter's stack for what goes deeper.
 class deeper {
@@ -416,6 +430,8 @@ public:
     made_value &operator=(const made_value &) = delete;
 
 private:
+    bool make_value(PyObject *object);
+    bool make_all(PyObject *list, PyObject *keys);
     bool make_items_by(class storer &one, PyObject *list, PyObject *keys);
     heap &heap_;
     std::uint64_t taken_back_;

@@ -235,7 +235,7 @@ void heap::look_at_proxies(bool forget_undone) {
                 p->state = proxy_state::gone;
         } else if (is_there(p)) {
             p->state = proxy_state::alive;
-            if (p->kind == value_kind::records)
+            if (p->kind == value_kind::records && !is_going(p))
                 with_rows.push_back(ref::borrowed(reinterpret_cast<PyObject *>(p)));
         } else if (p->state == proxy_state::alive) {
             p->state = undo_attached ? proxy_state::undone : proxy_state::gone;

@@ -321,7 +321,7 @@ void step_end(heap &of, bool keeps) {
 }
 
 void undo_or_redo(heap &of, bool undoes) {
-    must(of.check() && of.check_no_views("with views of arrays, nothing can be undone or redone"));
+    must(of.check());
     if (!of.undo_attached && !of.read_only &&
         of.kind != TY_TRANSACTIONAL) { // an attach would make each change a step from now on
         typy::raise_own(TY_E_NOT_FOUND, undoes ? "there is nothing to undo" : "there is nothing to redo",
@@ -329,6 +329,7 @@ void undo_or_redo(heap &of, bool undoes) {
         throw nb::python_error();
     }
     must_not_change(of);
+    must(of.check_no_views("with views of arrays, nothing can be undone or redone")); // behind what may have waited
     attach_undo(of, 0);
     const ty_status status = undoes ? ty_undo(of.handle) : ty_redo(of.handle);
     of.look_at_proxies();
@@ -443,21 +444,26 @@ void bind_scopes(nb::module_ &module) {
 
 nb::list history(heap &of) {
     must(of.check());
-    nb::list steps;
-    if (!of.undo_attached && !of.read_only)
-        return steps;
-    const ty_status status = ty_undo_history(
-        of.handle,
-        [](const ty_undo_step *step, void *context) {
-            nb::str label = nb::steal<nb::str>(
-                PyUnicode_DecodeUTF8(step->label, static_cast<Py_ssize_t>(std::strlen(step->label)), "replace"));
-            static_cast<nb::list *>(context)->append(nb::make_tuple(
-                label, static_cast<double>(step->time_unix_ns) / 1e9, step->entries, step->bytes, step->undone));
-            return true;
-        },
-        &steps);
+    struct step {
+        std::string label;
+        ty_undo_step told;
+    };
+    std::vector<step> found; // PY34: nothing is allocated while the history is looked at
+    const ty_status status = !of.undo_attached && !of.read_only
+                                 ? TY_OK
+                                 : ty_undo_history(
+                                       of.handle,
+                                       [](const ty_undo_step *one, void *context) {
+                                           static_cast<std::vector<step> *>(context)->push_back({one->label, *one});
+                                           return true;
+                                       },
+                                       &found);
     if (status != TY_E_NOT_FOUND) // of a heap that is read only: it has none
         must_be_ok(status);
+    nb::list steps;
+    for (const step &one : found)
+        steps.append(nb::make_tuple(text_of(one.label.c_str()), static_cast<double>(one.told.time_unix_ns) / 1e9,
+                                    one.told.entries, one.told.bytes, one.told.undone));
     return steps;
 }
 
@@ -468,6 +474,10 @@ nb::dict heap_stats(heap &of) {
     ty_heap_stats stats{};
     stats.struct_size = sizeof stats;
     must_be_ok(ty_heap_get_stats(of.handle, &stats));
+    ty_txn_stats txn{};
+    txn.struct_size = sizeof txn;
+    const bool has_transactions =
+        of.kind == TY_TRANSACTIONAL && !of.read_only && ty_get_txn_stats(of.handle, &txn) == TY_OK;
     nb::dict told;
     told["limit_bytes"] = stats.limit_bytes;
     told["touched_bytes"] = stats.touched_bytes;
@@ -480,9 +490,7 @@ nb::dict heap_stats(heap &of) {
     told["largest_free_bytes"] = stats.largest_free_bytes;
     told["availability"] = stats.availability;
     told["page_efficiency"] = stats.page_efficiency;
-    ty_txn_stats txn{};
-    txn.struct_size = sizeof txn;
-    if (of.kind == TY_TRANSACTIONAL && !of.read_only && ty_get_txn_stats(of.handle, &txn) == TY_OK) {
+    if (has_transactions) {
         told["transactions"] = txn.transactions;
         told["rollbacks"] = txn.rollbacks;
         told["log_bytes"] = txn.log_bytes;
@@ -495,10 +503,7 @@ nb::dict heap_stats(heap &of) {
 // (kind, offset, bytes, blocks that fit, live blocks) of each area.
 nb::list areas(heap &of) {
     must(of.check());
-    struct {
-        nb::list list;
-        const char *base;
-    } told{nb::list(), static_cast<const char *>(ty_heap_base(of.handle))};
+    const auto *base = static_cast<const char *>(ty_heap_base(of.handle));
     std::vector<ty_area> found; // nothing is allocated while the heap is looked at
     must_be_ok(ty_each_area(
         of.handle,
@@ -508,11 +513,12 @@ nb::list areas(heap &of) {
         },
         &found));
     static const char *const kinds[] = {"free", "span", "run", "control"};
+    nb::list told;
     for (const ty_area &area : found)
-        told.list.append(nb::make_tuple(kinds[area.kind <= TY_AREA_CONTROL ? area.kind : 0],
-                                        static_cast<const char *>(area.address) - told.base, area.size_bytes,
-                                        area.block_count, area.live_count));
-    return told.list;
+        told.append(nb::make_tuple(kinds[area.kind <= TY_AREA_CONTROL ? area.kind : 0],
+                                   static_cast<const char *>(area.address) - base, area.size_bytes, area.block_count,
+                                   area.live_count));
+    return told;
 }
 
 nb::object root(heap &of) {
@@ -565,9 +571,12 @@ nb::list verify(heap &of) {
 // The texts of all layouts of records that the heap has, as bytes: of a damaged heap they may be any.
 nb::list layouts(heap &of) {
     must(of.check());
-    nb::list told;
+    std::vector<std::string> found;
     for (std::size_t i = 0; !of.values->layout(i).empty(); ++i)
-        told.append(nb::bytes(of.values->layout(i).data(), of.values->layout(i).size()));
+        found.emplace_back(of.values->layout(i));
+    nb::list told;
+    for (const std::string &text : found)
+        told.append(nb::bytes(text.data(), text.size()));
     return told;
 }
 
