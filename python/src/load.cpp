@@ -313,7 +313,7 @@ PyObject *plain_copy(heap &of, value v) {
     reader one(of, true);
     ref made;
     {
-        const without_cycles no_code;
+        const without_cycles no_code; // PY34
         made = ref(PyList_New(1));
         if (!made || !one.put(made.get(), 0, v))
             return nullptr;

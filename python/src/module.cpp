@@ -170,7 +170,9 @@ void end_heap(heap &of, bool discards) {
         throw nb::python_error();
     }
     of.transaction_open = false;
-    of.transaction_thread = 0;
+    of.transaction_thread = of.step_thread = 0;
+    of.transaction_owner.leave();
+    of.step_owner.leave();
 }
 
 void close_heap(heap &of) {
@@ -205,6 +207,17 @@ std::uint64_t snapshot(heap &of) {
 
 // ---- Transactions.
 
+void must_not_nest(heap &of) {
+    must(of.check());
+    of.take_back_given_up();
+    if (!ty_current_txn(of.handle))
+        return;
+    must(of.check_task());
+    typy::raise_own(TY_E_BUSY, "a transaction of this thread is under way: they do not nest",
+                    "end it first, or do all in it");
+    throw nb::python_error();
+}
+
 void begin(heap &of) {
     must(of.check());
     if (of.kind != TY_TRANSACTIONAL) {
@@ -212,13 +225,12 @@ void begin(heap &of) {
                         "open it with kind=\"transactional\"; or use step() and undo() in a snapshot heap");
         throw nb::python_error();
     }
-    of.take_back_given_up();
-    if (ty_current_txn(of.handle)) {
-        typy::raise_own(TY_E_BUSY, "a transaction of this thread is under way: they do not nest",
-                        "end it first, or do all in it");
-        throw nb::python_error();
-    }
+    must_not_nest(of);
+    typy::task_owner owner; // PY35. Whoever it is, asking may have run code
+    must(owner.enter(&of.task_variable));
+    must_not_nest(of);
     must(typy::begin_transaction(of));
+    of.transaction_owner = std::move(owner);
 }
 
 ty_txn *own_transaction(heap &of) {
@@ -288,17 +300,28 @@ void attach_undo(heap &of, std::size_t bytes) {
     of.undo_attached = true;
 }
 
-void step_begin(heap &of, const std::string &label, std::size_t bytes) {
+void must_not_nest_step(heap &of) {
     must(of.check());
     must_not_change(of);
-    if (of.step_open) {
-        typy::raise_own(TY_E_BUSY, "a step is open already: they do not nest", "end it first, or do all in it");
-        throw nb::python_error();
-    }
+    if (!of.step_open)
+        return;
+    must(of.check_task());
+    typy::raise_own(TY_E_BUSY, "a step is open already: they do not nest", "end it first, or do all in it");
+    throw nb::python_error();
+}
+
+void step_begin(heap &of, const std::string &label, std::size_t bytes) {
+    must_not_nest_step(of);
+    typy::task_owner owner; // PY35. Whoever it is, asking may have run code
+    must(owner.enter(&of.task_variable));
+    must_not_nest_step(of);
     attach_undo(of, bytes);
     must_be_ok(ty_undo_exit(of.handle));
     of.look_at_proxies(true);
     must_be_ok(ty_undo_begin(of.handle, label.c_str()));
+    of.step_owner = std::move(owner);
+    of.step_thread = PyThread_get_thread_ident();
+    ++of.step_number;
     of.step_open = true;
     of.values->record_undo(true);
 }
@@ -310,6 +333,8 @@ void step_end(heap &of, bool keeps) {
     const bool is_full = keeps && of.is_history_full(); // PY32
     keeps = keeps && !is_full;
     of.step_open = false;
+    of.step_thread = 0;
+    of.step_owner.leave();
     of.fresh_arrays.clear();
     of.values->record_undo(false);
     const ty_status status = keeps ? ty_undo_end(of.handle) : ty_undo_cancel(of.handle);
@@ -374,11 +399,18 @@ void exit_transaction(transaction_scope &self, bool failed) {
     if (of.is_usable() && of.transaction_open && of.transaction_number == self.number &&
         of.transaction_thread != PyThread_get_thread_ident())
         give_up_transaction(of);
-    const auto is_open = [&of] { return of.is_usable() && ty_current_txn(of.handle) != nullptr; };
+    const auto is_open = [&] { // it may have been ended already, and another one begun
+        return of.is_usable() && ty_current_txn(of.handle) != nullptr && of.transaction_number == self.number;
+    };
     if (failed) {
         if (is_open()) // it may have been closed
             rollback(of);
         return;
+    }
+    if (of.is_usable() && ty_current_txn(of.handle) && !is_open()) {
+        typy::raise_own(TY_E_ARGUMENT, "the transaction has ended already, and another one is under way",
+                        "leave each `with` once");
+        throw nb::python_error();
     }
     try {
         self.sequence = commit(of, self.wait);
@@ -393,11 +425,12 @@ struct step_scope {
     nb::object heap_object;
     std::string label;
     std::size_t bytes;
+    std::uint64_t number; // of the step among the program's
     heap &of() const { return nb::cast<heap &>(heap_object); }
 };
 void exit_step(step_scope &self, bool failed) {
     heap &of = self.of();
-    if (of.step_open)
+    if (of.step_open && of.step_thread && of.step_number == self.number)
         step_end(of, !failed);
 }
 
@@ -427,11 +460,12 @@ void bind_scopes(nb::module_ &module) {
         .def("__init__",
              [](step_scope *self, nb::object of, const std::string &label, std::size_t bytes) {
                  static_cast<void>(nb::cast<heap &>(of));
-                 new (self) step_scope{std::move(of), label, bytes};
+                 new (self) step_scope{std::move(of), label, bytes, 0};
              })
         .def("__enter__",
              [](step_scope &self) {
                  step_begin(self.of(), self.label, self.bytes);
+                 self.number = self.of().step_number;
                  return self.heap_object;
              })
         .def(

@@ -21,8 +21,8 @@ import weakref
 
 import taiyen
 
-ALLOCATIONS = 24
-CALLS = 12
+ALLOCATIONS = int(os.environ.get("TAIYEN_ALLOCATIONS", "12"))
+CALLS = int(os.environ.get("TAIYEN_CALLS", "6"))
 fuse = None  # what the next piece of code that runs in an operation does, and how many are let by before
 
 
@@ -399,8 +399,9 @@ class Run:
                     break
 
 
-KINDS = ("volatile", "snapshot", "undo", "transactional")
 ACTIONS = ("replace", "clear", "empty", "grow", "look", "close", "rollback", "redo")
+TRIED = [("volatile", action) for action in ACTIONS]  # what is worth its time; by hand there are all others
+TRIED += [("undo", "rollback"), ("undo", "redo"), ("transactional", "rollback"), ("transactional", "replace"), ("snapshot", "look")]
 
 if __name__ == "__main__":
     faulthandler.enable()
