@@ -85,6 +85,7 @@ PyObject *shape(PyObject *self, void *) {
     if (!use(as_proxy(self)))
         return nullptr;
     const value_array *array = array_of(as_proxy(self));
+    const without_cycles no_code; // PY34
     ref made(PyTuple_New(array->dimensions));
     for (std::uint32_t i = 0; made && i < array->dimensions; ++i) {
         PyObject *length = PyLong_FromUnsignedLongLong(array->shape[i]);
@@ -255,7 +256,7 @@ bool store_buffer(heap &of, PyObject *object, value *v, bool *is_other) {
     if (!good)
         refuse_array(object);
     const std::vector<std::uint64_t> lengths(view.shape, view.shape + view.ndim);
-    good = good && make(of, type, view.itemsize, lengths, v);
+    good = good && of.check() && make(of, type, view.itemsize, lengths, v);
     if (good && view.len &&
         PyBuffer_ToContiguous(static_cast<value_array *>(v->address())->data(), &view, view.len, 'C')) {
         static_cast<void>(of.values->discard(*v));

@@ -92,6 +92,7 @@ private:
             ty_rollback(txn);
         of.transaction_open = false;
         of.transaction_thread = 0;
+        of.transaction_owner.leave();
         of.fresh_arrays.clear();
         of.look_at_proxies();
     }
@@ -245,7 +246,7 @@ void heap::look_at_proxies() {
             continue;
         } else if (is_there(p)) {
             p->state = proxy_state::alive;
-            if (p->kind == value_kind::records)
+            if (p->kind == value_kind::records && !is_going(p))
                 with_rows.push_back(ref::borrowed(reinterpret_cast<PyObject *>(p)));
         } else if (p->state == proxy_state::alive) {
             p->state = undo_attached ? proxy_state::undone : proxy_state::gone;
@@ -368,6 +369,7 @@ bool begin_transaction(heap &of) {
     }
     if (status)
         return raise_last() == 0;
+    of.transaction_owner.leave();
     const bool was_lost = of.transaction_open; // a thread has ended within it, and the library took it back
     of.transaction_open = true;
     of.transaction_given_up = false;
@@ -388,6 +390,7 @@ void transaction_ended(heap &of) {
         return; // another thread's has begun since
     of.transaction_open = of.transaction_given_up = false;
     of.transaction_thread = 0;
+    of.transaction_owner.leave();
     of.fresh_arrays.clear();
     opened_here.count -= opened_here.count ? 1 : 0;
 }
@@ -404,10 +407,34 @@ void heap::take_back_given_up() {
     look_at_proxies();
 }
 
+// PY35.
+bool heap::check_task() {
+    const unsigned long me = PyThread_get_thread_ident();
+    const bool is_mine = transaction_open && transaction_thread == me;
+    const bool is_step = step_thread == me;
+    const bool is_here = (!is_mine || transaction_owner.is_here()) && (!is_step || step_owner.is_here());
+    if (PyErr_Occurred() || !check())
+        return false;
+    if (is_here)
+        return true;
+    raise_own(TY_E_BUSY,
+              is_step ? "a step of another task of this thread is open, and this change would be a part of it, and be "
+                        "taken back with it"
+                      : "a transaction of another task of this thread is under way, and this change would be a part of "
+                        "it, and be rolled back with it",
+              is_step ? "end the step before its task waits (an await, a switch), or have an asyncio.Lock around steps "
+                        "and changes"
+                      : "end the transaction before its task waits (an await, a switch), have an asyncio.Lock around "
+                        "transactions and changes, or make the change in another thread, asyncio.to_thread");
+    return false;
+}
+
 bool change::begin() {
     if (!heap_.check())
         return false;
     heap_.take_back_given_up();
+    if ((heap_.transaction_open || heap_.step_thread) && !heap_.check_task())
+        return false;
     if (heap_.read_only) {
         raise_own(TY_E_PERMISSION, "the heap is open for reading only", "open it for writing to change it");
         return false;

@@ -207,8 +207,12 @@ class Heap(_core.HeapBase):
         """A transaction of a transactional heap: `with heap.transaction(): ...`
 
         Committed and durable at the end of the block; rolled back by an exception. It belongs to its thread; those of
-        other threads wait. wait=False: the commit does not wait for the disk: ask `stable`. They do not nest. Outside of
-        one, each change is a transaction of its own.
+        other threads wait. In a thread it belongs to its task (asyncio's, a greenlet): while that waits within the block,
+        changes by other tasks of the thread are a BusyError, for they would be rolled back with it; a task that it starts
+        is another one. Reads, by other tasks too, see what is not committed yet, and stores by way of arrays are a part of
+        it, whoever makes them: so do not await within the block, or have an asyncio.Lock around blocks and changes.
+        wait=False: the commit does not wait for the disk: ask `stable`. They do not nest. Outside of one, each change is
+        a transaction of its own.
         """
         return Transaction(self, wait)
 
@@ -229,7 +233,8 @@ class Heap(_core.HeapBase):
 
         From a heap's first step on, each change outside of one is a step of its own. Numbers of arrays are undone where
         `Array.record` was called before they were changed. A heap has one step at a time, of all threads: what another
-        thread changes meanwhile is a part of it, and taken back with it. Of a label 47 bytes of UTF-8 are kept. Not for
+        thread changes meanwhile is a part of it, and taken back with it; changes by another task of the same
+        thread (asyncio's, a greenlet) are a BusyError. Of a label 47 bytes of UTF-8 are kept. Not for
         transactional heaps.
         """
         if not isinstance(label, str):
