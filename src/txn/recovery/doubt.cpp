@@ -43,7 +43,7 @@ ty_doubt doubt_of(const opening &state, bool durable) {
 }
 
 // What those who know say. durable: what is in doubt is.
-ty_status ask(opening &state, txn_runtime &rt, bool durable) {
+ty_status ask(opening &state, ty_heap *heap, bool durable) {
     char why[256] = "open it again when its outcome can be told, or settle it by hand (taiyen doubt); now the program "
                     "does not know";
     const ty_doubt doubt = doubt_of(state, durable);
@@ -51,7 +51,7 @@ ty_status ask(opening &state, txn_runtime &rt, bool durable) {
     if (state.beside)
         options.storage = state.beside->storage;
     state.outcome = options.outcome && !state.beside ? options.outcome(&doubt, options.outcome_context)
-                                                     : state.resolver->tell(doubt, rt.heap, options, why, sizeof why);
+                                                     : state.resolver->tell(doubt, heap, options, why, sizeof why);
     if (state.outcome == TY_OUTCOME_COMMIT || state.outcome == TY_OUTCOME_ROLLBACK)
         return TY_OK;
     return in_doubt(state, "open a heap").remedy("%s", why);
@@ -83,7 +83,7 @@ ty_status settle_by_snapshot(opening &state, txn_runtime &rt) {
     uint64_t sequence = 0;
     if (ty_status status = sink_flush(state.place.own))
         return status;
-    if (ty_status status = ask(state, rt, true))
+    if (ty_status status = ask(state, rt.heap, true))
         return status;
     if (state.outcome == TY_OUTCOME_COMMIT)
         if (ty_status status = replay_held(rt, state.place, state.plan))
@@ -101,14 +101,11 @@ ty_status put_outcome(txn_runtime &rt, record_outcome outcome) {
 }
 
 // X28: what is in doubt is durable here before anybody tells of it, and its outcome before the open ends. The
-// snapshots' thread sleeps: none can lie between the two. Nothing is written where nobody can tell: opens may be tried
-// for long.
+// snapshots' thread sleeps: none can lie between the two.
 ty_status settle_doubt(opening &state, txn_runtime &rt) {
-    if (ty_status status = ask(state, rt, false))
-        return status;
     if (ty_status status = log_wait(rt.log, state.plan.in_doubt))
         return status == TY_E_SPACE ? settle_by_snapshot(state, rt) : status;
-    if (ty_status status = ask(state, rt, true))
+    if (ty_status status = ask(state, rt.heap, true))
         return status;
     const bool committed = state.outcome == TY_OUTCOME_COMMIT;
     if (committed)
@@ -123,6 +120,11 @@ ty_status check_can_settle(const opening &state) {
     return state.plan.in_doubt && (state.detaches || !can_ask(state)) ? refuse_in_doubt(state) : TY_OK;
 }
 
+// Nothing is written where nobody can tell: opens may be tried for long.
+ty_status ask_whether_told(opening &state, ty_heap *heap) {
+    return state.plan.in_doubt && !state.read_only() ? ask(state, heap, false) : TY_OK;
+}
+
 // X31. It is durable before anybody is asked about it, as in an open for writing.
 ty_status settle_for_reading(opening &state, txn_runtime &rt) {
     if (!state.plan.in_doubt)
@@ -134,12 +136,12 @@ ty_status settle_for_reading(opening &state, txn_runtime &rt) {
     } else {
         if (!can_ask(state))
             return refuse_in_doubt(state);
-        if (ty_status status = ask(state, rt, false))
+        if (ty_status status = ask(state, rt.heap, false))
             return status;
         if (ty_status status = sink_flush(state.place.own))
             return status;
     }
-    if (ty_status status = ask(state, rt, true))
+    if (ty_status status = ask(state, rt.heap, true))
         return status;
     if (state.outcome == TY_OUTCOME_COMMIT)
         return replay_held(rt, state.place, state.plan);

@@ -338,7 +338,11 @@ ty_status start(void *context, ty_heap *heap) {
 // Of a heap with a log, once its records are done again.
 ty_status judge(void *context, ty_heap *heap) {
     auto &state = *static_cast<opening *>(context);
-    if (!state.judge || state.receives || (state.identity.log && !state.replayed))
+    if (state.identity.log && !state.replayed)
+        return TY_OK;
+    if (ty_status status = ask_whether_told(state, heap))
+        return status;
+    if (!state.judge || state.receives)
         return TY_OK;
     return state.judge->judge(state.judge->context, heap);
 }

@@ -56,6 +56,8 @@ struct opening {
 
 // Before anything is changed: whether an open for writing can settle what the log's end holds.
 ty_status check_can_settle(const opening &state);
+// Before a file is changed, where that can be: whether an open for writing will be told.
+ty_status ask_whether_told(opening &state, ty_heap *heap);
 // Of an open for reading: what is in doubt is done in memory if it was committed.
 ty_status settle_for_reading(opening &state, txn_runtime &rt);
 // X28: what is in doubt is settled, durably; records that no prepared one follows are rolled back.
