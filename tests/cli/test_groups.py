@@ -111,6 +111,9 @@ class Groups(CliTest):
         for words in (("pack", a, self.path("a.typ")), ("dump", a), ("map", a, "-o", self.path("a.svg")), ("stat", a),
                       ("diff", a, a), ("copy", b, self.path("b.ty"))):
             self.succeeds(*words)
+        since = json.loads(run("diff", a, "--json").stdout)
+        self.assertEqual(since["new_blocks"], "2")  # the number, and what the library keeps of the group
+        self.assertEqual(since["transactions"], "6")
         self.assertEqual(before, hashes(self.live), "a command that reads changes the heaps")
         self.succeeds("unpack", self.path("a.typ"), self.path("a.ty"))
         self.holds(self.folder, 4)
