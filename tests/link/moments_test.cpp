@@ -80,6 +80,10 @@ TEST(moments_test, contradictory_answers_are_refused) {
     ASSERT_OK(in.open());
     ASSERT_OK(in.join());
     ASSERT_OK(commit(in, 1));
+    ty_txn *txn = nullptr;
+    ASSERT_OK(ty_begin(in.heap[2], nullptr, &txn));
+    put(in.heap[2], txn, 1);
+    ASSERT_OK(ty_commit(txn)); // with it the joint's outcome is durable: it is settled
     const disk_owner before = copy_of(files);
     ASSERT_OK(commit(in, 2));
     const disk_owner mixed = copy_of(files), settled = copy_of(files);
