@@ -59,6 +59,7 @@ struct request {
     bool settle = false;
     bool commit = false;
     bool roll_back = false;
+    bool restored = false;
     bool help = false;
 };
 

@@ -107,6 +107,8 @@ const option settle_doubt{"settle",         0,       nullptr,
                           &request::settle, nullptr, "ask who knows: the other heaps of its group"};
 const option commit_doubt{"commit", 0, nullptr, &request::commit, nullptr, "by hand: it counts"};
 const option roll_back_doubt{"rollback", 0, nullptr, &request::roll_back, nullptr, "by hand: it does not"};
+const option accept_restored{"restored",         0,       nullptr,
+                             &request::restored, nullptr, "heaps of one group that were restored go on together"};
 
 const std::vector<command> all {
     {"info",
@@ -389,8 +391,11 @@ const std::vector<command> all {
          "A transaction that is prepared, and neither committed nor rolled back, keeps a\n"
          "heap from being opened by programs that cannot tell what became of it. Exit code\n"
          "1: there is one. To settle it by hand is right only if the other heaps of its\n"
-         "group, or the database, are known to have the same.",
-         {&settle_doubt, &commit_doubt, &roll_back_doubt, &as_json, &journal, &log_file},
+         "group, or the database, are known to have the same.\n"
+         "With --restored, FILEs are all the heaps of a group, which came back from backups\n"
+         "of different moments: from now on they go on together as they are. What one of\n"
+         "them has of a joint that another one has not stays half.",
+         {&settle_doubt, &commit_doubt, &roll_back_doubt, &accept_restored, &as_json, &journal, &log_file},
          doubt},
         {"device",
          "[DIR]",

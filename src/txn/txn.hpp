@@ -103,7 +103,9 @@ void thread_ends_remove(thread_end_watcher &watcher);
 
 // ---- For every kind of persistent heap; those without a log go to the image layer at once.
 
-// What is asked about a transaction in doubt where the program gave no callback: a layer above.
+// What is asked about a transaction in doubt where the program gave no callback: a layer above. In an open for reading
+// (options.mode) it changes no file; of TY_OPEN_COPY the heap is one that is in use, and TY_OUTCOME_ROLLBACK then means
+// that it had not been acknowledged when the open began.
 struct doubt_resolver {
     bool (*takes)(const void *description, size_t bytes); // whether it is one of its own
     // *why: where the outcome is unknown, what is missing, for the error's text.
@@ -118,6 +120,10 @@ struct open_judge {
 };
 ty_status txn_open(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
                    const doubt_resolver *resolver = nullptr, const open_judge *judge = nullptr);
+// Opens a heap's files for reading, as they are, or a copy of those that are in use; lets somebody look, and closes
+// them again. What is in doubt is not in the heap: it is handed on (NULL: nothing is), and nobody is asked about it.
+ty_status txn_look_at_files(const char *path, const ty_open_options &options,
+                            ty_status (*look)(ty_heap *heap, const ty_doubt *doubt, void *context), void *context);
 ty_status txn_close(ty_heap *heap);
 ty_status txn_discard(ty_heap *heap);
 ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report *report,
@@ -187,10 +193,17 @@ ty_status txn_prepare_room(ty_heap *heap, bool no_wait);
 // Whether a heap's transactions can be prepared. Expected: TY_E_ARGUMENT, TY_E_UNSUPPORTED, TY_E_FORKED.
 ty_status txn_prepare_check(ty_heap *heap, const char *call);
 bool txn_is_empty(const ty_txn *txn); // it has done nothing so far
-// Lets somebody look at a heap that this process has open for writing, between its transactions: what is there is
-// durable. TY_E_NOT_FOUND: it has none of this identity. TY_E_BUSY: a transaction of this thread, or a prepared one,
-// is under way.
-ty_status txn_look_at_open(const uint8_t identity[16], ty_status (*look)(ty_heap *heap, void *context), void *context);
+// How this process has a heap open that somebody looks at.
+enum class open_here : uint8_t {
+    writes, // between its transactions; what is there is durable
+    reads,  // its files as they are, which nobody changes meanwhile
+    copy    // of files that were in use: they may hold more by now
+};
+// Lets somebody look at a heap that this process has open; one that is open for reading only where `readers`.
+// TY_E_NOT_FOUND: it has none of this identity. TY_E_BUSY: a transaction of this thread, or a prepared one, is under
+// way.
+ty_status txn_look_at_open(const uint8_t identity[16], bool readers,
+                           ty_status (*look)(ty_heap *heap, open_here how, void *context), void *context);
 // ---- gathered.cpp: joints whose parts wait together for one durable write
 
 // X29: from the first one's end to the outcome of all, the gate is held: within it another transaction begins with
