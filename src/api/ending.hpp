@@ -20,7 +20,8 @@ ty_status end_heap(ty_heap *heap, const char *path, End &&end) {
     end_watch *watch = heap_end_watch(heap);
     if (watch == nullptr)
         return end();
-    return watch(heap, path, [](void *context) { return (*static_cast<End *>(context))(); }, &end);
+    return watch(
+        heap, path, [](void *context) { return (*static_cast<End *>(context))(); }, &end);
 }
 
 } // namespace taiyen

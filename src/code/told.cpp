@@ -36,8 +36,8 @@ public:
     const named_range *find(uint64_t word) const {
         if (std::none_of(std::begin(hulls_), std::end(hulls_), [word](const auto &hull) { return has(hull, word); }))
             return nullptr;
-        const named_range *found = std::find_if(all_.begin(), all_.end(),
-                                                [word](const named_range &one) { return has(one.range, word); });
+        const named_range *found =
+            std::find_if(all_.begin(), all_.end(), [word](const named_range &one) { return has(one.range, word); });
         return found != all_.end() ? found : nullptr;
     }
 

@@ -1,7 +1,7 @@
-// Goal: variables of a library that were filled in a scope are reported, by name, where a rollback or a close takes away
-// what they lead to; after a rollback what they lead to is nobody else's (M11); nothing is reported of sound programs.
-// Method: a library with caches of several kinds, once in the program and once in a plug-in, is first used in a scope of
-// a transaction that rolls back; then other transactions allocate and commit, and the library is used again.
+// Goal: variables of a library that were filled in a scope are reported, by name, where a rollback or a close takes
+// away what they lead to; after a rollback what they lead to is nobody else's (M11); nothing is reported of sound
+// programs. Method: a library with caches of several kinds, once in the program and once in a plug-in, is first used in
+// a scope of a transaction that rolls back; then other transactions allocate and commit, and the library is used again.
 #include "lazy.h"
 #include "scope_support.hpp"
 #include <condition_variable>
@@ -98,7 +98,8 @@ protected:
     }
     const lazy_cache &cache() const { return caches_[GetParam().cache]; }
     std::string object() const {
-        return GetParam().of.path != nullptr ? GetParam().of.path : std::filesystem::read_symlink("/proc/self/exe").string();
+        return GetParam().of.path != nullptr ? GetParam().of.path
+                                             : std::filesystem::read_symlink("/proc/self/exe").string();
     }
 
 private:
@@ -152,7 +153,9 @@ TEST_P(dangling_caches, are_told_of_at_a_close) {
         else
             within([&] { cache().use('a'); });
         EXPECT_EQ(0u, told_.size());
-        EXPECT_EQ(TY_OK, kind == TY_VOLATILE ? ty_heap_destroy(heap_) : kind == TY_SNAPSHOT ? ty_discard(heap_) : ty_close(heap_));
+        EXPECT_EQ(TY_OK, kind == TY_VOLATILE   ? ty_heap_destroy(heap_)
+                         : kind == TY_SNAPSHOT ? ty_discard(heap_)
+                                               : ty_close(heap_));
         heap_ = nullptr;
         EXPECT_LE(1u, told_of(cache().variable, TY_DANGLING_CLOSE)) << kind;
         EXPECT_EQ(object(), told_.empty() ? "" : told_[0].object);

@@ -74,13 +74,16 @@ std::vector<char> &lazy_vector() {
 } // namespace
 
 const lazy_cache lazy_caches[LAZY_CACHES] = {
-    {"lazy_static", [](char filler) { fill(&lazy_static, filler); }, [] { return lazy_static ? same(lazy_static, bytes) : '\0'; },
-     [] { drop(&lazy_static); }, [] { lazy_static = nullptr; }},
+    {"lazy_static", [](char filler) { fill(&lazy_static, filler); },
+     [] { return lazy_static ? same(lazy_static, bytes) : '\0'; }, [] { drop(&lazy_static); },
+     [] { lazy_static = nullptr; }},
     {"lazy_thread_local", [](char filler) { fill(&lazy_thread_local, filler); },
-     [] { return lazy_thread_local ? same(lazy_thread_local, bytes) : '\0'; }, [] { drop(&lazy_thread_local); }, [] { lazy_thread_local = nullptr; }},
+     [] { return lazy_thread_local ? same(lazy_thread_local, bytes) : '\0'; }, [] { drop(&lazy_thread_local); },
+     [] { lazy_thread_local = nullptr; }},
     {"lazy_table", fill_table, look_at_table, drop_table, [] { lazy_table = nullptr; }},
     {"lazy_string", [](char filler) { lazy_string().assign(bytes, filler); },
-     [] { return same(lazy_string().data(), lazy_string().size()); }, [] { std::string().swap(lazy_string()); }, [] { new (&lazy_string()) std::string; }},
+     [] { return same(lazy_string().data(), lazy_string().size()); }, [] { std::string().swap(lazy_string()); },
+     [] { new (&lazy_string()) std::string; }},
     {"lazy_vector", [](char filler) { lazy_vector().assign(lazy_vector().size() + bytes, filler); },
      [] { return same(lazy_vector().data(), lazy_vector().size()); }, [] { std::vector<char>().swap(lazy_vector()); },
      [] { new (&lazy_vector()) std::vector<char>; }},

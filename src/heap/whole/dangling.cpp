@@ -1,5 +1,5 @@
 // Telling of variables of the process that lead to blocks that are gone. docs/design/malloc.md, "Variables".
-#include "../tables/heap_runtime.hpp"
+#include "../heap.hpp"
 
 #include <cstdio>
 #include <cstring>

@@ -264,6 +264,7 @@ ty_status read_code_places(const storage_file &image, code_places_2 *places) {
     return TY_OK;
 }
 
+// CD9.
 void add_code_place(code_places_2 &places, const code_zones_2 &zones) {
     uint64_t left = 0;
     for (uint64_t n = 0; n < places.count; ++n)

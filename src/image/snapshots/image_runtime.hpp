@@ -62,10 +62,10 @@ struct image : heap_image {
     header_state header;       // written at open, by the applier, when the open is named, and at close
     code_places_2 code_before; // that stood beside the header when it was read: of the opens before
     journal_head head;         // the journal's: written likewise, and when a batch is finished
-    bool open_prepared;       // the journal names this open, and a log does
-    bool log_is_new;          // the image named none before this open, or another one
-    uint32_t chunk_pages;     // of a chunk at most; set at open
-    bool sums_in_doubt;       // the image's page checksums may be torn; read and written where `header` is
+    bool open_prepared;        // the journal names this open, and a log does
+    bool log_is_new;           // the image named none before this open, or another one
+    uint32_t chunk_pages;      // of a chunk at most; set at open
+    bool sums_in_doubt;        // the image's page checksums may be torn; read and written where `header` is
 
     os::mutex control{os::lock_rank::image};
     bool tracking; // from here: guarded by control

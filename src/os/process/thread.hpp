@@ -120,8 +120,8 @@ uint64_t now_ns(); // monotonic
 uint64_t unix_time_s();
 uint64_t unix_time_ns();
 uint64_t process_id();
-bool process_exists(uint64_t id);   // by any user; also where it has ended and nobody has asked how
-uint64_t thread_id();               // of the calling thread, as gettid gives it
+bool process_exists(uint64_t id); // by any user; also where it has ended and nobody has asked how
+uint64_t thread_id();             // of the calling thread, as gettid gives it
 // Where its control block lies, from which others find its thread-local data; 0 where that is not known.
 inline uintptr_t thread_pointer() {
 #if defined(__x86_64__) && defined(__GLIBC__)

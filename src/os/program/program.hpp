@@ -1,4 +1,5 @@
-// The program's own code: what is loaded where, which symbols a file has, its variables, and a start without randomised addresses.
+// The program's own code: what is loaded where, which symbols a file has, its variables, and a start without randomised
+// addresses.
 #pragma once
 
 #include "loaded_objects.hpp"

@@ -22,8 +22,8 @@ ty_status each_symbol(const loaded_object &object, ty_status (*visit)(void *cont
                       void *context, bool *is_its_file);
 
 // The variable of an object that covers an offset: less the object's load, or, thread-local, from the begin of the
-// object's thread-local data. As the linker names it, cut to the room; "" where the file has no name there, or is not the
-// one that is loaded. *within: from the variable's begin.
+// object's thread-local data. As the linker names it, cut to the room; "" where the file has no name there, or is not
+// the one that is loaded. *within: from the variable's begin.
 void name_variable(const loaded_object &object, uint64_t offset, bool thread_local_data, char *name, size_t room,
                    uint64_t *within);
 

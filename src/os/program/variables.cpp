@@ -91,8 +91,7 @@ private:
         constexpr uintptr_t unallocated = UINTPTR_MAX;
         uintptr_t head[2] = {}, count = 0;
         entry found{};
-        if (thread == 0 || !read(thread, head, sizeof head) ||
-            !read(head[1] - sizeof(entry), &count, sizeof count))
+        if (thread == 0 || !read(thread, head, sizeof head) || !read(head[1] - sizeof(entry), &count, sizeof count))
             return false;
         if (module > count)
             return true;

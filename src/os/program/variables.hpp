@@ -1,7 +1,7 @@
 // The variables of the program and of what is loaded, as words: static ones, and the thread-local ones of its threads.
 #pragma once
 
-#include "../process/thread.hpp"
+#include "../process/process.hpp"
 #include <cstddef>
 #include <cstdint>
 
@@ -21,9 +21,9 @@ inline constexpr size_t variable_bytes_max = size_t{8} << 20;
 
 // Calls for each word at a multiple of 8 whose value lies in [begin, end), in what each object may write to: its
 // variables, and the thread-local ones that the calling thread and these threads have of it. Others may write there
-// meanwhile. Not what is read-only once the program runs (RELRO), nor objects of a namespace of their own (dlmopen). The
-// visit is called with the dynamic linker's lock held: it must not load anything. False: something was passed over, or
-// could not be read.
+// meanwhile. Not what is read-only once the program runs (RELRO), nor objects of a namespace of their own (dlmopen).
+// The visit is called with the dynamic linker's lock held: it must not load anything. False: something was passed over,
+// or could not be read.
 using variable_visit = void(void *context, const variable_word &word);
 bool each_variable_word(uintptr_t begin, uintptr_t end, const uintptr_t *threads, size_t thread_count,
                         variable_visit *visit, void *context);

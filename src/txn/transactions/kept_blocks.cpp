@@ -1,9 +1,9 @@
 // Blocks that variables of the process lead to when a transaction rolls back whose scopes allocated them.
 //
 // M11: a block that a scope has allocated and a rollback takes back is nobody else's as long as a variable leads to it,
-// directly or through others of these blocks. What the library that has the variable wrote there stays: it goes on using
-// it. So such a block leaves the transaction before anything is rolled back, and is a reserved one from then on, which no
-// twin is compared with (A3) and which the next open frees (X3).
+// directly or through others of these blocks. What the library that has the variable wrote there stays: it goes on
+// using it. So such a block leaves the transaction before anything is rolled back, and is a reserved one from then on,
+// which no twin is compared with (A3) and which the next open frees (X3).
 #include "automatic.hpp"
 
 #include <algorithm>

@@ -48,7 +48,7 @@ struct reservations {
     txn_array<reservation> entries;
     uint32_t first_free;
     txn_array<uint64_t *> free_places;
-    list_block *last;            // of the list; NULL: there is none
+    list_block *last;                 // of the list; NULL: there is none
     std::atomic<uint64_t> count;      // of reserved, published and kept blocks; read without lock
     std::atomic<uint64_t> kept_bytes; // likewise
 };

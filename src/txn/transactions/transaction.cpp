@@ -293,10 +293,11 @@ ty_status transaction_create(txn_runtime &rt) {
         status = txn->block_numbers.create(words);
     if (status == TY_OK)
         status = txn->reached.create(words);
-    area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
-                     &txn->objects.memory,  &txn->parts.memory, &txn->words.memory,     &txn->operations.memory,
-                     &txn->overlays.memory, &txn->found.memory, &txn->encoded,
-                     &txn->to_read.memory,  &txn->variables.memory, &txn->told_variables.memory};
+    area *areas[] = {
+        &txn->blocks.memory,    &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
+        &txn->objects.memory,   &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
+        &txn->overlays.memory,  &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
+        &txn->variables.memory, &txn->told_variables.memory};
     for (area *each : areas)
         if (status == TY_OK)
             status = each->create(size_t{16} << 30);
@@ -313,10 +314,11 @@ void transaction_destroy(txn_runtime &rt) {
         return;
     automatic_destroy(rt);
     objects_destroy(rt);
-    area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
-                     &txn->objects.memory,  &txn->parts.memory, &txn->words.memory,     &txn->operations.memory,
-                     &txn->overlays.memory, &txn->found.memory, &txn->encoded,
-                     &txn->to_read.memory,  &txn->variables.memory, &txn->told_variables.memory};
+    area *areas[] = {
+        &txn->blocks.memory,    &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
+        &txn->objects.memory,   &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
+        &txn->overlays.memory,  &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
+        &txn->variables.memory, &txn->told_variables.memory};
     for (area *each : areas)
         each->destroy();
     txn->block_numbers.destroy();
