@@ -221,6 +221,10 @@ typedef struct ty_report {
                                        use, as it had not been acknowledged before the call */
     ty_code code;                   /* what the heap was made with */
     uint64_t code_words;            /* that were repointed to where the code is now */
+    uint64_t lost_code_words;       /* of a heap that knows nothing of code: words that lead into code of a process that
+                                       had it open before (code.h), as far as the open looks: at up to 256 blocks, from
+                                       the roots on, and 4 KiB of each; in debug builds at all. ty_each_code_word and
+                                       `taiyen verify` look at all */
 } ty_report;
 
 /* Opens or creates a persistent heap. options and report may be NULL. Symbolic links are followed: journal and log lie

@@ -235,8 +235,8 @@ ty_status image_check_files(ty_heap *heap);
 // I8: whether both headers name this open and call the heap open. False where a close failed and the disk did not take
 // that back: the next snapshot writes them; until then nothing counts that is not in one.
 bool image_open_named(ty_heap *heap);
-// Where the process had its code that wrote the heap before this open; all 0: not known.
-code_zones_2 image_code_before(ty_heap *heap);
+// Where the processes had their code that had the heap open for writing before this open.
+const code_places_2 &image_code_before(ty_heap *heap);
 // What a layer above keeps with the heap; NULL at first.
 void image_set_upper(ty_heap *heap, void *upper);
 void *image_upper(ty_heap *heap);

@@ -23,6 +23,12 @@ struct plain_calls {
     void *(*resize)(ty_txn *txn, void *block, size_t size);
     ty_status (*resize_in_place)(ty_txn *txn, void *block, size_t size);
     ty_status (*root_set)(ty_txn *txn, const char *name, void *address);
+    // For the malloc of a scope (M11). What a rollback has kept is freed and resized with no transaction.
+    void (*note_scoped)(ty_txn *txn, const void *block); // a scope has allocated it
+    void *(*resize_scoped)(ty_txn *txn, void *block, size_t size);
+    bool (*is_kept)(const void *block);
+    ty_status (*free_kept)(void *block);
+    void *(*resize_kept)(void *block, size_t size);
 };
 
 // Kept by recovery/open.cpp: how many transactional heaps are open in this process, and the table, from the first one
@@ -233,6 +239,12 @@ void txn_release_gathered(ty_heap *heap, bool spoiled);
 ty_status txn_commit(ty_txn *txn);
 ty_status txn_commit_async(ty_txn *txn, uint64_t *sequence);
 ty_status txn_rollback(ty_txn *txn);
+// plain_calls, of the malloc of a scope.
+void txn_note_scoped(ty_txn *txn, const void *block);
+void *txn_resize_scoped(ty_txn *txn, void *block, size_t size);
+bool txn_is_kept(const void *block);
+ty_status txn_free_kept(void *block);
+void *txn_resize_kept(void *block, size_t size);
 ty_status txn_stable(ty_heap *heap, uint64_t sequence, bool wait, bool *stable);
 ty_status txn_read_begin(ty_heap *heap);
 void txn_read_end(ty_heap *heap);

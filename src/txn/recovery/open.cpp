@@ -20,9 +20,10 @@ bool is_concurrent(ty_heap *heap) {
     return runtime_of(heap)->others != nullptr;
 }
 
-constexpr plain_calls calls_of_transactions = {is_transactional, is_concurrent,       txn_current,
-                                               txn_alloc,        txn_alloc_at,        txn_free,
-                                               txn_resize,       txn_resize_in_place, txn_root_set};
+constexpr plain_calls calls_of_transactions = {
+    is_transactional,  is_concurrent, txn_current,         txn_alloc,      txn_alloc_at,
+    txn_free,          txn_resize,    txn_resize_in_place, txn_root_set,   txn_note_scoped,
+    txn_resize_scoped, txn_is_kept,   txn_free_kept,       txn_resize_kept};
 
 // partitions: as it had until now, where the options say nothing.
 void want_log(opening &state, uint32_t partitions, image_log_choice *choice) {

@@ -39,7 +39,7 @@ void transaction_finish(ty_txn *txn) {
     txn->preparer.store(0, std::memory_order_relaxed);
     if (txn->twinned)
         automatic_end(*txn->rt);
-    txn->in_joint = false;
+    txn->in_joint = txn->scoped = false;
     txn->owner.store(0, std::memory_order_relaxed);
     if (txn->rt->gathered.load(std::memory_order_relaxed)) // X29
         return;
@@ -294,9 +294,13 @@ ty_status transaction_create(txn_runtime &rt) {
     ty_status status = txn->ranges.create(rt.base, words);
     if (status == TY_OK)
         status = txn->block_numbers.create(words);
-    area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
-                     &txn->objects.memory,  &txn->parts.memory, &txn->words.memory,     &txn->operations.memory,
-                     &txn->overlays.memory, &txn->found.memory, &txn->encoded};
+    if (status == TY_OK)
+        status = txn->reached.create(words);
+    area *areas[] = {
+        &txn->blocks.memory,    &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
+        &txn->objects.memory,   &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
+        &txn->overlays.memory,  &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
+        &txn->variables.memory, &txn->told_variables.memory};
     for (area *each : areas)
         if (status == TY_OK)
             status = each->create(size_t{16} << 30);
@@ -313,12 +317,15 @@ void transaction_destroy(txn_runtime &rt) {
         return;
     automatic_destroy(rt);
     objects_destroy(rt);
-    area *areas[] = {&txn->blocks.memory,   &txn->roots.memory, &txn->rollbacks.memory, &txn->payloads.memory,
-                     &txn->objects.memory,  &txn->parts.memory, &txn->words.memory,     &txn->operations.memory,
-                     &txn->overlays.memory, &txn->found.memory, &txn->encoded};
+    area *areas[] = {
+        &txn->blocks.memory,    &txn->roots.memory,         &txn->rollbacks.memory, &txn->payloads.memory,
+        &txn->objects.memory,   &txn->parts.memory,         &txn->words.memory,     &txn->operations.memory,
+        &txn->overlays.memory,  &txn->found.memory,         &txn->encoded,          &txn->to_read.memory,
+        &txn->variables.memory, &txn->told_variables.memory};
     for (area *each : areas)
         each->destroy();
     txn->block_numbers.destroy();
+    txn->reached.destroy();
     txn->ranges.destroy();
     os::retire_memory(txn, sizeof(ty_txn));
     rt.txn = nullptr;
@@ -505,12 +512,18 @@ ty_status txn_rollback(ty_txn *txn) {
         append_rollback(txn);
     if (txn->twinned && !txn->automatic)
         stray_stores_in(txn);
+    ty_heap *heap = txn->rt->heap;
+    dangling_words dangling;
+    if (txn->scoped)
+        blocks_keep(txn, &dangling);
     ty_status memory = memory_rollback(txn);
     if (txn->automatic)
         automatic_rollback(*txn->rt);
     ty_status blocks = blocks_rollback(txn);
     txn->rt->figures.rollbacks.add(1);
     transaction_finish(txn);
+    if (dangling.count != 0)
+        heap_tell_dangling(dangling, TY_DANGLING_ROLLBACK, image_path(heap));
     return memory != TY_OK ? memory : blocks;
 }
 
