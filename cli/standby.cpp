@@ -238,6 +238,17 @@ int promote(const request &given) {
     engine_owner engine(nullptr, ty_jetstream_close);
     if (int code = open_engine(given, &engine))
         return code;
+    // One that is a primary, and that the server is behind.
+    const ty_open_options open = heap_files{given.paths[0], given.journal_path, given.log_path}.options();
+    uint64_t term = 0;
+    const ty_status begun = ty_publish_new_term(given.paths[0].c_str(), engine.get(), &open, &term);
+    if (begun == TY_OK) {
+        std::printf("%s: is the primary of term %llu: publish it, with a new base (taiyen publish)\n",
+                    text::printable(given.paths[0]).c_str(), static_cast<unsigned long long>(term));
+        return exit_fine;
+    }
+    if (begun != TY_E_NOT_FOUND && begun != TY_E_EXISTS)
+        return complain(begun);
     opened one;
     ty_standby_report report{};
     report.struct_size = sizeof report;

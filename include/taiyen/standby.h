@@ -20,7 +20,14 @@
  *    acknowledged by the engine, and each standby that is promoted later has it.
  *  - Once a standby was promoted, whatever the old primary publishes is refused, at its start as well as while it
  *    works. What it committed and nobody acknowledged stays in its files alone: it is to be made anew, as a standby of
- *    the new primary.
+ *    the new primary. A heap remembers in its own file that it was superseded, and is refused then whatever the engine
+ *    says later.
+ *  - A heap remembers in its own file which term it has seen, and what was acknowledged to it. An engine whose log does
+ *    not hold that (its store was lost, put back to an older state, copied, or is another one) gets nothing from it:
+ *    publishers, bases and standbys report that the server is behind, and nothing is to be removed because of it.
+ *    ty_publish_new_term goes on from a primary. What cannot be known: that a server was put back to a state from
+ * before a promotion, by an old primary that was never refused and has nothing acknowledged behind that state. So after
+ * a server was put back, the heap of the highest term is published first.
  *  - Each byte of each message is under a checksum, messages are numbered, and records are bound by hashes: what was
  *    changed, cut, doubled, exchanged or left out is told, and not done. It is no protection against a person who
  *    forges: who may write to the engine is the server's matter.
@@ -89,6 +96,7 @@ typedef struct ty_engine {
                               uint64_t *position);
     /* Messages before this position are not needed any more. */
     ty_status (*trim)(void *context, ty_engine_log log, uint64_t before);
+    const char *name; /* where it is, for texts, such as "stream c of nats://127.0.0.1:4222"; may be NULL */
 } ty_engine;
 
 typedef struct ty_jetstream_options {
@@ -176,8 +184,11 @@ typedef struct ty_publisher_report {
 } ty_publisher_report;
 
 /* Makes a publisher, which works in two threads of its own until it is closed. It goes on where the engine's log ends;
- * in an empty log it begins the first term. One that was promoted goes on with its term. options may be NULL.
- * Errors: TY_E_ARGUMENT, TY_E_MEMORY. What it finds out later, ty_publisher_wait and the report tell. Thread-safe. */
+ * in an empty log a heap that has never published begins the first term. One that was promoted goes on with its term.
+ * It writes notes to the heap's file (note.h). options may be NULL.
+ * Errors: TY_E_ARGUMENT, TY_E_MEMORY, TY_E_MISMATCH (the heap was superseded, by what it remembers itself; the detail
+ * says by which heap, and in which term). What it finds out later, ty_publisher_wait and the report tell. Thread-safe.
+ */
 TY_API TY_CHECKED ty_status ty_publisher_open(const char *heap_path, const ty_engine *engine,
                                               const ty_publisher_options *options, ty_publisher **publisher);
 /* Ends it, with what is in flight; NULL does nothing. Nobody waits in it. */
@@ -187,7 +198,9 @@ TY_API void ty_publisher_close(ty_publisher *publisher);
  * heap behind which all that is missing there stands as records: so a standby can have it. While the server is away, or
  * the base is not there (ty_publish_base, by another process), it waits, and the publisher goes on by itself.
  * Errors: TY_E_BUSY (not within timeout_ms; UINT32_MAX: for ever), and those for which a publisher ends: TY_E_MISMATCH
- * (another heap is the primary now, or the engine has another history of this heap), those of ty_follow_read but
+ * (another heap is the primary now: this one is superseded, durably; or the engine has another history of this heap),
+ * TY_E_DAMAGED (the engine is behind the heap, for answer_ms by now, or is another one, or two heaps are the primary of
+ * one term: the heap is to be kept; see ty_publish_new_term), those of ty_follow_read but
  * TY_E_NOT_FOUND for a log that was written over, TY_E_DAMAGED and TY_E_FORMAT (the engine's newest message is none),
  * TY_E_UNSUPPORTED and TY_E_PERMISSION of the engine.
  * Thread-safe. */
@@ -205,10 +218,23 @@ TY_API TY_CHECKED ty_status ty_publisher_get_report(ty_publisher *publisher, ty_
 /* Puts a base of the heap, in a process that does not have it open, while a publisher works: it is done once the
  * records reach to it. Then what comes before the base before it is trimmed. open: as of ty_ship_options. *sequence:
  * behind which transaction it was made; may be NULL. Errors: TY_E_NOT_FOUND (no publisher has begun), TY_E_MISMATCH
- * (another heap is the primary), TY_E_BUSY (another base is being put; or the records did not come so far in a minute),
- * those of ty_ship_step and of the engine. Thread-safe. */
+ * (another heap is the primary), TY_E_DAMAGED (the engine is behind the heap, as of ty_publisher_wait), TY_E_BUSY
+ * (another base is being put; or the records did not come so far in a minute), those of ty_ship_step and of the engine.
+ * Thread-safe. */
 TY_API TY_CHECKED ty_status ty_publish_base(const char *heap_path, const ty_engine *engine,
                                             const struct ty_open_options *open, uint64_t *sequence);
+
+/* Begins a new term with a heap that is a primary, and goes on being it: where publishers of it report that the engine
+ * is behind it (TY_E_DAMAGED), as the server lost its store, or was put back to an older one, and is to go on all the
+ * same; or under another name or on another server, where nothing was published. A person decides that: what the heap
+ * lacks, as another one was the primary meanwhile, which this one cannot know of, is not in the new term. Publishers of
+ * it go on then, and need a new base; heaps and standbys of lower terms are refused from then on. *term: may be NULL.
+ * Errors: TY_E_EXISTS (it is the primary by what the engine has: nothing is to be done), TY_E_NOT_FOUND (it has never
+ * published, or is a standby: ty_standby_promote), TY_E_MISMATCH (it was superseded), TY_E_DAMAGED (the log is another
+ * replication's), TY_E_BUSY (another heap has begun a term at that time), those of the engine and of ty_publisher_wait.
+ * Where the engine does not answer, the term may have begun. Thread-safe. */
+TY_API TY_CHECKED ty_status ty_publish_new_term(const char *heap_path, const ty_engine *engine,
+                                                const struct ty_open_options *open, uint64_t *term);
 
 /* ---- Standbys. */
 
@@ -250,8 +276,8 @@ TY_API TY_CHECKED ty_status ty_standby_make(const char *heap_path, const ty_engi
 /* Makes a standby of a heap that ty_standby_make made, and that is open for writing in this process. It goes on where
  * it was. options may be NULL. Errors: TY_E_ARGUMENT, TY_E_BUSY (it is a standby already, also in another process),
  * TY_E_EXISTS (it was promoted, and is the primary of the newest term), TY_E_NOT_FOUND (no state is kept),
- * TY_E_DAMAGED (the state), TY_E_MISMATCH (the heap was promoted, and another one is the primary now, or it is not the
- * one of the state), those of ty_receive_begin. */
+ * TY_E_DAMAGED (the state; or the heap was promoted, and the engine is behind it), TY_E_MISMATCH (the heap was
+ * promoted, and another one is the primary now, or it is not the one of the state), those of ty_receive_begin. */
 TY_API TY_CHECKED ty_status ty_standby_open(ty_heap *heap, const char *heap_path, const ty_engine *engine,
                                             const ty_standby_options *options, ty_standby **standby);
 /* Makes durable what was taken, and ends it; NULL does nothing. To be called before the heap is closed. The heap stays
@@ -260,7 +286,8 @@ TY_API void ty_standby_close(ty_standby *standby);
 
 /* Waits for transactions, for timeout_ms at the most, and takes what there is. report may be NULL. After an error it
  * may be called again, and goes on; nothing of the message in question was done. Errors: TY_E_DAMAGED and TY_E_FORMAT
- * (a message was changed, cut, doubled, exchanged, or is none), TY_E_NOT_FOUND (what comes next was trimmed, or the
+ * (a message was changed, cut, doubled, exchanged, or is none; or the engine is behind this standby: the detail says
+ * so, and the standby is to be kept), TY_E_NOT_FOUND (what comes next was trimmed, or the
  * publisher fell behind: make a new standby), TY_E_MISMATCH (another heap is the primary now: make a new standby),
  * those of ty_receive and of the engine; TY_E_BUSY (a promotion of it failed: it is to be ended). */
 TY_API TY_CHECKED ty_status ty_standby_step(ty_standby *standby, uint32_t timeout_ms, ty_standby_report *report);

@@ -1,5 +1,7 @@
 #include "base_log.hpp"
 
+#include "fencing.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -7,6 +9,7 @@ namespace taiyen::standby {
 
 namespace {
 
+constexpr const char *base_call = "publish a base";
 constexpr const char *base_prefix = "base-"; // of a shipper's objects (docs/reference.md)
 constexpr size_t piece_bytes = size_t{256} << 10;
 constexpr uint64_t window = 32;
@@ -95,6 +98,7 @@ ty_status base_writer::begin(const char *name) {
     const message_header_1 &of = records_.newest.read.header;
     message_header_1 header = header_behind(newest.read.header, message_kind::base_begin);
     header.term = of.term;
+    header.replication = of.replication;
     memcpy(header.owner, of.owner, sizeof header.owner);
     header.position = of.position;
     header.line_sequence = of.line_sequence;
@@ -158,7 +162,8 @@ ty_status base_writer::wait_for_records() {
             return status;
         const message_header_1 &now = at.newest.read.header;
         if (!same_owner(now.owner, from.owner))
-            return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "", "make this one anew");
+            return fail(TY_E_MISMATCH, "publish a base: another heap is the primary now", "",
+                        "see what the publisher of this one reports");
         if (now.line_sequence != from.line_sequence || begins_term(now))
             return refuse_busy("the publisher fell behind meanwhile");
         if (now.position.sequence >= sequence_)
@@ -209,12 +214,22 @@ ty_status begun_records(const char *heap_path, const ty_engine &engine, const ty
     if (status)
         return status;
     bool found = false;
+    finding is;
+    heap_memory memory(heap_path, engine);
+    if (ty_status opened = memory.open(open))
+        return opened;
+    if (ty_status refused = memory.read(base_call))
+        return refused;
     if (ty_status read = newest_place(engine, at, &found))
         return read;
     const message_header_1 &newest = at->newest.read.header;
+    if (ty_status compared = compare(engine, memory.known(), base.heap_identity, *at, found, &is))
+        return compared;
+    if (ty_status refused = memory.refuse(base_call, is, newest)) // ST21
+        return refused;
     if (found && !same_owner(newest.owner, base.heap_identity))
-        return fail(TY_E_MISMATCH, "publish a base: another heap is the primary", heap_path,
-                    "make this heap anew, as a standby of that one");
+        return fail(TY_E_MISMATCH, "publish a base: this heap is a standby", heap_path,
+                    "put one on the primary's machine, or promote this one first (taiyen promote)");
     if (!found || begins_term(newest))
         return fail(TY_E_NOT_FOUND, "publish a base: nobody has published the heap yet", heap_path,
                     "start a publisher first (ty_publisher_open, taiyen publish)");

@@ -93,6 +93,7 @@ message_header_1 header_behind(const message_header_1 &before, message_kind kind
     header.number = before.number + 1;
     header.previous = before.checksum;
     header.term = before.term;
+    header.replication = before.replication;
     memcpy(header.owner, before.owner, sizeof header.owner);
     header.position = before.position;
     header.line_sequence = before.line_sequence;

@@ -21,6 +21,16 @@ uint64_t number_of(const std::string &answer, const char *name) {
     return at == std::string::npos ? 0 : strtoull(answer.c_str() + at + strlen(name) + 3, nullptr, 10);
 }
 
+// A user and a password may stand in a URL.
+std::string without_credentials(std::string urls) {
+    for (size_t at = urls.find('@'); at != std::string::npos; at = urls.find('@')) {
+        const size_t begin = urls.find_last_of("/,", at);
+        const size_t from = begin == std::string::npos ? 0 : begin + 1;
+        urls.erase(from, at + 1 - from);
+    }
+    return urls;
+}
+
 ty_status status_of(int code) {
     for (int one : wrong_last_sequence)
         if (code == one)
@@ -60,6 +70,7 @@ jetstream::jetstream(const char *name, const ty_jetstream_options &options) : op
     options_.timeout_ms = options.timeout_ms ? options.timeout_ms : timeout_ms_standard;
     table_.struct_size = sizeof table_;
     table_.context = this;
+    name_ = std::string("stream ") + name;
     table_.newest = [](void *context, ty_engine_log log, uint64_t *position) {
         auto &js = *static_cast<jetstream *>(context);
         return js.newest(js.of(log), position);
@@ -175,6 +186,8 @@ ty_status jetstream::connect(const char *urls) {
 
 ty_status jetstream::open(const char *urls) {
     constexpr int64_t header_bytes = 256; // of NATS, beside a message
+    name_ += " of " + without_credentials(urls);
+    table_.name = name_.c_str();
     if (ty_status status = connect(urls))
         return status;
     table_.message_bytes_max = static_cast<size_t>(natsConnection_GetMaxPayload(connection_) - header_bytes);

@@ -74,6 +74,7 @@ private:
     static void answer(natsConnection *connection, natsSubscription *subscription, natsMsg *message, void *self);
 
     ty_jetstream_options options_;
+    std::string name_; // of the table
     stream streams_[2];
     natsConnection *connection_ = nullptr;
     jsCtx *js_ = nullptr;

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 using namespace taiyen::own;
 using namespace taiyen::standby;
 
 namespace {
 
+constexpr const char *publish_call = "publish a heap";
 constexpr uint32_t slice_ms = 100;                   // in which a thread sees that it is to end
 constexpr size_t message_bytes = size_t{256} << 10;  // about, where the engine takes them
 constexpr size_t gathered_bytes = size_t{128} << 10; // of records, behind which a message is not filled further
@@ -28,7 +30,7 @@ bool may_pass(ty_status status) {
 } // namespace
 
 ty_publisher::ty_publisher(const char *heap_path, const ty_engine &engine, const ty_publisher_options &options)
-    : path_(heap_path), engine_(engine), options_(options) {
+    : path_(heap_path), engine_(engine), options_(options), memory_(path_, engine) {
     if (options.open)
         open_ = *options.open;
     options_.gather_ms = options.gather_ms ? options.gather_ms : 20;
@@ -56,6 +58,10 @@ ty_status ty_publisher::open() {
     options.heap = options_.heap;
     if (ty_status status = ty_follow_open(path_.c_str(), &options, &follower_))
         return status;
+    if (ty_status status = memory_.open(&open_))
+        return status;
+    if (memory_.read(publish_call) == TY_E_MISMATCH) // whatever else may be over when the thread looks again
+        return TY_E_MISMATCH;
     sender_ = std::thread([this] { send(); });
     answers_ = std::thread([this] { take_answers(); });
     return TY_OK;
@@ -63,12 +69,27 @@ ty_status ty_publisher::open() {
 
 // ---- The thread that sends
 
-// ST5: what is in the engine decides where to go on, and whether at all.
-ty_status ty_publisher::check_owner(const message_header_1 &newest) const {
-    if (same_owner(newest.owner, identity_))
+// ST5, ST21: what is in the engine decides where to go on; what the heap remembers, too, whether at all.
+ty_status ty_publisher::check_server(const place &at, bool any) {
+    const memory_1 known = memory_.known();
+    const message_header_1 &newest = at.newest.read.header;
+    finding found;
+    if (ty_status status = compare(engine_, known, identity_, at, any, &found))
+        return status;
+    const bool was_behind = std::exchange(is_behind_, found.is == standing::behind);
+    if (!was_behind)
+        behind_ms_ = now_ms();
+    if (ty_status status = memory_.refuse(publish_call, found, newest))
+        return status;
+    if (!any)
         return TY_OK;
-    return fail(TY_E_MISMATCH, "publish a heap: another one is the primary since term " + std::to_string(newest.term),
-                path_, "make this heap anew, as a standby of that one (ty_standby_make, taiyen standby)");
+    if (!same_owner(newest.owner, identity_))
+        return fail(TY_E_MISMATCH, "publish a heap: it is a standby", path_,
+                    "promote it first (taiyen promote, ty_standby_promote)");
+    if (known.replication && !same_owner(known.owner, identity_))
+        return fail(TY_E_BUSY, "publish a heap: its promotion has begun, and has not ended", path_,
+                    "end it (taiyen promote, ty_standby_promote)");
+    return memory_.keep(memory_of(newest, at.newest.read.at)); // ST22: what it finds there counts as acknowledged
 }
 
 ty_status ty_publisher::find_place() {
@@ -78,12 +99,13 @@ ty_status ty_publisher::find_place() {
     if (ty_status status = ty_follow_base(follower_, &base))
         return status;
     memcpy(identity_, base.heap_identity, sizeof identity_);
+    if (ty_status status = memory_.read(publish_call))
+        return status;
     if (ty_status status = newest_place(engine_, &at, &found))
         return status;
+    if (ty_status status = check_server(at, found))
+        return status;
     last_ = at.newest.read.header;
-    if (found)
-        if (ty_status status = check_owner(last_))
-            return status;
     position_ = found ? last_.position : base;
     if (ty_status status = begin_run(at.end_at, at.newest.read.at))
         return status;
@@ -118,6 +140,7 @@ ty_status ty_publisher::begin_run(uint64_t behind, uint64_t known_at) {
 ty_status ty_publisher::begin_term() {
     message_header_1 header = header_behind(last_, message_kind::term);
     header.term = 1;
+    header.replication = random_run() | 1; // not 0
     memcpy(header.owner, identity_, sizeof header.owner);
     header.position = position_;
     header.line_sequence = position_.sequence;
@@ -156,11 +179,15 @@ ty_status ty_publisher::put(message_header_1 header, std::vector<uint8_t> &messa
             return cut_.tell();
         if (stop_)
             return fail(TY_E_BUSY, "publish a heap: the publisher was closed", path_, "");
-        flight_.push_back({header.position.sequence, records, record_bytes});
+        flight_.push_back({{}, records, record_bytes});
         header.known_at = known_at_;
     }
     memcpy(message.data(), &header, sizeof header);
     header.checksum = seal_message(message);
+    {
+        const std::lock_guard<std::mutex> with(lock_);
+        flight_.back().memory = memory_of(header, 0);
+    }
     const ty_status status = engine_.append(engine_.context, TY_ENGINE_RECORDS, message.data(), message.size());
     last_ = header;
     put_ms_ = now_ms();
@@ -333,6 +360,11 @@ ty_status ty_publisher::work() {
     }
 }
 
+// A server that is behind may be one that is not up to date yet, as others of its kind choose a leader.
+bool ty_publisher::is_final(ty_status status) {
+    return !may_pass(status) && !(is_behind_ && status == TY_E_DAMAGED && now_ms() - behind_ms_ < options_.answer_ms);
+}
+
 // False: it ends.
 bool ty_publisher::get_over(ty_status status) {
     std::unique_lock<std::mutex> with(lock_);
@@ -340,7 +372,7 @@ bool ty_publisher::get_over(ty_status status) {
     running_ = false;
     message_.clear();
     why_.keep(status);
-    if (!may_pass(status) && !refused) {
+    if (is_final(status) && !refused) {
         ended_ = true;
         changed_.notify_all();
         return false;
@@ -372,12 +404,25 @@ void ty_publisher::send() {
 
 // ---- The thread that takes acknowledgements
 
+// ST22: before anybody is told.
+ty_status ty_publisher::remember(uint64_t run, uint64_t count, uint64_t position) {
+    memory_1 memory{};
+    {
+        const std::lock_guard<std::mutex> with(lock_);
+        if (report_.runs != run || count <= acknowledged_ || count - acknowledged_ > flight_.size())
+            return TY_OK; // the run is another one
+        memory = flight_[count - acknowledged_ - 1].memory;
+    }
+    memory.at = position;
+    return memory_.keep(memory);
+}
+
 // Under the lock. ST3: what is told to be in the engine was acknowledged, with all before it.
 void ty_publisher::acknowledged(uint64_t count, uint64_t position) {
     known_at_ = position;
     for (; acknowledged_ < count && !flight_.empty(); acknowledged_++) {
         const in_flight &one = flight_.front();
-        reached_ = one.sequence;
+        reached_ = one.memory.sequence;
         report_.records += one.records;
         report_.record_bytes += one.record_bytes;
         report_.messages += 1;
@@ -411,6 +456,8 @@ void ty_publisher::take_answers() {
         if (!status && count == known && now_ms() - since > options_.answer_ms)
             status = fail(TY_E_IO, "publish a heap: the engine does not acknowledge", path_,
                           "see whether the server is well");
+        if (!status && count > known)
+            status = remember(run, count, position);
         with.lock();
         if (report_.runs != run || !running_)
             continue;

@@ -1,7 +1,7 @@
 // A publisher: one thread reads what a follower tells and hands it to the engine, one takes the acknowledgements.
 #pragma once
 
-#include "engine_io.hpp"
+#include "fencing.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace taiyen::standby {
 
 // A message in flight: up to where its records lead.
 struct in_flight {
-    uint64_t sequence;
+    memory_1 memory; // what the heap remembers once it is acknowledged, but for its place
     uint32_t records;
     uint64_t record_bytes;
 };
@@ -37,7 +37,7 @@ private:
     void send();
     ty_status work();
     ty_status find_place();
-    ty_status check_owner(const taiyen::standby::message_header_1 &newest) const;
+    ty_status check_server(const taiyen::standby::place &at, bool found);
     ty_status begin_run(uint64_t behind, uint64_t known_at);
     ty_status begin_term();
     ty_status put_alive();
@@ -52,11 +52,13 @@ private:
     ty_status end_message(const ty_follow_position &behind);
     ty_status put(taiyen::standby::message_header_1 header, std::vector<uint8_t> &message, uint32_t records,
                   uint64_t record_bytes);
+    bool is_final(ty_status status);
     bool get_over(ty_status status);
     void tell_reached();
 
     // ---- The thread that takes acknowledgements
     void take_answers();
+    ty_status remember(uint64_t run, uint64_t count, uint64_t position);
     void acknowledged(uint64_t count, uint64_t position);
 
     std::string path_;
@@ -64,6 +66,7 @@ private:
     ty_publisher_options options_;
     ty_open_options open_ = TY_OPEN_OPTIONS_INIT;
     ty_follower *follower_ = nullptr;
+    taiyen::standby::heap_memory memory_;
 
     // Of the thread that sends.
     ty_follow_position position_{}; // handed over up to here
@@ -77,7 +80,9 @@ private:
     taiyen::own::kept_failure taking_;
     uint64_t looks_at_ms_ = 0; // for a base
     uint64_t searches_at_ms_ = 0;
-    uint64_t put_ms_ = 0; // the last message
+    uint64_t put_ms_ = 0;    // the last message
+    bool is_behind_ = false; // the engine lacks what the heap remembers,
+    uint64_t behind_ms_ = 0; // since then
 
     std::mutex lock_;
     std::condition_variable changed_;
