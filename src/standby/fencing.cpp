@@ -190,7 +190,7 @@ ty_status heap_memory::refuse_superseded(const char *call) const {
 ty_status heap_memory::refuse(const char *call, const finding &found, const message_header_1 &newest) {
     const std::lock_guard<std::mutex> with(lock_);
     const std::string before = std::string(call) + ": ", other = heap_name(newest.owner);
-    const std::string goes_on = "go on from this heap: taiyen promote (ty_publish_new_term)";
+    const std::string goes_on = "go on from that heap: taiyen promote (ty_publish_new_term)";
     switch (found.is) {
     case standing::begins:
     case standing::goes_on:
@@ -203,25 +203,24 @@ ty_status heap_memory::refuse(const char *call, const finding &found, const mess
         return fail(TY_E_DAMAGED,
                     before + "the server is behind this heap: it has " +
                         (newest.number ? up_to(newest.term, newest.position.sequence) : std::string("nothing")),
-                    path_,
-                    engine_name() + " lost its store, or has an older one; this heap has " +
-                        up_to(known_.term, known_.sequence) + ": keep it. Put the store back, or " + goes_on);
+                    engine_name(),
+                    "it lost its store, or has an older one; " + path_ + " has " + up_to(known_.term, known_.sequence) +
+                        ": keep it. Put the store back, or " + goes_on);
     case standing::split:
         return fail(TY_E_DAMAGED,
                     before + "two heaps are the primary of term " + std::to_string(newest.term) + ": this one and " +
                         other,
-                    path_,
-                    "the server was copied or split, and each may have acknowledged what the other lacks: keep both, "
-                    "choose one, and " +
-                        goes_on);
+                    engine_name(),
+                    "it was copied or split, and each may have what the other lacks: keep both (this one is " + path_ +
+                        "), choose one, and " + goes_on);
     case standing::foreign:
         break;
     }
     if (known_.replication)
-        return fail(TY_E_DAMAGED, before + "this is not the log that it was published to: it is that of " + other,
-                    path_,
-                    "keep this heap, and give the server and the name that it was published to; or another name, and " +
-                        goes_on);
+        return fail(TY_E_DAMAGED, before + "this is not the log that it was published to, but that of " + other,
+                    engine_name(),
+                    "keep " + path_ +
+                        ", and give the server and the name that it was published to; or another name, and " + goes_on);
     return fail(TY_E_MISMATCH, before + other + " is the primary since term " + std::to_string(newest.term), path_,
                 "publish this one under another name; or make a standby of that one at another path (taiyen standby)");
 }

@@ -292,25 +292,22 @@ ty_status ty_standby::explain(ty_status why) const {
     failed.keep(why);
     if ((why != TY_E_DAMAGED && why != TY_E_NOT_FOUND && why != TY_E_MISMATCH) || look(&at, &is))
         return failed.tell();
-    const std::string before = std::string(standby_call) + ": ", last = std::to_string(state_.position.sequence),
-                      term = std::to_string(state_.last.term);
+    const std::string before = std::string(standby_call) + ": ", name = engine_.name ? engine_.name : "the server",
+                      has = path_ + " has term " + std::to_string(state_.last.term) + " up to transaction " +
+                            std::to_string(state_.position.sequence);
     if (is.is == standing::behind)
-        return fail(TY_E_DAMAGED, before + "the server is behind this standby: it lost its store, or has an older one",
-                    path_,
-                    "this standby has term " + term + " up to transaction " + last +
-                        ": keep it. Put the store back; or begin a new term with the primary (taiyen promote on its "
-                        "machine), and then make standbys of that");
+        return fail(TY_E_DAMAGED, before + "the server is behind it", name,
+                    "it lost its store, or has an older one; " + has +
+                        ": keep it. Put the store back, or begin a new term with the primary (taiyen promote on its "
+                        "machine), and make standbys of that");
     if (is.is == standing::split || is.is == standing::foreign)
-        return fail(TY_E_DAMAGED, before + "the server has another log than the one that this standby is of", path_,
-                    "this standby has term " + term + " up to transaction " + last +
-                        ": keep it, and give the server and the name that it was made with");
+        return fail(TY_E_DAMAGED, before + "the server has another log than the one that it is of", name,
+                    has + ": keep it, and give the server and the name that it was made with");
     if (is.is == standing::superseded && !is.held)
         return fail(TY_E_MISMATCH,
-                    before + "another heap is the primary since term " + std::to_string(at.newest.read.header.term) +
-                        ", in another log",
-                    path_,
-                    "this standby has term " + term + " up to transaction " + last +
-                        ": move its files away, make a new one here, and keep these until that has what they have");
+                    before + "term " + std::to_string(at.newest.read.header.term) +
+                        " began in a log without what this standby has",
+                    name, has + ": move its files away, make a new one, and keep these until that has what they have");
     return failed.tell();
 }
 
