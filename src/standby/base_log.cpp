@@ -295,22 +295,31 @@ void base_source::rewind() {
     ended_ = false;
 }
 
-ty_status base_source::next_piece() {
+ty_status base_source::read_piece(uint64_t behind) {
     const message_header_1 &header = piece_.read.header;
     do { // those of other bases are of one that was interrupted
         bool found = false;
-        if (ty_status status = first_behind(engine_, TY_ENGINE_BASES, piece_.read.at, answer_ms, &piece_, &found))
+        if (ty_status status = first_behind(engine_, TY_ENGINE_BASES, behind, answer_ms, &piece_, &found))
             return status;
         if (!found)
             return fail(TY_E_IO, "read a base from the engine: what follows did not come", "", "try again");
+        behind = piece_.read.at;
     } while (header.begin != begin_at_);
     if (header.offset != offset_ + size_)
         return damaged(piece_.read.at, "it is not the next one of its base");
-    offset_ += size_;
-    size_ = header.payload_bytes;
-    ended_ = header.kind == uint32_t(message_kind::base_end);
-    if (!ended_ && header.kind != uint32_t(message_kind::base_piece))
+    if (header.kind != uint32_t(message_kind::base_end) && header.kind != uint32_t(message_kind::base_piece))
         return damaged(piece_.read.at, "it is no piece of a base");
+    return TY_OK;
+}
+
+ty_status base_source::next_piece() {
+    const uint64_t behind = piece_.read.at;
+    int readings = 0;
+    if (ty_status status = read_again(&readings, [&] { return read_piece(behind); }))
+        return status;
+    offset_ += size_;
+    size_ = piece_.read.header.payload_bytes;
+    ended_ = piece_.read.header.kind == uint32_t(message_kind::base_end);
     return TY_OK;
 }
 

@@ -52,8 +52,10 @@ ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_messa
                          "see whether the server is well, and whether somebody removed the message");
 }
 
+namespace {
+
 // From a message on that its writer knew to be acknowledged: those before the newest one may be void, and it, too.
-ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
+ty_status read_newest_place(const ty_engine &engine, place *at, bool *found) {
     owned_message one;
     if (ty_status status = newest_message(engine, TY_ENGINE_RECORDS, &one, found))
         return status;
@@ -80,6 +82,18 @@ ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
             one.read.at = at->newest.read.at;
     }
     return TY_OK;
+}
+
+} // namespace
+
+ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
+    int readings = 0;
+    const ty_status status = read_again(&readings, [&] {
+        *at = {};
+        return read_newest_place(engine, at, found);
+    });
+    at->readings = readings;
+    return status;
 }
 
 uint64_t random_run() {
@@ -198,10 +212,8 @@ ty_status is_in_place(const ty_engine &engine, const message &end, bool *is) {
     return TY_OK;
 }
 
-} // namespace
-
 // ST6: one whose last message is not there is none.
-ty_status newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
+ty_status read_newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
     owned_message newest;
     if (ty_status status = newest_message(engine, TY_ENGINE_BASES, &newest, found))
         return status;
@@ -225,6 +237,13 @@ ty_status newest_base(const ty_engine &engine, bool searches, owned_message *beg
     if (begin->read.header.kind == uint32_t(message_kind::base_begin) && begin->read.at == at)
         return TY_OK;
     return damaged(at, "no base begins where the engine says");
+}
+
+} // namespace
+
+ty_status newest_base(const ty_engine &engine, bool searches, owned_message *begin, bool *found) {
+    int readings = 0;
+    return read_again(&readings, [&] { return read_newest_base(engine, searches, begin, found); });
 }
 
 // ST4.

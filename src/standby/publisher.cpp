@@ -14,8 +14,9 @@ constexpr const char *publish_call = "publish a heap";
 constexpr uint32_t slice_ms = 100;                   // in which a thread sees that it is to end
 constexpr size_t message_bytes = size_t{256} << 10;  // about, where the engine takes them
 constexpr size_t gathered_bytes = size_t{128} << 10; // of records, behind which a message is not filled further
-constexpr uint64_t looks_share = 20; // for a base: no more than that part of the time, where it takes long
-constexpr size_t message_bytes_min = size_t{4} << 10;
+constexpr uint64_t confirms_ms = 1000;   // so long after a read was confirmed, the next one is waited for closely,
+constexpr uint32_t confirm_slice_ms = 2; // in which a thread sees that
+constexpr uint32_t base_ms_standard = 60'000;
 
 uint64_t now_ms() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -37,6 +38,7 @@ ty_publisher::ty_publisher(const char *heap_path, const ty_engine &engine, const
     options_.window = options.window ? options.window : 64;
     options_.answer_ms = options.answer_ms ? options.answer_ms : answer_ms;
     options_.alive_ms = options.alive_ms ? options.alive_ms : 1000;
+    options_.base_ms = options.base_ms ? options.base_ms : base_ms_standard;
 }
 
 ty_publisher::~ty_publisher() {
@@ -45,10 +47,9 @@ ty_publisher::~ty_publisher() {
         stop_ = true;
     }
     changed_.notify_all();
-    if (sender_.joinable())
-        sender_.join();
-    if (answers_.joinable())
-        answers_.join();
+    for (std::thread *one : {&sender_, &answers_, &looker_})
+        if (one->joinable())
+            one->join();
     ty_follow_close(follower_);
 }
 
@@ -64,6 +65,7 @@ ty_status ty_publisher::open() {
         return TY_E_MISMATCH;
     sender_ = std::thread([this] { send(); });
     answers_ = std::thread([this] { take_answers(); });
+    looker_ = std::thread([this] { look_for_bases(); });
     return TY_OK;
 }
 
@@ -103,6 +105,10 @@ ty_status ty_publisher::find_place() {
         return status;
     if (ty_status status = newest_place(engine_, &at, &found))
         return status;
+    {
+        const std::lock_guard<std::mutex> with(lock_);
+        report_.differences += at.readings > 1;
+    }
     if (ty_status status = check_server(at, found))
         return status;
     last_ = at.newest.read.header;
@@ -131,9 +137,8 @@ ty_status ty_publisher::begin_run(uint64_t behind, uint64_t known_at) {
     report_.runs += 1;
     report_.term = term;
     reached_ = last_.number ? last_.position.sequence : 0;
-    line_ = last_.line_sequence;
-    based_ = false;
-    changed_.notify_all();
+    confirms_sent_ = confirmed_; // what was in flight may not have come
+    set_line(last_.line_sequence);
     return TY_OK;
 }
 
@@ -154,11 +159,20 @@ ty_status ty_publisher::begin_line(const ty_follow_position &at) {
     header.line_sequence = at.sequence;
     {
         const std::lock_guard<std::mutex> with(lock_);
-        line_ = at.sequence;
-        based_ = false;
+        set_line(at.sequence);
     }
     std::vector<uint8_t> message(sizeof header);
     return put(header, message, 0, 0);
+}
+
+// Under the lock. Whether there is a base of it has to be found out.
+void ty_publisher::set_line(uint64_t sequence) {
+    line_.number += 1;
+    line_.sequence = sequence;
+    line_.log_identity = position_.log_identity;
+    memcpy(line_.heap_identity, identity_, sizeof line_.heap_identity);
+    based_ = false;
+    changed_.notify_all();
 }
 
 // A sign of life, for standbys that take over where there is none.
@@ -179,7 +193,8 @@ ty_status ty_publisher::put(message_header_1 header, std::vector<uint8_t> &messa
             return cut_.tell();
         if (stop_)
             return fail(TY_E_BUSY, "publish a heap: the publisher was closed", path_, "");
-        flight_.push_back({{}, records, record_bytes});
+        flight_.push_back({{}, records, record_bytes, confirms_wanted_});
+        confirms_sent_ = confirms_wanted_;
         header.known_at = known_at_;
     }
     memcpy(message.data(), &header, sizeof header);
@@ -293,7 +308,8 @@ ty_status ty_publisher::read() {
 // While nobody waits, so that a message has more than one transaction.
 ty_status ty_publisher::gather(bool *more) {
     *more = false;
-    if (ty_status status = ty_follow_wait(follower_, &position_, slice_ms, more))
+    const bool closely = confirm_ms_.load() && now_ms() - confirm_ms_.load() < confirms_ms;
+    if (ty_status status = ty_follow_wait(follower_, &position_, closely ? confirm_slice_ms : slice_ms, more))
         return status;
     std::unique_lock<std::mutex> with(lock_);
     if (!running_)
@@ -304,58 +320,21 @@ ty_status ty_publisher::gather(bool *more) {
     return TY_OK;
 }
 
-// ST4.
-ty_status ty_publisher::find_base(bool searches, bool *based) {
-    owned_message begin;
-    bool found = false;
-    if (ty_status status = newest_base(engine_, searches, &begin, &found))
-        return status;
-    if (found)
-        if (ty_status status = goes_on(engine_, begin.read.header, &found))
-            return status;
-    const ty_follow_position &at = begin.read.header.position;
-    *based = found && same_owner(at.heap_identity, identity_) && at.log_identity == position_.log_identity &&
-             at.sequence >= line_; // no other thread changes these
-    return TY_OK;
-}
-
-// Where the bases cannot be read for a while, records and signs of life go on all the same.
-ty_status ty_publisher::see_whether_based() {
-    if (based_ || now_ms() < looks_at_ms_)
-        return TY_OK;
-    const uint64_t since = now_ms();
-    const bool searches = since >= searches_at_ms_; // which may take as long as a base
-    bool based = false;
-    const ty_status status = find_base(searches, &based);
-    const uint64_t pause_ms = looks_share * (now_ms() - since);
-    looks_at_ms_ = now_ms() + slice_ms + (status ? pause_ms : 0);
-    if (searches)
-        searches_at_ms_ = now_ms() + pause_ms;
-    if (status && !may_pass(status))
-        return status;
-    const std::lock_guard<std::mutex> with(lock_);
-    if (status)
-        why_.keep(status);
-    based_ = based;
-    tell_reached();
-    return TY_OK;
-}
-
 ty_status ty_publisher::work() {
     if (ty_status status = find_place())
         return status;
     for (;;) {
-        bool more = false;
-        if (ty_status status = see_whether_based())
+        bool more = false, confirms = false;
+        if (ty_status status = gather(&more))
             return status;
         {
             const std::lock_guard<std::mutex> with(lock_);
             if (stop_)
                 return TY_OK;
+            confirms = confirms_wanted_ > confirms_sent_;
         }
-        if (ty_status status = gather(&more))
-            return status;
-        if (ty_status status = more ? read() : now_ms() - put_ms_ >= options_.alive_ms ? put_alive() : TY_OK)
+        const bool alive = confirms || now_ms() - put_ms_ >= options_.alive_ms;
+        if (ty_status status = more ? read() : alive ? put_alive() : TY_OK)
             return status;
     }
 }
@@ -370,6 +349,7 @@ bool ty_publisher::get_over(ty_status status) {
     std::unique_lock<std::mutex> with(lock_);
     const bool refused = cut_.status == TY_E_MISMATCH && !running_; // by the engine: what stands there is looked at
     running_ = false;
+    baseless_ms_ = 0;
     message_.clear();
     why_.keep(status);
     if (is_final(status) && !refused) {
@@ -426,6 +406,7 @@ void ty_publisher::acknowledged(uint64_t count, uint64_t position) {
         report_.records += one.records;
         report_.record_bytes += one.record_bytes;
         report_.messages += 1;
+        confirmed_ = std::max(confirmed_, one.confirms);
         flight_.pop_front();
         why_ = {};
     }
@@ -472,6 +453,72 @@ void ty_publisher::take_answers() {
     }
 }
 
+// ---- The thread that looks for a base
+
+// ST4.
+ty_status ty_publisher::find_base(const line_of_records &line, bool searches, bool *based, uint64_t *newest_at) {
+    owned_message begin;
+    bool found = false;
+    if (ty_status status = engine_.newest(engine_.context, TY_ENGINE_BASES, newest_at))
+        return status;
+    if (ty_status status = newest_base(engine_, searches, &begin, &found))
+        return status;
+    if (found)
+        if (ty_status status = goes_on(engine_, begin.read.header, &found))
+            return status;
+    const ty_follow_position &at = begin.read.header.position;
+    *based = found && same_owner(at.heap_identity, line.heap_identity) && at.log_identity == line.log_identity &&
+             at.sequence >= line.sequence;
+    return TY_OK;
+}
+
+// Under the lock. What was found out about a line that is still the one.
+void ty_publisher::take_look(ty_status status, bool based, bool moves) {
+    look_failed_ = {};
+    if (status && !may_pass(status)) {
+        running_ = false;
+        cut_.keep(status);
+    } else if (status) {
+        look_failed_.keep(status);
+    } else {
+        based_ = based;
+    }
+    if (status || based || moves)
+        baseless_ms_ = 0;
+    else if (!baseless_ms_)
+        baseless_ms_ = now_ms();
+    tell_reached();
+}
+
+// ST12: in a thread of its own, so that a look that takes long holds up neither records nor signs of life, and the next
+// one comes at once behind one that failed.
+void ty_publisher::look_for_bases() {
+    uint64_t searches_at_ms = 0, seen_at = 0;
+    std::unique_lock<std::mutex> with(lock_);
+    while (!stop_) {
+        if (!running_ || based_) {
+            changed_.wait(with);
+            continue;
+        }
+        const line_of_records line = line_;
+        with.unlock();
+        const uint64_t since = now_ms();
+        const bool searches = since >= searches_at_ms; // which may take as long as a base
+        bool based = false;
+        uint64_t newest_at = seen_at;
+        const ty_status status =
+            at_boundary("look for a base", [&] { return find_base(line, searches, &based, &newest_at); });
+        if (searches && !status)
+            searches_at_ms = now_ms() + (now_ms() - since);
+        with.lock();
+        if (line.number != line_.number || !running_)
+            continue;
+        take_look(status, based, newest_at != std::exchange(seen_at, newest_at));
+        changed_.wait_for(with, std::chrono::milliseconds(slice_ms),
+                          [&] { return stop_ || line.number != line_.number; });
+    }
+}
+
 // ---- Those who wait
 
 ty_status ty_publisher::ended() {
@@ -479,28 +526,46 @@ ty_status ty_publisher::ended() {
     return ended_ ? why_.tell() : TY_OK;
 }
 
-ty_status ty_publisher::wait(uint64_t sequence, uint32_t timeout_ms) {
-    std::unique_lock<std::mutex> with(lock_);
-    const auto there = [&] { return report_.sequence >= sequence || ended_; };
-    waiters_ += 1;
-    changed_.notify_all();
-    if (timeout_ms == UINT32_MAX)
-        changed_.wait(with, there);
-    else
-        changed_.wait_for(with, std::chrono::milliseconds(timeout_ms), there);
-    waiters_ -= 1;
-    if (report_.sequence >= sequence)
-        return TY_OK;
+// Under the lock. That nobody puts a base shows only while bases can be read, and none is being put.
+bool ty_publisher::lacks_base() const {
+    return options_.base_ms != UINT32_MAX && baseless_ms_ && now_ms() - baseless_ms_ >= options_.base_ms;
+}
+
+// Under the lock. Why what is waited for is not there.
+ty_status ty_publisher::not_yet() const {
+    const char *remedy = "wait on: the publisher goes on by itself";
+    const auto failed = [&](const char *what, const kept_failure &why) {
+        // In few words: the text of a failure has room for the reason then.
+        return fail(TY_E_BUSY, std::string("wait for the engine, ") + what + ": " + why.error.operation,
+                    why.error.path[0] ? why.error.path : path_, remedy);
+    };
     if (ended_)
         return why_.tell();
+    if (running_ && !based_ && look_failed_.status)
+        return failed("whose bases cannot be read", look_failed_);
     if (running_ && !based_)
         return fail(TY_E_BUSY, "wait for the engine: it has no base of the heap, or none since a gap", path_,
                     "put one beside the program (ty_publish_base, taiyen publish --base)");
-    const char *remedy = "wait on: the publisher goes on by itself";
-    if (why_.status) // in few words: the text of a failure has room for the reason then
-        return fail(TY_E_BUSY, std::string("wait for the engine, which failed: ") + why_.error.operation,
-                    why_.error.path[0] ? why_.error.path : path_, remedy);
+    if (why_.status)
+        return failed("which failed", why_);
     return fail(TY_E_BUSY, "wait for the engine: it has not acknowledged the transaction yet", path_, remedy);
+}
+
+template <class Predicate>
+ty_status ty_publisher::wait_until(uint32_t timeout_ms, const Predicate &there) {
+    std::unique_lock<std::mutex> with(lock_);
+    waiters_ += 1;
+    changed_.notify_all();
+    if (timeout_ms == UINT32_MAX)
+        changed_.wait(with, [&] { return there() || ended_ || lacks_base(); });
+    else
+        changed_.wait_for(with, std::chrono::milliseconds(timeout_ms), [&] { return there() || ended_; });
+    waiters_ -= 1;
+    return there() ? TY_OK : not_yet();
+}
+
+ty_status ty_publisher::wait(uint64_t sequence, uint32_t timeout_ms) {
+    return wait_until(timeout_ms, [&] { return report_.sequence >= sequence; });
 }
 
 void ty_publisher::waits_more(int by) {
@@ -520,6 +585,28 @@ ty_status ty_publisher::commit(ty_txn *txn) {
         status = ty_stable(options_.heap, sequence, true, nullptr);
     if (!status)
         status = wait(sequence, UINT32_MAX);
+    waits_more(-1);
+    return status;
+}
+
+// ST13: what was read counts once the engine has it, and has taken a message that was put since: so nobody else has
+// become the primary before.
+ty_status ty_publisher::confirm(uint32_t timeout_ms) {
+    ty_txn_stats stats{};
+    stats.struct_size = sizeof stats;
+    if (ty_status status = ty_get_txn_stats(options_.heap, &stats))
+        return status;
+    waits_more(1);
+    ty_status status = stats.sequence ? ty_stable(options_.heap, stats.sequence, true, nullptr) : TY_OK;
+    uint64_t wanted = 0;
+    if (!status) {
+        const std::lock_guard<std::mutex> with(lock_);
+        wanted = ++confirms_wanted_;
+        confirm_ms_ = now_ms();
+    }
+    if (!status)
+        status = wait_until(timeout_ms,
+                            [&] { return report_.sequence >= stats.sequence && confirmed_ >= wanted && based_; });
     waits_more(-1);
     return status;
 }

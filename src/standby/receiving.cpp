@@ -313,10 +313,13 @@ ty_status ty_standby::explain(ty_status why) const {
 
 // ST9: a server that lost messages may have others in their places by now, as many. What it trimmed tells nothing.
 ty_status ty_standby::check_last() {
+    int readings = 0;
+    return state_.last.at ? read_again(&readings, [this] { return read_last(); }) : TY_OK;
+}
+
+ty_status ty_standby::read_last() {
     owned_message there;
     bool found = false;
-    if (!state_.last.at)
-        return TY_OK;
     if (ty_status status =
             first_behind(engine_, TY_ENGINE_RECORDS, state_.last.at - 1, found_at_once_ms, &there, &found))
         return status;
@@ -340,6 +343,28 @@ ty_status ty_standby::listen(uint64_t waited_ms) {
     return TY_OK;
 }
 
+// To the last message that counts: those behind it are judged anew.
+void ty_standby::go_back() {
+    state_.records_at = state_.last.at;
+    state_.last.voids = 0;
+}
+
+// ST14.
+ty_status ty_standby::read_on(uint32_t timeout_ms) {
+    const auto read = [this](uint32_t wait_ms) {
+        taking_ = {};
+        return engine_.read(engine_.context, TY_ENGINE_RECORDS, state_.records_at, wait_ms, take, this);
+    };
+    ty_status status = read(timeout_ms);
+    int readings = 1;
+    for (; readings < readings_max && !status && is_wrong(taking_.status); readings++) {
+        go_back();
+        status = read(found_at_once_ms);
+    }
+    report_.differences += readings > 1 && !status && !taking_.status;
+    return status;
+}
+
 ty_status ty_standby::step(uint32_t timeout_ms) {
     if (!receiver_)
         return fail(TY_E_BUSY, "go on as a standby: its promotion has begun", path_, "end it: ty_standby_promote");
@@ -348,11 +373,10 @@ ty_status ty_standby::step(uint32_t timeout_ms) {
 }
 
 ty_status ty_standby::take_all(uint32_t timeout_ms) {
-    taking_ = {};
     late_ = {};
     report_.caught_up = true;                                                      // if nothing comes
     const uint64_t since = now_ms(), silent = std::exchange(report_.silent_ms, 0); // if it fails
-    if (ty_status status = engine_.read(engine_.context, TY_ENGINE_RECORDS, state_.records_at, timeout_ms, take, this))
+    if (ty_status status = read_on(timeout_ms))
         return status;
     if (taking_.status || late_.status)
         return taking_.status ? taking_.tell() : late_.tell();
@@ -433,6 +457,11 @@ ty_status ty_standby::prepare_promotion() {
                             "see whether its server was restored from a backup"));
     if (ty_status status = catch_up(newest))
         return status;
+    for (int n = 1; n < readings_max && state_.last.voids; n++) { // ST14: another replica may have some that count
+        go_back();
+        if (ty_status status = catch_up(newest))
+            return status;
+    }
     const ty_status status = check_last();
     return status ? explain(status) : TY_OK;
 }

@@ -69,6 +69,9 @@ private:
     ty_status explain(ty_status why) const;
     ty_status take_all(uint32_t timeout_ms);
     ty_status check_last();
+    ty_status read_last();
+    ty_status read_on(uint32_t timeout_ms);
+    void go_back();
     ty_status listen(uint64_t waited_ms);
     ty_status catch_up(uint64_t to);
     ty_status prepare_promotion();

@@ -80,6 +80,13 @@ ty_status ty_publisher_commit(ty_publisher *publisher, ty_txn *txn) {
     return at_boundary(call, [&] { return publisher->commit(txn); });
 }
 
+ty_status ty_publisher_confirm(ty_publisher *publisher, uint32_t timeout_ms) {
+    constexpr const char *call = "confirm what was read";
+    if (!publisher || !publisher->has_heap())
+        return refuse_call(call, "give a publisher that was opened with the heap");
+    return at_boundary(call, [&] { return publisher->confirm(timeout_ms); });
+}
+
 ty_status ty_publisher_get_report(ty_publisher *publisher, ty_publisher_report *report) {
     constexpr const char *call = "ask a publisher how far it is";
     if (!publisher || !report)
