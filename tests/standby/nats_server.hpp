@@ -68,6 +68,7 @@ public:
         log_ = nullptr;
     }
     std::string url() const { return "nats://127.0.0.1:" + std::to_string(port_); }
+    std::string store() const { return folder_.file("store"); }
 
 private:
     bool wait_until_ready(int descriptor) {
