@@ -71,7 +71,9 @@ class waiting {
 public:
     // False: the option says something else, which is told.
     bool read(const request &given) {
-        if (given.wait.empty() || read_duration(given.wait, &wait_ms_))
+        if (given.wait == "0")
+            wait_ms_ = 0;
+        if (given.wait.empty() || given.wait == "0" || read_duration(given.wait, &wait_ms_))
             return true;
         refuse_value("wait", given.wait, "a time such as 10s or 5m; 0: not at all");
         return false;
@@ -167,7 +169,7 @@ ty_status put_base(const request &given, const ty_engine *engine, const ty_open_
 // may_be_there: it was promoted before.
 void put_first_base(const request &given, const ty_engine *engine, const ty_open_options &open, waiting &waits,
                     bool may_be_there) {
-    constexpr int looks = 10;
+    constexpr int looks = 10, begins = 25; // times step_ms
     ty_publisher *publisher = nullptr;
     ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
     options.open = &open;
@@ -175,7 +177,7 @@ void put_first_base(const request &given, const ty_engine *engine, const ty_open
     const std::unique_ptr<ty_publisher, void (*)(ty_publisher *)> owner(publisher, ty_publisher_close);
     ty_publisher_report report{};
     report.struct_size = sizeof report;
-    for (int n = 0; n < looks && may_be_there && !status; n++) {
+    for (int n = 0; n < (may_be_there ? looks : begins) && !status && (may_be_there || !report.messages); n++) {
         pause_ms(step_ms);
         status = ty_publisher_get_report(publisher, &report);
         if (report.based)

@@ -213,9 +213,9 @@ class Standby(OverAnEngine, CliTest):
         self.assertIn("jetstream", config)
         path = self.path("how-to.conf")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(config)  # as it stands; where it listens, and its folder, are the test's
-        server = subprocess.Popen([SERVER, "-c", path, "-a", "127.0.0.1", "-p", "-1", "-sd", self.path("how-to")],
-                                  stderr=subprocess.PIPE, text=True)
+            file.write(config.replace("/var/lib/nats", self.path("how-to")))  # else as it stands
+        server = subprocess.Popen([SERVER, "-c", path, "-a", "127.0.0.1", "-p", "-1"], stderr=subprocess.PIPE,
+                                  text=True)
         self.addCleanup(lambda: (server.kill(), server.wait(), server.stderr.close()))
         said = []
         for line in server.stderr:
