@@ -29,13 +29,17 @@ bool take_first(const void *bytes, size_t size, uint64_t position, void *context
 
 } // namespace
 
+// ST14.
 ty_status first_behind(const ty_engine &engine, ty_engine_log log, uint64_t behind, uint32_t timeout_ms,
                        owned_message *first, bool *found) {
-    reading reads{log, first, false, {}};
-    if (ty_status status = engine.read(engine.context, log, behind, timeout_ms, take_first, &reads))
-        return status;
-    *found = reads.found;
-    return reads.failed.tell();
+    int readings = 0;
+    return read_again(&readings, [&] {
+        reading reads{log, first, false, {}};
+        if (ty_status status = engine.read(engine.context, log, behind, timeout_ms, take_first, &reads))
+            return status;
+        *found = reads.found;
+        return reads.failed.tell();
+    });
 }
 
 ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_message *newest, bool *found) {
@@ -55,13 +59,8 @@ ty_status newest_message(const ty_engine &engine, ty_engine_log log, owned_messa
 namespace {
 
 // From a message on that its writer knew to be acknowledged: those before the newest one may be void, and it, too.
-ty_status read_newest_place(const ty_engine &engine, place *at, bool *found) {
+ty_status read_newest_place(const ty_engine &engine, uint64_t end, uint64_t known, place *at, bool *found) {
     owned_message one;
-    if (ty_status status = newest_message(engine, TY_ENGINE_RECORDS, &one, found))
-        return status;
-    if (!*found)
-        return TY_OK;
-    const uint64_t end = one.read.at, known = one.read.header.known_at;
     tail last{};
     bool counts = false;
     if (known >= end)
@@ -87,10 +86,17 @@ ty_status read_newest_place(const ty_engine &engine, place *at, bool *found) {
 } // namespace
 
 ty_status newest_place(const ty_engine &engine, place *at, bool *found) {
+    owned_message newest;
     int readings = 0;
+    *at = {};
+    if (ty_status status = newest_message(engine, TY_ENGINE_RECORDS, &newest, found))
+        return status;
+    if (!*found)
+        return TY_OK;
+    const uint64_t end = newest.read.at, known = newest.read.header.known_at;
     const ty_status status = read_again(&readings, [&] {
         *at = {};
-        return read_newest_place(engine, at, found);
+        return read_newest_place(engine, end, known, at, found);
     });
     at->readings = readings;
     return status;
@@ -108,6 +114,7 @@ message_header_1 header_behind(const message_header_1 &before, message_kind kind
     header.previous = before.checksum;
     header.term = before.term;
     header.replication = before.replication;
+    header.begun_term = before.begun_term;
     memcpy(header.owner, before.owner, sizeof header.owner);
     header.position = before.position;
     header.line_sequence = before.line_sequence;

@@ -273,6 +273,7 @@ TEST_F(fencing_test, a_server_that_was_split) {
     work(path(1), 2);
     server.put_back(); // the other half, where another standby is promoted to the same term
     const std::string third = folder.file("c");
+    acknowledged = 0; // of this half
     promote(third);
     work(third, 2);
     EXPECT_EQ(TY_E_DAMAGED, attempt(path(1)));
