@@ -1,4 +1,4 @@
-// Notes of others in the image's file: docs/design/image.md, "Notes". They are written beside the process that has the
+// Notes of others in the image's file (docs/design/image.md). They are written beside the process that has the
 // heap open: nothing else is ever written where they are.
 #include "../files/files.hpp"
 #include "../image.hpp"
