@@ -179,7 +179,7 @@ typedef struct ty_publisher_options {
     uint32_t gather_ms; /* while nobody waits, for how long transactions are gathered. 0: 20 */
     uint32_t window;    /* so many messages may be in flight. 0: 64 */
     uint32_t answer_ms; /* messages in flight are taken for lost if none of them is acknowledged for so long. 0: 5 s */
-    uint32_t alive_ms;  /* with nothing to send for so long, a sign of life is put (440 bytes). 0: 1 s */
+    uint32_t alive_ms;  /* with nothing to send for so long, a sign of life is put (456 bytes). 0: 1 s */
     uint32_t base_ms;   /* who waits without a timeout waits so long, and no longer, while the engine works and has no
                            base of the heap, and none comes. 0: 60 s; UINT32_MAX: for ever */
 } ty_publisher_options;

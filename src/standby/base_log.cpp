@@ -99,6 +99,7 @@ ty_status base_writer::begin(const char *name) {
     message_header_1 header = header_behind(newest.read.header, message_kind::base_begin);
     header.term = of.term;
     header.replication = of.replication;
+    header.begun_term = of.begun_term;
     memcpy(header.owner, of.owner, sizeof header.owner);
     header.position = of.position;
     header.line_sequence = of.line_sequence;

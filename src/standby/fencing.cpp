@@ -89,6 +89,8 @@ ty_status compare(const ty_engine &engine, const memory_1 &memory, const uint8_t
         if (ty_status status = look_for(engine, memory, at, &is->held, &trimmed))
             return status;
     is->is = standing_of(memory, identity, at.newest.read.header, is->held, trimmed);
+    // The log may hold what the heap lacks that began a term behind it.
+    is->held = is->held && memory.term >= at.newest.read.header.begun_term;
     return TY_OK;
 }
 
@@ -238,6 +240,7 @@ ty_status put_term(const ty_engine &engine, const memory_1 &memory, const place 
     message_header_1 header = header_behind(newest, message_kind::term);
     header.term = std::max(memory.term, newest.term) + 1;
     header.replication = memory.replication;
+    header.begun_term = header.term;
     memcpy(header.owner, identity, sizeof header.owner);
     header.position = base;
     header.line_sequence = base.sequence;

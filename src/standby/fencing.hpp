@@ -52,7 +52,7 @@ enum class standing {
 };
 struct finding {
     standing is = standing::begins;
-    bool held = false; // the log holds what the heap remembers
+    bool held = false; // the log holds what the heap remembers, and so has the present primary
 };
 // ST21. found: the log has a message that counts, which is at->newest.
 ty_status compare(const ty_engine &engine, const memory_1 &memory, const uint8_t *identity, const place &at, bool found,

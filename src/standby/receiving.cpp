@@ -63,6 +63,7 @@ ty_status make_standby(const char *heap_path, const ty_engine &engine, const ty_
     state.last = {base.record_number, base.record_checksum, base.record_run, base.term, base.records_at, 0};
     memcpy(state.owner, base.owner, sizeof state.owner);
     state.replication = base.replication;
+    state.begun_term = base.begun_term;
     if (ty_status status = folder.open(state_path_of(heap_path, options)))
         return status;
     if (ty_status status = folder.write(state)) // before the heap: it is of no use without
@@ -218,6 +219,7 @@ ty_status ty_standby::take(const message &one) {
     }
     if (header.replication != state_.replication)
         return damaged(one.at, "it is of another replication than those before it");
+    state_.begun_term = header.begun_term;
     if (begins_term(header))
         memcpy(state_.owner, header.owner, sizeof state_.owner);
     else if (!same_owner(header.owner, state_.owner))
@@ -306,7 +308,7 @@ ty_status ty_standby::explain(ty_status why) const {
     if (is.is == standing::superseded && !is.held)
         return fail(TY_E_MISMATCH,
                     before + "term " + std::to_string(at.newest.read.header.term) +
-                        " began in a log without what this standby has",
+                        " began, perhaps without what this standby has",
                     name, has + ": move its files away, make a new one, and keep these until that has what they have");
     return failed.tell();
 }
@@ -428,6 +430,7 @@ ty_status ty_standby::begin_term(message_kind kind, uint64_t behind, uint64_t *a
     message_header_1 header = header_behind(before, kind);
     header.term = state_.last.term + 1;
     header.replication = state_.replication;
+    header.begun_term = state_.begun_term;
     memcpy(header.owner, identity_, sizeof header.owner);
     header.position = stable_;
     header.line_sequence = stable_.sequence;

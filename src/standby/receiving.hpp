@@ -18,11 +18,12 @@ struct state_1 {
     tail last;                   // the last message that counts
     uint8_t owner[16];
     uint64_t replication;
-    uint64_t checksum; // of all bytes before it
+    uint64_t begun_term; // as in messages
+    uint64_t checksum;   // of all bytes before it
 };
 inline constexpr uint64_t state_magic_1 = 0x73796264'6e617473; // "standbys"
 inline constexpr uint32_t state_version_1 = 1;
-static_assert(sizeof(state_1) == 104 + sizeof(ty_follow_position));
+static_assert(sizeof(state_1) == 112 + sizeof(ty_follow_position));
 
 // In a folder of its own, which one process at a time has.
 class state_folder {

@@ -88,6 +88,7 @@ public:
         more_config_ = more_config;
     }
     std::string url() const { return "nats://127.0.0.1:" + std::to_string(port_); }
+    std::string store() const { return folder_.file("store"); }
 
 private:
     bool wait_until_ready(int descriptor) {
