@@ -110,7 +110,8 @@ bool is_not_there_yet(ty_status status) {
 bool has_schemes(const std::string &urls) {
     for (size_t at = 0, end; at < urls.size(); at = end + 1) {
         end = std::min(urls.find(',', at), urls.size());
-        const std::string one = urls.substr(at, end - at);
+        const size_t first = std::min(urls.find_first_not_of(" \t", at), end);
+        const std::string one = urls.substr(first, end - first);
         if (one.find("://") != std::string::npos && one.rfind("nats://", 0) != 0 && one.rfind("tls://", 0) != 0)
             return false;
     }
@@ -208,7 +209,7 @@ int publish_on(const request &given, const ty_engine *engine, const ty_open_opti
     ty_publisher_options options = TY_PUBLISHER_OPTIONS_INIT;
     options.open = &open;
     if (ty_status status = ty_publisher_open(given.paths[0].c_str(), engine, &options, &publisher))
-        return complain(status);
+        return complain_of_end(status);
     const std::unique_ptr<ty_publisher, void (*)(ty_publisher *)> owner(publisher, ty_publisher_close);
     ty_publisher_report report{};
     report.struct_size = sizeof report;
