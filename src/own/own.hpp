@@ -70,10 +70,13 @@ void copy_output(const Output &known, Output *given) {
     memcpy(static_cast<void *>(given), &bytes, sizeof bytes);
 }
 
+// An operation that says behind a colon why it failed is all that is said: the status' own words ("it is in use", "it
+// does not exist") would be of something else.
 inline ty_status fail(ty_status status, const std::string &operation, const std::string &path,
                       const std::string &remedy) {
-    return ty_error_set(status, 0, operation.c_str(), path.empty() ? nullptr : path.c_str(), UINT64_MAX,
-                        remedy.c_str());
+    const bool says_why = operation.find(": ") != std::string::npos;
+    return ty_error_set(status, says_why ? TY_CAUSE_IN_OPERATION : 0, operation.c_str(),
+                        path.empty() ? nullptr : path.c_str(), UINT64_MAX, remedy.c_str());
 }
 
 // What the C++ library throws becomes a status.

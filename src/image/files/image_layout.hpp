@@ -20,6 +20,23 @@ inline constexpr uint32_t image_slot_count_1 = 2;
 
 enum class image_state : uint32_t { closed = 1, open = 2 };
 
+// Notes of others (note.h), behind the header slots: two slots for each, of a block, which only their writers write to.
+inline constexpr uint64_t note_magic_2 = 0x746e6e6579696154; // "Taiyennt"
+inline constexpr uint64_t note_slot_count_2 = 2;
+constexpr uint64_t note_offset_2(uint64_t note, uint64_t slot) {
+    return (image_slot_count_1 + note * note_slot_count_2 + slot) * page_bytes;
+}
+struct note_slot_2 {
+    uint64_t magic;
+    uint32_t note;
+    uint32_t bytes;
+    uint8_t heap_identity[16];
+    uint64_t number; // of writes; its parity is the slot, and the valid slot with the higher one counts
+    uint8_t content[1024];
+    uint64_t checksum; // of all bytes before it
+};
+static_assert(sizeof(note_slot_2) == 1072);
+
 // Feature bits that this version knows. An unknown incompatible bit refuses the file; an unknown read-only-compatible
 // one allows reading only.
 inline constexpr uint64_t feature_log_partitions_2 = 1; // the heap's log has several partitions
