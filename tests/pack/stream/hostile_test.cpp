@@ -79,14 +79,6 @@ TEST(pack_hostile, any_byte_changed) {
     }
 }
 
-// What stands behind the end is not read.
-TEST(pack_hostile, nothing_is_read_behind_the_end) {
-    std::string stream = small_stream(TY_CODEC_LZ4);
-    ty_heap *heap;
-    ASSERT_OK(unpack(stream + "more", TY_UNPACK_OPTIONS_INIT, &heap));
-    EXPECT_OK(ty_heap_destroy(heap));
-}
-
 // A stream made by hand: one frame of areas, and no content.
 std::string with_areas(const std::vector<area_record> &areas, const std::vector<uint64_t> &bits,
                        const std::function<void(stream_header &)> &change = nullptr) {
