@@ -165,7 +165,7 @@ ty_status verify_objects(const ty_destination &at, ty_progress_callback *progres
     if (v.problems)
         return fail(TY_E_DAMAGED, "use all that was shipped: " + std::to_string(v.problems) + " problems", "",
                     "what the problems name cannot be restored from");
-    return all.bases.empty() ? fail(TY_E_NOT_FOUND, "restore from what was shipped: there is no base yet", "",
+    return all.bases.empty() ? fail(TY_E_NOT_FOUND, "restore from what was shipped: a base", "",
                                     "nothing is damaged: ship until there is one (ty_ship_all)")
                              : TY_OK;
 }
