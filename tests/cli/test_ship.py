@@ -65,7 +65,7 @@ class Ship(CliTest):
         os.remove(os.path.join(folder, base))
         result = run("ship", "--verify", folder)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("no base", result.stdout)
+        self.assertIn(base, result.stdout)  # its segments name it
 
     def test_it_ends_with_an_interrupt(self):
         heap, folder = self.heap("commit"), self.path("folder")
