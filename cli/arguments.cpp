@@ -258,8 +258,9 @@ int run_words(std::vector<std::string> words) {
     try {
         return one->run(read.given());
     } catch (const std::bad_alloc &) {
-        return refuse(read.given(), ty_error_set(TY_E_MEMORY, 0, one->name, nullptr, UINT64_MAX,
-                                                 "give it more memory: see ulimit -v, or the control group's limit"));
+        return refuse(read.given(),
+                      ty_error_set(TY_E_MEMORY, 0, one->name, nullptr, UINT64_MAX,
+                                   "give it more memory: see ulimit -v and -d, or the control group's limit"));
     }
 }
 

@@ -209,6 +209,18 @@ ty_status clear_parts(const folder &f) {
     return status;
 }
 
+// SP6: nothing in the folder is durable before its own name is. It may be there because a process made it that died
+// before it flushed its parent, so each writer does. `..` is the parent wherever symbolic links lead. Who may not read
+// the parent flushes the file system.
+ty_status flush_parent(const folder &f) {
+    const int parent = openat(f.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool flushed = parent >= 0 ? fsync(parent) == 0 : errno == EACCES && syncfs(f.descriptor) == 0;
+    const ty_status status = flushed ? TY_OK : system_failure("flush the folder above one to ship to", f.path);
+    if (parent >= 0)
+        close(parent);
+    return status;
+}
+
 } // namespace
 
 ty_status folder_open(const char *path, bool writes, ty_destination **destination) {
@@ -220,6 +232,8 @@ ty_status folder_open(const char *path, bool writes, ty_destination **destinatio
     if (made->descriptor < 0)
         return system_failure("open a folder", path);
     if (writes) {
+        if (ty_status status = flush_parent(*made))
+            return status;
         if (ty_status status = take_lock(*made))
             return status;
         if (ty_status status = clear_parts(*made))

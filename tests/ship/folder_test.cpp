@@ -16,6 +16,7 @@ using namespace taiyen::test;
 namespace {
 
 std::string events;
+std::vector<ino_t> flushed;
 int fails_at = -1; // the n-th call
 
 bool note(const char *what) {
@@ -28,6 +29,7 @@ bool note(const char *what) {
 extern "C" int fsync(int descriptor) {
     struct stat about {};
     fstat(descriptor, &about);
+    flushed.push_back(about.st_ino);
     if (!note(S_ISDIR(about.st_mode) ? "folder " : "file ")) {
         errno = EIO;
         return -1;
@@ -81,6 +83,31 @@ TEST(folder_test, an_object_is_durable_before_it_has_its_name) {
     EXPECT_EQ("(none)", get(folder.get(), "two"));
     ASSERT_OK(put(folder.get(), "one", "second"));
     EXPECT_EQ("second", get(folder.get(), "one"));
+}
+
+// SP6: a power cut would take a new folder away with all that is in it. Also one that is there may have been made by a
+// process that was killed before it flushed the parent.
+TEST(folder_test, the_folder_itself_is_durable) {
+    temporary_folder within;
+    const std::string slash = within.file("slash") + "/";
+    for (const std::string &path : {within.file("objects"), within.file("objects"), slash}) {
+        events.clear();
+        flushed.clear();
+        fails_at = -1;
+        const folder_owner folder = open_folder(path, true);
+        EXPECT_EQ("folder ", events) << path;
+        struct stat above {};
+        ASSERT_EQ(0, stat(within.file(".").c_str(), &above));
+        ASSERT_EQ(1u, flushed.size());
+        EXPECT_EQ(above.st_ino, flushed[0]) << "another folder than the parent was flushed";
+    }
+    fails_at = 0;
+    ty_destination *folder = nullptr;
+    EXPECT_EQ(TY_E_IO, ty_folder_open(within.file("other").c_str(), true, &folder));
+    fails_at = -1;
+    events.clear();
+    open_folder(within.file("objects"), false);
+    EXPECT_EQ("", events);
 }
 
 TEST(folder_test, names_lead_nowhere_else) {
