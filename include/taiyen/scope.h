@@ -35,7 +35,8 @@
  * more; a free of a block that lies in another heap than the process's likewise, anywhere. Where the C++ run-time
  * library allocates, and only who called it tells for whom (new(std::nothrow), strings of libstdc++'s older kind), an
  * allocation costs some microseconds more. A rollback of a transaction in whose scopes blocks were allocated and not
- * freed again, and the end of a heap that was entered, read the process's variables once: 0.1 ms for each MB or so.
+ * freed again, and the end of a heap that was entered, read the process's variables once: some tenths of a millisecond,
+ * and up to 1 ms more for each MB of large static arrays.
  */
 #ifndef TAIYEN_SCOPE_H
 #define TAIYEN_SCOPE_H
