@@ -35,7 +35,12 @@ bool task_owner::enter(ref *variable) {
     loop_of_ = imported("asyncio.events", "_get_running_loop");
     if (const ref loop = ask(loop_of_)) {
         has_loop_ = true;
+#ifdef Py_LIMITED_API
         task_of_ = imported("asyncio.tasks", "current_task");
+#else // there it is Python code, which asks this dict
+        const ref tasks = imported("asyncio.tasks", "_current_tasks");
+        task_of_ = ref(tasks ? PyObject_GetAttrString(tasks.get(), "get") : nullptr);
+#endif
         task_ = ask(task_of_, loop.get());
     } else {
         loop_of_ = ref();
