@@ -333,7 +333,7 @@ ty_status atomically(ty_heap *heap, const ty_atomic_options &options, ty_atomic_
     const bool waits = options.commit != TY_COMMIT_ASYNC;
     commit_watch watch(all->rt != nullptr && !options.reads_only ? &all->rt->times : nullptr,
                        waits ? commit_timed::durable : commit_timed::asynchronous, txn->commits);
-    body_call call{};
+    body_call call; // the marks need no zeros
     call.txn = txn;
     call.body = body;
     call.context = context;
