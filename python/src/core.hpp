@@ -197,7 +197,7 @@ public:
     bool start(ty_heap *opened, std::size_t undo_bytes);
     // What is told of proxies after containers may have come or gone: a rollback, an undo, a redo.
     void look_at_proxies();
-    // PY34. Behind whatever may have ended what can be redone: objects that went by an undo do not come back then.
+    // PY36. Behind whatever may have ended what can be redone: objects that went by an undo do not come back then.
     void forget_undone();
     // Before a call of the heap releases a value: see `going`. False: there is an exception.
     bool let_go(value v);

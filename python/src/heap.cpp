@@ -263,7 +263,7 @@ void heap::look_at_proxies() {
         look_at_rows(as_proxy(records.get()));
 }
 
-// PY1, PY34. Whether there is anything to redo is asked only where something has gone by an undo: else a step would
+// PY1, PY36. Whether there is anything to redo is asked only where something has gone by an undo: else a step would
 // cost what the history, or the number of proxies, makes of it.
 void heap::forget_undone() {
     if (!has_undone || (undo_attached && undo_stats().cycle))

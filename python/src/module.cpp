@@ -340,7 +340,7 @@ void step_begin(heap &of, const std::string &label, std::size_t bytes) {
     of.values->record_undo(true);
 }
 
-// PY34.
+// PY36.
 void step_end(heap &of, bool keeps) {
     must(of.check() && of.wait_for_changes(false));
     if (keeps)

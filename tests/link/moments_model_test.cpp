@@ -323,7 +323,7 @@ uint64_t from_environment(const char *name, uint64_t otherwise) {
     return given ? strtoull(given, nullptr, 10) : otherwise;
 }
 
-// JO2, JO6, JO7, X31.
+// JO2, JO6, JO7, X33.
 TEST(moments_model, opens_are_right_or_refused) {
     constexpr uint64_t rounds_of_one = 40;
     const uint64_t rounds = from_environment("TAIYEN_GROUP_ROUNDS", 400);

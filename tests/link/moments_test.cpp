@@ -200,7 +200,7 @@ uint64_t number_in(ty_heap *heap) {
     return place ? *place : 0;
 }
 
-// X31.
+// X33.
 TEST(moments_test, a_reader_holds_what_was_acknowledged) {
     for (const ty_open_mode mode : {TY_OPEN_READ_ONLY, TY_OPEN_COPY}) {
         const two_moments of(3, 1, 2);

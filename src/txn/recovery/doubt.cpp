@@ -57,7 +57,7 @@ ty_status ask(opening &state, ty_heap *heap, bool durable) {
     return in_doubt(state, "open a heap").remedy("%s", why);
 }
 
-// X31. What a copy of files in use has in doubt and an earlier copy had not was prepared since; so was what a partner
+// X33. What a copy of files in use has in doubt and an earlier copy had not was prepared since; so was what a partner
 // does not have. What no resolver takes is committed by an outcome, which would be there.
 bool is_to_be_left_out(const opening &state) {
     const reading_beside &beside = *state.beside;
@@ -125,7 +125,7 @@ ty_status ask_whether_told(opening &state, ty_heap *heap) {
     return state.plan.in_doubt && !state.read_only() ? ask(state, heap, false) : TY_OK;
 }
 
-// X31. It is durable before anybody is asked about it, as in an open for writing.
+// X33. It is durable before anybody is asked about it, as in an open for writing.
 ty_status settle_for_reading(opening &state, txn_runtime &rt) {
     if (!state.plan.in_doubt)
         return TY_OK;

@@ -551,7 +551,7 @@ ty_status open_copied(const char *path, const ty_open_options &given, ty_heap **
     return status;
 }
 
-// As they are, or, where somebody writes to them, copies. X31: what partners cannot tell of a copy, as they have gone
+// As they are, or, where somebody writes to them, copies. X33: what partners cannot tell of a copy, as they have gone
 // on, the next copy does: there it has its outcome, and what is in doubt came later.
 ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **heap, ty_report *report,
                     const doubt_resolver *resolver, const open_judge *judge, reading_beside *looks = nullptr) {
